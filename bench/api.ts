@@ -1,5 +1,5 @@
-// The API server, measured from outside over HTTPS: durable creates, gets, a long list, fan-out to watchers, start-up
-// and memory. Figures and their limits are measured alternately, so that both see the same load of the machine.
+// Measures the API server over HTTPS: durable creates, gets, a long list, fan-out to watchers, start-up and memory. Figures
+// and their limits are measured alternately, under the same load of the machine.
 import { mkdir } from 'node:fs/promises'
 import { get } from 'node:https'
 import { join } from 'node:path'
@@ -27,17 +27,17 @@ import { count } from './lib/text.ts'
 
 const SHORT = { rounds: 3, turnPairs: 16, fanOutRounds: 1, measureMs: 500, startRounds: 2 }
 const LONG = { rounds: 5, turnPairs: 64, fanOutRounds: 3, measureMs: 2_000, startRounds: 3 }
-/** For the first round of a part; in later rounds the code is compiled. */
+/** Warm-up of the first round of a part. In later rounds the code is already compiled. */
 const FIRST_WARM_UP_MS = 2_000
 const WARM_UP_MS = 200
-/** For creates and echoes. Short, because the speed of the machine changes from second to second. */
+/** Turn of creates or echoes. It is short, because the speed of the machine changes from second to second. */
 const TURN_MS = 150
 const COMMIT_MS = 400
 const CREATING_CLIENTS = [1, 16, 256]
 const GETTING_CLIENTS = 16
-/** One namespace each; the last is the figure. */
+/** Claims per namespace. The last number is reported as a figure. */
 const LISTED_CLAIMS = [1_000, 3_000, 10_000]
-/** The last is the figure. */
+/** Numbers of watchers. The last number is reported as a figure. */
 const WATCHERS = [100, 300, 1_000]
 const FAN_OUT_CREATES = 25
 const FULL_DIRECTORY_CLAIMS = 100_000
@@ -82,7 +82,7 @@ interface Bench {
   close(): Promise<void>
 }
 
-/** A server that stores claims, an echo server, and a load generator for both. */
+/** Starts a server with claims, an echo server, and a load generator for both. */
 async function openBench({ dir, profileDir, long, progress }: PartOptions): Promise<Bench> {
   const dataDir = join(dir, 'data')
   for (const claims of LISTED_CLAIMS) await fillDirectory(dataDir, claims, `listed-${claims}`)
@@ -143,23 +143,23 @@ async function measureCreates({ dir, load, echo, api, echoed, size, progress }: 
 
 async function measureReads({ load, echo, api, echoed, size, progress }: Bench): Promise<Figure[]> {
   let isFirst = true
-  const read = async (clients: number, path: string, options: { withEcho: boolean }) => {
+  const measureGets = async (clients: number, path: string, options: { withEcho: boolean }) => {
     const rounds = { answers: [] as number[], echoes: [] as number[] }
     for (let round = 1; round <= size.rounds; round++) {
       progress(`GET ${path} with ${clients} clients, round ${round} of ${size.rounds}`)
       const request: RequestText = { method: 'GET', path }
       const job = { do: 'requests', clients, request, ...windowOf(size, isFirst) } as const
       isFirst = false
-      const answered = await load.run({ ...job, endpoint: api })
-      rounds.answers.push(rateOf(answered))
+      const response = await load.run({ ...job, endpoint: api })
+      rounds.answers.push(rateOf(response))
       if (!options.withEcho) continue
-      await echo.run({ do: 'answer', bodyBytes: answered.bodyBytes })
+      await echo.run({ do: 'answer', bodyBytes: response.bodyBytes })
       rounds.echoes.push(rateOf(await load.run({ ...job, endpoint: echoed })))
     }
     return { rate: medianOf(rounds.answers), echo: medianOf(rounds.echoes) }
   }
   const full = Math.max(...LISTED_CLAIMS)
-  const gets = await read(GETTING_CLIENTS, `${LISTED_PATH(full)}/stored-005000`, { withEcho: true })
+  const gets = await measureGets(GETTING_CLIENTS, `${LISTED_PATH(full)}/stored-005000`, { withEcho: true })
   const figures: Figure[] = [
     {
       name: `gets, ${GETTING_CLIENTS} clients`,
@@ -170,7 +170,7 @@ async function measureReads({ load, echo, api, echoed, size, progress }: Bench):
   ]
   const points: GrowthPoint[] = []
   for (const claims of LISTED_CLAIMS) {
-    const lists = await read(1, LISTED_PATH(claims), { withEcho: claims === full })
+    const lists = await measureGets(1, LISTED_PATH(claims), { withEcho: claims === full })
     points.push({ size: claims, ms: 1000 / lists.rate })
     if (claims !== full) continue
     const limit = { value: 1000 / lists.echo, of: HTTPS_LIMIT }
@@ -240,22 +240,22 @@ async function measureStarts({ dir, progress, profileDir, long }: PartOptions): 
   }
   const bareReady = { value: medianOf(bare.map(({ readyMs }) => readyMs)), of: 'an idle Node.js process' }
   const bareResident = { value: medianOf(bare.map(({ residentMb }) => residentMb)), of: 'an idle Node.js process' }
-  return (['empty', 'full'] as const).flatMap((which): Figure[] => {
-    const of = which === 'empty' ? 'empty' : `${count(FULL_DIRECTORY_CLAIMS)} claims`
+  return (['empty', 'full'] as const).flatMap((variant): Figure[] => {
+    const of = variant === 'empty' ? 'empty' : `${count(FULL_DIRECTORY_CLAIMS)} claims`
     return [
       {
         name: `start to ready, ${of}`,
         unit: 'ms',
-        value: medianOf(started[which].map(({ readyMs }) => readyMs)),
+        value: medianOf(started[variant].map(({ readyMs }) => readyMs)),
         limit: bareReady,
-        target: { valueMax: READY_MS_MAX[which] },
+        target: { valueMax: READY_MS_MAX[variant] },
       },
       {
         name: `resident idle, ${of}`,
         unit: 'MB',
-        value: medianOf(started[which].map(({ residentMb }) => residentMb)),
+        value: medianOf(started[variant].map(({ residentMb }) => residentMb)),
         limit: bareResident,
-        ...(which === 'empty' ? { target: { valueMax: RESIDENT_MB_MAX } } : {}),
+        ...(variant === 'empty' ? { target: { valueMax: RESIDENT_MB_MAX } } : {}),
       },
     ]
   })

@@ -1,5 +1,5 @@
-// The client library as its callers see it: writes and watched caches in process and over HTTP, the memory of a cached
-// claim, and durable creates on etcd. Figures and their limits are measured alternately.
+// Measures the client library: writes and watched caches in process and over HTTP, the memory of a cached claim, and durable
+// creates on etcd. Figures and their limits are measured alternately.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock, systemRandom } from '../src/base/clock.ts'
@@ -29,10 +29,10 @@ const ETCD_CALLERS = {
 }
 const COMMIT_MS = 400
 const FOLLOWED_CLAIMS = 2_000
-/** Fits into the server's watch backlog: a larger burst would measure reconnects. */
+/** A burst that fits into the watch backlog of the server, so that reconnects are not measured. */
 const BURST_CHANGES = 4_000
 const BURSTS = 3
-/** Each is listed into a new cache; memory is measured for the last. */
+/** Claims in a cache. Memory is measured for the last number. */
 const CACHED_CLAIMS = [2_500, 10_000, 40_000]
 
 const BACKLOG_KEYS = [4_000, 16_000, 64_000]
@@ -95,11 +95,11 @@ async function measureWrites(options: PartOptions): Promise<Figure[]> {
     try {
       const { inProcess, overHttp, limit } = await medianOfRounds(options, `creates, ${store}`, async () => {
         const created = await pair.inProcess.run({ do: 'create', ...CALLERS })
-        const sent = await pair.overHttp.run({ do: 'create', ...CALLERS })
+        const createdOverHttp = await pair.overHttp.run({ do: 'create', ...CALLERS })
         const limit = await writeLimit(store, { pair, dir, valueBytes: created.objectBytes })
-        return { inProcess: callsPerSecond(created), overHttp: callsPerSecond(sent), limit }
+        return { inProcess: callsPerSecond(created), overHttp: callsPerSecond(createdOverHttp), limit }
       })
-      const name = (way: string) => `creates ${way}, ${store}, ${CALLERS.callers} callers`
+      const name = (access: string) => `creates ${access}, ${store}, ${CALLERS.callers} callers`
       const of = store === 'memory' ? 'the store alone, same size' : 'a group commit of the same size'
       figures.push(
         { name: name('in process'), unit: '/s', value: inProcess, limit: { value: limit, of } },
@@ -124,9 +124,9 @@ async function measureEvents(options: PartOptions): Promise<Figure[]> {
   const { dir, profileDir } = options
   const pair = await startPair({ store: 'memory', dir: join(dir, 'events'), claims: FOLLOWED_CLAIMS }, profileDir)
   try {
-    const what = `${count(BURSTS * BURST_CHANGES)} changes to a cache`
-    const { inProcess, overHttp } = await medianOfRounds(options, what, async () => ({
-      inProcess: await eventRate(() => followHere(pair)),
+    const description = `${count(BURSTS * BURST_CHANGES)} changes to a cache`
+    const { inProcess, overHttp } = await medianOfRounds(options, description, async () => ({
+      inProcess: await eventRate(() => followInProcess(pair)),
       overHttp: await eventRate(() => followOverHttp(pair)),
     }))
     const limit = { value: inProcess, of: IN_PROCESS }
@@ -146,11 +146,12 @@ async function eventRate(follow: () => Promise<Calls>): Promise<number> {
   return count / seconds
 }
 
-const followHere = ({ inProcess }: Pair) => inProcess.run({ do: 'follow', changes: BURST_CHANGES, here: true })
+const followInProcess = ({ inProcess }: Pair) =>
+  inProcess.run({ do: 'follow', changes: BURST_CHANGES, inThisProcess: true })
 
 async function followOverHttp({ inProcess, overHttp }: Pair): Promise<Calls> {
-  await overHttp.run({ do: 'follow', changes: 0, here: false })
-  const followed = overHttp.run({ do: 'follow', changes: BURST_CHANGES, here: false })
+  await overHttp.run({ do: 'follow', changes: 0, inThisProcess: false })
+  const followed = overHttp.run({ do: 'follow', changes: BURST_CHANGES, inThisProcess: false })
   await inProcess.run({ do: 'change', changes: BURST_CHANGES })
   return followed
 }
@@ -162,15 +163,15 @@ async function measureMemory({ dir, profileDir, progress }: PartOptions): Promis
     progress(`a cache of ${count(claims)} claims`)
     const pair = await startPair({ store: 'memory', dir: join(dir, String(claims)), claims }, profileDir)
     try {
-      const overHttp = await pair.overHttp.run({ do: 'weigh' })
+      const overHttp = await pair.overHttp.run({ do: 'measureMemory' })
       points.push({ size: claims, ms: overHttp.fillMs })
       if (claims !== CACHED_CLAIMS.at(-1)) continue
-      const inProcess = await pair.inProcess.run({ do: 'weigh' })
+      const inProcess = await pair.inProcess.run({ do: 'measureMemory' })
       const figure = (name: string, { bytesPerClaim }: { bytesPerClaim: number }): Figure => ({
         name,
         unit: 'kB',
         value: bytesPerClaim / 1000,
-        limit: { value: keptBytes() / 1000, of: 'the cached fields as JSON' },
+        limit: { value: cachedJsonBytes() / 1000, of: 'the cached fields as JSON' },
         target: { valueMax: CACHED_CLAIM_KB_MAX },
       })
       figures.push(
@@ -184,14 +185,16 @@ async function measureMemory({ dir, profileDir, progress }: PartOptions): Promis
   return [...figures, growthOfAll('filling a cache over HTTP', { of: 'claims', points })]
 }
 
-/** Caches drop the managed fields. */
-function keptBytes(): number {
-  const { metadata, ...rest } = JSON.parse(boundClaim({ number: 1, namespace: 'default', change: 0 }).value.toString())
-  const { managedFields: _, ...kept } = metadata
-  return Buffer.byteLength(JSON.stringify({ metadata: kept, ...rest }))
+/** Returns the JSON size of a cached claim. Caches remove managed fields. */
+function cachedJsonBytes(): number {
+  const { metadata, ...fields } = JSON.parse(
+    boundClaim({ number: 1, namespace: 'default', change: 0 }).value.toString(),
+  )
+  const { managedFields: _, ...cachedMetadata } = metadata
+  return Buffer.byteLength(JSON.stringify({ metadata: cachedMetadata, ...fields }))
 }
 
-/** All keys are added before the queue runs, and none needs work: the cost of the queue itself. */
+/** Measures the cost of the queue itself: all keys are added before it runs, and no key needs work. */
 async function measureBacklog({ progress }: PartOptions): Promise<Figure[]> {
   const points: GrowthPoint[] = []
   for (const keys of BACKLOG_KEYS) {
@@ -211,10 +214,10 @@ async function drainQueue(keys: number): Promise<number> {
   const queue = createWorkQueue({ name: 'bench', clock: systemClock(), random: systemRandom() })
   for (let number = 0; number < keys; number++) queue.add(`default/claim-${number}`)
   const stop = new AbortController()
-  let left = keys
+  let remaining = keys
   const startMs = performance.now()
   await queue.run(async () => {
-    if (--left === 0) stop.abort()
+    if (--remaining === 0) stop.abort()
     return done
   }, stop.signal)
   return performance.now() - startMs
@@ -222,11 +225,11 @@ async function drainQueue(keys: number): Promise<number> {
 
 async function measureEtcd(options: PartOptions): Promise<Figure[]> {
   const { dir, profileDir, long, note, missing } = options
-  const because = etcdMissing()
+  const skipReason = etcdMissing()
   const job = long ? ETCD_CALLERS.long : ETCD_CALLERS.short
   const name = `durable creates on etcd, ${job.callers} clients`
-  if (because) {
-    missing(name, because)
+  if (skipReason) {
+    missing(name, skipReason)
     return []
   }
   note('On etcd, the load, the API server and etcd share the processors; the limit runs without the API server.')
@@ -242,23 +245,27 @@ async function measureEtcd(options: PartOptions): Promise<Figure[]> {
   const raw = startRole<EtcdJob, Calls>('etcd')
   const { callers, ...times } = job
   try {
-    const { creates, transactions, others } = await medianOfRounds(options, 'creates on etcd', async () => {
+    const {
+      creates,
+      transactions,
+      others: embeddedCreates,
+    } = await medianOfRounds(options, 'creates on etcd', async () => {
       const requests = { do: 'requests', clients: callers, request: CREATE, ...times } as const
       const created = await load.run({ ...requests, endpoint: onEtcd.endpoint })
       const keyPrefix = `${ETCD_PREFIX}-limit/keys/core/persistentvolumeclaims/default/claim-`
       const limit = await raw.run({ endpoint, keyPrefix, valueBytes: created.bodyBytes, ...job })
-      const other = await load.run({ ...requests, endpoint: embedded.endpoint })
+      const embeddedCreated = await load.run({ ...requests, endpoint: embedded.endpoint })
       return {
         creates: callsPerSecond(created),
         transactions: callsPerSecond(limit),
-        others: callsPerSecond(other),
+        others: callsPerSecond(embeddedCreated),
       }
     })
     const figure = { name, unit: '/s', value: creates } as const
     const limit = { value: transactions, of: 'etcd transactions of the same size' }
     return [
       { ...figure, limit, target: { ratioMin: ETCD_RATIO_MIN } },
-      { ...figure, limit: { value: others, of: 'the same on the embedded store' } },
+      { ...figure, limit: { value: embeddedCreates, of: 'the same on the embedded store' } },
     ]
   } finally {
     load.stop()
@@ -275,18 +282,18 @@ async function startWithKeys(options: ServerOptions): Promise<ServerProcess & { 
   return { ...server, endpoint: { port: server.port, ca: pki.caCert, ...pki.admin } }
 }
 
-/** The medians over all rounds; a first round warms up and is not counted. */
+/** Returns the medians over all rounds, without a first round for warm-up. */
 async function medianOfRounds<Name extends string>(
   { progress, long }: Pick<PartOptions, 'progress' | 'long'>,
   what: string,
   measure: () => Promise<Record<Name, number>>,
 ): Promise<Record<Name, number>> {
-  const wanted = long ? ROUNDS.long : ROUNDS.short
+  const roundCount = long ? ROUNDS.long : ROUNDS.short
   progress(`${what}, warming up`)
   const names = Object.keys(await measure()) as Name[]
   const rounds: Record<Name, number>[] = []
-  while (rounds.length < wanted) {
-    progress(`${what}, round ${rounds.length + 1} of ${wanted}`)
+  while (rounds.length < roundCount) {
+    progress(`${what}, round ${rounds.length + 1} of ${roundCount}`)
     rounds.push(await measure())
   }
   const medians = names.map((name) => [name, medianOf(rounds.map((round) => round[name]))])

@@ -1,5 +1,5 @@
-// The local CSI driver as its callers see it: from CreateVolume to a published volume. The limit is the same result by
-// the system commands that any driver needs, run one after the other in the same run.
+// Measures the local CSI driver from CreateVolume to a published volume. The limit is the time of the system commands that
+// any driver needs, run one after the other.
 import { execFile } from 'node:child_process'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,13 +18,13 @@ const run = promisify(execFile)
 
 const ROUNDS = { short: 5, long: 15 }
 const WARM_UP_ROUNDS = 2
-/** Volumes at once; the last is the figure. */
+/** Concurrent volumes. The last number is reported as a figure. */
 const PARALLEL = [9, 27, 80]
 const VOLUME_BYTES = 1_073_741_824
 const SMALL_VOLUME_BYTES = 314_572_800
-/** Disks slow down with more concurrent writes. */
+/** Above 1, because disks slow down with more concurrent writes. */
 const EXPONENT_MAX = 1.2
-/** At most 1.3 times as long as the commands, for the default file system. */
+/** The default file system may take at most 1.3 times as long as the commands. */
 const RATIO_MIN = 1 / 1.3
 
 export const driverSuite: Suite = {
@@ -71,10 +71,13 @@ async function measureOne(
   const driverMs: number[] = []
   const commandsMs: number[] = []
   for (let round = -WARM_UP_ROUNDS; round < rounds; round++) {
-    const wanted = { dir, name: `one-${fsType}-${round}`, fsType, bytes: VOLUME_BYTES }
-    const [byDriver, byCommands] = [await timed(() => bringUp(csi, wanted)), await timed(() => bringUpBare(wanted))]
-    await byDriver.result.takeDown()
-    await byCommands.result.takeDown()
+    const request = { dir, name: `one-${fsType}-${round}`, fsType, bytes: VOLUME_BYTES }
+    const [byDriver, byCommands] = [
+      await measureTime(() => publishWithDriver(csi, request)),
+      await measureTime(() => publishWithCommands(request)),
+    ]
+    await byDriver.result.remove()
+    await byCommands.result.remove()
     if (round < 0) continue // warm-up
     driverMs.push(byDriver.ms)
     commandsMs.push(byCommands.ms)
@@ -89,7 +92,7 @@ async function measureOne(
 }
 
 async function measureMany(csi: CsiDriver, { dir, progress }: PartOptions): Promise<Figure[]> {
-  const wanted = (kind: string, volumes: number) =>
+  const createRequests = (kind: string, volumes: number) =>
     Array.from({ length: volumes }, (_, number) => ({
       dir,
       name: `many-${volumes}-${kind}-${number}`,
@@ -99,14 +102,16 @@ async function measureMany(csi: CsiDriver, { dir, progress }: PartOptions): Prom
   const points: GrowthPoint[] = []
   for (const volumes of PARALLEL) {
     progress(`${volumes} volumes at once`)
-    const byDriver = await timed(() => Promise.all(wanted('driver', volumes).map((each) => bringUp(csi, each))))
-    await Promise.all(byDriver.result.map((volume) => volume.takeDown()))
+    const byDriver = await measureTime(() =>
+      Promise.all(createRequests('driver', volumes).map((request) => publishWithDriver(csi, request))),
+    )
+    await Promise.all(byDriver.result.map((volume) => volume.remove()))
     points.push({ size: volumes, ms: byDriver.ms })
   }
   const { size: volumes, ms } = points.at(-1)!
   progress(`${volumes} volumes at once by the bare commands`)
-  const byCommands = await timed(() => Promise.all(wanted('commands', volumes).map(bringUpBare)))
-  await Promise.all(byCommands.result.map((volume) => volume.takeDown()))
+  const byCommands = await measureTime(() => Promise.all(createRequests('commands', volumes).map(publishWithCommands)))
+  await Promise.all(byCommands.result.map((volume) => volume.remove()))
   return [
     {
       name: `create to published, xfs, ${volumes} at once`,
@@ -118,19 +123,22 @@ async function measureMany(csi: CsiDriver, { dir, progress }: PartOptions): Prom
   ]
 }
 
-interface Wanted {
+interface VolumeRequest {
   readonly dir: string
   readonly name: string
   readonly fsType: 'xfs' | 'ext4'
   readonly bytes: number
 }
 
-export interface Up {
-  takeDown(): Promise<void>
+export interface PublishedVolume {
+  remove(): Promise<void>
 }
 
-/** From CreateVolume to published. */
-export async function bringUp({ controller, node }: CsiDriver, { dir, name, fsType, bytes }: Wanted): Promise<Up> {
+/** Creates, stages and publishes a volume. */
+export async function publishWithDriver(
+  { controller, node }: CsiDriver,
+  { dir, name, fsType, bytes }: VolumeRequest,
+): Promise<PublishedVolume> {
   const volumeCapability = {
     accessType: { case: 'mount' as const, value: { fsType } },
     accessMode: { mode: Mode.SINGLE_NODE_MULTI_WRITER },
@@ -147,7 +155,7 @@ export async function bringUp({ controller, node }: CsiDriver, { dir, name, fsTy
   await node.nodeStageVolume({ volumeId, stagingTargetPath, volumeCapability })
   await node.nodePublishVolume({ volumeId, stagingTargetPath, targetPath, volumeCapability })
   return {
-    async takeDown() {
+    async remove() {
       await node.nodeUnpublishVolume({ volumeId, targetPath })
       await node.nodeUnstageVolume({ volumeId, stagingTargetPath })
       await controller.deleteVolume({ volumeId })
@@ -155,7 +163,7 @@ export async function bringUp({ controller, node }: CsiDriver, { dir, name, fsTy
   }
 }
 
-async function bringUpBare({ dir, name, fsType, bytes }: Wanted): Promise<Up> {
+async function publishWithCommands({ dir, name, fsType, bytes }: VolumeRequest): Promise<PublishedVolume> {
   const file = join(dir, `${name}.img`)
   const [staging, target] = [join(dir, `${name}-bare-staging`), join(dir, `${name}-bare-target`)]
   await mkdir(staging)
@@ -167,7 +175,7 @@ async function bringUpBare({ dir, name, fsType, bytes }: Wanted): Promise<Up> {
   await run('mount', ['-t', fsType, device, staging])
   await run('mount', ['--bind', staging, target])
   return {
-    async takeDown() {
+    async remove() {
       await run('umount', [target])
       await run('umount', [staging])
       await run('losetup', ['--detach', device])
@@ -182,7 +190,7 @@ const EXT4 = (device: string): [string, string[]] => [
   ['-q', '-b', '4096', '-m', '0', '-E', 'nodiscard', device],
 ]
 
-export async function timed<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly ms: number }> {
+export async function measureTime<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly ms: number }> {
   const startMs = performance.now()
   const result = await work()
   return { result, ms: performance.now() - startMs }

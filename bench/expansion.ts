@@ -1,6 +1,6 @@
-// Expansion of claims: a burst of edits sent over HTTPS to `stowage up` on a durable store, with a driver that responds at
-// once, each timed from its edit to the event that shows the new size. The volumes are block devices, so that no node is
-// involved. Also counts the writes per expansion, without events.
+// Measures the expansion of claims: bursts of edits over HTTPS to `stowage up` on a durable store, with a driver that
+// responds at once. An expansion is timed from its edit to the event with the new size. The volumes are block devices, which
+// need no node expansion. Also counts the writes per expansion, without events.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
@@ -19,7 +19,7 @@ import { count } from './lib/text.ts'
 /** Measured rounds by number of claims expanded at once. */
 const ROUNDS = { short: { 250: 2, 1000: 2, 3000: 1 }, long: { 250: 5, 1000: 5, 4000: 3 } }
 const WARM_UP_ROUNDS = 1 // provisioning the claims has warmed up the server already
-/** The targets are for this many. */
+/** Number of claims to which the targets apply. */
 const TARGET_CLAIMS = 1_000
 const CLIENTS = 128
 const PER_SECOND_MIN = 300
@@ -70,21 +70,21 @@ async function measureExpansion({ dir, profileDir, long, progress, note }: PartO
       provisioner: DRIVER,
       allowVolumeExpansion: true,
     })
-    const wanted = Object.entries(long ? ROUNDS.long : ROUNDS.short)
-    const all = Math.max(...wanted.map(([claims]) => Number(claims)))
-    progress(`${count(all)} claims are created`)
-    await burst(all, { method: 'POST', path: CLAIMS, body: JSON.stringify(aClaim()) }, '"phase":"Bound"')
+    const plannedRounds = Object.entries(long ? ROUNDS.long : ROUNDS.short)
+    const maxClaims = Math.max(...plannedRounds.map(([claims]) => Number(claims)))
+    progress(`${count(maxClaims)} claims are created`)
+    await burst(maxClaims, { method: 'POST', path: CLAIMS, body: JSON.stringify(aClaim()) }, '"phase":"Bound"')
     for (let round = 1; round <= WARM_UP_ROUNDS; round++) {
       progress(`warming up, round ${round} of ${WARM_UP_ROUNDS}`)
       await expand(TARGET_CLAIMS)
     }
     const figures: Figure[] = []
     const points: GrowthPoint[] = []
-    for (const [claims, roundsWanted] of wanted) {
+    for (const [claims, roundCount] of plannedRounds) {
       const size = Number(claims)
       const expanded: Round[] = []
-      while (expanded.length < roundsWanted) {
-        progress(`expanding ${count(size)}, round ${expanded.length + 1} of ${roundsWanted}`)
+      while (expanded.length < roundCount) {
+        progress(`expanding ${count(size)}, round ${expanded.length + 1} of ${roundCount}`)
         expanded.push(await expand(size))
       }
       points.push({ size, ms: 1_000 * medianOf(expanded.map(({ result }) => result.seconds)) })
@@ -108,25 +108,25 @@ interface Round {
 
 function figuresOf(rounds: readonly Round[], note: PartOptions['note']): Figure[] {
   const median = (read: (round: Round) => number) => medianOf(rounds.map(read))
-  const what = `${count(TARGET_CLAIMS)} claims expanded at once`
+  const description = `${count(TARGET_CLAIMS)} claims expanded at once`
   const idle = 'as many label edits'
-  note(`${what}: server CPU time ${median(({ cpuMs }) => cpuMs).toFixed(2)} ms per claim.`)
+  note(`${description}: server CPU time ${median(({ cpuMs }) => cpuMs).toFixed(2)} ms per claim.`)
   return [
     {
-      name: what,
+      name: description,
       unit: '/s',
       value: median(({ result }) => TARGET_CLAIMS / result.seconds),
       limit: { value: median((round) => TARGET_CLAIMS / round.idle.seconds), of: idle },
       target: { valueMin: PER_SECOND_MIN },
     },
     {
-      name: `${what}, p50`,
+      name: `${description}, p50`,
       unit: 'ms',
       value: median(({ result }) => result.p50Ms),
       limit: { value: median((round) => round.idle.p50Ms), of: idle },
     },
     {
-      name: `${what}, p99`,
+      name: `${description}, p99`,
       unit: 'ms',
       value: median(({ result }) => result.p99Ms),
       limit: { value: median((round) => round.idle.p99Ms), of: idle },
@@ -152,7 +152,7 @@ export async function countWrites(endpoint: Endpoint, run: () => Promise<BurstRe
   }
   try {
     const result = await run()
-    await untilQuiet(() => writes)
+    await waitUntilQuiet(() => writes)
     return { result, writes }
   } finally {
     for (const watcher of watchers) watcher.close()
@@ -160,7 +160,7 @@ export async function countWrites(endpoint: Endpoint, run: () => Promise<BurstRe
 }
 
 /** Waits until no write has been counted for half a second. */
-async function untilQuiet(counted: () => number): Promise<void> {
+async function waitUntilQuiet(counted: () => number): Promise<void> {
   for (let last = -1; last !== counted(); ) {
     last = counted()
     await new Promise((resolve) => setTimeout(resolve, 500))
@@ -174,6 +174,6 @@ const edit = (change: object): RequestText => ({
 })
 
 function aClaim() {
-  const { spec, ...rest } = claimNamed(`claim-${NUMBER}`)
-  return { ...rest, spec: { ...spec, storageClassName: CLASS, volumeMode: 'Block' } }
+  const { spec, ...fields } = claimNamed(`claim-${NUMBER}`)
+  return { ...fields, spec: { ...spec, storageClassName: CLASS, volumeMode: 'Block' } }
 }

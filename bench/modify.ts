@@ -62,8 +62,8 @@ export const modifySuite: Suite = {
 
 async function measureBursts(options: PartOptions): Promise<Figure[]> {
   const { long, progress } = options
-  const wanted = Object.entries(long ? ROUNDS.long : ROUNDS.short)
-  const all = Math.max(...wanted.map(([claims]) => Number(claims)))
+  const plannedRounds = Object.entries(long ? ROUNDS.long : ROUNDS.short)
+  const maxClaims = Math.max(...plannedRounds.map(([claims]) => Number(claims)))
   const bench = await openBench(options, { drivesInProcess: true })
   const figures: Figure[] = []
   const points: GrowthPoint[] = []
@@ -80,15 +80,15 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
     return { idle, ...counted }
   }
   try {
-    progress(`${count(all)} claims are created`)
-    await bench.fill({ count: all, after: 0, className: 'silver' })
+    progress(`${count(maxClaims)} claims are created`)
+    await bench.fill({ count: maxClaims, after: 0, className: 'silver' })
     progress('warming up')
     await change(FIGURE_CLAIMS_MIN)
-    for (const [claims, roundsWanted] of wanted) {
+    for (const [claims, roundCount] of plannedRounds) {
       const size = Number(claims)
       const changed: Round[] = []
-      while (changed.length < roundsWanted) {
-        progress(`modifying ${count(size)}, round ${changed.length + 1} of ${roundsWanted}`)
+      while (changed.length < roundCount) {
+        progress(`modifying ${count(size)}, round ${changed.length + 1} of ${roundCount}`)
         changed.push(await change(size))
       }
       points.push({ size, ms: 1_000 * medianOf(changed.map(({ result }) => result.seconds)) })
@@ -109,14 +109,14 @@ interface Round {
 
 function burstFigures(claims: number, rounds: readonly Round[]): Figure[] {
   const median = (read: (round: Round) => number) => medianOf(rounds.map(read))
-  const what = `${count(claims)} claims modified at once`
+  const description = `${count(claims)} claims modified at once`
   const limit = { value: median(({ idle }) => claims / idle.seconds), of: 'as many label edits' }
   const rate = median(({ result }) => claims / result.seconds)
   return [
-    { name: what, unit: '/s', value: rate, limit, target: { valueMin: PER_SECOND_MIN } },
-    { name: `${what}, p99`, unit: 'ms', value: median(({ result }) => result.p99Ms) },
+    { name: description, unit: '/s', value: rate, limit, target: { valueMin: PER_SECOND_MIN } },
+    { name: `${description}, p99`, unit: 'ms', value: median(({ result }) => result.p99Ms) },
     {
-      name: `${what}, writes per claim, without the edit`,
+      name: `${description}, writes per claim, without the edit`,
       unit: 'writes',
       value: median(({ writes }) => writes / claims - 1),
       target: { valueMax: WRITES_MAX },
@@ -136,9 +136,9 @@ async function measureCreates(options: PartOptions): Promise<Figure[]> {
     const batches = await bench.openBatches(CREATES_AT_ONCE)
     for (let pair = 0; pair < pairs; pair++) {
       if (pair % 50 === 0) options.progress(`volumes with and without an attributes class, pair ${pair} of ${pairs}`)
-      for (const how of pair % 2 === 0 ? (['with', 'without'] as const) : (['without', 'with'] as const)) {
-        const seconds = await batches.run(how === 'with' ? 'gold' : undefined)
-        if (pair >= WARM_UP_PAIRS) rates[how].push(CREATES_AT_ONCE / seconds)
+      for (const variant of pair % 2 === 0 ? (['with', 'without'] as const) : (['without', 'with'] as const)) {
+        const seconds = await batches.run(variant === 'with' ? 'gold' : undefined)
+        if (pair >= WARM_UP_PAIRS) rates[variant].push(CREATES_AT_ONCE / seconds)
       }
     }
     batches.close()
@@ -173,11 +173,11 @@ async function measureStress(options: PartOptions): Promise<Figure[]> {
         { volumes: slow, how: `${STRESS_PER_SECOND} per second`, run: () => bench.changeSlowly(slow, 'gold') },
         { volumes: STRESS_VOLUMES, how: 'all at once', run: () => bench.change(STRESS_VOLUMES, 'bronze') },
       ]
-      for (const { volumes, how, run } of runs) {
-        options.progress(`${volumes} volumes, ${how}`)
-        const { peakCores, peakMb, errors } = await bench.observed(resizer, run)
+      for (const { volumes, how: rate, run } of runs) {
+        options.progress(`${volumes} volumes, ${rate}`)
+        const { peakCores, peakMb, errors } = await bench.observePeaks(resizer, run)
         if (errors > 0) throw new Error(`${errors} modifications failed`)
-        const name = `${volumes} volumes modified, ${how}, by a separate resizer: peak`
+        const name = `${volumes} volumes modified, ${rate}, by a separate resizer: peak`
         figures.push(
           { name, unit: 'cores', value: peakCores, peer: { value: UPSTREAM.cores, of: UPSTREAM.of } },
           { name, unit: 'MB', value: peakMb, peer: { value: UPSTREAM.residentMb, of: UPSTREAM.of } },
@@ -215,18 +215,18 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
     post(endpoint, ATTRIBUTES_CLASSES, { metadata: { name }, driverName: DRIVER, parameters: { iops } })
   for (const [name, iops] of Object.entries(IOPS)) await createClass(name, iops)
 
-  const burst = (given: { count: number; after: number; request: RequestText; until: string }) =>
+  const burst = (job: { count: number; after: number; request: RequestText; until: string }) =>
     bursts.run({
       endpoint,
       clients: CLIENTS,
-      count: given.count,
-      after: given.after,
-      create: given.request,
+      count: job.count,
+      after: job.after,
+      create: job.request,
       watch: { method: 'GET', path: `${CLAIMS}?watch=1` },
-      until: given.until,
+      until: job.until,
     })
-  const isNow = (className: string) => `"currentVolumeAttributesClassName":"${className}"`
-  const wants = (className: string) => edit({ spec: { volumeAttributesClassName: className } })
+  const hasCurrentClass = (className: string) => `"currentVolumeAttributesClassName":"${className}"`
+  const requestClass = (className: string) => edit({ spec: { volumeAttributesClassName: className } })
 
   return {
     endpoint,
@@ -268,20 +268,20 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
             }
           }),
         close() {
-          for (const one of [...connections, watcher]) one.close()
+          for (const connection of [...connections, watcher]) connection.close()
         },
       }
     },
     change: (claims: number, className: string) =>
-      burst({ count: claims, after: 0, request: wants(className), until: isNow(className) }),
+      burst({ count: claims, after: 0, request: requestClass(className), until: hasCurrentClass(className) }),
     /** Sends edits at a fixed rate, whether earlier ones have finished or not. */
     async changeSlowly(claims: number, className: string): Promise<void> {
       const changed = new Set<string>()
       const watcher = await watchClaims(endpoint, (line) => {
-        if (line.includes(isNow(className))) changed.add(nameIn(line))
+        if (line.includes(hasCurrentClass(className))) changed.add(nameIn(line))
       })
       const connection = await openConnection(endpoint, () => {})
-      const request = numberedRequest(wants(className))
+      const request = numberedRequest(requestClass(className))
       const startMs = performance.now()
       for (let number = 1; number <= claims; number++) {
         await waitUntil(startMs + (number * 1_000) / STRESS_PER_SECOND)
@@ -290,10 +290,10 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
         })
       }
       while (changed.size < claims) await waitUntil(performance.now() + 50)
-      for (const one of [connection, watcher]) one.close()
+      for (const openConnection of [connection, watcher]) openConnection.close()
     },
     /** The peak use of a process per second while `run` runs, and how many modifications failed. */
-    async observed(process: { readonly pid: number; cpuMs(): number }, run: () => Promise<unknown>) {
+    async observePeaks(process: { readonly pid: number; cpuMs(): number }, run: () => Promise<unknown>) {
       let [peakCores, peakMb, errors] = [0, 0, 0]
       const watcher = await watchClaims(endpoint, (line) => {
         if (line.includes('"type":"ModifyVolumeError"')) errors++
@@ -349,7 +349,7 @@ const edit = (change: object): RequestText => ({
 })
 
 function aClaim(className: string | undefined) {
-  const { spec, ...rest } = claimNamed(`claim-${NUMBER}`)
+  const { spec, ...fields } = claimNamed(`claim-${NUMBER}`)
   const withClass = className === undefined ? {} : { volumeAttributesClassName: className }
-  return { ...rest, spec: { ...spec, storageClassName: CLASS, ...withClass } }
+  return { ...fields, spec: { ...spec, storageClassName: CLASS, ...withClass } }
 }

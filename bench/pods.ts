@@ -16,7 +16,7 @@ import { httpClient, kubeconfigConnection } from '../src/client/index.ts'
 import { type CsiDriver, connectDriver } from '../src/csi/index.ts'
 import { DRIVER_NAME } from '../src/driver/index.ts'
 import { probeHost } from '../src/host/index.ts'
-import { bringUp, timed } from './driver.ts'
+import { measureTime, publishWithDriver } from './driver.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
 import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
 import { growthOfAll } from './lib/growth.ts'
@@ -31,11 +31,11 @@ const WARM_UP_PODS = 30
 const LOOP = { short: { pods: 70, rounds: 3, warmUpRounds: 3 }, long: { pods: 100, rounds: 5, warmUpRounds: 3 } }
 /** Pods at once; the last is the figure. */
 const DIRECTORY_PODS = [40, 120, 360]
-/** The agent's memory is measured with this many volumes. */
+/** Number of volumes for the measurement of the agent's memory. */
 const MEMORY_PODS = 500
-/** Compared with the driver's own rate. */
+/** Compared with the rate of the driver alone. */
 const RATIO_MIN = 0.8
-/** For more volumes than a node has in practice. */
+/** Memory of the agent with more volumes than a node has in practice. */
 const AGENT_MB_MAX = 128
 const CLIENTS = 64
 const LOOP_VOLUME_BYTES = 314_572_800
@@ -93,7 +93,7 @@ async function measureLoop(options: PartOptions): Promise<Figure[]> {
       await bench.pods(pods)
       await bench.clear()
     }
-    await bench.driverAlone(pods)
+    await bench.measureDriverAlone(pods)
     const [byPods, byDriver, p50Ms]: [number[], number[], number[]] = [[], [], []]
     // Alternately, so that both see the same load of the machine.
     for (let round = 1; round <= rounds; round++) {
@@ -102,7 +102,7 @@ async function measureLoop(options: PartOptions): Promise<Figure[]> {
       await bench.clear()
       byPods.push(pods / burst.seconds)
       p50Ms.push(burst.p50Ms)
-      byDriver.push(await bench.driverAlone(pods))
+      byDriver.push(await bench.measureDriverAlone(pods))
     }
     return [
       {
@@ -125,7 +125,7 @@ async function measureDirectory(options: PartOptions): Promise<Figure[]> {
     options.progress('warming up')
     await bench.pods(WARM_UP_PODS)
     const beforeMb = bench.agentMb()
-    const most = Math.max(...DIRECTORY_PODS)
+    const maxPods = Math.max(...DIRECTORY_PODS)
     options.progress(`${MEMORY_PODS} pods`)
     await bench.pods(MEMORY_PODS - WARM_UP_PODS)
     const afterMb = bench.agentMb()
@@ -139,9 +139,9 @@ async function measureDirectory(options: PartOptions): Promise<Figure[]> {
     }
     return [
       {
-        name: `${most} pods with directories, create to Running`,
+        name: `${maxPods} pods with directories, create to Running`,
         unit: '/s',
-        value: (most * 1_000) / points.at(-1)!.ms,
+        value: (maxPods * 1_000) / points.at(-1)!.ms,
         peer: PUBLISHED,
       },
       {
@@ -162,7 +162,7 @@ interface Bench {
   /** Creates this many claims, then times as many pods that use them. */
   pods(count: number): Promise<BurstResult>
   /** Volumes per second with this many calls at once. */
-  driverAlone(count: number): Promise<number>
+  measureDriverAlone(count: number): Promise<number>
   /** Deletes pods and claims, and waits until their volumes are deleted. */
   clear(): Promise<void>
   agentMb(): number
@@ -210,7 +210,7 @@ async function openBench({ dir, profileDir }: PartOptions, backend: 'loop' | 'di
       used += count
       return result
     },
-    driverAlone: (count) => driverAlone(csi, dir, count),
+    measureDriverAlone: (count) => driverAlone(csi, dir, count),
     clear,
     agentMb: () => residentMb(agent.pid),
     async close() {
@@ -228,13 +228,15 @@ async function openBench({ dir, profileDir }: PartOptions, backend: 'loop' | 'di
 let volumesCreated = 0
 
 async function driverAlone(csi: CsiDriver, dir: string, count: number): Promise<number> {
-  const wanted = Array.from({ length: count }, () => ({
+  const requests = Array.from({ length: count }, () => ({
     dir,
     name: `alone-${++volumesCreated}`,
     fsType: 'xfs' as const,
     bytes: LOOP_VOLUME_BYTES,
   }))
-  const { result, ms } = await timed(() => Promise.all(wanted.map((each) => bringUp(csi, each))))
-  await Promise.all(result.map((volume) => volume.takeDown()))
+  const { result, ms } = await measureTime(() =>
+    Promise.all(requests.map((request) => publishWithDriver(csi, request))),
+  )
+  await Promise.all(result.map((volume) => volume.remove()))
   return (count * 1_000) / ms
 }

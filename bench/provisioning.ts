@@ -81,7 +81,7 @@ async function measureInProcess(options: PartOptions): Promise<Figure[]> {
       targets: PROVISIONING,
       published: PUBLISHED.provisioning,
       prepare,
-      beside: { driver },
+      otherProcesses: { driver },
     })
   } finally {
     await bench.close()
@@ -101,7 +101,7 @@ async function measureAlone(options: PartOptions): Promise<Figure[]> {
       targets: PROVISIONING,
       published: PUBLISHED.provisioning,
       prepare,
-      beside: { provisioner, driver },
+      otherProcesses: { provisioner, driver },
     })
   } finally {
     await provisioner.stop()
@@ -117,7 +117,7 @@ interface Scenario {
   /** Creates what the claims of a burst need. */
   prepare(burst: Burst): Promise<void>
   /** Further processes whose CPU time is reported. */
-  readonly beside?: Readonly<Record<string, Pick<Program, 'cpuMs'>>>
+  readonly otherProcesses?: Readonly<Record<string, Pick<Program, 'cpuMs'>>>
 }
 
 interface Burst {
@@ -128,22 +128,22 @@ interface Burst {
 }
 
 async function measureBursts(bench: Bench, scenario: Scenario): Promise<Figure[]> {
-  const { name, prepare, beside = {} } = scenario
-  const processes = Object.entries({ server: bench, ...beside })
+  const { name, prepare, otherProcesses = {} } = scenario
+  const processes = Object.entries({ server: bench, ...otherProcesses })
   const figures: Figure[] = []
   const points: GrowthPoint[] = []
   bench.progress('warming up')
   const warmUp = await bench.nextBurst(WARM_UP_CLAIMS)
   await prepare(warmUp)
   await bench.run(warmUp)
-  for (const [claims, roundsWanted] of Object.entries(bench.bursts)) {
+  for (const [claims, roundCount] of Object.entries(bench.bursts)) {
     const size = Number(claims)
-    bench.progress(`a burst of ${count(size)}${roundsWanted > 1 ? `, ${roundsWanted} times` : ''}`)
+    bench.progress(`a burst of ${count(size)}${roundCount > 1 ? `, ${roundCount} times` : ''}`)
     const cpuMs = processes.map(() => 0)
     const addCpu = (sign: 1 | -1) => {
-      for (const [index, [, one]] of processes.entries()) cpuMs[index]! += sign * one.cpuMs()
+      for (const [index, [, process]] of processes.entries()) cpuMs[index]! += sign * process.cpuMs()
     }
-    const rounds = await times(roundsWanted, async () => {
+    const rounds = await repeat(roundCount, async () => {
       const burst = await bench.nextBurst(size)
       await prepare(burst)
       addCpu(-1)
@@ -155,11 +155,11 @@ async function measureBursts(bench: Bench, scenario: Scenario): Promise<Figure[]
     points.push({ size, ms: result.seconds * 1_000 })
     if (size < FIGURE_CLAIMS_MIN) continue
     // The limit: as many durable creates of the same claims by the same clients, of a class that nothing binds.
-    const idleRounds = await times(roundsWanted, async () =>
+    const idleRounds = await repeat(roundCount, async () =>
       bench.run({ ...(await bench.nextBurst(size)), className: '' }, '"phase":"Pending"'),
     )
     const used = processes.map(
-      ([process], index) => `${process} ${(cpuMs[index]! / (size * roundsWanted)).toFixed(2)} ms`,
+      ([process], index) => `${process} ${(cpuMs[index]! / (size * roundCount)).toFixed(2)} ms`,
     )
     bench.note(`${count(size)} claims ${name}: CPU time per claim: ${used.join(', ')}.`)
     figures.push(...figuresOf(scenario, { claims: size, result, idle: mediansOf(idleRounds) }))
@@ -174,21 +174,21 @@ interface Measured {
 }
 
 function figuresOf({ name, targets, published }: Scenario, { claims, result, idle }: Measured): Figure[] {
-  const what = `${count(claims)} claims ${name}`
+  const description = `${count(claims)} claims ${name}`
   const limit = (value: number): Compared => ({ value, of: 'the creates alone' })
   const withTarget = (target: Target, peer: Compared | undefined): Partial<Figure> =>
     claims === TARGET_BURST ? { target, ...(peer ? { peer } : {}) } : {}
   return [
     {
-      name: what,
+      name: description,
       unit: '/s',
       value: claims / result.seconds,
       limit: limit(claims / idle.seconds),
       ...withTarget({ valueMin: targets.perSecondMin }, published.perSecond),
     },
-    { name: `${what}, p50`, unit: 'ms', value: result.p50Ms, limit: limit(idle.p50Ms) },
+    { name: `${description}, p50`, unit: 'ms', value: result.p50Ms, limit: limit(idle.p50Ms) },
     {
-      name: `${what}, p99`,
+      name: `${description}, p99`,
       unit: 'ms',
       value: result.p99Ms,
       limit: limit(idle.p99Ms),
@@ -197,7 +197,7 @@ function figuresOf({ name, targets, published }: Scenario, { claims, result, idl
   ]
 }
 
-async function times<T>(count: number, run: () => Promise<T>): Promise<T[]> {
+async function repeat<T>(count: number, run: () => Promise<T>): Promise<T[]> {
   const results: T[] = []
   while (results.length < count) results.push(await run())
   return results
@@ -274,8 +274,8 @@ async function openBench(options: PartOptions, flags: readonly string[]): Promis
 }
 
 const claimOf = (className: string) => {
-  const { spec, ...rest } = claimNamed(`claim-${NUMBER}`)
-  return { ...rest, spec: { ...spec, storageClassName: className } }
+  const { spec, ...fields } = claimNamed(`claim-${NUMBER}`)
+  return { ...fields, spec: { ...spec, storageClassName: className } }
 }
 
 const classOf = (name: string) => ({ metadata: { name }, provisioner: DRIVER, parameters: { tier: 'fast' } })
@@ -302,7 +302,7 @@ async function measureMemory({ dir, progress }: PartOptions): Promise<Figure[]> 
   try {
     const to = await server.run({ do: 'serve', store: 'memory', dir, claims: CACHED_PAIRS, withVolumes: true })
     await client.run({ do: 'connect', to })
-    const { bytesPerPair, jsonBytes } = await client.run({ do: 'weighPairs' })
+    const { bytesPerPair, jsonBytes } = await client.run({ do: 'measurePairMemory' })
     return [
       {
         name: 'memory per cached claim and volume, over HTTP',

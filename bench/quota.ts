@@ -42,7 +42,7 @@ type Name = keyof typeof NAMESPACES
 const NAMES = Object.keys(NAMESPACES) as Name[]
 const LAST = NAMESPACES.fullest
 /** All get thousands more while they are measured. */
-const AMONG = ['full', 'fuller', 'fullest'] as const
+const GROWTH_NAMESPACES = ['full', 'fuller', 'fullest'] as const
 
 export const quotaSuite: Suite = { parts: { creates: measureQuota } }
 
@@ -87,23 +87,23 @@ async function measureQuota({ dir, profileDir, long, progress }: PartOptions): P
 }
 
 /** A Latin square: over six rounds each namespace has every position once, and follows each of the others once. */
-const orderOf = (round: number): number[] => [0, 1, 5, 2, 4, 3].map((place) => (place + round) % NAMES.length)
+const orderOf = (round: number): number[] => [0, 1, 5, 2, 4, 3].map((position) => (position + round) % NAMES.length)
 
 /** `countedMs` is of the last namespace. */
 function figuresOf(rates: TurnsResult['rates'], countedMs: number): Figure[] {
   const rateOf = (name: Name) => medianOf(rates[NAMES.indexOf(name)]!)
-  const free = { value: rateOf('none'), of: 'the same without a quota' }
-  const figure = (what: string, name: Name, more: Partial<Figure> = {}): Figure => ({
-    name: `durable creates, ${CLIENTS} clients, ${what}`,
+  const withoutQuota = { value: rateOf('none'), of: 'the same without a quota' }
+  const figure = (description: string, name: Name, fields: Partial<Figure> = {}): Figure => ({
+    name: `durable creates, ${CLIENTS} clients, ${description}`,
     unit: '/s',
     value: rateOf(name),
-    ...more,
+    ...fields,
   })
-  const points = AMONG.map((name) => ({ size: NAMESPACES[name].claims, ms: 1_000 / rateOf(name) }))
+  const points = GROWTH_NAMESPACES.map((name) => ({ size: NAMESPACES[name].claims, ms: 1_000 / rateOf(name) }))
   return [
     figure('no quota', 'none'),
-    figure('1 quota', 'one', { limit: free, target: { ratioMin: ONE_QUOTA_RATIO_MIN } }),
-    figure('10 quotas', 'ten', { limit: free }),
+    figure('1 quota', 'one', { limit: withoutQuota, target: { ratioMin: ONE_QUOTA_RATIO_MIN } }),
+    figure('10 quotas', 'ten', { limit: withoutQuota }),
     figure(`1 quota, with ${count(NAMESPACES.full.claims)} claims`, 'full', {
       limit: { value: rateOf('one'), of: 'the same in a new namespace' },
       target: { ratioMin: FULL_NAMESPACE_RATIO_MIN },

@@ -14,7 +14,7 @@ import { type Compared, type Figure, type GrowthPoint, medianOf } from './lib/fi
 import { growthOfEach } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { NUMBER, type RequestText } from './lib/load-role.ts'
-import { CAPACITY_NAMESPACE, className, fillCluster, IMMEDIATE, PLACE } from './lib/local-cluster.ts'
+import { CAPACITY_NAMESPACE, className, fillCluster, IMMEDIATE, NODE_TOPOLOGY_KEY } from './lib/local-cluster.ts'
 import type { PoolsJob } from './lib/pools-role.ts'
 import { post } from './lib/post.ts'
 import { type Role, startRole } from './lib/role.ts'
@@ -91,10 +91,10 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
         bench.progress(`${count(nodes)} nodes: ${pods === measured ? 'pods with volumes' : 'warming up'}`)
         const burst = await bench.nextBurst(pods)
         const watch = PODS_PATH(burst.namespace)
-        const wroteBefore = await bench.capacityWrites()
+        const writesBefore = await bench.capacityWrites()
         const result = await bench.run(burst, { create: podOf(burst), watch, until: '"nodeName":"' })
         if (pods !== measured) continue
-        const wrote = (await bench.capacityWrites()) - wroteBefore
+        const capacityWrites = (await bench.capacityWrites()) - writesBefore
         const target = PODS_PER_SECOND_MIN[nodes]
         const name = `pods with a volume each, ${bench.sizeText}`
         points.push({ size: nodes, ms: (result.seconds * 1_000) / pods })
@@ -112,7 +112,7 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
           {
             name: `capacity writes for ${pods} pods, ${bench.sizeText}`,
             unit: 'writes',
-            value: wrote,
+            value: capacityWrites,
             target: { valueMax: pods },
           },
         )
@@ -144,7 +144,7 @@ async function measureTracking(options: PartOptions): Promise<Figure[]> {
         options.progress(`with and without tracking, pair ${pair + 1} of ${trackedPairs}`)
         for (const tracking of pair % 2 === 0 ? TURNS : TURNS.toReversed()) {
           rates[tracking].push(await claimRate(benches[tracking], trackedClaims))
-          await untilQuiet(on)
+          await waitUntilQuiet(on)
         }
       }
     } finally {
@@ -177,11 +177,11 @@ async function claimRate(bench: Bench, claims: number): Promise<number> {
 }
 
 /** Waits until tracking has written everything, so that its writes do not fall into the other cluster's turn. */
-async function untilQuiet(bench: Bench): Promise<void> {
-  for (let before = -1, now = 0; before !== now; ) {
-    before = now
+async function waitUntilQuiet(bench: Bench): Promise<void> {
+  for (let previousWrites = -1, currentWrites = 0; previousWrites !== currentWrites; ) {
+    previousWrites = currentWrites
     await systemClock().sleep(QUIET_MS)
-    now = await bench.capacityWrites()
+    currentWrites = await bench.capacityWrites()
   }
 }
 
@@ -219,8 +219,8 @@ async function openBench(
   nodes: number,
   { provisioner: flags }: { readonly provisioner?: readonly string[] } = {},
 ): Promise<Bench> {
-  const own = await mkdtemp(join(dir, `${nodes}-`))
-  const dataDir = join(own, 'data')
+  const benchDir = await mkdtemp(join(dir, `${nodes}-`))
+  const dataDir = join(benchDir, 'data')
   progress(`${count(nodes)} nodes: filling the store`)
   await fillCluster(dataDir, { nodes, classes: CLASSES, driver: DRIVER, poolBytes: POOL_BYTES })
   const server = await startServer({ dataDir, profileDir, command: 'up' })
@@ -228,8 +228,8 @@ async function openBench(
   const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
   const bursts: Role<BurstJob, BurstResult> = startRole('burst')
   const driver: Role<PoolsJob, void> | undefined = flags && startRole('pools')
-  const socket = join(own, 'csi.sock')
-  await driver?.run({ socket, name: DRIVER, place: PLACE, poolBytes: POOL_BYTES })
+  const socket = join(benchDir, 'csi.sock')
+  await driver?.run({ socket, name: DRIVER, topologyKey: NODE_TOPOLOGY_KEY, poolBytes: POOL_BYTES })
   const provisioner =
     flags &&
     (await startProvisioner({
@@ -289,7 +289,7 @@ async function openBench(
       await provisioner?.stop()
       driver?.stop()
       await server.stop()
-      await rm(own, { recursive: true, force: true })
+      await rm(benchDir, { recursive: true, force: true })
     },
   }
   return bench

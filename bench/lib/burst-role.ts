@@ -1,5 +1,5 @@
-// A burst: clients create or edit objects at once while a watch waits for their final state, in a process other than the
-// server's. The time of an object runs from sending its request to reading the event that contains `until`.
+// Runs a burst in a separate process: clients create or edit objects at once while a watch waits for their final state. The
+// time of an object is from sending its request to reading the event that contains `until`.
 import { type Answer, type Connection, type Endpoint, openConnection } from './http-connection.ts'
 import { numberedRequest, openAll, type RequestText } from './load-role.ts'
 
@@ -7,7 +7,7 @@ export interface BurstJob {
   readonly endpoint: Endpoint
   readonly clients: number
   readonly count: number
-  /** NUMBER in it identifies the object. */
+  /** Request in which NUMBER identifies the object. */
   readonly create: RequestText
   readonly watch: RequestText
   /** Text in the event of a finished object. */
@@ -33,26 +33,26 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
   const broken = new Promise<never>((_, reject) => {
     fail = reject
   })
-  broken.catch(() => {}) // handled where it is raced
+  broken.catch(() => {}) // handled by the race below
   const connections = await openAll(endpoint, Math.min(clients, count), fail)
   const request = numberedRequest(create)
   const sentMs = new Float64Array(count)
-  const tookMs = new Float64Array(count)
-  let [sent, answered, finished] = [0, 0, 0]
+  const durationMs = new Float64Array(count)
+  let [sent, responses, finished] = [0, 0, 0]
   let createdMs = 0
   let lastEventMs = performance.now()
-  let done = () => {}
-  const over = new Promise<void>((resolve) => {
-    done = resolve
+  let resolveFinished = () => {}
+  const allFinished = new Promise<void>((resolve) => {
+    resolveFinished = resolve
   })
 
   const watcher = await follow(endpoint, watch, (line) => {
     if (!line.includes(until)) return
     const number = Number(/"name":"[a-z-]*(\d{10})"/.exec(line)?.[1]) - after - 1
-    if (!(number >= 0 && number < count) || tookMs[number]! > 0) return
+    if (!(number >= 0 && number < count) || durationMs[number]! > 0) return
     lastEventMs = performance.now()
-    tookMs[number] = lastEventMs - sentMs[number]!
-    if (++finished === count) done()
+    durationMs[number] = lastEventMs - sentMs[number]!
+    if (++finished === count) resolveFinished()
   })
   const startMs = performance.now()
   for (const connection of connections) {
@@ -64,9 +64,9 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
     }
     const onAnswer = ({ status }: Answer) => {
       if (status >= 300) return fail(new Error(`${create.method} ${create.path}: ${status}`))
-      if (++answered < count) return next()
+      if (++responses < count) return next()
       createdMs = performance.now()
-      for (const one of connections) one.close() // a server does not keep idle ones for ever
+      for (const openedConnection of connections) openedConnection.close() // the server closes idle connections
     }
     next()
   }
@@ -75,18 +75,18 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
       fail(new Error(`${count - finished} of ${count} objects did not finish`))
   }, 1_000)
   try {
-    await Promise.race([over, broken])
+    await Promise.race([allFinished, broken])
     const seconds = (performance.now() - startMs) / 1000
-    const sorted = [...tookMs].sort((a, b) => a - b)
-    const at = (share: number) => sorted[Math.min(count - 1, Math.ceil(count * share) - 1)]!
-    return { createSeconds: (createdMs - startMs) / 1000, seconds, p50Ms: at(0.5), p99Ms: at(0.99) }
+    const sorted = [...durationMs].sort((a, b) => a - b)
+    const percentile = (share: number) => sorted[Math.min(count - 1, Math.ceil(count * share) - 1)]!
+    return { createSeconds: (createdMs - startMs) / 1000, seconds, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }
   } finally {
     clearInterval(timer)
     for (const connection of [...connections, watcher]) connection.close()
   }
 }
 
-/** The server closes a watch that falls behind; it resumes from the last version it has seen. */
+/** Reads a watch. Resumes from the last received version if the server closes a watch that falls behind. */
 async function follow(
   endpoint: Endpoint,
   { method, path }: RequestText,
@@ -94,10 +94,10 @@ async function follow(
 ): Promise<{ close(): void }> {
   let version = ''
   let connection: Connection | undefined
-  let closed = false
+  let isClosed = false
   const begin = async (): Promise<void> => {
     connection = await openConnection(endpoint, () => {
-      if (!closed) void begin()
+      if (!isClosed) void begin()
     })
     const from = version === '' ? path : `${path}&resourceVersion=${version}`
     await connection.read(numberedRequest({ method, path: from })(0), (line) => {
@@ -108,7 +108,7 @@ async function follow(
   await begin()
   return {
     close() {
-      closed = true
+      isClosed = true
       connection?.close()
     },
   }

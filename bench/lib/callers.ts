@@ -11,7 +11,7 @@ export interface Calls {
   readonly seconds: number
 }
 
-/** The first response after the warm-up starts the clock and is not counted. */
+/** Runs the callers. The first response after the warm-up starts the clock and is not counted. */
 export async function runCallers(options: CallersOptions, call: () => Promise<unknown>): Promise<Calls> {
   const startMs = performance.now() + options.warmUpMs
   const endMs = startMs + options.measureMs
@@ -19,7 +19,7 @@ export async function runCallers(options: CallersOptions, call: () => Promise<un
   let lastMs = 0
   let count = 0
 
-  async function callAgain(): Promise<void> {
+  async function repeatCall(): Promise<void> {
     for (;;) {
       await call()
       const nowMs = performance.now()
@@ -30,7 +30,7 @@ export async function runCallers(options: CallersOptions, call: () => Promise<un
       lastMs = nowMs
     }
   }
-  await Promise.all(Array.from({ length: options.callers }, callAgain))
+  await Promise.all(Array.from({ length: options.callers }, repeatCall))
   return { count, seconds: (lastMs - firstMs) / 1000 }
 }
 

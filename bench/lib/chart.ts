@@ -154,12 +154,12 @@ interface BarPlace {
 }
 
 function drawBar({ share, text, colour }: Bar, { left, middle, lineAt }: BarPlace): string[] {
-  const wanted = share * lineAt * BAR_WIDTH
-  const length = round(Math.max(1, Math.min(BAR_WIDTH, wanted)))
+  const fullLength = share * lineAt * BAR_WIDTH
+  const length = round(Math.max(1, Math.min(BAR_WIDTH, fullLength)))
   const end = left + BAR_WIDTH
   return [
     `<rect class="${colour}" x="${left}" y="${round(middle - BAR_HEIGHT / 2)}" width="${length}" height="${BAR_HEIGHT}"/>`,
-    ...(wanted > BAR_WIDTH ? [`<path class="${colour}" d="M${end} ${round(middle - 6)} l8 6 l-8 6 z"/>`] : []),
+    ...(fullLength > BAR_WIDTH ? [`<path class="${colour}" d="M${end} ${round(middle - 6)} l8 6 l-8 6 z"/>`] : []),
     `<text class="value" x="${end + GAP}" y="${round(middle + 4)}">${escapeXml(text)}</text>`,
   ]
 }

@@ -136,9 +136,9 @@ const MANAGED_FIELDS = [
 /** Creates a data directory with this many claims. */
 export async function fillDirectory(dataDir: string, claims: number, namespace = 'default'): Promise<void> {
   const store = await openLmdbStore({ dir: join(dataDir, 'store'), clock: systemClock() })
-  for (let written = 0; written < claims; written += CLAIMS_PER_TRANSACTION) {
-    const count = Math.min(CLAIMS_PER_TRANSACTION, claims - written)
-    const names = Array.from({ length: count }, (_, at) => `stored-${String(written + at).padStart(6, '0')}`)
+  for (let first = 0; first < claims; first += CLAIMS_PER_TRANSACTION) {
+    const count = Math.min(CLAIMS_PER_TRANSACTION, claims - first)
+    const names = Array.from({ length: count }, (_, at) => `stored-${String(first + at).padStart(6, '0')}`)
     await store.transact(() =>
       names.map((name) => ({
         put: `core/persistentvolumeclaims/${namespace}/${name}`,

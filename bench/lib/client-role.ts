@@ -1,9 +1,9 @@
-// A process with a client of the library. It either runs the API server itself, so that the client calls it directly, or
-// connects to a process that does.
+// Runs a client of the library in a separate process. The process either runs the API server itself, so that the client
+// calls it directly, or connects to another process.
 //   create   callers create claims, each the next after the response to the last
 //   change   changes claims in the store of this process as fast as possible
 //   follow   a watched cache counts the changes it receives
-//   weigh    the heap that a full cache adds per claim
+//   measureMemory   measures the heap that a full cache adds per claim
 import { join } from 'node:path'
 import type { Kind, KubeObject } from '../../src/api/kind.ts'
 import { persistentVolumeClaimKind as claimKind } from '../../src/api/kinds/claim/claim.ts'
@@ -26,33 +26,33 @@ export type ClientJob =
       /** Also store the volume of each claim. */
       readonly withVolumes?: boolean
     }
-  | { readonly do: 'connect'; readonly to: Place }
+  | { readonly do: 'connect'; readonly to: ServerAddress }
   | ({ readonly do: 'create' } & CallersOptions)
   /** The store alone, with values of the size of created claims. */
   | ({ readonly do: 'put' } & CallersOptions)
   | { readonly do: 'change'; readonly changes: number }
   /** `here`: this process also makes the changes. */
-  | { readonly do: 'follow'; readonly changes: number; readonly here: boolean }
-  | { readonly do: 'weigh' }
+  | { readonly do: 'follow'; readonly changes: number; readonly inThisProcess: boolean }
+  | { readonly do: 'measureMemory' }
   /** Claims and volumes together. */
-  | { readonly do: 'weighPairs' }
+  | { readonly do: 'measurePairMemory' }
 
-/** How to connect to a serving process. */
-export interface Place {
+/** Address and credentials of a serving process. */
+export interface ServerAddress {
   readonly server: string
   readonly ca: string
   readonly token: string
 }
 
 export interface ClientResults {
-  readonly serve: Place
+  readonly serve: ServerAddress
   readonly connect: undefined
   readonly create: Calls & { readonly objectBytes: number }
   readonly put: Calls
   readonly change: undefined
   readonly follow: Calls
-  readonly weigh: { readonly bytesPerClaim: number; readonly fillMs: number }
-  readonly weighPairs: { readonly bytesPerPair: number; readonly jsonBytes: number }
+  readonly measureMemory: { readonly bytesPerClaim: number; readonly fillMs: number }
+  readonly measurePairMemory: { readonly bytesPerPair: number; readonly jsonBytes: number }
 }
 
 const USER = { name: 'system:bench', groups: ['system:masters'] }
@@ -82,25 +82,25 @@ export async function runClient(job: ClientJob): Promise<ClientResults[ClientJob
       return change(job.changes)
     case 'follow':
       return follow(job)
-    case 'weigh':
-      return weigh()
-    case 'weighPairs':
-      return weighPairs()
+    case 'measureMemory':
+      return measureMemory()
+    case 'measurePairMemory':
+      return measurePairMemory()
   }
 }
 
 async function serve({
-  store: which,
+  store: storeKind,
   dir,
   claims,
   withVolumes = false,
-}: Extract<ClientJob, { do: 'serve' }>): Promise<Place> {
+}: Extract<ClientJob, { do: 'serve' }>): Promise<ServerAddress> {
   store =
-    which === 'memory' ? await openMemoryStore({ clock }) : await openLmdbStore({ dir: join(dir, 'store'), clock })
+    storeKind === 'memory' ? await openMemoryStore({ clock }) : await openLmdbStore({ dir: join(dir, 'store'), clock })
   const { server, pki, listen } = await createServerOnStore(store, { dir, clock })
   for (let from = 0; from < claims; from += CLAIMS_PER_TRANSACTION) {
     const count = Math.min(CLAIMS_PER_TRANSACTION, claims - from)
-    await store.transact(() => Array.from({ length: count }, (_, at) => putOf(from + at)))
+    await store.transact(() => Array.from({ length: count }, (_, at) => putClaim(from + at)))
     if (withVolumes) await store.transact(() => Array.from({ length: count }, (_, at) => putVolume(from + at)))
   }
   storedClaims = claims
@@ -110,7 +110,7 @@ async function serve({
 }
 
 /** The name depends on the number only, so a change keeps key and uid. */
-function putOf(number: number, change = 0) {
+function putClaim(number: number, change = 0) {
   const claim = boundClaim({ number, namespace: NAMESPACE, change })
   return { put: objectKey(claimKind, NAMESPACE, claim.name), value: claim.value }
 }
@@ -135,24 +135,24 @@ async function putValue(): Promise<void> {
 const uniqueName = (): string => `claim-${process.pid}-${String(++numbersUsed).padStart(10, '0')}`
 
 async function change(changes: number): Promise<undefined> {
-  const writes = Array.from({ length: changes }, (_, at) => putOf(at % storedClaims, ++numbersUsed))
+  const writes = Array.from({ length: changes }, (_, at) => putClaim(at % storedClaims, ++numbersUsed))
   await Promise.all(writes.map((write) => store.transact(() => [write])))
 }
 
 /** Counts the changes that reach a cache. */
 interface Follower {
-  take(changes: number): Promise<Calls>
+  waitForChanges(changes: number): Promise<Calls>
 }
 
 let follower: Promise<Follower> | undefined
 
-/** With 0 changes it only starts the cache. */
-async function follow({ changes, here }: Extract<ClientJob, { do: 'follow' }>): Promise<Calls> {
+/** Waits for changes in a cache. With 0 changes it only starts the cache. */
+async function follow({ changes, inThisProcess }: Extract<ClientJob, { do: 'follow' }>): Promise<Calls> {
   follower ??= startFollower()
-  const { take } = await follower
+  const { waitForChanges } = await follower
   if (changes === 0) return { count: 0, seconds: 0 }
-  const [taken] = await Promise.all([take(changes), here ? change(changes) : undefined])
-  return taken
+  const [received] = await Promise.all([waitForChanges(changes), inThisProcess ? change(changes) : undefined])
+  return received
 }
 
 async function startFollower(): Promise<Follower> {
@@ -170,7 +170,7 @@ async function startFollower(): Promise<Follower> {
   })
   return {
     /** The first change starts the clock and is not counted. */
-    async take(changes) {
+    async waitForChanges(changes) {
       await new Promise<void>((resolve) => {
         check = () => count >= changes && resolve()
         check()
@@ -197,8 +197,8 @@ async function fillCache(kind: Kind = claimKind): Promise<Cache<KubeObject>> {
   return cache
 }
 
-/** Lists once before, so that caches of the client and the server are already filled. */
-async function weigh(): Promise<ClientResults['weigh']> {
+/** Measures a cache after one list, so that internal caches of client and server are already filled. */
+async function measureMemory(): Promise<ClientResults['measureMemory']> {
   for (let page = await client.list(claimKind, { namespace: NAMESPACE, limit: CLAIMS_PER_TRANSACTION }); ; ) {
     if (!page.continueToken) break
     const { continueToken } = page
@@ -212,7 +212,7 @@ async function weigh(): Promise<ClientResults['weigh']> {
   return { bytesPerClaim: addedBytes / cache.size, fillMs }
 }
 
-async function weighPairs(): Promise<{ bytesPerPair: number; jsonBytes: number }> {
+async function measurePairMemory(): Promise<{ bytesPerPair: number; jsonBytes: number }> {
   const beforeBytes = await heapBytes()
   const [claims, volumes] = [await fillCache(), await fillCache(volumeKind)]
   const addedBytes = (await heapBytes()) - beforeBytes
@@ -221,7 +221,8 @@ async function weighPairs(): Promise<{ bytesPerPair: number; jsonBytes: number }
   return { bytesPerPair: addedBytes / claims.size, jsonBytes }
 }
 
-/** Needs --expose-gc. Collects several times, because streams release their buffers late. */
+/** Returns the heap size after garbage collection. Needs --expose-gc, and collects several times, because streams release
+ * their buffers late. */
 async function heapBytes(): Promise<number> {
   for (let turn = 0; turn < 3; turn++) {
     globalThis.gc?.()

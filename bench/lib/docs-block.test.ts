@@ -25,8 +25,8 @@ describe('a generated block in a document', () => {
   })
 
   it('is the same when written again', () => {
-    const once = replaceBlock(PAGE, 'api', 'new')
-    expect(replaceBlock(once, 'api', 'new')).toBe(once)
+    const replaced = replaceBlock(PAGE, 'api', 'new')
+    expect(replaceBlock(replaced, 'api', 'new')).toBe(replaced)
   })
 
   it('that is missing is an error that names the markers to add', () => {

@@ -12,14 +12,14 @@ import { minutesText } from './text.ts'
 export async function writeDocs(docsDir: string, report: Report, order: readonly string[]): Promise<string[]> {
   const [page, chartsDir] = [join(docsDir, 'performance.md'), join(docsDir, 'performance')]
   const results = join(chartsDir, 'results.json')
-  const all = mergeReports(await readReport(results), report, order)
+  const merged = mergeReports(await readReport(results), report, order)
   let text = await readFile(page, 'utf8')
   for (const suite of report.suites) text = replaceBlock(text, suite.suite, suiteBlock(suite))
-  text = replaceBlock(text, 'all', summaryBlock(all))
+  text = replaceBlock(text, 'all', summaryBlock(merged))
   await mkdir(chartsDir, { recursive: true })
   const files: [path: string, text: string][] = [
     ...report.suites.map((suite): [string, string] => [join(chartsDir, `${suite.suite}.svg`), chartOf(suite)]),
-    [results, reportJson(all)],
+    [results, reportJson(merged)],
     [page, text],
   ]
   for (const [path, content] of files) await writeFile(path, content)
@@ -33,8 +33,8 @@ async function readReport(path: string): Promise<Report | undefined> {
 
 export function suiteBlock(suite: SuiteReport): string {
   const notes = [...new Set(suite.notes)]
-  const below = notes.length > 0 ? `\n${notes.join('\n')}\n` : ''
-  return `\`\`\`\n${tableOf(suite)}${below}\`\`\`\n\n![Figures of ${suite.suite} as a chart](performance/${suite.suite}.svg)`
+  const notesText = notes.length > 0 ? `\n${notes.join('\n')}\n` : ''
+  return `\`\`\`\n${tableOf(suite)}${notesText}\`\`\`\n\n![Figures of ${suite.suite} as a chart](performance/${suite.suite}.svg)`
 }
 
 export function summaryBlock({ suites, machine }: Report): string {

@@ -1,5 +1,5 @@
-// The limit of everything on etcd: the same gRPC client writes keys and values of the same size, each in a transaction
-// that requires the key to be new.
+// Measures the limit of etcd: the same gRPC client writes keys and values of the same size, each in a transaction that
+// requires the key to be new.
 import { systemClock } from '../../src/base/clock.ts'
 import { EtcdClient } from '../../src/store/etcd/client.ts'
 import { Compare_CompareTarget } from '../../src/store/etcd/gen/etcd_pb.js'

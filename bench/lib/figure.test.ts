@@ -5,14 +5,14 @@ const rate: Figure = { name: 'creates', unit: '/s', value: 500, limit: { value: 
 const time: Figure = { name: 'a list', unit: 'ms', value: 50, limit: { value: 10, of: 'the echo' } }
 
 describe('a figure', () => {
-  it('has a ratio to its limit: upwards for rates, downwards for times', () => {
+  it('has a ratio to its limit, inverted for times', () => {
     expect(ratioOf(rate)).toBe(0.5)
     expect(ratioOf(time)).toBe(0.2)
   })
 
   it('has a ratio to a published figure', () => {
-    expect(peerRatioOf({ ...rate, peer: { value: 30, of: 'theirs' } })).toBeCloseTo(16.67)
-    expect(peerRatioOf({ ...time, peer: { value: 500, of: 'theirs' } })).toBe(10)
+    expect(peerRatioOf({ ...rate, peer: { value: 30, of: 'a peer' } })).toBeCloseTo(16.67)
+    expect(peerRatioOf({ ...time, peer: { value: 500, of: 'a peer' } })).toBe(10)
     expect(peerRatioOf(rate)).toBeUndefined()
   })
 

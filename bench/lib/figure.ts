@@ -1,5 +1,5 @@
-// A measured figure and its limit: what a program that does only the unavoidable part reached on the same machine in the
-// same run. Their ratio is comparable between machines and between runs.
+// A measured figure and its limit: the result of a program that does only the unavoidable part, on the same machine in the
+// same run. Their ratio can be compared between machines and runs.
 
 export interface Figure {
   readonly name: string
@@ -10,7 +10,7 @@ export interface Figure {
   /** A published figure of another system, in the same unit, and its source. */
   readonly peer?: Compared
   readonly target?: Target
-  /** The points an exponent was fitted to. */
+  /** The points to which an exponent was fitted. */
   readonly growth?: Growth
 }
 
@@ -42,7 +42,7 @@ export interface Missing {
   readonly because: string
 }
 
-/** 1 means as good as the limit, 0.5 half as good: rates count upwards, times and sizes downwards. */
+/** Returns the ratio to the limit. 1 is as good as the limit, and 0.5 half as good, for rates, times and sizes. */
 export const ratioOf = (figure: Figure): number | undefined => ratioTo(figure, figure.limit)
 
 export const peerRatioOf = (figure: Figure): number | undefined => ratioTo(figure, figure.peer)
@@ -52,7 +52,7 @@ function ratioTo({ unit, value }: Figure, other: Compared | undefined): number |
   return unit === '/s' ? value / other.value : other.value / value
 }
 
-/** Undefined without a target. */
+/** Returns whether the target is met, or undefined without a target. */
 export function passes(figure: Figure): boolean | undefined {
   const { target, value } = figure
   if (!target) return undefined

@@ -40,16 +40,16 @@ describe('folding profiles', () => {
   })
 
   it('merges equal stacks of several processes', () => {
-    const one = profile([
+    const firstProfile = profile([
       ['main', 1, 10],
       ['create', 2, 30],
     ])
-    const other = profile([
+    const secondProfile = profile([
       ['main', 1, 5],
       ['create', 2, 7],
       ['list', 2, 9],
     ])
-    const root = foldProfiles([one, other], nameOf)
+    const root = foldProfiles([firstProfile, secondProfile], nameOf)
     expect(at(root, 'main', 'create')).toMatchObject({ self: 37 })
     expect(at(root, 'main', 'list')).toMatchObject({ self: 9 })
   })
@@ -82,10 +82,10 @@ describe('folding profiles', () => {
         const root = foldProfiles([profile(tree)], nameOf)
         const selfOf = (flame: Flame): number =>
           [...flame.children.values()].reduce((sum, child) => sum + selfOf(child), flame.self)
-        const all = tree.reduce((sum, [, , micros]) => sum + micros, 0)
-        expect(root.total).toBe(all)
-        expect(selfOf(root)).toBe(all)
-        expect(hottest(root, 10).reduce((sum, { self }) => sum + self, 0)).toBe(all)
+        const totalMicros = tree.reduce((sum, [, , micros]) => sum + micros, 0)
+        expect(root.total).toBe(totalMicros)
+        expect(selfOf(root)).toBe(totalMicros)
+        expect(hottest(root, 10).reduce((sum, { self }) => sum + self, 0)).toBe(totalMicros)
       }),
     )
   })

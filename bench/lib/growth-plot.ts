@@ -25,8 +25,8 @@ export function drawGrowthPlots(figures: readonly Figure[], { x, y, width, gap }
     const titles = row.map(titleLines)
     const fieldTop = Math.max(...titles.map(({ length }) => length)) * lineHeight('title') + lineHeight('label') + 10
     for (const [column, figure] of row.entries()) {
-      const place = `translate(${x + column * (PLOT_WIDTH + gap)} ${top})`
-      parts.push(`<g transform="${place}">`, ...drawPlot(figure, titles[column]!, fieldTop), '</g>')
+      const transform = `translate(${x + column * (PLOT_WIDTH + gap)} ${top})`
+      parts.push(`<g transform="${transform}">`, ...drawPlot(figure, titles[column]!, fieldTop), '</g>')
     }
     top += fieldTop + FIELD.height + AXIS_HEIGHT + gap
   }
@@ -100,11 +100,11 @@ const timeLabel = (text: string, at: number): AxisLabel => ({
 
 /** Omits labels that overlap an earlier one. The first and the last have priority. */
 function withoutOverlap(labels: readonly AxisLabel[]): AxisLabel[] {
-  const kept: AxisLabel[] = []
+  const visibleLabels: AxisLabel[] = []
   for (const label of [...labels.slice(0, 1), ...labels.slice(1).reverse()]) {
-    if (kept.every(({ from, to }) => label.to <= from || label.from >= to)) kept.push(label)
+    if (visibleLabels.every(({ from, to }) => label.to <= from || label.from >= to)) visibleLabels.push(label)
   }
-  return kept
+  return visibleLabels
 }
 
 /** Factor above and below the extremes. */

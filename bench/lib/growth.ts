@@ -1,13 +1,13 @@
-// How cost grows with the work: the exponent k of time = c × size^k, fitted to the measured points. With 1.00 twice the
-// work takes twice the time, with 0.00 the same time, with 2.00 four times as long.
+// Computes how cost grows with the work: the exponent k of time = c × size^k, fitted to the measured points. Twice the work
+// takes twice the time with k = 1, the same time with k = 0, and four times as long with k = 2.
 import type { Figure, Growth, GrowthPoint } from './figure.ts'
 import { amount, count } from './text.ts'
 
-/** Above 1 so far that a single point that is 20 % off does not fail. */
+/** Exceeds 1 by so much that one point with an error of 20 % does not fail. */
 const LINEAR_MAX = 1.1
 const FLAT_MAX = 0.15
 
-/** Least squares on logarithms. */
+/** Fits the exponent by least squares on logarithms. */
 export function exponentOf(points: readonly GrowthPoint[]): number {
   const logs = points.map(({ size, ms }) => ({ x: Math.log(size), y: Math.log(ms) }))
   const mean = (read: (log: { x: number; y: number }) => number) =>

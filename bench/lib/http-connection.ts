@@ -50,51 +50,51 @@ export async function openConnection(endpoint: Endpoint, onBroken: (error: Error
 
 function askOn(socket: TLSSocket): Connection['ask'] {
   let onAnswer: ((answer: Answer) => void) | undefined
-  let early: Buffer | undefined // the beginning of an incomplete head
+  let partialHead: Buffer | undefined // the beginning of an incomplete head
   let status = 0
   let bodyBytes = 0
   let missingBytes = -1 // of the body; below zero while the head is awaited
 
   const onData = (data: Buffer) => {
-    let rest = data
+    let remaining = data
     if (missingBytes < 0) {
-      rest = early ? Buffer.concat([early, data]) : data
-      const end = rest.indexOf(HEAD_END)
+      remaining = partialHead ? Buffer.concat([partialHead, data]) : data
+      const end = remaining.indexOf(HEAD_END)
       if (end < 0) {
-        early = rest
+        partialHead = remaining
         return
       }
-      early = undefined
-      const head = rest.toString('latin1', 0, end)
+      partialHead = undefined
+      const head = remaining.toString('latin1', 0, end)
       status = Number(head.slice(9, 12))
       bodyBytes = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1])
       missingBytes = bodyBytes
-      rest = rest.subarray(end + HEAD_END.length)
+      remaining = remaining.subarray(end + HEAD_END.length)
     }
-    missingBytes -= rest.length
+    missingBytes -= remaining.length
     if (missingBytes > 0) return
     missingBytes = -1
     onAnswer?.({ status, bodyBytes })
   }
 
-  return (request, answered) => {
+  return (request, callback) => {
     if (!onAnswer) socket.on('data', onData)
-    onAnswer = answered
+    onAnswer = callback
     socket.write(request)
   }
 }
 
 function followOn(socket: TLSSocket, request: Uint8Array, onLines: (count: number) => void): Promise<void> {
-  let before = 0
+  let lastByte = 0
   return new Promise((resolve) => {
     socket.once('data', () => {
       socket.on('data', (data: Buffer) => {
         let count = 0
         // A line feed after a carriage return frames a chunk; any other ends an event.
         for (let at = data.indexOf(LINE_FEED); at >= 0; at = data.indexOf(LINE_FEED, at + 1)) {
-          if ((at === 0 ? before : data[at - 1]) !== CARRIAGE_RETURN) count++
+          if ((at === 0 ? lastByte : data[at - 1]) !== CARRIAGE_RETURN) count++
         }
-        before = data[data.length - 1] ?? 0
+        lastByte = data[data.length - 1] ?? 0
         if (count > 0) onLines(count)
       })
       resolve()
@@ -105,11 +105,11 @@ function followOn(socket: TLSSocket, request: Uint8Array, onLines: (count: numbe
 
 /** Passes on lines that start an event; the others frame chunks. The server sends each event in its own chunk. */
 function readOn(socket: TLSSocket, request: Uint8Array, onLine: (line: string) => void): Promise<void> {
-  let begun = ''
+  let partialLine = ''
   return new Promise((resolve) => {
     socket.on('data', (data: Buffer) => {
-      const lines = (begun + data.toString('latin1')).split('\n')
-      begun = lines.pop() ?? ''
+      const lines = (partialLine + data.toString('latin1')).split('\n')
+      partialLine = lines.pop() ?? ''
       for (const line of lines) if (line.startsWith('{')) onLine(line)
       resolve()
     })

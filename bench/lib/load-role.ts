@@ -1,4 +1,4 @@
-// The load: many clients, each on its own connection, in a process other than the server's.
+// Generates load in a separate process: many clients, each on its own connection.
 //   requests  each client sends the next request after the response to the last, for a given time
 //   turns     the same with several requests that alternate on open connections, to compare their cost
 //   fan-out   watchers follow one collection while a client creates objects in it, one after the other
@@ -73,18 +73,18 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
   const broken = createSignal<never>()
   const connections = await openAll(endpoint, clients, broken.reject)
   const nextRequest = uniqueRequests(request)
-  const done = createSignal<LoadResult>()
+  const result = createSignal<LoadResult>()
   let bodyBytes = 0
   let count = 0
   const startMs = performance.now() + warmUpMs
   const endMs = startMs + measureMs
   let firstMs = 0
-  let over = false
+  let isFinished = false
 
   for (const connection of connections) {
     const onAnswer = (answer: Answer) => {
-      if (over) return
-      if (answer.status >= 300) return done.reject(new Error(`${request.method} ${request.path}: ${answer.status}`))
+      if (isFinished) return
+      if (answer.status >= 300) return result.reject(new Error(`${request.method} ${request.path}: ${answer.status}`))
       const nowMs = performance.now()
       if (nowMs >= startMs) {
         bodyBytes = answer.bodyBytes
@@ -92,8 +92,8 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
         if (firstMs === 0) firstMs = nowMs
         else count++
         if (nowMs >= endMs && count > 0) {
-          over = true
-          return done.resolve({ count, seconds: (nowMs - firstMs) / 1000, bodyBytes })
+          isFinished = true
+          return result.resolve({ count, seconds: (nowMs - firstMs) / 1000, bodyBytes })
         }
       }
       connection.ask(nextRequest(), onAnswer)
@@ -101,7 +101,7 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
     connection.ask(nextRequest(), onAnswer)
   }
   try {
-    return await Promise.race([done.promise, broken.promise])
+    return await Promise.race([result.promise, broken.promise])
   } finally {
     for (const connection of connections) connection.close()
   }
@@ -116,7 +116,7 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
   }
   const nextRequests = requests.map(uniqueRequests)
   const rates: number[][] = requests.map(() => [])
-  const done = createSignal<TurnsResult>()
+  const result = createSignal<TurnsResult>()
   const resting = new Set<Connection>()
   let turn = -1
   let endMs = 0
@@ -138,11 +138,11 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
   }
 
   function ask(connection: Connection): void {
-    const asked = turn
-    const { endpoint, method, path } = requestOf(asked)
-    connection.ask(nextRequests[order[Math.max(0, asked)]!]!(), (answer) => {
-      if (answer.status >= 300) return done.reject(new Error(`${method} ${path}: ${answer.status}`))
-      if (asked === turn) countResponse() // responses to requests of an earlier turn are not counted
+    const requestTurn = turn
+    const { endpoint, method, path } = requestOf(requestTurn)
+    connection.ask(nextRequests[order[Math.max(0, requestTurn)]!]!(), (answer) => {
+      if (answer.status >= 300) return result.reject(new Error(`${method} ${path}: ${answer.status}`))
+      if (requestTurn === turn) countResponse() // responses to requests of an earlier turn are not counted
       if (turn === order.length) return
       if (requestOf(turn).endpoint.port === endpoint.port) ask(connection)
       else resting.add(connection)
@@ -157,15 +157,15 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
     if (nowMs < endMs || count === 0) return
     if (turn >= 0) rates[order[turn]!]!.push(count / ((nowMs - firstMs) / 1000))
     turn++
-    if (turn === order.length) done.resolve({ rates })
+    if (turn === order.length) result.resolve({ rates })
     else beginTurn(turnMs)
   }
 
   try {
     for (const [port, idle] of connections)
-      if (port !== requestOf(0).endpoint.port) for (const one of idle) resting.add(one)
+      if (port !== requestOf(0).endpoint.port) for (const connection of idle) resting.add(connection)
     beginTurn(warmUpMs)
-    return await Promise.race([done.promise, broken.promise])
+    return await Promise.race([result.promise, broken.promise])
   } finally {
     for (const connection of [...connections.values()].flat()) connection.close()
   }
@@ -209,8 +209,10 @@ export async function openAll(
 ): Promise<Connection[]> {
   const connections: Connection[] = []
   while (connections.length < count) {
-    const more = Math.min(CONCURRENT_HANDSHAKES_MAX, count - connections.length)
-    connections.push(...(await Promise.all(Array.from({ length: more }, () => openConnection(endpoint, onBroken)))))
+    const batchSize = Math.min(CONCURRENT_HANDSHAKES_MAX, count - connections.length)
+    connections.push(
+      ...(await Promise.all(Array.from({ length: batchSize }, () => openConnection(endpoint, onBroken)))),
+    )
   }
   return connections
 }

@@ -14,7 +14,7 @@ export interface LocalCluster {
   readonly poolBytes: number
 }
 
-export const PLACE = 'topology.bench.example/node'
+export const NODE_TOPOLOGY_KEY = 'topology.bench.example/node'
 export const CAPACITY_NAMESPACE = 'kube-system'
 export const className = (nth: number): string => `local-${nth}`
 const OBJECTS_PER_TRANSACTION = 1_000
@@ -27,8 +27,8 @@ export async function fillCluster(dataDir: string, cluster: LocalCluster): Promi
     batch = []
     if (writes.length > 0) await store.transact(() => writes)
   }
-  for (const { key, object } of objectsOf(cluster)) {
-    batch.push({ put: key, value: encodeStored(object) })
+  for (const { key, object: createObject } of objectsOf(cluster)) {
+    batch.push({ put: key, value: encodeStored(createObject) })
     if (batch.length === OBJECTS_PER_TRANSACTION) await write()
   }
   await write()
@@ -51,24 +51,24 @@ function* objectsOf({ nodes, classes, driver, poolBytes }: LocalCluster) {
   yield { key: `storage.k8s.io/storageclasses/${IMMEDIATE}`, object: object(IMMEDIATE, immediate) }
   for (let nth = 0; nth < nodes; nth++) {
     const name = `node-${String(nth).padStart(5, '0')}`
-    const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux', [PLACE]: name }
+    const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux', [NODE_TOPOLOGY_KEY]: name }
     const allocatable = { cpu: '64', memory: '256Gi', pods: '1000' }
     yield { key: `core/nodes/${name}`, object: object(name, { status: { allocatable } }, { labels }) }
-    const drivers = [{ name: driver, nodeID: name, topologyKeys: [PLACE] }]
+    const drivers = [{ name: driver, nodeID: name, topologyKeys: [NODE_TOPOLOGY_KEY] }]
     yield { key: `storage.k8s.io/csinodes/${name}`, object: object(name, { spec: { drivers } }) }
-    for (let of = 0; of < classes; of++) {
-      const report = `csisc-${name}-${of}`
-      const marks = { [DRIVER_NAME_LABEL]: driver, [MANAGED_BY_LABEL]: managedBy() }
+    for (let classIndex = 0; classIndex < classes; classIndex++) {
+      const report = `csisc-${name}-${classIndex}`
+      const labels = { [DRIVER_NAME_LABEL]: driver, [MANAGED_BY_LABEL]: managedBy() }
       yield {
         key: `storage.k8s.io/csistoragecapacities/${CAPACITY_NAMESPACE}/${report}`,
         object: object(
           report,
           {
-            storageClassName: className(of),
-            nodeTopology: { matchLabels: { [PLACE]: name } },
+            storageClassName: className(classIndex),
+            nodeTopology: { matchLabels: { [NODE_TOPOLOGY_KEY]: name } },
             capacity: String(poolBytes),
           },
-          { namespace: CAPACITY_NAMESPACE, labels: marks },
+          { namespace: CAPACITY_NAMESPACE, labels: labels },
         ),
       }
     }

@@ -9,18 +9,18 @@ export interface PoolsJob {
   readonly socket: string
   readonly name: string
   /** The topology key whose value is the node of a pool. */
-  readonly place: string
+  readonly topologyKey: string
   readonly poolBytes: number
 }
 
 type Segments = Readonly<Record<string, string>>
 
 /** Serves until the process ends. */
-export async function servePools({ socket, name, place, poolBytes }: PoolsJob): Promise<void> {
+export async function servePools({ socket, name, topologyKey, poolBytes }: PoolsJob): Promise<void> {
   const used = new Map<string, number>()
   const volumes = new Map<string, { readonly pool: string; readonly bytes: number; readonly segments: Segments }>()
   const poolOf = (segments: Segments, parameters: Readonly<Record<string, string>>) =>
-    `${segments[place] ?? 'anywhere'} ${parameters.pool ?? ''}`
+    `${segments[topologyKey] ?? 'anywhere'} ${parameters.pool ?? ''}`
   const free = (pool: string) => poolBytes - (used.get(pool) ?? 0)
   const capability = <T>(types: readonly T[], named: string) => ({
     capabilities: types.map((type) => ({ type: { case: named, value: { type } } })) as never,
@@ -40,11 +40,11 @@ export async function servePools({ socket, name, place, poolBytes }: PoolsJob): 
         availableCapacity: BigInt(free(poolOf(accessibleTopology?.segments ?? {}, parameters))),
       }),
       createVolume: async (request) => {
-        const known = volumes.get(request.name)
-        const segments = known?.segments ?? request.accessibilityRequirements?.preferred[0]?.segments ?? {}
-        const pool = known?.pool ?? poolOf(segments, request.parameters)
-        const bytes = known?.bytes ?? Number(request.capacityRange?.requiredBytes ?? 0n)
-        if (!known) {
+        const existing = volumes.get(request.name)
+        const segments = existing?.segments ?? request.accessibilityRequirements?.preferred[0]?.segments ?? {}
+        const pool = existing?.pool ?? poolOf(segments, request.parameters)
+        const bytes = existing?.bytes ?? Number(request.capacityRange?.requiredBytes ?? 0n)
+        if (!existing) {
           if (free(pool) < bytes) throw new CsiError('RESOURCE_EXHAUSTED', `${pool} is full`)
           used.set(pool, (used.get(pool) ?? 0) + bytes)
           volumes.set(request.name, { pool, bytes, segments })
@@ -53,8 +53,8 @@ export async function servePools({ socket, name, place, poolBytes }: PoolsJob): 
         return { volume: { volumeId: request.name, capacityBytes: BigInt(bytes), accessibleTopology } }
       },
       deleteVolume: async ({ volumeId }) => {
-        const known = volumes.get(volumeId)
-        if (known) used.set(known.pool, (used.get(known.pool) ?? 0) - known.bytes)
+        const existing = volumes.get(volumeId)
+        if (existing) used.set(existing.pool, (used.get(existing.pool) ?? 0) - existing.bytes)
         volumes.delete(volumeId)
         return {}
       },

@@ -56,14 +56,14 @@ interface FrameNames {
 /** Names a frame by its function and its source file, from the source map of the bundle. */
 function frameNames(): FrameNames {
   const maps = new Map<string, SourceMap | undefined>()
-  const known = new Map<string, string>()
+  const cachedNames = new Map<string, string>()
   const nameOf = (frame: CallFrame): string => {
     const { functionName, url, lineNumber, columnNumber } = frame
     const key = `${functionName} ${url} ${lineNumber} ${columnNumber}`
-    let name = known.get(key)
+    let name = cachedNames.get(key)
     if (name === undefined) {
       name = frameName(frame, maps.get(url))
-      known.set(key, name)
+      cachedNames.set(key, name)
     }
     return name
   }
@@ -82,7 +82,7 @@ function frameName({ functionName, url, lineNumber, columnNumber }: CallFrame, m
   const source = entry && 'originalSource' in entry ? entry.originalSource : undefined
   const line = entry && 'originalLine' in entry ? entry.originalLine : lineNumber
   const file = source ? source.replace(/^(\.\.\/)*/, '').replace(/^node_modules\//, '') : basename(url)
-  if (file === '') return functionName // of V8: (program), (garbage collector)
+  if (file === '') return functionName // frames of V8 such as (program) and (garbage collector)
   return functionName === '' ? `(anonymous) ${file}:${line + 1}` : `${functionName} ${file}`
 }
 
@@ -91,7 +91,7 @@ const HOT_IN_INDEX = 8
 function indexPage(pages: readonly { readonly name: string; readonly flame: Flame }[]): string {
   const rows = pages.map(({ name, flame }) => {
     const hot = hottest(flame, HOT_IN_INDEX).map(
-      (one) => `${((100 * one.self) / flame.total).toFixed(1)} % ${escapeXml(one.name)}`,
+      (entry) => `${((100 * entry.self) / flame.total).toFixed(1)} % ${escapeXml(entry.name)}`,
     )
     return `<h2><a href="${escapeXml(name)}.html">${escapeXml(name)}</a></h2>\n<p>${hot.join('<br>\n')}</p>`
   })

@@ -1,5 +1,5 @@
-// Runs the parts of suites one after the other, each in its own directory, and logs the progress and the time left. A part
-// that fails loses its own figures and no others.
+// Runs the parts of suites one after the other, each in its own directory, and logs the progress and the remaining time. A
+// failed part does not affect the figures of other parts.
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,40 +27,47 @@ export interface Run {
   readonly broken: boolean
 }
 
-/** Most parts take less. */
+/** Upper estimate of the time of a part. */
 const PART_SECONDS = 40
 
 export async function runSuites(options: RunOptions): Promise<Run> {
   const { suites, only, budgetSeconds, nowMs, log } = options
   const startMs = nowMs()
-  const passed = () => (nowMs() - startMs) / 1000
+  const elapsedSeconds = () => (nowMs() - startMs) / 1000
   const clockText = () =>
-    budgetSeconds === undefined ? minutesText(passed()) : `${minutesText(budgetSeconds - passed())} left`
+    budgetSeconds === undefined
+      ? minutesText(elapsedSeconds())
+      : `${minutesText(budgetSeconds - elapsedSeconds())} left`
   const reports: SuiteReport[] = []
   let broken = false
 
   for (const [suite, { parts }] of Object.entries(suites)) {
-    const found = { figures: [] as Figure[], missing: [] as Missing[], notes: [] as string[], parts: [] as PartTime[] }
+    const results = {
+      figures: [] as Figure[],
+      missing: [] as Missing[],
+      notes: [] as string[],
+      parts: [] as PartTime[],
+    }
     for (const [part, measure] of Object.entries(parts)) {
       if (only.length > 0 && !only.includes(part)) continue
-      const missing = (name: string, because: string) => void found.missing.push({ name, because })
-      if (budgetSeconds !== undefined && passed() > budgetSeconds - PART_SECONDS) {
+      const missing = (name: string, because: string) => void results.missing.push({ name, because })
+      if (budgetSeconds !== undefined && elapsedSeconds() > budgetSeconds - PART_SECONDS) {
         missing(part, `not enough time left; run it alone: npm run bench -- ${suite} --only ${part}`)
         continue
       }
-      const begunAt = passed()
+      const startSeconds = elapsedSeconds()
       const progress = (text: string) => log(`[${clockText()}] ${suite} ${part}: ${text}`)
       progress('started')
       try {
-        const note = (text: string) => void found.notes.push(text)
-        found.figures.push(...(await measureIn(options, { suite, part, measure, progress, note, missing })))
+        const note = (text: string) => void results.notes.push(text)
+        results.figures.push(...(await measureIn(options, { suite, part, measure, progress, note, missing })))
       } catch (error) {
         broken = true
         missing(part, `failed: ${error instanceof Error ? error.message : String(error)}`)
       }
-      found.parts.push({ part, seconds: passed() - begunAt })
+      results.parts.push({ part, seconds: elapsedSeconds() - startSeconds })
     }
-    if (found.parts.length + found.missing.length > 0) reports.push({ suite, ...found })
+    if (results.parts.length + results.missing.length > 0) reports.push({ suite, ...results })
   }
   return { suites: reports, broken }
 }

@@ -29,8 +29,18 @@ export interface ServerOptions {
 export const AS_NPM_START: readonly string[] = ['--max-semi-space-size=32']
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
-  const { dataDir, store, profileDir, command = 'server', flags: more = [] } = options
-  const flags = ['--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json', '--log-level', 'warn', ...more]
+  const { dataDir, store, profileDir, command = 'server', flags: extraFlags = [] } = options
+  const flags = [
+    '--data-dir',
+    dataDir,
+    '--listen',
+    '127.0.0.1:0',
+    '--output',
+    'json',
+    '--log-level',
+    'warn',
+    ...extraFlags,
+  ]
   if (store) flags.push('--store', store)
   if (command === 'up') flags.push('--nodes', '0')
   const startMs = performance.now()
@@ -155,18 +165,18 @@ async function startProgram(options: ProgramOptions): Promise<Program> {
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const output = { stdout: '', stderr: '' }
-  let ready = false
+  let isStarted = false
   await new Promise<void>((resolve, reject) => {
     void exited.then(() => reject(new Error(`${file} exited before it was ready: ${output.stderr}`)))
     for (const stream of ['stdout', 'stderr'] as const) {
       child[stream].on('data', (chunk) => {
-        if (ready) {
+        if (isStarted) {
           if (stream === 'stderr') process.stderr.write(chunk)
           return
         }
         output[stream] += chunk
-        ready = isReady(output)
-        if (ready) resolve()
+        isStarted = isReady(output)
+        if (isStarted) resolve()
       })
     }
   })

@@ -39,8 +39,8 @@ describe('the table', () => {
     const peer = { value: 30, of: 'kubernetes#140721' }
     const figure = { name: 'bound', unit: '/s', value: 1_500, peer } as const
     const limited = { ...figure, limit: { value: 3_000, of: 'the echo' } }
-    const lines = (one: Figure) =>
-      tableOf(aSuiteReport('provisioning', [one]))
+    const lines = (figure: Figure) =>
+      tableOf(aSuiteReport('provisioning', [figure]))
         .trim()
         .split('\n')
         .slice(1)

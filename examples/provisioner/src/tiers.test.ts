@@ -1,4 +1,4 @@
-// A whole cluster in memory around the provisioner; the disks are real directories.
+// Tests the provisioner in a cluster in memory, with directories as disks.
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,26 +9,27 @@ import { tiersProvisioner } from './tiers.js'
 
 const GIB = 1024n ** 3n
 
-describe('the tiers provisioner', () => {
+describe('tiersProvisioner', () => {
   let dir: string
   let cluster: TestCluster
-  const plugin = () =>
+  const createProvisioner = () =>
     tiersProvisioner({
       fast: { root: join(dir, 'fast'), budgetBytes: 2n * GIB },
       slow: { root: join(dir, 'slow'), budgetBytes: 100n * GIB },
     })
   before(async () => {
     dir = await mkdtemp(join(tmpdir(), 'tiers-'))
-    cluster = await startTestCluster(plugin())
+    cluster = await startTestCluster(createProvisioner())
   })
   after(async () => {
     await cluster.stop()
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('keeps the rules for provisioners', () => testProvisioner(plugin(), { claim: { parameters: { tier: 'slow' } } }))
+  it('follows the rules for provisioners', () =>
+    testProvisioner(createProvisioner(), { claim: { parameters: { tier: 'slow' } } }))
 
-  it('puts volumes of a fast class on the fast disk, and those of a slow class on the slow one', async () => {
+  it('provisions volumes on the disk that their class selects', async () => {
     for (const tier of ['fast', 'slow']) {
       const volume = await cluster.provision({ parameters: { tier } })
       assert.equal(volume.source.hostPath?.path, join(dir, tier, volume.name))
@@ -38,21 +39,21 @@ describe('the tiers provisioner', () => {
     }
   })
 
-  it('lets a claim choose by its selector, where the class does not', async () => {
+  it('uses the selector of the claim if the class does not select a tier', async () => {
     const matchExpressions = [{ key: 'example.com/tier', operator: 'NotIn' as const, values: ['fast'] }]
     const volume = await cluster.provision({ selector: { matchExpressions } })
     assert.equal(volume.labels['example.com/tier'], 'slow')
     await cluster.release(volume)
   })
 
-  it('refuses a selector that contradicts the class', async () => {
+  it('rejects a selector that contradicts the class', async () => {
     const selector = { matchLabels: { 'example.com/tier': 'slow' } }
     await assert.rejects(cluster.provision({ parameters: { tier: 'fast' }, selector }), /accepts slow only/)
   })
 
-  it('finds what an earlier try made on the other disk, and what a crash left half written is not left', async () => {
+  it('returns the volume of an earlier attempt on another disk, and removes partially written files', async () => {
     await writeFile(join(dir, 'slow', '.pvc-9.size.tmp'), '1')
-    const { provision } = plugin()
+    const { provision } = createProvisioner()
     const request = {
       volumeName: 'pvc-1',
       sizeBytes: GIB,
@@ -60,17 +61,20 @@ describe('the tiers provisioner', () => {
       parameters: { tier: 'slow', reserve: 0n },
     } as unknown as Parameters<typeof provision>[0]
     const call = { signal: new AbortController().signal }
-    const first = await provision(request, call)
-    // The class was replaced before the next try, by one that the claim's selector does not even accept.
-    const again = await provision({ ...request, parameters: { tier: 'fast', reserve: 0n } }, call)
-    assert.deepEqual(again, first)
+    const firstVolume = await provision(request, call)
+    // Before the second attempt, the class was replaced by one that the selector of the claim does not accept.
+    const secondVolume = await provision({ ...request, parameters: { tier: 'fast', reserve: 0n } }, call)
+    assert.deepEqual(secondVolume, firstVolume)
     assert.deepEqual(await readdir(join(dir, 'fast')), [])
-    await plugin().delete({ name: 'pvc-1', source: first.source, sizeBytes: GIB, labels: {}, annotations: {} }, call)
+    await createProvisioner().delete(
+      { name: 'pvc-1', source: firstVolume.source, sizeBytes: GIB, labels: {}, annotations: {} },
+      call,
+    )
     assert.deepEqual(await readdir(join(dir, 'slow')), [])
   })
 
-  it('does not promise more than the disk has', async () => {
-    await assert.rejects(cluster.provision({ size: '3Gi', parameters: { tier: 'fast' } }), /2147483648 bytes left/)
+  it('rejects a volume that exceeds the budget of the disk', async () => {
+    await assert.rejects(cluster.provision({ size: '3Gi', parameters: { tier: 'fast' } }), /2147483648 bytes are free/)
     assert.deepEqual(await readdir(join(dir, 'fast')), [])
   })
 })

@@ -1,4 +1,4 @@
-// What controllers do beside reading and writing objects: elect a leader among themselves and record events.
+// Steps for leader election and event recorders.
 package main
 
 import (
@@ -17,24 +17,24 @@ import (
 )
 
 func electLeader(ctx context.Context, t *suite) error {
-	first, err := stand(ctx, t, "first")
+	first, err := startCandidate(ctx, t, "first")
 	if err != nil {
 		return err
 	}
-	if err := first.untilLeads(ctx); err != nil {
+	if err := first.waitUntilLeading(ctx); err != nil {
 		return err
 	}
-	second, err := stand(ctx, t, "second")
+	second, err := startCandidate(ctx, t, "second")
 	if err != nil {
 		return err
 	}
 	defer second.resign()
-	err = until(ctx, "the second to know who leads", func() (bool, error) { return second.elector.GetLeader() == "first", nil })
+	err = until(ctx, "the second candidate to observe the leader", func() (bool, error) { return second.elector.GetLeader() == "first", nil })
 	if err != nil {
 		return err
 	}
 	first.resign()
-	if err := second.untilLeads(ctx); err != nil {
+	if err := second.waitUntilLeading(ctx); err != nil {
 		return err
 	}
 	lease, err := t.clients.CoordinationV1().Leases(t.namespace).Get(ctx, "leader", metav1.GetOptions{})
@@ -54,7 +54,7 @@ type candidate struct {
 	resign  func()
 }
 
-func stand(ctx context.Context, t *suite, name string) (*candidate, error) {
+func startCandidate(ctx context.Context, t *suite, name string) (*candidate, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, t.namespace, "leader",
 		t.clients.CoreV1(), t.clients.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: name})
@@ -62,7 +62,7 @@ func stand(ctx context.Context, t *suite, name string) (*candidate, error) {
 		cancel()
 		return nil, err
 	}
-	leads, over := make(chan struct{}), make(chan struct{})
+	leads, stopped := make(chan struct{}), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            lock,
 		LeaseDuration:   15 * time.Second,
@@ -80,12 +80,12 @@ func stand(ctx context.Context, t *suite, name string) (*candidate, error) {
 	}
 	go func() {
 		elector.Run(ctx)
-		close(over)
+		close(stopped)
 	}()
-	return &candidate{elector: elector, leads: leads, resign: func() { cancel(); <-over }}, nil
+	return &candidate{elector: elector, leads: leads, resign: func() { cancel(); <-stopped }}, nil
 }
 
-func (c *candidate) untilLeads(ctx context.Context) error {
+func (c *candidate) waitUntilLeading(ctx context.Context) error {
 	select {
 	case <-c.leads:
 		return nil
@@ -94,7 +94,7 @@ func (c *candidate) untilLeads(ctx context.Context) error {
 	}
 }
 
-// recordCoreEvents: the recorder of CSI sidecars. A repeated event is counted by a patch, not made again.
+// recordCoreEvents uses the recorder of CSI sidecars, which counts a repeated event with a patch.
 func recordCoreEvents(ctx context.Context, t *suite) error {
 	claim, err := t.clients.CoreV1().PersistentVolumeClaims(t.namespace).Get(ctx, "orders", metav1.GetOptions{})
 	if err != nil {
@@ -105,7 +105,7 @@ func recordCoreEvents(ctx context.Context, t *suite) error {
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: t.clients.CoreV1().Events("")})
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "provisioner"})
 	for range 3 {
-		recorder.Eventf(claim, corev1.EventTypeNormal, "Provisioning", "making a volume for %s", claim.Name)
+		recorder.Eventf(claim, corev1.EventTypeNormal, "Provisioning", "provisioning a volume for %s", claim.Name)
 	}
 	return until(ctx, "one event counted three times", func() (bool, error) {
 		selected := metav1.ListOptions{FieldSelector: "reason=Provisioning,involvedObject.name=orders"}
@@ -117,7 +117,7 @@ func recordCoreEvents(ctx context.Context, t *suite) error {
 	})
 }
 
-// recordEvents: the recorder of kube-scheduler. A repeated event becomes a series.
+// recordEvents uses the recorder of kube-scheduler, which makes a series of a repeated event.
 func recordEvents(ctx context.Context, t *suite) error {
 	pod, err := t.clients.CoreV1().Pods(t.namespace).Get(ctx, "web", metav1.GetOptions{})
 	if err != nil {

@@ -1,4 +1,4 @@
-// How steps say what they expect, and how they wait for it.
+// Assertions of the steps, and polling for conditions.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// equal fails unless both are the same to Kubernetes: amounts by value, empty like absent.
+// equal fails unless both values are semantically equal in Kubernetes: quantities by value, empty like absent.
 func equal[T any](what string, got, want T) error {
 	if equality.Semantic.DeepEqual(got, want) {
 		return nil
@@ -19,7 +19,7 @@ func equal[T any](what string, got, want T) error {
 	return fmt.Errorf("%s: got %s, want %s", what, text(got), text(want))
 }
 
-// contains fails unless everything set in want is so in got.
+// contains fails unless got has all values that are set in want.
 func contains[T any](what string, got, want T) error {
 	if equality.Semantic.DeepDerivative(want, got) {
 		return nil
@@ -27,18 +27,18 @@ func contains[T any](what string, got, want T) error {
 	return fmt.Errorf("%s: got %s, want at least %s", what, text(got), text(want))
 }
 
-// refused fails unless the error is of the kind named.
-func refused(what string, err error, isKind func(error) bool) error {
+// expectError fails unless err satisfies isKind.
+func expectError(what string, err error, isKind func(error) bool) error {
 	if err == nil {
 		return fmt.Errorf("%s: succeeded, want an error", what)
 	}
 	if !isKind(err) {
-		return fmt.Errorf("%s: another error than expected: %w", what, err)
+		return fmt.Errorf("%s: unexpected error: %w", what, err)
 	}
 	return nil
 }
 
-// until waits for a condition; the step's own deadline is the limit.
+// until polls a condition until the deadline of the step.
 func until(ctx context.Context, what string, condition func() (bool, error)) error {
 	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 		return condition()
@@ -49,7 +49,7 @@ func until(ctx context.Context, what string, condition func() (bool, error)) err
 	return nil
 }
 
-// each stops at the first error.
+// each runs the checks and returns the first error.
 func each(checks ...func() error) error {
 	for _, check := range checks {
 		if err := check(); err != nil {

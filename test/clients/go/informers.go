@@ -1,5 +1,5 @@
-// Watched caches: informers as controllers and a kube-scheduler start them, through lost connections too. Whether they
-// begin with a LIST or with a WATCH that sends the state first is up to the client's own feature gate, and is checked.
+// Steps for informers as controllers and kube-scheduler use them, also across lost connections. They check whether an
+// informer starts with a LIST or with a WATCH that sends initial events, according to the feature gate of the client.
 package main
 
 import (
@@ -127,7 +127,7 @@ func syncAll(
 	return startedAsConfigured(t.wire.since(before), len(chosen))
 }
 
-// startedAsConfigured fails when informers fell back from the way they are meant to begin.
+// startedAsConfigured fails if an informer did not start with the configured request.
 func startedAsConfigured(requests []sent, count int) error {
 	lists, streams := 0, 0
 	for _, request := range requests {
@@ -167,8 +167,8 @@ func followInformer(ctx context.Context, t *suite) error {
 	return notes.until(ctx, "add zone-a, add zone-b, update zone-b, delete zone-b")
 }
 
-// reconnectInformer: what happens while connections are lost is neither missed nor received twice. An informer may then
-// start afresh, and reports what it finds in its own order.
+// reconnectInformer checks that changes during lost connections are received exactly once. An informer may list again after
+// a reconnect, and then reports the changes in another order.
 func reconnectInformer(ctx context.Context, t *suite) error {
 	ctx, cancel := context.WithCancel(ctx)
 	factory := informers.NewSharedInformerFactoryWithOptions(t.clients, 0,
@@ -219,7 +219,7 @@ func selectInInformer(ctx context.Context, t *suite) error {
 	return notes.until(ctx, "add here, delete here")
 }
 
-// notes is what an informer received its handler, in order.
+// notes records the calls of an informer's handler in order.
 type notes struct {
 	mu   sync.Mutex
 	seen []string
@@ -249,7 +249,7 @@ func (n *notes) text() string {
 	return strings.Join(n.seen, ", ")
 }
 
-// until waits until as much was received as expected, which must then be that.
+// until waits until the received calls have the expected length, and compares them.
 func (n *notes) until(ctx context.Context, expected string) error {
 	if err := n.untilLong(ctx, expected); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Drives a server through the official Go client, step by step, and prints how each step went: "ok NAME" or
-// "failed NAME: REASON". The steps are in the files beside this one; every one works in the namespace of this run.
+// Runs steps with the official Go client against a server, and prints the result of each step: "ok NAME" or
+// "failed NAME: REASON". The other files contain the steps. All of them use the namespace of this run.
 package main
 
 import (
@@ -53,7 +53,7 @@ var steps = []step{
 
 const stepTimeout = 20 * time.Second
 
-// suite is what the steps share.
+// suite has the clients that the steps share.
 type suite struct {
 	namespace string
 	config    *rest.Config
@@ -64,9 +64,9 @@ type suite struct {
 }
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "how to reach the server")
-	namespace := flag.String("namespace", "", "namespace to create and work in")
-	contentType := flag.String("content-type", "", "what typed clients send (default: their own choice)")
+	kubeconfig := flag.String("kubeconfig", "", "kubeconfig of the server")
+	namespace := flag.String("namespace", "", "namespace to create and use")
+	contentType := flag.String("content-type", "", "content type of typed clients (default: the default of the client)")
 	flag.Parse()
 	t, err := newSuite(*kubeconfig, *namespace, *contentType)
 	if err != nil {
@@ -106,7 +106,7 @@ func newSuite(kubeconfig, namespace, contentType string) (*suite, error) {
 	if t.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	_, err = t.clients.CoreV1().Namespaces().Create(context.Background(), space, metav1.CreateOptions{})
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	_, err = t.clients.CoreV1().Namespaces().Create(context.Background(), object, metav1.CreateOptions{})
 	return t, err
 }

@@ -1,4 +1,4 @@
-// The objects the steps create.
+// Objects that the steps create.
 package main
 
 import (

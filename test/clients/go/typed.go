@@ -1,4 +1,4 @@
-// The typed clients: every verb, with bodies in protobuf unless the run says otherwise.
+// Steps for the typed clients: every verb, with bodies in protobuf unless -content-type is set.
 package main
 
 import (
@@ -65,12 +65,12 @@ func createTyped(ctx context.Context, t *suite) error {
 		func() error { return equal("generated name", strings.HasPrefix(ghost.Name, "ghost-"), true) },
 		func() error {
 			_, err := core.Secrets(t.namespace).Get(ctx, ghost.Name, metav1.GetOptions{})
-			return refused("get of a dry run", err, apierrors.IsNotFound)
+			return expectError("get of a dry run", err, apierrors.IsNotFound)
 		},
 	)
 }
 
-// bare takes away what the server adds to an object of its own accord.
+// bare removes the fields that the server adds to an object.
 func bare[T metav1.ObjectMetaAccessor](object T) T {
 	meta := object.GetObjectMeta()
 	meta.SetName("")
@@ -82,7 +82,7 @@ func bare[T metav1.ObjectMetaAccessor](object T) T {
 	return object
 }
 
-// sentAs makes sure that the run proves what it says it proves.
+// sentAs checks that the requests had the configured content type.
 func sentAs(t *suite, before int) error {
 	want := t.config.ContentType
 	if want == "" {
@@ -119,7 +119,7 @@ func updateTyped(ctx context.Context, t *suite) error {
 	}
 	return each(
 		func() error { return equal("annotations", updated.Annotations, next.Annotations) },
-		func() error { return refused("update of an old version", stale, apierrors.IsConflict) },
+		func() error { return expectError("update of an old version", stale, apierrors.IsConflict) },
 		func() error { return equal("status", withStatus.Status, next.Status) },
 		func() error { return equal("volume", withStatus.Spec.VolumeName, "") },
 	)
@@ -134,12 +134,12 @@ func readErrors(ctx context.Context, t *suite) error {
 	_, invalid := claims.Create(ctx, bad, metav1.CreateOptions{})
 	_, unversioned := claims.List(ctx, metav1.ListOptions{ResourceVersion: "yesterday"})
 	return each(
-		func() error { return refused("get", missing, apierrors.IsNotFound) },
+		func() error { return expectError("get", missing, apierrors.IsNotFound) },
 		func() error {
 			return equal("message", missing.Error(), `persistentvolumeclaims "nothing" not found`)
 		},
-		func() error { return refused("second create", twice, apierrors.IsAlreadyExists) },
-		func() error { return refused("invalid claim", invalid, apierrors.IsInvalid) },
+		func() error { return expectError("second create", twice, apierrors.IsAlreadyExists) },
+		func() error { return expectError("invalid claim", invalid, apierrors.IsInvalid) },
 		func() error {
 			causes := invalid.(apierrors.APIStatus).Status().Details.Causes
 			fields := map[string]bool{}
@@ -149,7 +149,7 @@ func readErrors(ctx context.Context, t *suite) error {
 			return equal("fields", fields, map[string]bool{"metadata.name": true, "spec.accessModes": true})
 		},
 		func() error {
-			return refused("version", unversioned, func(err error) bool {
+			return expectError("version", unversioned, func(err error) bool {
 				return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 			})
 		},
@@ -209,7 +209,7 @@ func patchJSON(ctx context.Context, t *suite) error {
 	_, failed := patch(`[{"op":"test","path":"/data/b","value":"2"}]`)
 	return each(
 		func() error { return equal("data", patched.Data, map[string]string{"b": "1"}) },
-		func() error { return refused("failing test", failed, apierrors.IsInvalid) },
+		func() error { return expectError("failing test", failed, apierrors.IsInvalid) },
 	)
 }
 
@@ -241,7 +241,7 @@ func applyTyped(ctx context.Context, t *suite) error {
 	}
 	return each(
 		func() error { return equal("after b is no longer applied", without.Data, map[string]string{"a": "1"}) },
-		func() error { return refused("apply over another's field", conflict, apierrors.IsConflict) },
+		func() error { return expectError("apply over another's field", conflict, apierrors.IsConflict) },
 		func() error { return equal("after force", forced.Data, map[string]string{"a": "9"}) },
 		func() error { return equal("what the rival manages", ofRival.Data, map[string]string{"a": "9"}) },
 		func() error { return equal("what the owner still manages", len(ofOwner.Data), 0) },
@@ -276,7 +276,7 @@ func deleteTyped(ctx context.Context, t *suite) error {
 		return fmt.Errorf("neither deleted nor being deleted: %s", text(waiting))
 	}
 	return each(
-		func() error { return refused("delete of another UID", wrong, apierrors.IsConflict) },
+		func() error { return expectError("delete of another UID", wrong, apierrors.IsConflict) },
 		func() error { return equal("left", len(left.Items), 1) },
 		func() error { return equal("left", left.Items[0].Name, "kept") },
 	)
@@ -326,7 +326,7 @@ func bindPod(ctx context.Context, t *suite) error {
 	again := pods.Bind(ctx, binding, metav1.CreateOptions{})
 	return each(
 		func() error { return equal("node", bound.Spec.NodeName, "n1") },
-		func() error { return refused("second binding", again, apierrors.IsConflict) },
+		func() error { return expectError("second binding", again, apierrors.IsConflict) },
 	)
 }
 

@@ -1,4 +1,4 @@
-// Clients that learn the kinds from the server: discovery, the dynamic client and the metadata client.
+// Steps for clients without generated types: discovery, the dynamic client and the metadata client.
 package main
 
 import (
@@ -60,7 +60,7 @@ func discover(_ context.Context, t *suite) error {
 	)
 }
 
-// names leaves subresources out: the two ways of discovery order and nest them differently.
+// names omits subresources, because aggregated and unaggregated discovery order and nest them differently.
 func names(lists []*metav1.APIResourceList) map[string]bool {
 	all := map[string]bool{}
 	for _, list := range lists {
@@ -102,8 +102,8 @@ func useDynamicClient(ctx context.Context, t *suite) error {
 	return each(
 		func() error { return equal("labels", updated.GetLabels(), map[string]string{"seen": "yes"}) },
 		func() error { return equal("data", data, map[string]string{"a": "1", "b": "2"}) },
-		func() error { return refused("get", missing, apierrors.IsNotFound) },
-		func() error { return refused("unknown field", unknown, apierrors.IsBadRequest) },
+		func() error { return expectError("get", missing, apierrors.IsNotFound) },
+		func() error { return expectError("unknown field", unknown, apierrors.IsBadRequest) },
 	)
 }
 
@@ -162,7 +162,7 @@ func useMetadataClient(ctx context.Context, t *suite) error {
 	return each(
 		func() error { return equal("labels", patched.Labels, map[string]string{"meta": "yes"}) },
 		func() error { return equal("listed", len(listed.Items), 1) },
-		func() error { return refused("get", missing, apierrors.IsNotFound) },
+		func() error { return expectError("get", missing, apierrors.IsNotFound) },
 	)
 }
 

@@ -1,5 +1,4 @@
-// What goes over the wire: the requests sent, for steps that care how an answer was asked for, and the
-// connections, for steps that cut them.
+// Records the requests of the clients, and closes their connections on request.
 package main
 
 import (
@@ -21,7 +20,7 @@ type sent struct {
 	method, path, query, contentType string
 }
 
-// newWire makes every client of this config dial and send through it.
+// newWire records the requests and connections of all clients of this config.
 func newWire(config *rest.Config) *wire {
 	w := &wire{connections: map[net.Conn]bool{}}
 	config.Dial = w.dial
@@ -39,7 +38,7 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	return connection, err
 }
 
-// cut closes every connection, in the middle of whatever it carries.
+// cut closes every connection, including those with requests in progress.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,7 +48,7 @@ func (w *wire) cut() {
 	}
 }
 
-// since gives the requests sent after the first n.
+// since returns the requests after the first n.
 func (w *wire) since(n int) []sent {
 	w.mu.Lock()
 	defer w.mu.Unlock()

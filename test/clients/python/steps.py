@@ -1,5 +1,5 @@
-"""Drives a server through the official Python client, step by step, and prints how each step went:
-"ok NAME" or "failed NAME: REASON". Usage: steps.py KUBECONFIG KUBECONFIG_OF_A_FORGETFUL_SERVER CACHE_DIRECTORY
+"""Runs steps with the official Python client against a server, and prints the result of each step: "ok NAME" or
+"failed NAME: REASON". Usage: steps.py KUBECONFIG KUBECONFIG_OF_A_COMPACTING_SERVER CACHE_DIRECTORY
 """
 
 import json
@@ -17,13 +17,13 @@ NAMESPACE = "shop"
 
 
 class Suite:
-    """What the steps share."""
+    """Clients that the steps share."""
 
-    def __init__(self, kubeconfig, forgetful_kubeconfig, cache_dir):
+    def __init__(self, kubeconfig, compacting_kubeconfig, cache_dir):
         self.api = config.new_client_from_config(kubeconfig)
         self.core = client.CoreV1Api(self.api)
         self.storage = client.StorageV1Api(self.api)
-        self.forgetful = client.CoreV1Api(config.new_client_from_config(forgetful_kubeconfig))
+        self.compacting = client.CoreV1Api(config.new_client_from_config(compacting_kubeconfig))
         self.cache_file = os.path.join(cache_dir, "discovery.json")
         self.core.create_namespace({"metadata": {"name": NAMESPACE}})
 
@@ -32,20 +32,20 @@ class Suite:
         return self.core.create_namespaced_config_map(NAMESPACE, body)
 
 
-def equal(what, got, want):
+def equal(description, got, want):
     if got != want:
-        raise AssertionError(f"{what}: got {got!r}, want {want!r}")
+        raise AssertionError(f"{description}: got {got!r}, want {want!r}")
 
 
-def refused(what, call, status, reason, kind=ApiException):
-    """The call must fail with this status code, and this reason in the Status that came with it."""
+def expect_error(description, call, status, reason, kind=ApiException):
+    """Expects the call to fail with this status code and reason."""
     try:
         call()
     except kind as error:
-        equal(f"{what}: code", error.status, status)
-        equal(f"{what}: reason", json.loads(error.body)["reason"], reason)
+        equal(f"{description}: code", error.status, status)
+        equal(f"{description}: reason", json.loads(error.body)["reason"], reason)
         return
-    raise AssertionError(f"{what}: succeeded, want {status} {reason}")
+    raise AssertionError(f"{description}: succeeded, want {status} {reason}")
 
 
 def create(suite):
@@ -70,14 +70,14 @@ def create(suite):
 
 def errors(suite):
     read, add = suite.core.read_namespaced_config_map, suite.add_map
-    refused("read", lambda: read("nothing", NAMESPACE), 404, "NotFound")
-    add("once")
-    refused("second create", lambda: add("once"), 409, "AlreadyExists")
-    refused("bad name", lambda: add("Bad_Name"), 422, "Invalid")
-    stale = read("once", NAMESPACE)
-    suite.core.patch_namespaced_config_map("once", NAMESPACE, {"data": {"a": "1"}})
+    expect_error("read", lambda: read("missing", NAMESPACE), 404, "NotFound")
+    add("existing")
+    expect_error("second create", lambda: add("existing"), 409, "AlreadyExists")
+    expect_error("bad name", lambda: add("Bad_Name"), 422, "Invalid")
+    stale = read("existing", NAMESPACE)
+    suite.core.patch_namespaced_config_map("existing", NAMESPACE, {"data": {"a": "1"}})
     replace = suite.core.replace_namespaced_config_map
-    refused("replace of an old version", lambda: replace("once", NAMESPACE, stale), 409, "Conflict")
+    expect_error("replace of an old version", lambda: replace("existing", NAMESPACE, stale), 409, "Conflict")
 
 
 def list_pages(suite):
@@ -99,8 +99,8 @@ def patch_dict(suite):
     condition = {"type": "Resizing", "status": "True"}
     patch("orders", NAMESPACE, {"status": {"conditions": [condition]}})
     other = {"type": "FileSystemResizePending", "status": "True"}
-    both = patch("orders", NAMESPACE, {"status": {"conditions": [other]}})
-    equal("types", sorted(c.type for c in both.status.conditions), ["FileSystemResizePending", "Resizing"])
+    patched = patch("orders", NAMESPACE, {"status": {"conditions": [other]}})
+    equal("types", sorted(c.type for c in patched.status.conditions), ["FileSystemResizePending", "Resizing"])
 
 
 def patch_list(suite):
@@ -110,13 +110,13 @@ def patch_list(suite):
     patched = patch("operated", NAMESPACE, [{"op": "replace", "path": "/data/a", "value": "2"}])
     equal("data", patched.data, {"a": "2"})
     failing = [{"op": "test", "path": "/data/a", "value": "1"}]
-    refused("failing test", lambda: patch("operated", NAMESPACE, failing), 422, "Invalid")
+    expect_error("failing test", lambda: patch("operated", NAMESPACE, failing), 422, "Invalid")
 
 
 def watch_resumed(suite):
-    since = suite.add_map("watched", data={"n": "0"}).metadata.resource_version
+    version = suite.add_map("watched", data={"n": "0"}).metadata.resource_version
     change = lambda n: suite.core.patch_namespaced_config_map("watched", NAMESPACE, {"data": {"n": n}})
-    seen = []
+    received = []
     for n in range(1, 4):
         change(str(n))
         events = watch.Watch()
@@ -124,48 +124,48 @@ def watch_resumed(suite):
             suite.core.list_namespaced_config_map,
             NAMESPACE,
             field_selector="metadata.name=watched",
-            resource_version=since,
+            resource_version=version,
         )
         event = next(stream)
-        seen.append((event["type"], event["object"].data["n"]))
-        since = event["object"].metadata.resource_version
+        received.append((event["type"], event["object"].data["n"]))
+        version = event["object"].metadata.resource_version
         events.stop()
-    equal("events", seen, [("MODIFIED", "1"), ("MODIFIED", "2"), ("MODIFIED", "3")])
+    equal("events", received, [("MODIFIED", "1"), ("MODIFIED", "2"), ("MODIFIED", "3")])
 
 
 def informer_loop(suite):
-    """List, then watch again and again from the last version, as controllers in Python do."""
+    """Lists once, then repeatedly watches from the last version, as controllers in Python do."""
     first = suite.core.list_namespaced_config_map(NAMESPACE, label_selector="wave")
     equal("at first", first.items, [])
     writer = threading.Thread(
         target=lambda: [suite.add_map(f"wave-{n}", labels={"wave": "yes"}) for n in range(20)]
     )
     writer.start()
-    seen, since = [], first.metadata.resource_version
-    while len(seen) < 20:
+    received, version = [], first.metadata.resource_version
+    while len(received) < 20:
         events = watch.Watch()
         stream = events.stream(
             suite.core.list_namespaced_config_map,
             NAMESPACE,
             label_selector="wave",
-            resource_version=since,
+            resource_version=version,
             timeout_seconds=10,
             allow_watch_bookmarks=True,
         )
         for count, event in enumerate(stream, start=1):
             if event["type"] == "BOOKMARK":
                 continue
-            seen.append(event["object"].metadata.name)
-            since = event["object"].metadata.resource_version
-            if count == 3 or len(seen) == 20:
+            received.append(event["object"].metadata.name)
+            version = event["object"].metadata.resource_version
+            if count == 3 or len(received) == 20:
                 events.stop()
     writer.join()
-    equal("seen", seen, [f"wave-{n}" for n in range(20)])
+    equal("received", received, [f"wave-{n}" for n in range(20)])
 
 
 def watch_expired(suite):
-    """A version that is no longer kept: the error has its code and reason, and a new list is the way out."""
-    core = suite.forgetful
+    """Expects 410 Expired for a version that the server has compacted."""
+    core = suite.compacting
     old = core.create_namespaced_config_map("default", {"metadata": {"name": "a"}}).metadata.resource_version
     for n in range(5_000):
         core.patch_namespaced_config_map("a", "default", {"data": {"n": str(n)}})
@@ -175,9 +175,9 @@ def watch_expired(suite):
             equal("code of the list", error.status, 410)
             break
     else:
-        raise AssertionError("the version was never forgotten")
+        raise AssertionError("the version was never compacted")
     try:
-        # With a timeout of its own a watch does not list and retry by itself.
+        # A watch with a timeout does not list and retry automatically.
         for event in watch.Watch().stream(
             core.list_namespaced_config_map, "default", resource_version=old, timeout_seconds=5
         ):
@@ -192,16 +192,16 @@ def watch_expired(suite):
 def delete(suite):
     core = suite.core
     suite.add_map("doomed")
-    drop = lambda **options: core.delete_namespaced_config_map("doomed", NAMESPACE, **options)
-    drop(dry_run="All", grace_period_seconds=0, propagation_policy="Background")
+    delete_map = lambda **options: core.delete_namespaced_config_map("doomed", NAMESPACE, **options)
+    delete_map(dry_run="All", grace_period_seconds=0, propagation_policy="Background")
     core.read_namespaced_config_map("doomed", NAMESPACE)
     other = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid="11111111-2222-3333-4444-555555555555"))
-    refused("delete of another UID", lambda: drop(body=other), 409, "Conflict")
-    refused("unknown policy", lambda: drop(propagation_policy="Sideways"), 422, "Invalid")
-    equal("status", drop(grace_period_seconds=0, propagation_policy="Background")["status"], "Success")
-    refused("read", lambda: core.read_namespaced_config_map("doomed", NAMESPACE), 404, "NotFound")
+    expect_error("delete of another UID", lambda: delete_map(body=other), 409, "Conflict")
+    expect_error("unknown policy", lambda: delete_map(propagation_policy="Sideways"), 422, "Invalid")
+    equal("status", delete_map(grace_period_seconds=0, propagation_policy="Background")["status"], "Success")
+    expect_error("read", lambda: core.read_namespaced_config_map("doomed", NAMESPACE), 404, "NotFound")
     core.delete_collection_namespaced_config_map(NAMESPACE, label_selector="paged=yes")
-    equal("left", core.list_namespaced_config_map(NAMESPACE, label_selector="paged").items, [])
+    equal("remaining", core.list_namespaced_config_map(NAMESPACE, label_selector="paged").items, [])
 
 
 def dynamic_client(suite):
@@ -221,7 +221,7 @@ def dynamic_client(suite):
     event = next(maps.watch(namespace=NAMESPACE, name="dynamic", timeout=10))
     equal("event", (event["type"], event["object"].metadata.name), ("ADDED", "dynamic"))
     maps.delete(name="dynamic", namespace=NAMESPACE)
-    refused("get", lambda: maps.get(name="dynamic", namespace=NAMESPACE), 404, "NotFound", kind=NotFoundError)
+    expect_error("get", lambda: maps.get(name="dynamic", namespace=NAMESPACE), 404, "NotFound", kind=NotFoundError)
 
 
 def server_side_apply(suite):
@@ -234,7 +234,7 @@ def server_side_apply(suite):
 
     apply({"a": "1", "b": "2"}, "owner")
     equal("data, without b", apply({"a": "1"}, "owner").data.to_dict(), {"a": "1"})
-    refused("apply over another's", lambda: apply({"a": "9"}, "rival"), 409, "Conflict", kind=ConflictError)
+    expect_error("apply of another manager's field", lambda: apply({"a": "9"}, "rival"), 409, "Conflict", kind=ConflictError)
     equal("data, forced", apply({"a": "9"}, "rival", force_conflicts=True).data.to_dict(), {"a": "9"})
 
 
@@ -259,7 +259,7 @@ def main():
         try:
             run(suite)
             print(f"ok {name}", flush=True)
-        except Exception as error:  # whatever went wrong, the next step still has its say
+        except Exception as error:  # the next steps must run after any failure
             failed = True
             traceback.print_exc()
             print(f"failed {name}: {str(error)!r}", flush=True)
