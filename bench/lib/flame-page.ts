@@ -98,14 +98,14 @@ function show(path) {
   mark()
 }
 function mark() {
-  const wanted = search.value.toLowerCase()
+  const query = search.value.toLowerCase()
   let found = 0
   for (const button of graph.children) {
-    const is = wanted !== '' && button.textContent.toLowerCase().includes(wanted)
+    const is = query !== '' && button.textContent.toLowerCase().includes(query)
     button.classList.toggle('found', is)
     if (is) found++
   }
-  document.getElementById('found').textContent = wanted === '' ? '' : found + ' bars'
+  document.getElementById('found').textContent = query === '' ? '' : found + ' bars'
 }
 search.oninput = mark
 show([root])

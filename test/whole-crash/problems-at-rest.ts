@@ -56,8 +56,8 @@ export function problemsIn(state: RestingState, past: RecordedPast): string[] {
 /** Returns storage without a PersistentVolume that no controller had to delete. */
 export async function abandonedStorage({ recorder, storage, workload }: RestDeps): Promise<DriverVolume[]> {
   const { abandoned } = replay(recorder.history(), workload.deletedByHand)
-  const held = [...(await storage.volumes()).values()]
-  return held.filter(({ id, name }) => abandoned.has(driverAsset(id)) || workload.imported.has(name))
+  const volumes = [...(await storage.volumes()).values()]
+  return volumes.filter(({ id, name }) => abandoned.has(driverAsset(id)) || workload.imported.has(name))
 }
 
 async function readState({ cluster, storage }: RestDeps): Promise<RestingState> {
