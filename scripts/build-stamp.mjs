@@ -1,4 +1,4 @@
-// Tells whether dist/ was built from the present sources. The stamp is a hash over the path, size and modification time of
+// Determines whether dist/ was built from the present sources. The stamp is a hash over the path, size and modification time of
 // every input, so that a deleted or renamed source counts as a change too.
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'

@@ -12,7 +12,7 @@ export interface Host {
   readonly usage: Usage
 }
 
-/** Whether something is possible on this machine. If not, `because` tells the operator the reason. */
+/** Whether something is possible on this machine. If not, `because` states the reason. */
 export type Ability = { readonly yes: true } | { readonly yes: false; readonly because: string }
 
 export const FILESYSTEM_TYPES = ['xfs', 'ext4'] as const

@@ -35,9 +35,9 @@ describe('the rules and columns of', () => {
   it.each(KINDS.map((kind) => [`${kind.kind} (${kind.group || 'core'})`, kind] as const))(
     'SYS-10 %s do not throw for any well-typed object',
     (_name, kind) => {
-      const anyBody = anyObject(kind.type, 6)
+      const bodyArbitrary = anyObject(kind.type, 6)
       fc.assert(
-        fc.property(anyBody, anyBody, (body, otherBody) => {
+        fc.property(bodyArbitrary, bodyArbitrary, (body, otherBody) => {
           const { object, errors } = tryCreate(kind, body)
           expect(errors.length).toBeLessThanOrEqual(100)
           tryUpdate(kind, object, otherBody)

@@ -79,7 +79,7 @@ const anyObject = (type: ObjectType): fc.Arbitrary<unknown> =>
 
 describe('the rules and columns of storage kinds', () => {
   for (const kind of KINDS) {
-    const anyBody = anyObject(kind.type)
+    const bodyArbitrary = anyObject(kind.type)
     const anyGates = fc.constantFrom(
       '',
       'VolumeAttributesClass=false,VolumeProvisionedIO=false,RecoverExpansionFailure=false',
@@ -87,7 +87,7 @@ describe('the rules and columns of storage kinds', () => {
 
     it(`SYS-10 do not throw for any well-typed ${kind.kind}`, () => {
       fc.assert(
-        fc.property(anyBody, anyBody, anyGates, (body, otherBody, gates) => {
+        fc.property(bodyArbitrary, bodyArbitrary, anyGates, (body, otherBody, gates) => {
           const { object } = tryCreate(kind, body, { gates })
           tryUpdate(kind, object, (draft) => Object.assign(draft, otherBody), { gates })
           tryStatus(kind, object, (draft) => Object.assign(draft, otherBody), { gates })
