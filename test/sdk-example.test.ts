@@ -195,7 +195,7 @@ describe('example provisioner', () => {
     )
     expect(warning.message).toContain('did not finish within the timeout of 0.2 s')
     expect(provisioner.log()).toContain(
-      '"msg":"provisioning a volume exceeds its time limit; waiting for the call to end"',
+      '"msg":"provisioning a volume exceeds its timeout; waiting for the call to return"',
     )
     expect(await (await fetch(`${provisioner.url}/metrics`)).text()).toMatch(
       /controller_persistentvolumeclaim_provision_failed_total\{class="hanging",source=""\} 1/,
