@@ -22,7 +22,7 @@ const anAttachment = (nodeName = 'left', metadata: object = {}) =>
 const deleteAttachment = (nodeName = 'left') =>
   fixture.client.delete(volumeAttachmentKind, { name: attachmentOn(nodeName) })
 const isAttached = async (nodeName = 'left') => (await fixture.attachment(nodeName))?.status?.attached === true
-const isGone = async (nodeName = 'left') => (await fixture.attachment(nodeName)) === undefined
+const isDeleted = async (nodeName = 'left') => (await fixture.attachment(nodeName)) === undefined
 const publishCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')
 const ATTACHER_ONLY = { component: 'attacher' } as const
 
@@ -122,7 +122,7 @@ describe('publishing', () => {
     await fixture.until(() => process.standing(attachmentOn('left'))?.failures === 4, 'four attempts')
     expect(process.standing(attachmentOn('left'))?.because).toContain('(the driver may still be working on it)')
     await deleteAttachment()
-    await fixture.until(() => isGone(), 'the unpublish')
+    await fixture.until(() => isDeleted(), 'the unpublish')
     expect(fixture.fake.record.calls.at(-1)?.method).toBe('ControllerUnpublishVolume')
   })
 
@@ -142,7 +142,7 @@ describe('publishing', () => {
     await fixture.until(() => isAttached(), 'the attachment')
     expect(fixture.publishedOn()).toEqual(['id-new'])
     await deleteAttachment()
-    await fixture.until(() => isGone(), 'the attachment to be deleted')
+    await fixture.until(() => isDeleted(), 'the attachment to be deleted')
   })
 })
 
@@ -155,7 +155,21 @@ describe('unpublishing', () => {
     await fixture.until(() => isAttached(), 'the attachment')
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     await deleteAttachment()
-    await fixture.until(() => isGone(), 'the attachment to be deleted')
+    await fixture.until(() => isDeleted(), 'the attachment to be deleted')
+    expect(fixture.publishedOn()).toEqual([])
+  })
+
+  it('SYS-18 sends no credentials if the secret was deleted', async () => {
+    fixture = await createAttachingFixture()
+    const secretRef = { namespace: 'default', name: 'login' }
+    await fixture.aVolume('data', { csi: { controllerPublishSecretRef: secretRef } })
+    await fixture.client.create(secretKind, { metadata: secretRef, data: { password: 'c2VjcmV0' } } as never)
+    await fixture.start(ATTACHER_ONLY)
+    await anAttachment()
+    await fixture.until(() => isAttached(), 'the attachment')
+    await fixture.client.delete(secretKind, secretRef)
+    await deleteAttachment()
+    await fixture.until(() => isDeleted(), 'the attachment to be deleted')
     expect(fixture.publishedOn()).toEqual([])
   })
 
@@ -178,7 +192,7 @@ describe('unpublishing', () => {
       attached: true,
       detachError: { message: 'rpc error: code = Internal desc = device is busy' },
     })
-    await fixture.until(() => isGone(), 'the attachment to be deleted')
+    await fixture.until(() => isDeleted(), 'the attachment to be deleted')
     expect(fixture.publishedOn()).toEqual([])
   })
 
@@ -231,7 +245,7 @@ describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
     await fixture.until(() => isAttached(), 'the attachment')
     expect((await fixture.attachment('left'))?.metadata.finalizers).toBeUndefined()
     await deleteAttachment()
-    expect(await isGone()).toBe(true)
+    expect(await isDeleted()).toBe(true)
     expect(publishCalls()).toEqual([])
   })
 
@@ -241,7 +255,7 @@ describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
     await anAttachment('left', { finalizers: [FINALIZER] })
     await fixture.start(ATTACHER_ONLY)
     await deleteAttachment()
-    await fixture.until(() => isGone(), 'the attachment to be deleted')
+    await fixture.until(() => isDeleted(), 'the attachment to be deleted')
   })
 })
 

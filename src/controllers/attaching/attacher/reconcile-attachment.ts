@@ -12,7 +12,7 @@ import type { CommitWrite } from '../../../client/index.ts'
 import { CsiError, isUncertain, redactCredentials } from '../../../csi/index.ts'
 import { backOff, done, NotLeaderError, type Outcome, stuck } from '../../../runtime/index.ts'
 import { NODE_ID_ANNOTATION } from '../../../volumes/attachment-names.ts'
-import { type Credentials, readCredentials } from '../../../volumes/credentials.ts'
+import { type Credentials, readCredentials, UnreadableSecretError } from '../../../volumes/credentials.ts'
 import { type Attachment, isBeingDeleted } from '../attachment-index.ts'
 import {
   AttachError,
@@ -197,7 +197,7 @@ async function readPublishCredentials(
   return name ? readCredentials(client, { namespace, name }, signal) : {}
 }
 
-/** Returns no credentials if the secret was deleted: the driver decides whether it can unpublish without them. */
+/** Returns no credentials if the secret is unreadable: the driver decides whether it can unpublish without them. */
 async function readUnpublishCredentials(
   volume: AttachmentVolume,
   context: AttacherContext,
@@ -206,7 +206,7 @@ async function readUnpublishCredentials(
   try {
     return await readPublishCredentials(volume, context, signal)
   } catch (error) {
-    if ((error as { isGone?: boolean }).isGone) return {}
+    if (error instanceof UnreadableSecretError && !error.isTransient) return {}
     throw error
   }
 }
