@@ -8,7 +8,7 @@ import { inProcessClient, SYSTEM_USER } from '../src/apiserver/index.ts'
 import { createServerFixture } from '../src/apiserver/server.fixture.ts'
 import { silentLog } from '../src/base/log.ts'
 import type { Client } from '../src/client/index.ts'
-import { aWorld } from '../src/controllers/modifying/modifying.fixture.ts'
+import { createModifyingFixture } from '../src/controllers/modifying/modifying.fixture.ts'
 import { createProtectionControllers } from '../src/controllers/protection/index.ts'
 import { createCacheSet } from '../src/runtime/index.ts'
 
@@ -68,11 +68,11 @@ describe('attributes classes under load', () => {
   })
 
   it(`VAC-14 ${COUNT} volumes modified at ${PER_SECOND} per second all complete without an error or a delay`, async () => {
-    const harness = await aWorld()
+    const harness = await createModifyingFixture()
     try {
       await harness.aClass('silver', { iops: '500' })
       await harness.aClass('gold', { iops: '1000' })
-      for (const name of names) await harness.aClaim(name, { className: 'silver', has: { iops: '500' } })
+      for (const name of names) await harness.aClaim(name, { className: 'silver', attributes: { iops: '500' } })
       harness.start()
       await harness.settle()
       const startCpu = process.cpuUsage()
@@ -81,13 +81,13 @@ describe('attributes classes under load', () => {
         const batch = names.slice(start, start + PER_SECOND)
         await Promise.all(batch.map((name) => harness.setClass('gold', name)))
         await harness.until(
-          () => batch.every((name) => harness.has(name)?.iops === '1000'),
+          () => batch.every((name) => harness.driverAttributes(name)?.iops === '1000'),
           `the batch that starts at ${start}`,
         )
         peakMb = Math.max(peakMb, process.memoryUsage.rss() / 1024 ** 2)
         await harness.server.clock.advance(1_000)
       }
-      const countFinished = () => harness.reasons().filter((reason) => reason === 'VolumeModifySuccessful').length
+      const countFinished = () => harness.eventReasons().filter((reason) => reason === 'VolumeModifySuccessful').length
       await harness.until(() => countFinished() === COUNT, 'all volumes modified')
       const { user, system } = process.cpuUsage(startCpu)
       const cores = (user + system) / 1e6 / (COUNT / PER_SECOND)
@@ -95,9 +95,9 @@ describe('attributes classes under load', () => {
         `${COUNT} volumes at ${PER_SECOND} per second, including server, store and test: ${cores.toFixed(2)} cores, ` +
           `${peakMb.toFixed(0)} MB; upstream reports ${UPSTREAM_USAGE} for its resizer alone`,
       )
-      expect(harness.reasons()).not.toContain('VolumeModifyFailed')
+      expect(harness.eventReasons()).not.toContain('VolumeModifyFailed')
       expect(harness.modifyCalls()).toHaveLength(COUNT)
-      for (const name of names) expect(harness.has(name)).toEqual({ iops: '1000' })
+      for (const name of names) expect(harness.driverAttributes(name)).toEqual({ iops: '1000' })
       expect(harness.fake.record.overlaps).toEqual([])
     } finally {
       await harness.close()

@@ -15,23 +15,23 @@ import type { ExpandingSettings } from './options.ts'
 export interface ExpandingContext {
   readonly driver: CsiDriver
   readonly facts: DriverFacts
-  /** The driver expands volumes by NodeExpandVolume only. */
+  /** Whether the driver expands volumes only with NodeExpandVolume. */
   readonly isNodeOnly: boolean
   readonly settings: ExpandingSettings
   readonly client: Client
   readonly clock: Clock
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
-  /** Commits as leader and updates the caches of claims and volumes. */
+  /** Commits writes if this process is the leader, and updates the caches of claims and volumes. */
   readonly saver: Saver
   readonly claims: Cache<PersistentVolumeClaim>
   readonly volumes: Cache<PersistentVolume>
-  /** Absent when options.handlesInUse is off. */
+  /** Absent if options.handlesInUse is false. */
   readonly pods?: Cache<Pod>
-  /** Absent when options.checksCapacity is off. */
+  /** Absent if options.checksCapacity is false. */
   readonly freeCapacity?: FreeCapacity
-  /** Absent: changes are not throttled. */
+  /** Absent if changes are not throttled. */
   readonly throttle?: ChangeThrottle
   readonly responses: LastResponses
-  readonly lowered: LoweredRequests
+  readonly loweredRequests: LoweredRequests
 }

@@ -1,19 +1,19 @@
-// The events of expansion. Reasons, and messages that external-resizer has too, are in its wording.
+// The events of expansion. Reasons and messages are those of external-resizer where it has them.
 import type { EventDetails } from '../../runtime/index.ts'
 
-export const resizing = (volumeName: string): EventDetails => ({
+export const resizeStarted = (volumeName: string): EventDetails => ({
   type: 'Normal',
   reason: 'Resizing',
   message: `External resizer is resizing volume ${volumeName}`,
 })
 
-export const resized: EventDetails = {
+export const resizeSucceeded: EventDetails = {
   type: 'Normal',
   reason: 'VolumeResizeSuccessful',
   message: 'Resize volume succeeded',
 }
 
-export const needsNode: EventDetails = {
+export const nodeResizeRequired: EventDetails = {
   type: 'Normal',
   reason: 'FileSystemResizeRequired',
   message: 'Require file system resize of volume on node',
@@ -25,10 +25,10 @@ export const resizeFailed = (message: string): EventDetails => ({
   message,
 })
 
-export const failedText = (volumeName: string, driverName: string, because: string): string =>
+export const resizeFailedMessage = (volumeName: string, driverName: string, because: string): string =>
   `resize volume "${volumeName}" by resizer "${driverName}" failed: ${because}`
 
-export const inUseText = (claimKey: string, driverName: string): string =>
+export const inUseMessage = (claimKey: string, driverName: string): string =>
   `Unable to expand ${claimKey} because CSI driver ${driverName} only supports offline expansion and volume is currently in-use`
 
 export const resizeCancelled = (from: string, volumeName: string, size: string): EventDetails => ({
@@ -37,21 +37,27 @@ export const resizeCancelled = (from: string, volumeName: string, size: string):
   message: `Expansion of volume ${volumeName} to ${from} was cancelled: the claim requests no more than its current size ${size}.`,
 })
 
-export interface Lowering {
+export interface LoweredRequest {
   readonly claimKey: string
-  readonly from: string
-  readonly to: string
-  readonly has: string
-  /** The size that quota still charges, where the server keeps spec.allocatedResources. */
-  readonly charged?: string
+  readonly previousSize: string
+  readonly requestedSize: string
+  readonly currentSize: string
+  /** The size that quota still charges, if the server sets spec.allocatedResources. */
+  readonly chargedSize?: string
 }
 
-export const requestLowered = ({ claimKey, from, to, has, charged }: Lowering): EventDetails => ({
+export const requestLowered = ({
+  claimKey,
+  previousSize,
+  requestedSize,
+  currentSize,
+  chargedSize,
+}: LoweredRequest): EventDetails => ({
   type: 'Normal',
   reason: LOWERED_REASON,
   message:
-    `The storage requested by claim ${claimKey} was lowered from ${from} to ${to}; its volume has ${has} and does not shrink.` +
-    (charged === undefined ? '' : ` Quota continues to charge ${charged}.`),
+    `The storage requested by claim ${claimKey} was lowered from ${previousSize} to ${requestedSize}; its volume has ${currentSize} and does not shrink.` +
+    (chargedSize === undefined ? '' : ` Quota continues to charge ${chargedSize}.`),
 })
 
 export const LOWERED_REASON = 'StorageRequestLowered'

@@ -1,5 +1,5 @@
-// Calls ControllerExpandVolume and saves the result. Intent before effect: the claim's status names the size before the
-// call, so that after a crash the next process repeats the call until it has a final response.
+// Calls ControllerExpandVolume and saves the result. The requested size is saved in the claim's status before the call, so
+// that after a crash the next process repeats the call until it has a final response.
 //
 //   response                     the claim's status                           retry
 //   OK                           NodeResizePending, or expanded               none
@@ -35,21 +35,21 @@ import { AttachError } from '../attaching/attacher/attach-error.ts'
 import { buildPublishRequest } from '../attaching/attacher/publish-request.ts'
 import { changeDelayed, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
-import { failedText, needsNode, resized, resizeFailed, resizing } from './events.ts'
+import { nodeResizeRequired, resizeFailed, resizeFailedMessage, resizeStarted, resizeSucceeded } from './events.ts'
 import type { Attempt } from './plan-expansion.ts'
-import { changed, type Step, tried } from './step.ts'
+import { changed, failedCall, type Step } from './step.ts'
 import { claimWrite, saveClaim, unconditionalClaimWrite, volumeWrite } from './writes.ts'
 
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
-export interface ExpansionTarget {
+export interface ExpansionCall {
   readonly target: string
   readonly attempt: Attempt
 }
 
 export async function expandVolume(
-  { claim: before, volume }: Subject,
-  { target, attempt }: ExpansionTarget,
+  { claim: initialClaim, volume }: Subject,
+  { target, attempt }: ExpansionCall,
   context: ExpandingContext,
   signal: AbortSignal,
 ): Promise<Step> {
@@ -61,32 +61,39 @@ export async function expandVolume(
   } catch (error) {
     if (signal.aborted) throw error
     const because = (error as Error).message
-    events.record(persistentVolumeClaimKind, before, resizeFailed(failedText(volumeName, facts.name, because)))
-    return error instanceof AttachError ? stuck(because) : tried(target, because)
+    events.record(
+      persistentVolumeClaimKind,
+      initialClaim,
+      resizeFailed(resizeFailedMessage(volumeName, facts.name, because)),
+    )
+    return error instanceof AttachError ? stuck(because) : failedCall(target, because)
   }
 
-  const delay = attempt === 'first' ? context.throttle?.begin({ claim: before, volume }) : undefined
-  if (delay?.isNew) events.record(persistentVolumeClaimKind, before, changeDelayed(delay))
+  const delay = attempt === 'first' ? context.throttle?.begin({ claim: initialClaim, volume }) : undefined
+  if (delay?.isNew) events.record(persistentVolumeClaimKind, initialClaim, changeDelayed(delay))
   if (delay) return retryAfter(delay.afterMs, delay.because)
 
-  const now = formatTime(clock.nowMs())
-  const start = { first: () => startedPatch(target, now), retry: () => restartedPatch(now), resume: undefined }[attempt]
-  const claim = (start && (await saveClaim([claimWrite(before, start())], context.saver))) ?? before
-  events.record(persistentVolumeClaimKind, claim, resizing(volumeName))
-  responses.calling(claim, target, attempt !== 'first')
-  let reply: ExpandResult
+  const time = formatTime(clock.nowMs())
+  const start = { first: () => startedPatch(target, time), retry: () => restartedPatch(time), resume: undefined }[
+    attempt
+  ]
+  const claim = (start && (await saveClaim([claimWrite(initialClaim, start())], context.saver))) ?? initialClaim
+  events.record(persistentVolumeClaimKind, claim, resizeStarted(volumeName))
+  responses.recordCall(claim, target, attempt !== 'first')
+  let result: ExpandResult
   try {
-    reply = await callDriver(request, target, context, signal)
+    result = await callDriver(request, target, context, signal)
   } catch (error) {
-    const because = textOf(error, request.secrets)
+    const because = messageOf(error, request.secrets)
     return saveFailure(error, because, { claim, volume }, target, context, signal)
   }
-  return saveExpanded({ claim, volume }, reply, context)
+  return saveExpanded({ claim, volume }, result, context)
 }
 
 /**
- * Checks, before an expansion is cancelled, whether an earlier call without a response has expanded the volume after
- * all: ControllerExpandVolume with the current size returns the actual size. Undefined: not expanded, or not known.
+ * Checks, before an expansion is cancelled, whether an earlier call without a response has expanded the volume:
+ * ControllerExpandVolume with the current size returns the actual size. Returns undefined if the volume was not expanded
+ * or the driver cannot report its size.
  */
 export async function findLostExpansion(
   subject: Subject,
@@ -95,14 +102,19 @@ export async function findLostExpansion(
 ): Promise<Step | undefined> {
   const { claim, volume } = subject
   if (context.isNodeOnly || context.responses.of(claim)?.possibleSize === undefined) return undefined
-  const has = claimCapacity(claim)
+  const currentSize = claimCapacity(claim)
   try {
-    const reply = await callDriver(await buildRequest(volume, has, context, signal), has, context, signal)
-    return isLess(has, reply.size) ? await saveExpanded(subject, reply, context) : undefined
+    const result = await callDriver(
+      await buildRequest(volume, currentSize, context, signal),
+      currentSize,
+      context,
+      signal,
+    )
+    return isLess(currentSize, result.size) ? await saveExpanded(subject, result, context) : undefined
   } catch (error) {
     const isUnrelated = signal.aborted || error instanceof NotLeaderError || error instanceof ApiError
     if (isUnrelated) throw error
-    // A driver that rejects even the current size cannot report the actual one: cancel as the user requested.
+    // A driver that rejects even the current size cannot report the actual size. Cancel, as the user requested.
     const mayRecover = error instanceof CsiError && isUncertain(error)
     return mayRecover ? backOff(`it is not known yet whether the volume was expanded: ${error.message}`) : undefined
   }
@@ -117,7 +129,7 @@ interface ExpandRequest {
 
 interface ExpandResult {
   readonly size: string
-  readonly needsNode: boolean
+  readonly needsNodeExpansion: boolean
 }
 
 /** Throws if the request cannot be built, for example because a secret is missing. */
@@ -139,7 +151,7 @@ async function callDriver(
   { driver, isNodeOnly, settings, election }: ExpandingContext,
   signal: AbortSignal,
 ): Promise<ExpandResult> {
-  if (isNodeOnly) return { size: target, needsNode: true }
+  if (isNodeOnly) return { size: target, needsNodeExpansion: true }
   election?.assertStillLeader()
   const { capacityBytes, nodeExpansionRequired } = await driver.controller.controllerExpandVolume(
     { ...request, secrets: { ...request.secrets } },
@@ -148,10 +160,10 @@ async function callDriver(
   const { requiredBytes } = request.capacityRange
   if (capacityBytes < requiredBytes) throw new TooSmallError(capacityBytes, target)
   const size = capacityBytes === requiredBytes ? target : formatQuantity(quantityFromBytes(capacityBytes))
-  return { size, needsNode: nodeExpansionRequired }
+  return { size, needsNodeExpansion: nodeExpansionRequired }
 }
 
-/** The driver returned OK with a size below the requested one. */
+/** The driver returned OK with a size that is smaller than the requested size. */
 class TooSmallError extends Error {
   constructor(bytes: bigint, target: string) {
     super(
@@ -160,7 +172,7 @@ class TooSmallError extends Error {
   }
 }
 
-function textOf(error: unknown, secrets: Credentials): string {
+function messageOf(error: unknown, secrets: Credentials): string {
   const text = error instanceof CsiError ? error.rpcText : error instanceof Error ? error.message : String(error)
   return redactCredentials(text, secrets)
 }
@@ -175,78 +187,83 @@ async function saveFailure(
 ): Promise<Step> {
   const { responses, events, facts, clock } = context
   if (signal.aborted || error instanceof NotLeaderError || error instanceof ApiError) throw error // not a response of the driver
-  const message = failedText(keyOfObject(volume), facts.name, because)
+  const message = resizeFailedMessage(keyOfObject(volume), facts.name, because)
   events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
   const isTooSmall = error instanceof TooSmallError
   if (!isTooSmall && isUncertain(error)) {
-    responses.uncertain(claim, target)
-    return tried(target, `${because} (the driver may still be expanding the volume)`)
+    responses.recordUncertain(claim, target)
+    return failedCall(target, `${because} (the driver may still be expanding the volume)`)
   }
 
   const failure = { message: failureMessage(because) }
-  const now = formatTime(clock.nowMs())
+  const time = formatTime(clock.nowMs())
   const isInfeasible = isTooSmall || isInfeasibleExpand(error)
   const isInUse = error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION'
-  if (isInUse) responses.rejectedInUse(claim, target)
-  else responses.rejected(claim, target)
-  // The device has the size already: keep the status of the node's expansion.
-  const isNodes = resizeStateOf(claim)?.startsWith('Node')
+  if (isInUse) responses.recordInUseRejection(claim, target)
+  else responses.recordRejection(claim, target)
+  // The device has the size already, so keep the status of the node expansion.
+  const isNodeState = resizeStateOf(claim)?.startsWith('Node')
   await saveClaim(
     [
       unconditionalClaimWrite(
         claim,
-        isInfeasible && !isNodes ? infeasiblePatch(failure, now) : failedPatch(failure, now),
+        isInfeasible && !isNodeState ? infeasiblePatch(failure, time) : failedPatch(failure, time),
       ),
     ],
     context.saver,
   )
-  return tried(target, because, { isSlow: isInfeasible })
+  return failedCall(target, because, { isSlow: isInfeasible })
 }
 
-/** Writes the volume first: if the claim's write fails, the controller repeats the call and gets the same result. */
-async function saveExpanded({ claim, volume }: Subject, reply: ExpandResult, context: ExpandingContext): Promise<Step> {
+/** Writes the volume first. If the write of the claim fails, the controller repeats the call and gets the same result. */
+async function saveExpanded(
+  { claim, volume }: Subject,
+  result: ExpandResult,
+  context: ExpandingContext,
+): Promise<Step> {
   const { clock, events, isNodeOnly } = context
-  const [recorded, before] = [volumeCapacity(volume), annotationOf(volume, PRE_RESIZE_CAPACITY)]
-  // With a node-only driver the size may fall: nothing was expanded when the node rejected it. A device never shrinks.
-  const size = isNodeOnly || isLess(recorded, reply.size) ? reply.size : recorded
-  const isForNode = reply.needsNode && before === undefined && isLess(claimCapacity(claim), size)
+  const [oldSize, preResizeSize] = [volumeCapacity(volume), annotationOf(volume, PRE_RESIZE_CAPACITY)]
+  // A device never shrinks. With a node-only driver the size may decrease, because a node that rejects it expands nothing.
+  const size = isNodeOnly || isLess(oldSize, result.size) ? result.size : oldSize
+  const needsAnnotation = result.needsNodeExpansion && preResizeSize === undefined && isLess(claimCapacity(claim), size)
   const annotations = {
-    ...(isForNode ? { [PRE_RESIZE_CAPACITY]: claimCapacity(claim) } : {}),
+    ...(needsAnnotation ? { [PRE_RESIZE_CAPACITY]: claimCapacity(claim) } : {}),
     ...context.throttle?.recordChange({ claim, volume }),
   }
-  const isVolumeChanged = isLess(recorded, size) || isLess(size, recorded) || Object.keys(annotations).length > 0
-  const patch = reply.needsNode ? nodePendingPatch(formatTime(clock.nowMs())) : completedPatch(size)
+  const isVolumeChanged = isLess(oldSize, size) || isLess(size, oldSize) || Object.keys(annotations).length > 0
+  const patch = result.needsNodeExpansion ? nodePendingPatch(formatTime(clock.nowMs())) : completedPatch(size)
   const writes = isVolumeChanged
     ? [volumeWrite(volume, { size, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) })]
     : []
-  const saved = await saveDespiteEdits(claim, (now) => [...writes, claimWrite(now, patch)], context)
-  if (saved) events.record(persistentVolumeClaimKind, saved, reply.needsNode ? needsNode : resized)
+  const saved = await saveDespiteEdits(claim, (current) => [...writes, claimWrite(current, patch)], context)
+  if (saved)
+    events.record(persistentVolumeClaimKind, saved, result.needsNodeExpansion ? nodeResizeRequired : resizeSucceeded)
   return changed
 }
 
-/** Concurrent edits tolerated while a result is saved; beyond this the reconcile starts over and repeats the call. */
+/** Concurrent edits while a result is saved. After more edits the reconcile starts again and repeats the call. */
 const EDITS_MAX = 5
 
-/** Retries the write if a user has edited the request during the call: the driver's result is still valid. */
+/** Retries the write if a user edited the request during the call, because the driver's result is still valid. */
 async function saveDespiteEdits(
   claim: Claim,
-  writesFor: (now: Claim) => readonly CommitWrite[],
+  writesFor: (current: Claim) => readonly CommitWrite[],
   context: ExpandingContext,
 ): Promise<Claim | undefined> {
   const { uid } = claim.metadata
-  let now = claim
+  let current = claim
   for (let edits = 0; ; edits++) {
     try {
-      return await saveClaim(writesFor(now), context.saver)
+      return await saveClaim(writesFor(current), context.saver)
     } catch (error) {
       if (!isConflict(error) || edits === EDITS_MAX) throw error
-      now = await context.client.get(persistentVolumeClaimKind, refOfKey(keyOfObject(claim)))
-      context.claims.learn(now)
-      const isSame =
-        now.metadata.uid === uid &&
-        resizeStateOf(now) === resizeStateOf(claim) &&
-        allocatedStorage(now) === allocatedStorage(claim)
-      if (!isSame) throw error
+      current = await context.client.get(persistentVolumeClaimKind, refOfKey(keyOfObject(claim)))
+      context.claims.learn(current)
+      const isSameExpansion =
+        current.metadata.uid === uid &&
+        resizeStateOf(current) === resizeStateOf(claim) &&
+        allocatedStorage(current) === allocatedStorage(claim)
+      if (!isSameExpansion) throw error
     }
   }
 }

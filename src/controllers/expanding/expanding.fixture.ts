@@ -1,5 +1,5 @@
 // Fixture of the expansion tests: an API server with a quota, a fake CSI driver, bound claims, a simulated node, and
-// controller processes that can be stopped or killed at any call they make.
+// controller processes that can be stopped, or killed at any call that they make.
 import { setMaxListeners } from 'node:events'
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import type { Kind, KubeObject } from '../../api/kind.ts'
@@ -52,9 +52,9 @@ import { createExpansionUnsupported } from './expansion-unsupported.ts'
 import type { ExpandingOptions } from './options.ts'
 
 export const DRIVER = 'disks.example.com'
-export const CLASS = 'growing'
+const CLASS = 'expandable'
 
-export interface WorldOptions {
+export interface ExpandingFixtureOptions {
   readonly driver?: Partial<FakeSettings>
   readonly server?: ServerFixtureOptions
 }
@@ -62,48 +62,51 @@ export interface WorldOptions {
 export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt' | 'intercept' | 'election'> {
   readonly options?: ExpandingOptions
   readonly node?: ServedNode
-  /** In addition to expansion. */
+  /** Changes that the process performs in addition to expansion. */
   readonly changes?: readonly VolumeChange[]
 }
 
 export interface ClaimOptions {
-  /** The claim's request and capacity. */
+  /** Requested size and capacity of the claim. */
   readonly size?: string
-  /** The size in the driver, if it differs. */
-  readonly hasBytes?: number
+  /** Size of the volume in the driver. Default: `size`. */
+  readonly actualBytes?: number
   readonly pv?: object
   readonly metadata?: object
   readonly pvMetadata?: object
   readonly accessModes?: readonly string[]
-  /** Added to the status of the bound claim. */
+  /** Additional fields of the claim's status. */
   readonly status?: object
 }
 
-/** The columns of the tables in KEP-1790. */
-export interface View {
+/** The columns of the tables in KEP-1790: `mark` is spec.allocatedResources, `alloc` is status.allocatedResources. */
+export interface ClaimView {
   readonly req: string
   readonly mark?: string
   readonly alloc?: string
   readonly state?: string
   readonly cap: string
   readonly pvcap: string
-  readonly before?: string
+  readonly preResize?: string
   readonly conditions: readonly string[]
   readonly quota: string
 }
 
-export type World = Awaited<ReturnType<typeof aWorld>>
+export type ExpandingFixture = Awaited<ReturnType<typeof createExpandingFixture>>
 
-export async function aWorld({ driver: settings = {}, server: serverOptions }: WorldOptions = {}) {
+export async function createExpandingFixture({
+  driver: settings = {},
+  server: serverOptions,
+}: ExpandingFixtureOptions = {}) {
   const server: ServerFixture = await createServerFixture(serverOptions)
   const client = inProcessClient(server.server.objects, SYSTEM_USER)
   const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...settings }) })
-  const driver = clientOf(fake)
+  const driver = createDriverClient(fake)
   const facts = await readDriverFacts(driver)
-  const recorded: (EventDetails & { readonly about: string })[] = []
+  const recorded: (EventDetails & { readonly objectName: string })[] = []
   const stops: (() => Promise<void>)[] = []
-  /** The view of claim `data` after each write of a controller. */
-  const steps: View[] = []
+  /** Views of the claim `data`, one after each write of a controller. */
+  const steps: ClaimView[] = []
 
   await client.create(storageClassKind, {
     metadata: { name: CLASS },
@@ -119,54 +122,54 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
     return client.patch(kind, ref, { type, body: { status } }, { subresource: 'status' })
   }
 
-  /** Records a view after each write. */
-  function recording(one: Client): Client {
-    const after =
+  /** Returns a client that records a view after each write. */
+  function recordViews(client: Client): Client {
+    const recordAfter =
       <A extends unknown[], R>(verb: (...args: A) => Promise<R>) =>
       async (...args: A): Promise<R> => {
-        const left = await verb(...args)
-        if (await world.claim('data')) steps.push(await world.view())
-        return left
+        const result = await verb(...args)
+        if (await fixture.claim('data')) steps.push(await fixture.view())
+        return result
       }
-    return { ...one, patch: after(one.patch) as Client['patch'], commit: after(one.commit) }
+    return { ...client, patch: recordAfter(client.patch) as Client['patch'], commit: recordAfter(client.commit) }
   }
 
   function start(options: StartOptions = {}) {
-    const life = createCrashInjector(options.killAt)
+    const injector = createCrashInjector(options.killAt)
     const isAtomic = options.isAtomic ?? true
-    const own = isAtomic
-      ? processClient(recording(client), life, true, options.intercept)
-      : processClient({ ...recording(client), commit: client.commit }, life, false, options.intercept)
+    const controllerClient = isAtomic
+      ? processClient(recordViews(client), injector, true, options.intercept)
+      : processClient({ ...recordViews(client), commit: client.commit }, injector, false, options.intercept)
     const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
     const events = {
       record: (kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
-        if (!life.hasCrashed) recorded.push({ ...event, about: `${kind.kind} ${metadata.name}` })
+        if (!injector.hasCrashed) recorded.push({ ...event, objectName: `${kind.kind} ${metadata.name}` })
       },
     }
-    const deps = { client: own, caches, clock: server.clock, random: () => 0.5, log: silentLog }
+    const deps = { client: controllerClient, caches, clock: server.clock, random: () => 0.5, log: silentLog }
     const { election, node } = options
-    const mine = mortalDriver(driver, life)
+    const crashable = crashableDriver(driver, injector)
     const changes = [
       canExpand(facts)
-        ? createExpanding({ ...deps, election, driver: mine, facts, events, options: options.options })
+        ? createExpanding({ ...deps, election, driver: crashable, facts, events, options: options.options })
         : createExpansionUnsupported({ facts, events }),
       ...(options.changes ?? []),
     ]
     const controllers = createVolumeChangeControllers({ ...deps, facts, changes, node })
     const running = controllers.run(abort.signal)
-    life.onCrash(() => void caches.stop())
+    injector.onCrash(() => void caches.stop())
     const stop = async () => {
       abort.abort()
-      if (!life.hasCrashed) await running
+      if (!injector.hasCrashed) await running
       await caches.stop()
     }
     stops.push(stop)
     return {
-      calls: life.calls,
-      get isDead() {
-        return life.hasCrashed
+      calls: injector.calls,
+      get hasCrashed() {
+        return injector.hasCrashed
       },
       standing: (name = 'data', change: VolumeChange['name'] = 'expanding') =>
         controllers.queues[0]?.standing(changeKey(`default/${name}`, change)),
@@ -184,7 +187,7 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
       order: ++fake.state.sequence,
       pool: 'pool',
       copies: 1,
-      capacityBytes: options.hasBytes ?? Number(quantityToBytes(size)),
+      capacityBytes: options.actualBytes ?? Number(quantityToBytes(size)),
       createRequest: {
         capabilities: ['mount ext4 SINGLE_NODE_WRITER'],
         parameters: {},
@@ -221,12 +224,12 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
     return claim
   }
 
-  const found = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
+  const orUndefined = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
   const saveAsNode = (patch: StatusPatch, name: string) =>
     patchStatus(persistentVolumeClaimKind, name, patch.status, 'strategic')
-  const now = () => formatTime(server.clock.nowMs())
+  const nowText = () => formatTime(server.clock.nowMs())
 
-  const world = {
+  const fixture = {
     server,
     client,
     fake,
@@ -236,12 +239,12 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
     start,
     aClaim,
     patchStatus,
-    reasons: (about = 'PersistentVolumeClaim data') =>
-      recorded.filter((one) => one.about === about).map(({ reason }) => reason),
+    eventReasons: (objectName = 'PersistentVolumeClaim data') =>
+      recorded.filter((event) => event.objectName === objectName).map(({ reason }) => reason),
     claim: (name = 'data'): Promise<Readonly<PersistentVolumeClaim> | undefined> =>
-      found(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
+      orUndefined(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
     volume: (name = 'data'): Promise<Readonly<PersistentVolume> | undefined> =>
-      found(client.get(persistentVolumeKind, { name })),
+      orUndefined(client.get(persistentVolumeKind, { name })),
     /** Edits the requested size, as a user does. */
     request: (storage: string, name = 'data') =>
       client.patch(
@@ -258,9 +261,9 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
           terminationGracePeriodSeconds: 0,
         },
       } as never),
-    endPod: (name: string, phase = 'Succeeded') => patchStatus(podKind, name, { phase }),
+    terminatePod: (name: string, phase = 'Succeeded') => patchStatus(podKind, name, { phase }),
     deletePod: (name: string) => client.delete(podKind, { namespace: 'default', name }, { gracePeriodSeconds: 0 }),
-    tracksCapacity: (storageCapacity = true) =>
+    setCapacityTracking: (storageCapacity = true) =>
       client.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { storageCapacity } } as never),
     aCapacity: (name: string, capacity: object) =>
       client.create(csiStorageCapacityKind, {
@@ -271,15 +274,17 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
       } as never),
     setCapacity: (name: string, capacity: string) =>
       client.patch(csiStorageCapacityKind, { namespace: 'default', name }, { type: 'merge', body: { capacity } }),
-    nodeStarts: (name = 'data') => saveAsNode(nodeStartedPatch(), name),
-    nodeSucceeds: (size: string, name = 'data') => saveAsNode(completedOnNodePatch(size), name),
-    nodeRefuses: (name = 'data') => saveAsNode(nodeInfeasiblePatch({ message: 'too large for the node' }, now()), name),
-    nodeFails: (name = 'data') => saveAsNode(nodeFailedPatch({ message: 'not today' }, now()), name),
-    script: (...rules: readonly FakeRule[]) => fake.script.setRules(rules),
-    /** The effect of every ControllerExpandVolume call, or of the next `times` calls. */
-    driverReturns: (effect: NonNullable<FakeRule['effect']>, times?: number) =>
+    startNodeExpansion: (name = 'data') => saveAsNode(nodeStartedPatch(), name),
+    completeNodeExpansion: (size: string, name = 'data') => saveAsNode(completedOnNodePatch(size), name),
+    rejectNodeExpansion: (name = 'data') =>
+      saveAsNode(nodeInfeasiblePatch({ message: 'too large for the node' }, nowText()), name),
+    failNodeExpansion: (name = 'data') =>
+      saveAsNode(nodeFailedPatch({ message: 'temporary failure' }, nowText()), name),
+    setRules: (...rules: readonly FakeRule[]) => fake.script.setRules(rules),
+    /** Sets the effect of every ControllerExpandVolume call, or of the next `times` calls. */
+    setExpandEffect: (effect: NonNullable<FakeRule['effect']>, times?: number) =>
       fake.script.setRules([{ method: 'ControllerExpandVolume', effect, ...(times ? { times } : {}) }]),
-    /** The sizes in all ControllerExpandVolume calls so far. */
+    /** Returns the requested sizes of all ControllerExpandVolume calls so far. */
     expandCalls: (name = 'data'): number[] =>
       fake.record.calls
         .filter(({ method, volume }) => method === 'ControllerExpandVolume' && volume === name)
@@ -287,15 +292,15 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
           Number((request as { capacityRange?: { requiredBytes: bigint } }).capacityRange?.requiredBytes),
         ),
     bytes: (name = 'data') => fake.state.volumes[`vol-${name}`]?.capacityBytes,
-    async view(name = 'data'): Promise<View> {
-      const [claim, volume] = [await world.claim(name), await world.volume(name)]
+    async view(name = 'data'): Promise<ClaimView> {
+      const [claim, volume] = [await fixture.claim(name), await fixture.volume(name)]
       const quota = await client.get(resourceQuotaKind, { namespace: 'default', name: 'team' })
       const { spec, status } = claim!
       const optional = {
         mark: spec?.allocatedResources?.storage,
         alloc: status?.allocatedResources?.storage,
         state: status?.allocatedResourceStatuses?.storage,
-        before: volume?.metadata.annotations?.[PRE_RESIZE_CAPACITY],
+        preResize: volume?.metadata.annotations?.[PRE_RESIZE_CAPACITY],
       }
       return {
         req: spec?.resources?.requests?.storage ?? '',
@@ -306,19 +311,21 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
         ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
       }
     },
-    needsNoNode: async (name = 'data') =>
-      (await world.claim(name))?.metadata.annotations?.[NODE_EXPANSION_NOT_REQUIRED] === 'true',
+    isNodeExpansionNotRequired: async (name = 'data') =>
+      (await fixture.claim(name))?.metadata.annotations?.[NODE_EXPANSION_NOT_REQUIRED] === 'true',
     /** Runs the event loop and advances the clock until the condition holds. */
-    async until(condition: () => unknown, what: string, { isTimePassing = true } = {}) {
+    async until(condition: () => unknown, description: string, { shouldAdvanceClock = true } = {}) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
-        if (isTimePassing && turn % 40 === 39) await server.clock.advance(1_000)
+        if (shouldAdvanceClock && turn % 40 === 39) await server.clock.advance(1_000)
       }
-      throw new Error(`still waiting for: ${what}; ${JSON.stringify({ view: await world.view(), recorded }, null, 1)}`)
+      throw new Error(
+        `still waiting for: ${description}; ${JSON.stringify({ view: await fixture.view(), recorded }, null, 1)}`,
+      )
     },
     untilState: (state: string | undefined, name = 'data') =>
-      world.until(async () => (await world.view(name)).state === state, `state ${state}`),
+      fixture.until(async () => (await fixture.view(name)).state === state, `state ${state}`),
     /** Runs everything that is ready, without advancing the clock. */
     async settle() {
       for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))
@@ -329,12 +336,12 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
       await server.store.close()
     },
   }
-  return world
+  return fixture
 }
 
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
 
-function clientOf(fake: FakeDriver): CsiDriver {
+function createDriverClient(fake: FakeDriver): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('node-1') }
   return createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
     const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
@@ -342,7 +349,7 @@ function clientOf(fake: FakeDriver): CsiDriver {
   })
 }
 
-const mortalDriver = (driver: CsiDriver, life: CrashInjector): CsiDriver => ({
+const crashableDriver = (driver: CsiDriver, injector: CrashInjector): CsiDriver => ({
   ...driver,
-  controller: life.wrapAll(driver.controller, ['controllerExpandVolume']),
+  controller: injector.wrapAll(driver.controller, ['controllerExpandVolume']),
 })

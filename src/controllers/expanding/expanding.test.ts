@@ -7,20 +7,25 @@ import type { CsiFailureCode } from '../../csi/index.ts'
 import { done } from '../../runtime/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import type { VolumeChange } from '../volume-changes/index.ts'
-import { aWorld, DRIVER, type World, type WorldOptions } from './expanding.fixture.ts'
+import {
+  createExpandingFixture,
+  DRIVER,
+  type ExpandingFixture,
+  type ExpandingFixtureOptions,
+} from './expanding.fixture.ts'
 
 const GI = 1024 ** 3
-const fail = (code: CsiFailureCode, message = 'no') => ({ do: 'fail', code, message }) as const
+const failWith = (code: CsiFailureCode, message = 'no') => ({ do: 'fail', code, message }) as const
 
-let world: World
-const open = async (options: WorldOptions = {}) => {
-  await world?.close()
-  world = await aWorld(options)
+let fixture: ExpandingFixture
+const openFixture = async (options: ExpandingFixtureOptions = {}) => {
+  await fixture?.close()
+  fixture = await createExpandingFixture(options)
 }
-beforeEach(() => open())
-afterEach(() => world.close())
+beforeEach(() => openFixture())
+afterEach(() => fixture.close())
 
-/** The device has 20Gi, the file system 10Gi. */
+/** A volume whose device has 20Gi and whose file system has 10Gi. */
 const PARTLY_EXPANDED = {
   pv: { capacity: { storage: '20Gi' } },
   pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } },
@@ -28,121 +33,124 @@ const PARTLY_EXPANDED = {
 
 describe('expanding a claim', () => {
   it('REX-1 (1) calls the driver, then waits for the node', async () => {
-    await world.aClaim('data', { size: '1G' })
-    world.start()
-    await world.request('2G')
-    await world.untilState('NodeResizePending')
-    expect(await world.view()).toMatchObject({ alloc: '2G', cap: '1G', pvcap: '2G', before: '1G' })
-    expect(await world.needsNoNode()).toBe(false)
-    expect(world.expandCalls()).toEqual([2_000_000_000])
-    expect(world.reasons()).toEqual(['Resizing', 'FileSystemResizeRequired'])
-    expect(world.events[0]?.message).toBe('External resizer is resizing volume data')
+    await fixture.aClaim('data', { size: '1G' })
+    fixture.start()
+    await fixture.request('2G')
+    await fixture.untilState('NodeResizePending')
+    expect(await fixture.view()).toMatchObject({ alloc: '2G', cap: '1G', pvcap: '2G', preResize: '1G' })
+    expect(await fixture.isNodeExpansionNotRequired()).toBe(false)
+    expect(fixture.expandCalls()).toEqual([2_000_000_000])
+    expect(fixture.eventReasons()).toEqual(['Resizing', 'FileSystemResizeRequired'])
+    expect(fixture.events[0]?.message).toBe('External resizer is resizing volume data')
   })
 
   it('REX-1 (2) finishes without the node if the driver needs no node expansion', async () => {
-    await open({ driver: { expandsOnNode: false } })
-    await world.aClaim('data', { size: '1G' })
-    world.start()
-    await world.request('2G')
-    await world.until(async () => (await world.view()).cap === '2G', 'the expansion')
-    const view = await world.view()
+    await openFixture({ driver: { expandsOnNode: false } })
+    await fixture.aClaim('data', { size: '1G' })
+    fixture.start()
+    await fixture.request('2G')
+    await fixture.until(async () => (await fixture.view()).cap === '2G', 'the expansion')
+    const view = await fixture.view()
     expect(view).toMatchObject({ alloc: '2G', pvcap: '2G', conditions: [] })
-    expect([view.state, view.before]).toEqual([undefined, undefined])
-    expect(await world.needsNoNode()).toBe(true)
-    expect(world.reasons()).toEqual(['Resizing', 'VolumeResizeSuccessful'])
+    expect([view.state, view.preResize]).toEqual([undefined, undefined])
+    expect(await fixture.isNodeExpansionNotRequired()).toBe(true)
+    expect(fixture.eventReasons()).toEqual(['Resizing', 'VolumeResizeSuccessful'])
 
-    await open()
-    await world.aClaim('data', {
+    await openFixture()
+    await fixture.aClaim('data', {
       metadata: { annotations: { 'volume.kubernetes.io/node-expansion-not-required': 'true' } },
     })
-    world.start()
-    await world.request('20Gi')
-    await world.untilState('NodeResizePending')
-    expect(await world.needsNoNode(), 'the next growth may need the node').toBe(false)
+    fixture.start()
+    await fixture.request('20Gi')
+    await fixture.untilState('NodeResizePending')
+    expect(await fixture.isNodeExpansionNotRequired(), 'the next expansion may need the node').toBe(false)
   })
 
   it('REX-1 records the driver’s size if it is larger than requested', async () => {
-    await open({ driver: { expandsOnNode: false, roundToBytes: GI } })
-    await world.aClaim()
-    world.start()
-    await world.request('11.5Gi')
-    await world.until(async () => (await world.view()).cap === '12Gi', 'the expansion')
-    expect(await world.view()).toMatchObject({ pvcap: '12Gi', alloc: '11776Mi' })
+    await openFixture({ driver: { expandsOnNode: false, roundToBytes: GI } })
+    await fixture.aClaim()
+    fixture.start()
+    await fixture.request('11.5Gi')
+    await fixture.until(async () => (await fixture.view()).cap === '12Gi', 'the expansion')
+    expect(await fixture.view()).toMatchObject({ pvcap: '12Gi', alloc: '11776Mi' })
   })
 
   it('REX-1 (14) sends the volume capability to the driver', async () => {
-    await world.aClaim('files', { pv: { mountOptions: ['noatime'] } })
-    await world.aClaim('device', { pv: { volumeMode: 'Block' } })
-    world.start()
-    await world.request('20Gi', 'files')
-    await world.request('20Gi', 'device')
-    await world.until(() => world.expandCalls('files').length + world.expandCalls('device').length === 2, 'both calls')
+    await fixture.aClaim('files', { pv: { mountOptions: ['noatime'] } })
+    await fixture.aClaim('device', { pv: { volumeMode: 'Block' } })
+    fixture.start()
+    await fixture.request('20Gi', 'files')
+    await fixture.request('20Gi', 'device')
+    await fixture.until(
+      () => fixture.expandCalls('files').length + fixture.expandCalls('device').length === 2,
+      'both calls',
+    )
     const capabilityOf = (name: string) =>
-      (world.fake.record.calls.find((call) => call.volume === name)!.request as { volumeCapability?: unknown })
+      (fixture.fake.record.calls.find((call) => call.volume === name)!.request as { volumeCapability?: unknown })
         .volumeCapability
     expect(capabilityOf('files')).toMatchObject({ mount: { fsType: 'ext4' } })
     expect(capabilityOf('device')).toMatchObject({ block: {} })
   })
 
   it('REX-1 records an event for access modes that CSI cannot express', async () => {
-    await world.aClaim('data', { accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] })
-    const process = world.start()
-    await world.request('20Gi')
-    await world.until(() => process.standing()?.is === 'stuck', 'the claim to be stuck')
-    expect(world.expandCalls()).toEqual([])
-    expect(world.events.at(-1)?.message).toMatch(/ReadOnlyMany and ReadWriteOnce/)
-    expect((await world.view()).conditions).toEqual([])
+    await fixture.aClaim('data', { accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] })
+    const process = fixture.start()
+    await fixture.request('20Gi')
+    await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to be stuck')
+    expect(fixture.expandCalls()).toEqual([])
+    expect(fixture.events.at(-1)?.message).toMatch(/ReadOnlyMany and ReadWriteOnce/)
+    expect((await fixture.view()).conditions).toEqual([])
   })
 
   it('REX-1 sends secrets to the driver and strips them from events', async () => {
-    await open({ driver: { secretKeys: ['token'] } })
+    await openFixture({ driver: { secretKeys: ['token'] } })
     const secretRef = { controllerExpandSecretRef: { namespace: 'default', name: 'key' } }
-    await world.aClaim('data', {
+    await fixture.aClaim('data', {
       pv: { csi: { driver: DRIVER, volumeHandle: 'vol-data', fsType: 'ext4', ...secretRef } },
     })
-    const process = world.start()
-    await world.request('20Gi')
-    await world.until(() => process.standing()?.is === 'waiting', 'the missing secret')
-    expect(world.events.at(-1)?.message).toMatch(/error getting secret key in namespace default/)
-    expect((await world.view()).state, 'nothing was started').toBeUndefined()
+    const process = fixture.start()
+    await fixture.request('20Gi')
+    await fixture.until(() => process.standing()?.is === 'waiting', 'the missing secret')
+    expect(fixture.events.at(-1)?.message).toMatch(/error getting secret key in namespace default/)
+    expect((await fixture.view()).state, 'nothing was started').toBeUndefined()
 
     const token = Buffer.from('s3cr3t-token').toString('base64')
-    await world.server.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'key' }, data: { token } })
-    world.driverReturns(fail('INTERNAL', 'the token s3cr3t-token has expired'), 1)
-    await world.untilState('NodeResizePending')
-    expect(world.fake.record.calls.at(-1)?.secretKeys).toEqual(['token'])
-    expect(JSON.stringify(world.events)).not.toContain('s3cr3t')
-    expect(JSON.stringify(world.events)).toContain('***stripped***')
+    await fixture.server.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'key' }, data: { token } })
+    fixture.setExpandEffect(failWith('INTERNAL', 'the token s3cr3t-token has expired'), 1)
+    await fixture.untilState('NodeResizePending')
+    expect(fixture.fake.record.calls.at(-1)?.secretKeys).toEqual(['token'])
+    expect(JSON.stringify(fixture.events)).not.toContain('s3cr3t')
+    expect(JSON.stringify(fixture.events)).toContain('***stripped***')
   })
 
   it('REX-1 (17) keeps status fields of other resources', async () => {
-    await world.aClaim('data', {
+    await fixture.aClaim('data', {
       status: {
         allocatedResourceStatuses: { 'example.com/x': 'NodeResizePending' },
         allocatedResources: { 'example.com/x': '7' },
         conditions: [{ type: 'ModifyingVolume', status: 'True' }],
       },
     })
-    world.start()
-    await world.request('20Gi')
-    await world.untilState('NodeResizePending')
-    await world.nodeSucceeds('20Gi')
-    const { status } = (await world.claim())!
+    fixture.start()
+    await fixture.request('20Gi')
+    await fixture.untilState('NodeResizePending')
+    await fixture.completeNodeExpansion('20Gi')
+    const { status } = (await fixture.claim())!
     expect(status?.allocatedResourceStatuses).toEqual({ 'example.com/x': 'NodeResizePending' })
     expect(status?.allocatedResources).toEqual({ 'example.com/x': '7', storage: '20Gi' })
     expect(status?.conditions?.map(({ type }) => type)).toEqual(['ModifyingVolume'])
   })
 
-  it('REX-1 (16) removes the pre-resize capacity once the node has finished, also after a restart', async () => {
-    await world.aClaim()
-    const first = world.start()
-    await world.request('20Gi')
-    await world.untilState('NodeResizePending')
-    await first.stop()
-    await world.nodeSucceeds('20Gi')
-    expect((await world.view()).before).toBe('10Gi')
-    world.start()
-    await world.until(async () => (await world.view()).before === undefined, 'the annotation to be removed')
+  it('REX-1 (16) removes the pre-resize capacity after the node has finished, also after a restart', async () => {
+    await fixture.aClaim()
+    const firstProcess = fixture.start()
+    await fixture.request('20Gi')
+    await fixture.untilState('NodeResizePending')
+    await firstProcess.stop()
+    await fixture.completeNodeExpansion('20Gi')
+    expect((await fixture.view()).preResize).toBe('10Gi')
+    fixture.start()
+    await fixture.until(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
   })
 
   it('REX-1 (12) ignores claims whose volume belongs to another claim or driver', async () => {
@@ -150,134 +158,135 @@ describe('expanding a claim', () => {
       ...(claimRef ? { claimRef } : { claimRef: undefined }),
       csi: { driver, volumeHandle: 'vol-data' },
     })
-    await world.aClaim('other-uid', { pv: pv({ namespace: 'default', name: 'other-uid', uid: 'someone' }) })
-    await world.aClaim('other-namespace', { pv: pv({ namespace: 'kube-system', name: 'other-namespace', uid: 'x' }) })
-    await world.aClaim('unclaimed', { pv: pv(undefined) })
-    await world.aClaim('foreign', { pv: { csi: { driver: 'else.example.com', volumeHandle: 'vol-foreign' } } })
-    world.start()
-    for (const name of ['other-uid', 'other-namespace', 'unclaimed', 'foreign']) await world.request('20Gi', name)
-    await world.settle()
-    expect(world.fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
-    expect(world.events).toEqual([])
+    await fixture.aClaim('other-uid', { pv: pv({ namespace: 'default', name: 'other-uid', uid: 'other' }) })
+    await fixture.aClaim('other-namespace', { pv: pv({ namespace: 'kube-system', name: 'other-namespace', uid: 'x' }) })
+    await fixture.aClaim('without-claim-ref', { pv: pv(undefined) })
+    await fixture.aClaim('foreign', { pv: { csi: { driver: 'else.example.com', volumeHandle: 'vol-foreign' } } })
+    fixture.start()
+    for (const name of ['other-uid', 'other-namespace', 'without-claim-ref', 'foreign'])
+      await fixture.request('20Gi', name)
+    await fixture.settle()
+    expect(fixture.fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
+    expect(fixture.events).toEqual([])
   })
 
   it('REX-1 expands only volumes on the node that the instance serves', async () => {
-    await open({ driver: { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments: { host: 'a' } }] } })
+    await openFixture({ driver: { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments: { host: 'a' } }] } })
     const at = (host: string) => ({
       nodeAffinity: {
         required: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'host', operator: 'In', values: [host] }] }] },
       },
     })
-    await world.aClaim('here', { pv: at('a') })
-    await world.aClaim('there', { pv: at('b') })
-    world.start({ node: { name: 'node-a', segments: { host: 'a' } } })
-    await world.request('20Gi', 'here')
-    await world.request('20Gi', 'there')
-    await world.untilState('NodeResizePending', 'here')
-    await world.settle()
-    expect(world.expandCalls('there')).toEqual([])
+    await fixture.aClaim('on-node', { pv: at('a') })
+    await fixture.aClaim('elsewhere', { pv: at('b') })
+    fixture.start({ node: { name: 'node-a', segments: { host: 'a' } } })
+    await fixture.request('20Gi', 'on-node')
+    await fixture.request('20Gi', 'elsewhere')
+    await fixture.untilState('NodeResizePending', 'on-node')
+    await fixture.settle()
+    expect(fixture.expandCalls('elsewhere')).toEqual([])
   })
 
   it('REX-1 (36) records an event if the driver does not support expansion', async () => {
-    await open({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: ['STAGE_UNSTAGE_VOLUME'] } })
-    await world.aClaim()
-    const process = world.start()
-    await world.request('20Gi')
-    await world.settle()
-    expect((await world.view()).conditions).toEqual([])
-    expect(world.events).toEqual([
+    await openFixture({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: ['STAGE_UNSTAGE_VOLUME'] } })
+    await fixture.aClaim()
+    const process = fixture.start()
+    await fixture.request('20Gi')
+    await fixture.settle()
+    expect((await fixture.view()).conditions).toEqual([])
+    expect(fixture.events).toEqual([
       expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringMatching(/EXPAND_VOLUME.*10Gi$/) }),
     ])
-    await world.request('10Gi')
-    await world.until(() => process.standing() === undefined, 'the queue to be empty')
+    await fixture.request('10Gi')
+    await fixture.until(() => process.standing() === undefined, 'the queue to be empty')
   })
 
-  it('REX-1 (20) (8) leaves expansion to the node for a node-only driver, and lowers the size when the node rejects it', async () => {
-    await open({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
-    await world.aClaim('data', { size: '3Gi' })
-    world.start()
-    await world.request('9Gi')
-    await world.untilState('NodeResizePending')
-    expect(await world.view()).toMatchObject({ alloc: '9Gi', pvcap: '9Gi', before: '3Gi' })
-    await world.nodeRefuses()
-    await world.request('5Gi')
-    await world.until(async () => (await world.view()).alloc === '5Gi', 'the smaller size')
-    await world.untilState('NodeResizePending')
-    expect(await world.view()).toMatchObject({ pvcap: '5Gi', cap: '3Gi', before: '3Gi' })
-    await world.nodeRefuses()
-    await world.request('3Gi')
-    await world.until(async () => (await world.view()).state === undefined, 'the cancellation')
-    expect(await world.view()).toMatchObject({ pvcap: '3Gi', cap: '3Gi', conditions: [] })
-    expect((await world.view()).before).toBeUndefined()
-    expect(world.fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
+  it('REX-1 (20) (8) makes no call to a node-only driver, and lowers the size after the node has rejected it', async () => {
+    await openFixture({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
+    await fixture.aClaim('data', { size: '3Gi' })
+    fixture.start()
+    await fixture.request('9Gi')
+    await fixture.untilState('NodeResizePending')
+    expect(await fixture.view()).toMatchObject({ alloc: '9Gi', pvcap: '9Gi', preResize: '3Gi' })
+    await fixture.rejectNodeExpansion()
+    await fixture.request('5Gi')
+    await fixture.until(async () => (await fixture.view()).alloc === '5Gi', 'the smaller size')
+    await fixture.untilState('NodeResizePending')
+    expect(await fixture.view()).toMatchObject({ pvcap: '5Gi', cap: '3Gi', preResize: '3Gi' })
+    await fixture.rejectNodeExpansion()
+    await fixture.request('3Gi')
+    await fixture.until(async () => (await fixture.view()).state === undefined, 'the cancellation')
+    expect(await fixture.view()).toMatchObject({ pvcap: '3Gi', cap: '3Gi', conditions: [] })
+    expect((await fixture.view()).preResize).toBeUndefined()
+    expect(fixture.fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
   })
 
   it('REX-1 (10) waits for the node before it expands further', async () => {
-    await world.aClaim('data', { size: '10Gi' })
-    world.start()
-    await world.request('20Gi')
-    await world.untilState('NodeResizePending')
-    await world.request('30Gi')
-    await world.settle()
-    expect(world.expandCalls()).toEqual([20 * GI])
-    await world.nodeSucceeds('20Gi')
-    await world.until(async () => (await world.view()).alloc === '30Gi', 'the next growth')
-    await world.untilState('NodeResizePending')
-    expect(world.expandCalls()).toEqual([20 * GI, 30 * GI])
+    await fixture.aClaim('data', { size: '10Gi' })
+    fixture.start()
+    await fixture.request('20Gi')
+    await fixture.untilState('NodeResizePending')
+    await fixture.request('30Gi')
+    await fixture.settle()
+    expect(fixture.expandCalls()).toEqual([20 * GI])
+    await fixture.completeNodeExpansion('20Gi')
+    await fixture.until(async () => (await fixture.view()).alloc === '30Gi', 'the next expansion')
+    await fixture.untilState('NodeResizePending')
+    expect(fixture.expandCalls()).toEqual([20 * GI, 30 * GI])
   })
 
   it('REX-1 (38) requests node expansion of a volume that an earlier claim left partly expanded', async () => {
-    await world.aClaim('data', { size: '20Gi', pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } } })
-    await world.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
-    world.start()
-    await world.untilState('NodeResizePending')
-    expect(await world.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', alloc: '20Gi', before: '10Gi' })
-    await world.nodeSucceeds('20Gi')
-    await world.until(async () => (await world.view()).before === undefined, 'the annotation to be removed')
-    expect(await world.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
+    await fixture.aClaim('data', { size: '20Gi', pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } } })
+    await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
+    fixture.start()
+    await fixture.untilState('NodeResizePending')
+    expect(await fixture.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', alloc: '20Gi', preResize: '10Gi' })
+    await fixture.completeNodeExpansion('20Gi')
+    await fixture.until(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
+    expect(await fixture.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
   })
 
-  it('REX-1 requests only node expansion if the claim requests less than the partly expanded volume has', async () => {
-    await world.aClaim('data', { size: '5Gi', hasBytes: 20 * GI, ...PARTLY_EXPANDED })
-    await world.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
-    world.start()
-    await world.until(async () => (await world.view()).conditions.length > 0, 'the condition')
-    await world.settle()
-    const left = { req: '5Gi', cap: '10Gi', pvcap: '20Gi', before: '10Gi', quota: '5Gi' }
-    expect(await world.view()).toEqual({ ...left, mark: '5Gi', conditions: ['FileSystemResizePending'] })
-    expect(world.reasons()).toEqual(['FileSystemResizeRequired'])
-    expect(world.expandCalls()).toEqual([])
-    await world.nodeSucceeds('20Gi')
-    await world.until(async () => (await world.view()).before === undefined, 'the annotation to be removed')
-    expect(await world.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
+  it('REX-1 requests only node expansion if the claim requests less than the size of a partly expanded volume', async () => {
+    await fixture.aClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED })
+    await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
+    fixture.start()
+    await fixture.until(async () => (await fixture.view()).conditions.length > 0, 'the condition')
+    await fixture.settle()
+    const expectedView = { req: '5Gi', cap: '10Gi', pvcap: '20Gi', preResize: '10Gi', quota: '5Gi' }
+    expect(await fixture.view()).toEqual({ ...expectedView, mark: '5Gi', conditions: ['FileSystemResizePending'] })
+    expect(fixture.eventReasons()).toEqual(['FileSystemResizeRequired'])
+    expect(fixture.expandCalls()).toEqual([])
+    await fixture.completeNodeExpansion('20Gi')
+    await fixture.until(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
+    expect(await fixture.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
   })
 
-  it('REX-7 requests node expansion after an infeasible expansion of such a volume is cancelled', async () => {
-    await world.aClaim('data', { size: '5Gi', hasBytes: 20 * GI, ...PARTLY_EXPANDED })
-    await world.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
-    world.start()
-    world.driverReturns(fail('OUT_OF_RANGE'))
-    await world.request('30Gi')
-    await world.untilState('ControllerResizeInfeasible')
-    await world.request('10Gi')
-    await world.untilState(undefined)
-    await world.until(async () => (await world.view()).conditions.length > 0, 'the condition')
-    expect(await world.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', conditions: ['FileSystemResizePending'] })
+  it('REX-7 requests node expansion after an infeasible expansion of a partly expanded volume was cancelled', async () => {
+    await fixture.aClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED })
+    await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
+    fixture.start()
+    fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
+    await fixture.request('30Gi')
+    await fixture.untilState('ControllerResizeInfeasible')
+    await fixture.request('10Gi')
+    await fixture.untilState(undefined)
+    await fixture.until(async () => (await fixture.view()).conditions.length > 0, 'the condition')
+    expect(await fixture.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', conditions: ['FileSystemResizePending'] })
   })
 
-  it('REX-1 (22) writes steps conditionally and failures unconditionally', async () => {
+  it('REX-1 (22) writes steps with resourceVersion as precondition, and failures without', async () => {
     const bodies: [string, { metadata: Record<string, unknown> }][] = []
-    world.driverReturns(fail('INTERNAL'), 1)
-    await world.aClaim()
+    fixture.setExpandEffect(failWith('INTERNAL'), 1)
+    await fixture.aClaim()
     const intercept = (verb: string, args: readonly unknown[]) => {
       if (verb !== 'commit') return
       for (const { patch, kind } of args[0] as Extract<CommitWrite, { do: 'patch' }>[]) {
         bodies.push([kind.kind, patch.body as (typeof bodies)[0][1]])
       }
     }
-    world.start({ intercept })
-    await world.request('20Gi')
-    await world.untilState('NodeResizePending')
+    fixture.start({ intercept })
+    await fixture.request('20Gi')
+    await fixture.untilState('NodeResizePending')
     expect(
       bodies.map(([kind, { metadata }]) => `${kind} ${metadata.resourceVersion === undefined ? 'any' : 'read'}`),
     ).toEqual([
@@ -291,12 +300,12 @@ describe('expanding a claim', () => {
 
   it('REX-1 needs three writes per expansion, two with atomic commits', async () => {
     for (const isAtomic of [true, false]) {
-      await open({ driver: { expandsOnNode: false } })
-      await world.aClaim()
-      const process = world.start({ isAtomic })
-      await world.request('20Gi')
-      await world.until(async () => (await world.view()).cap === '20Gi', 'the expansion')
-      await world.settle()
+      await openFixture({ driver: { expandsOnNode: false } })
+      await fixture.aClaim()
+      const process = fixture.start({ isAtomic })
+      await fixture.request('20Gi')
+      await fixture.until(async () => (await fixture.view()).cap === '20Gi', 'the expansion')
+      await fixture.settle()
       const writes = process.calls.filter((call) => call === 'patch' || call === 'commit')
       expect(writes).toEqual(isAtomic ? ['commit', 'commit'] : ['patch', 'patch', 'patch'])
     }
@@ -305,464 +314,481 @@ describe('expanding a claim', () => {
 
 describe('failures', () => {
   const at = async (size: string) => {
-    await world.aClaim('data', { size: '3Gi' })
-    const process = world.start()
-    await world.request(size)
+    await fixture.aClaim('data', { size: '3Gi' })
+    const process = fixture.start()
+    await fixture.request(size)
     return process
   }
 
   for (const code of ['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND'] as const) {
-    it(`REX-7 (30) ${code}: marks the size infeasible and retries after slowRetryMs`, async () => {
-      world.driverReturns(fail(code))
+    it(`REX-7 (30) marks the size infeasible and retries after slowRetryMs if the driver returns ${code}`, async () => {
+      fixture.setExpandEffect(failWith(code))
       const process = await at('11Gi')
-      await world.untilState('ControllerResizeInfeasible')
-      await world.settle()
-      expect(world.expandCalls()).toEqual([11 * GI])
-      expect(world.events.at(-1)).toMatchObject({ type: 'Warning', reason: 'VolumeResizeFailed' })
-      expect(world.events.at(-1)?.message).toMatch(
+      await fixture.untilState('ControllerResizeInfeasible')
+      await fixture.settle()
+      expect(fixture.expandCalls()).toEqual([11 * GI])
+      expect(fixture.events.at(-1)).toMatchObject({ type: 'Warning', reason: 'VolumeResizeFailed' })
+      expect(fixture.events.at(-1)?.message).toMatch(
         /^resize volume "data" by resizer "disks.example.com" failed: rpc error: code = /,
       )
-      const message = (await world.claim())?.status?.conditions?.find(
+      const message = (await fixture.claim())?.status?.conditions?.find(
         ({ type }) => type === 'ControllerResizeError',
       )?.message
       expect(message).toMatch(/^failed to expand pvc with rpc error/)
       expect(process.standing()).toMatchObject({ is: 'waiting' })
-      await world.server.clock.advance(299_000)
-      await world.settle()
-      expect(world.expandCalls()).toHaveLength(1)
-      await world.server.clock.advance(2_000)
-      await world.until(() => world.expandCalls().length === 2, 'the second try')
-      await world.untilState('ControllerResizeInfeasible')
+      await fixture.server.clock.advance(299_000)
+      await fixture.settle()
+      expect(fixture.expandCalls()).toHaveLength(1)
+      await fixture.server.clock.advance(2_000)
+      await fixture.until(() => fixture.expandCalls().length === 2, 'the second attempt')
+      await fixture.untilState('ControllerResizeInfeasible')
 
-      await world.request('4Gi')
-      await world.until(async () => (await world.view()).alloc === '4Gi', 'the smaller size', { isTimePassing: false })
+      await fixture.request('4Gi')
+      await fixture.until(async () => (await fixture.view()).alloc === '4Gi', 'the smaller size', {
+        shouldAdvanceClock: false,
+      })
     })
   }
 
   it('REX-7 keeps the retry delay of an infeasible size after a restart', async () => {
-    world.driverReturns(fail('OUT_OF_RANGE'))
-    const first = await at('11Gi')
-    await world.untilState('ControllerResizeInfeasible')
-    await first.stop()
-    const second = world.start()
-    await world.until(() => second.standing()?.is === 'waiting', 'the claim to wait')
-    expect(world.expandCalls()).toHaveLength(1)
+    fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
+    const firstProcess = await at('11Gi')
+    await fixture.untilState('ControllerResizeInfeasible')
+    await firstProcess.stop()
+    const secondProcess = fixture.start()
+    await fixture.until(() => secondProcess.standing()?.is === 'waiting', 'the claim to wait')
+    expect(fixture.expandCalls()).toHaveLength(1)
   })
 
   it('REX-7 (31) (4) retries a final error with backoff and accepts a new size', async () => {
-    world.driverReturns(fail('PERMISSION_DENIED'))
+    fixture.setExpandEffect(failWith('PERMISSION_DENIED'))
     const process = await at('11Gi')
-    await world.until(async () => (await world.view()).conditions.includes('ControllerResizeError'), 'the error')
-    await world.until(() => process.standing()?.is === 'waiting', 'the backoff')
-    expect(world.expandCalls()).toHaveLength(1)
-    expect((await world.view()).state).toBe('ControllerResizeInProgress')
-    world.script()
-    await world.request('4Gi')
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
-      isTimePassing: false,
+    await fixture.until(async () => (await fixture.view()).conditions.includes('ControllerResizeError'), 'the error')
+    await fixture.until(() => process.standing()?.is === 'waiting', 'the backoff')
+    expect(fixture.expandCalls()).toHaveLength(1)
+    expect((await fixture.view()).state).toBe('ControllerResizeInProgress')
+    fixture.setRules()
+    await fixture.request('4Gi')
+    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+      shouldAdvanceClock: false,
     })
-    expect(world.expandCalls()).toEqual([11 * GI, 4 * GI])
-    expect(await world.view()).toMatchObject({
+    expect(fixture.expandCalls()).toEqual([11 * GI, 4 * GI])
+    expect(await fixture.view()).toMatchObject({
       alloc: '4Gi',
       pvcap: '4Gi',
       conditions: ['FileSystemResizePending', 'Resizing'],
     })
   })
 
-  it('REX-7 (5) (6) reports errors of the smaller size like those of any size', async () => {
-    world.script(
-      { method: 'ControllerExpandVolume', nth: 1, effect: fail('INTERNAL') },
-      { method: 'ControllerExpandVolume', nth: 2, effect: fail('FAILED_PRECONDITION') },
-      { method: 'ControllerExpandVolume', nth: 3, effect: fail('INVALID_ARGUMENT') },
+  it('REX-7 (5) (6) reports errors of a smaller size like errors of any size', async () => {
+    fixture.setRules(
+      { method: 'ControllerExpandVolume', nth: 1, effect: failWith('INTERNAL') },
+      { method: 'ControllerExpandVolume', nth: 2, effect: failWith('FAILED_PRECONDITION') },
+      { method: 'ControllerExpandVolume', nth: 3, effect: failWith('INVALID_ARGUMENT') },
     )
     const process = await at('11Gi')
-    await world.until(() => world.expandCalls().length === 1 && process.standing()?.is === 'waiting', 'the first')
-    await world.request('5Gi')
-    await world.until(() => world.expandCalls().length === 2 && process.standing()?.is === 'waiting', 'the second')
-    expect(await world.view()).toMatchObject({ alloc: '5Gi', state: 'ControllerResizeInProgress' })
-    await world.untilState('ControllerResizeInfeasible')
-    expect((await world.view()).alloc).toBe('5Gi')
-    expect(world.expandCalls()).toEqual([11 * GI, 5 * GI, 5 * GI])
+    await fixture.until(
+      () => fixture.expandCalls().length === 1 && process.standing()?.is === 'waiting',
+      'the first attempt',
+    )
+    await fixture.request('5Gi')
+    await fixture.until(
+      () => fixture.expandCalls().length === 2 && process.standing()?.is === 'waiting',
+      'the second attempt',
+    )
+    expect(await fixture.view()).toMatchObject({ alloc: '5Gi', state: 'ControllerResizeInProgress' })
+    await fixture.untilState('ControllerResizeInfeasible')
+    expect((await fixture.view()).alloc).toBe('5Gi')
+    expect(fixture.expandCalls()).toEqual([11 * GI, 5 * GI, 5 * GI])
   })
 
   it('REX-8 (7) repeats the call for the first size until it has a final response, also after a restart', async () => {
-    world.driverReturns(fail('UNAVAILABLE'))
-    const first = await at('11Gi')
-    await world.until(() => first.standing()?.is === 'waiting', 'a call without response')
-    await world.request('5Gi')
-    await world.until(() => world.expandCalls().length >= 2, 'the next try')
-    await first.stop()
-    world.driverReturns(fail('INTERNAL'), 1)
-    world.start()
-    await world.until(async () => (await world.view()).alloc === '5Gi', 'the smaller size')
-    const asked = world.expandCalls()
-    expect(asked.slice(0, -1)).toEqual(asked.slice(0, -1).map(() => 11 * GI))
-    expect(asked.at(-1)).toBe(5 * GI)
+    fixture.setExpandEffect(failWith('UNAVAILABLE'))
+    const firstProcess = await at('11Gi')
+    await fixture.until(() => firstProcess.standing()?.is === 'waiting', 'a call without response')
+    await fixture.request('5Gi')
+    await fixture.until(() => fixture.expandCalls().length >= 2, 'the next attempt')
+    await firstProcess.stop()
+    fixture.setExpandEffect(failWith('INTERNAL'), 1)
+    fixture.start()
+    await fixture.until(async () => (await fixture.view()).alloc === '5Gi', 'the smaller size')
+    const requestedSizes = fixture.expandCalls()
+    expect(requestedSizes.slice(0, -1)).toEqual(requestedSizes.slice(0, -1).map(() => 11 * GI))
+    expect(requestedSizes.at(-1)).toBe(5 * GI)
   })
 
   it('REX-8 does not lower a size whose retry has no final response', async () => {
-    world.script(
-      { method: 'ControllerExpandVolume', nth: 1, effect: fail('OUT_OF_RANGE') },
+    fixture.setRules(
+      { method: 'ControllerExpandVolume', nth: 1, effect: failWith('OUT_OF_RANGE') },
       { method: 'ControllerExpandVolume', nth: 2, effect: { do: 'loseReply', as: 'unavailable' } },
-      { method: 'ControllerExpandVolume', effect: fail('ABORTED') },
+      { method: 'ControllerExpandVolume', effect: failWith('ABORTED') },
     )
     await at('11Gi')
-    await world.untilState('ControllerResizeInfeasible')
-    await world.server.clock.advance(301_000)
-    await world.until(() => world.expandCalls().length > 2, 'calls without a final response')
-    expect((await world.view()).state).toBe('ControllerResizeInProgress')
-    await world.request('5Gi')
-    world.script()
-    await world.untilState('NodeResizePending')
-    expect(await world.view()).toMatchObject({ alloc: '11Gi', pvcap: '11Gi', req: '5Gi' })
-    expect(new Set(world.expandCalls())).toEqual(new Set([11 * GI]))
+    await fixture.untilState('ControllerResizeInfeasible')
+    await fixture.server.clock.advance(301_000)
+    await fixture.until(() => fixture.expandCalls().length > 2, 'calls without a final response')
+    expect((await fixture.view()).state).toBe('ControllerResizeInProgress')
+    await fixture.request('5Gi')
+    fixture.setRules()
+    await fixture.untilState('NodeResizePending')
+    expect(await fixture.view()).toMatchObject({ alloc: '11Gi', pvcap: '11Gi', req: '5Gi' })
+    expect(new Set(fixture.expandCalls())).toEqual(new Set([11 * GI]))
   })
 
   it('REX-9 marks the size infeasible if the driver returns OK with a smaller size', async () => {
-    world.driverReturns({ do: 'overrideSize', bytes: 3 * GI }, 1)
+    fixture.setExpandEffect({ do: 'overrideSize', bytes: 3 * GI }, 1)
     await at('11Gi')
-    await world.untilState('ControllerResizeInfeasible')
-    await world.settle()
-    expect(world.expandCalls()).toHaveLength(1)
-    expect(world.events.at(-1)?.message).toMatch(/reports success, but a size of 3Gi instead of the requested 11Gi$/)
-    expect((await world.view()).pvcap).toBe('3Gi')
-    await world.request('4Gi')
-    await world.untilState('NodeResizePending')
-    expect((await world.view()).pvcap).toBe('4Gi')
+    await fixture.untilState('ControllerResizeInfeasible')
+    await fixture.settle()
+    expect(fixture.expandCalls()).toHaveLength(1)
+    expect(fixture.events.at(-1)?.message).toMatch(/reports success, but a size of 3Gi instead of the requested 11Gi$/)
+    expect((await fixture.view()).pvcap).toBe('3Gi')
+    await fixture.request('4Gi')
+    await fixture.untilState('NodeResizePending')
+    expect((await fixture.view()).pvcap).toBe('4Gi')
   })
 
-  it('REX-7 REX-2 cancels at once when the request is lowered to the capacity', async () => {
-    world.driverReturns(fail('OUT_OF_RANGE'))
+  it('REX-7 REX-2 cancels the expansion at once when the request is lowered to the capacity', async () => {
+    fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
     await at('11Gi')
-    await world.untilState('ControllerResizeInfeasible')
-    await world.request('3Gi')
-    await world.until(async () => (await world.view()).state === undefined, 'the cancellation', {
-      isTimePassing: false,
+    await fixture.untilState('ControllerResizeInfeasible')
+    await fixture.request('3Gi')
+    await fixture.until(async () => (await fixture.view()).state === undefined, 'the cancellation', {
+      shouldAdvanceClock: false,
     })
-    expect(await world.view()).toEqual({
+    expect(await fixture.view()).toEqual({
       ...{ req: '3Gi', cap: '3Gi', pvcap: '3Gi', conditions: [], mark: '11Gi', quota: '11Gi' },
     })
-    expect(world.reasons().at(-1)).toBe('VolumeResizeCancelled')
-    await world.server.clock.advance(3_600_000)
-    await world.settle()
-    expect(world.expandCalls()).toHaveLength(1)
+    expect(fixture.eventReasons().at(-1)).toBe('VolumeResizeCancelled')
+    await fixture.server.clock.advance(3_600_000)
+    await fixture.settle()
+    expect(fixture.expandCalls()).toHaveLength(1)
   })
 
   it('REX-7 REX-8 checks for an expansion with a lost response before it cancels', async () => {
     // The volume is expanded, but the response is lost; the repeated call fails for another reason.
-    world.script(
+    fixture.setRules(
       { method: 'ControllerExpandVolume', nth: 1, effect: { do: 'loseReply', as: 'unavailable' } },
-      { method: 'ControllerExpandVolume', nth: 2, effect: fail('INTERNAL') },
-      { method: 'ControllerExpandVolume', nth: 3, effect: fail('UNAVAILABLE') },
+      { method: 'ControllerExpandVolume', nth: 2, effect: failWith('INTERNAL') },
+      { method: 'ControllerExpandVolume', nth: 3, effect: failWith('UNAVAILABLE') },
     )
     await at('11Gi')
-    await world.until(() => world.expandCalls().length === 1, 'the call')
-    await world.request('3Gi')
-    await world.untilState('NodeResizePending')
-    expect(world.expandCalls()).toEqual([11 * GI, 11 * GI, 3 * GI, 3 * GI])
-    expect(await world.view()).toMatchObject({ req: '3Gi', alloc: '11Gi', pvcap: '11Gi' })
-    expect(world.reasons()).not.toContain('VolumeResizeCancelled')
+    await fixture.until(() => fixture.expandCalls().length === 1, 'the call')
+    await fixture.request('3Gi')
+    await fixture.untilState('NodeResizePending')
+    expect(fixture.expandCalls()).toEqual([11 * GI, 11 * GI, 3 * GI, 3 * GI])
+    expect(await fixture.view()).toMatchObject({ req: '3Gi', alloc: '11Gi', pvcap: '11Gi' })
+    expect(fixture.eventReasons()).not.toContain('VolumeResizeCancelled')
   })
 
-  it('REX-7 cancels if the driver rejects even the current size', async () => {
-    world.script(
-      { method: 'ControllerExpandVolume', nth: 1, effect: fail('UNAVAILABLE') },
-      { method: 'ControllerExpandVolume', effect: fail('INTERNAL') },
+  it('REX-7 cancels the expansion if the driver rejects even the current size', async () => {
+    fixture.setRules(
+      { method: 'ControllerExpandVolume', nth: 1, effect: failWith('UNAVAILABLE') },
+      { method: 'ControllerExpandVolume', effect: failWith('INTERNAL') },
     )
     await at('11Gi')
-    await world.until(() => world.expandCalls().length === 1, 'the call')
-    await world.request('3Gi')
-    await world.until(async () => (await world.view()).state === undefined, 'the cancellation')
-    expect(world.expandCalls()).toEqual([11 * GI, 11 * GI, 3 * GI])
+    await fixture.until(() => fixture.expandCalls().length === 1, 'the call')
+    await fixture.request('3Gi')
+    await fixture.until(async () => (await fixture.view()).state === undefined, 'the cancellation')
+    expect(fixture.expandCalls()).toEqual([11 * GI, 11 * GI, 3 * GI])
   })
 
   it('REX-7 uses a request lowered during the call as soon as the call fails', async () => {
-    world.script({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000, effect: fail('INTERNAL') })
+    fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000, effect: failWith('INTERNAL') })
     await at('11Gi')
-    await world.until(() => world.expandCalls().length === 1, 'the call', { isTimePassing: false })
-    await world.request('5Gi')
-    await world.server.clock.advance(5_000)
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
-      isTimePassing: false,
+    await fixture.until(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
+    await fixture.request('5Gi')
+    await fixture.server.clock.advance(5_000)
+    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+      shouldAdvanceClock: false,
     })
-    expect(world.expandCalls()).toEqual([11 * GI, 5 * GI])
+    expect(fixture.expandCalls()).toEqual([11 * GI, 5 * GI])
   })
 
-  it('REX-8 saves the result of a call despite an edit during it, without a second call', async () => {
-    world.script({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000 })
+  it('REX-8 saves the result of a call without a second call if the claim is edited during the call', async () => {
+    fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000 })
     await at('11Gi')
-    await world.until(() => world.expandCalls().length === 1, 'the call', { isTimePassing: false })
-    await world.request('20Gi')
-    await world.request('15Gi')
-    await world.server.clock.advance(5_000)
-    await world.untilState('NodeResizePending')
-    expect(await world.view()).toMatchObject({ req: '15Gi', alloc: '11Gi', pvcap: '11Gi' })
-    expect(world.expandCalls()).toEqual([11 * GI])
+    await fixture.until(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
+    await fixture.request('20Gi')
+    await fixture.request('15Gi')
+    await fixture.server.clock.advance(5_000)
+    await fixture.untilState('NodeResizePending')
+    expect(await fixture.view()).toMatchObject({ req: '15Gi', alloc: '11Gi', pvcap: '11Gi' })
+    expect(fixture.expandCalls()).toEqual([11 * GI])
   })
 
   it('REX-9 retries an infeasible node expansion after slowRetryMs', async () => {
     await at('9Gi')
-    await world.untilState('NodeResizePending')
-    await world.nodeRefuses()
-    await world.request('5Gi')
-    await world.settle()
-    expect(await world.view()).toMatchObject({ state: 'NodeResizeInfeasible', alloc: '9Gi', pvcap: '9Gi' })
-    expect(world.expandCalls()).toHaveLength(1)
-    await world.server.clock.advance(301_000)
-    await world.untilState('NodeResizePending')
-    expect(world.expandCalls()).toEqual([9 * GI, 9 * GI])
+    await fixture.untilState('NodeResizePending')
+    await fixture.rejectNodeExpansion()
+    await fixture.request('5Gi')
+    await fixture.settle()
+    expect(await fixture.view()).toMatchObject({ state: 'NodeResizeInfeasible', alloc: '9Gi', pvcap: '9Gi' })
+    expect(fixture.expandCalls()).toHaveLength(1)
+    await fixture.server.clock.advance(301_000)
+    await fixture.untilState('NodeResizePending')
+    expect(fixture.expandCalls()).toEqual([9 * GI, 9 * GI])
   })
 
-  it('REX-8 (18) keeps failures of many claims independent', async () => {
-    world.script({ method: 'ControllerExpandVolume', effect: fail('INTERNAL') })
+  it('REX-8 (18) retries and cancels many failing claims independently', async () => {
+    fixture.setRules({ method: 'ControllerExpandVolume', effect: failWith('INTERNAL') })
     const names = Array.from({ length: 20 }, (_, index) => `claim-${index}`)
-    for (const name of names) await world.aClaim(name, { size: '3Gi' })
-    world.start()
-    for (const name of names) await world.request('11Gi', name)
-    await world.until(() => names.every((name) => world.expandCalls(name).length >= 3), 'a few tries each')
-    for (const name of names) await world.request('3Gi', name)
+    for (const name of names) await fixture.aClaim(name, { size: '3Gi' })
+    fixture.start()
+    for (const name of names) await fixture.request('11Gi', name)
+    await fixture.until(() => names.every((name) => fixture.expandCalls(name).length >= 3), 'a few attempts each')
+    for (const name of names) await fixture.request('3Gi', name)
     for (const name of names) {
-      await world.until(async () => (await world.view(name)).state === undefined, `${name} to be cancelled`)
+      await fixture.until(async () => (await fixture.view(name)).state === undefined, `${name} to be cancelled`)
     }
-    expect(world.fake.record.overlaps).toEqual([])
+    expect(fixture.fake.record.overlaps).toEqual([])
   })
 })
 
 describe('a driver that supports only offline expansion', () => {
-  const offline = () => {
-    world.driverReturns(fail('FAILED_PRECONDITION', 'in use'))
-    return world.aClaim()
+  const aClaimOfOfflineDriver = () => {
+    fixture.setExpandEffect(failWith('FAILED_PRECONDITION', 'in use'))
+    return fixture.aClaim()
   }
 
   it('REX-1 (13) (19) is called again when the last pod has terminated, without a timer', async () => {
-    await offline()
-    await world.aPod('user')
-    await world.aPod('over')
-    await world.endPod('over', 'Failed')
-    const process = world.start()
-    await world.request('20Gi')
-    await world.until(() => process.standing()?.is === 'stuck', 'the claim to be held')
-    expect(world.expandCalls()).toHaveLength(1)
+    await aClaimOfOfflineDriver()
+    await fixture.aPod('user')
+    await fixture.aPod('terminated')
+    await fixture.terminatePod('terminated', 'Failed')
+    const process = fixture.start()
+    await fixture.request('20Gi')
+    await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to wait for pods')
+    expect(fixture.expandCalls()).toHaveLength(1)
     expect(process.standing()?.because).toBe(
       'Unable to expand default/data because CSI driver disks.example.com only supports offline expansion and volume is currently in-use',
     )
-    await world.server.clock.advance(3_600_000)
-    await world.settle()
-    expect(world.expandCalls()).toHaveLength(1)
-    world.script()
-    await world.endPod('user')
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
-      isTimePassing: false,
+    await fixture.server.clock.advance(3_600_000)
+    await fixture.settle()
+    expect(fixture.expandCalls()).toHaveLength(1)
+    fixture.setRules()
+    await fixture.terminatePod('user')
+    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+      shouldAdvanceClock: false,
     })
   })
 
   it('REX-1 (13) is called again when the pod is deleted', async () => {
-    await offline()
-    await world.aPod('user')
-    const process = world.start()
-    await world.request('20Gi')
-    await world.until(() => process.standing()?.is === 'stuck', 'the claim to be held')
-    world.script()
-    await world.deletePod('user')
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
-      isTimePassing: false,
+    await aClaimOfOfflineDriver()
+    await fixture.aPod('user')
+    const process = fixture.start()
+    await fixture.request('20Gi')
+    await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to wait for pods')
+    fixture.setRules()
+    await fixture.deletePod('user')
+    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+      shouldAdvanceClock: false,
     })
   })
 
-  it('REX-1 (13) is called again with backoff if no pod uses the volume or handlesInUse is off', async () => {
-    await offline()
-    const process = world.start()
-    await world.request('20Gi')
-    await world.until(() => process.standing()?.is === 'waiting', 'the backoff')
-    await world.until(() => world.expandCalls().length >= 3, 'more tries')
+  it('REX-1 (13) is called again with backoff if no pod uses the volume or handlesInUse is false', async () => {
+    await aClaimOfOfflineDriver()
+    const process = fixture.start()
+    await fixture.request('20Gi')
+    await fixture.until(() => process.standing()?.is === 'waiting', 'the backoff')
+    await fixture.until(() => fixture.expandCalls().length >= 3, 'more attempts')
     await process.stop()
-    await world.aPod('user')
-    world.start({ options: { handlesInUse: false } })
-    await world.until(() => world.expandCalls().length >= 6, 'more tries')
+    await fixture.aPod('user')
+    fixture.start({ options: { handlesInUse: false } })
+    await fixture.until(() => fixture.expandCalls().length >= 6, 'more attempts')
   })
 
   it('REX-7 cancels without waiting for the pod', async () => {
-    await offline()
-    await world.aPod('user')
-    const process = world.start()
-    await world.request('20Gi')
-    await world.until(() => process.standing()?.is === 'stuck', 'the claim to be held')
-    await world.request('10Gi')
-    await world.until(async () => (await world.view()).state === undefined, 'the cancellation', {
-      isTimePassing: false,
+    await aClaimOfOfflineDriver()
+    await fixture.aPod('user')
+    const process = fixture.start()
+    await fixture.request('20Gi')
+    await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to wait for pods')
+    await fixture.request('10Gi')
+    await fixture.until(async () => (await fixture.view()).state === undefined, 'the cancellation', {
+      shouldAdvanceClock: false,
     })
-    expect((await world.view()).conditions).toEqual([])
+    expect((await fixture.view()).conditions).toEqual([])
   })
 })
 
 describe('free capacity', () => {
   it('PLUS-12 rejects a size beyond the free capacity without calling the driver', async () => {
-    await world.tracksCapacity()
-    await world.aCapacity('everywhere', { capacity: '15Gi' })
-    await world.aClaim()
-    const process = world.start()
-    await world.request('30Gi')
-    await world.untilState('ControllerResizeInfeasible')
-    expect(world.expandCalls()).toEqual([])
-    expect(world.events).toEqual([
+    await fixture.setCapacityTracking()
+    await fixture.aCapacity('everywhere', { capacity: '15Gi' })
+    await fixture.aClaim()
+    const process = fixture.start()
+    await fixture.request('30Gi')
+    await fixture.untilState('ControllerResizeInfeasible')
+    expect(fixture.expandCalls()).toEqual([])
+    expect(fixture.events).toEqual([
       expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringContaining('5Gi are missing') }),
     ])
-    expect(await world.view()).toMatchObject({ alloc: '30Gi', conditions: ['ControllerResizeError', 'Resizing'] })
-    await world.until(() => process.standing()?.is === 'stuck', 'the claim to wait for capacity')
+    expect(await fixture.view()).toMatchObject({ alloc: '30Gi', conditions: ['ControllerResizeError', 'Resizing'] })
+    await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to wait for capacity')
 
-    await world.setCapacity('everywhere', '18Gi')
-    await world.until(() => world.events.length === 2, 'the new amount')
-    expect(world.events[1]?.message).toContain('2Gi are missing')
-    await world.request('20Gi')
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
-      isTimePassing: false,
+    await fixture.setCapacity('everywhere', '18Gi')
+    await fixture.until(() => fixture.events.length === 2, 'the new amount')
+    expect(fixture.events[1]?.message).toContain('2Gi are missing')
+    await fixture.request('20Gi')
+    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+      shouldAdvanceClock: false,
     })
-    expect(world.expandCalls()).toEqual([20 * GI])
+    expect(fixture.expandCalls()).toEqual([20 * GI])
   })
 
   it('PLUS-12 expands when capacity becomes free, also after a restart', async () => {
-    await world.tracksCapacity()
-    await world.aCapacity('everywhere', { capacity: '15Gi' })
-    await world.aClaim()
-    const first = world.start()
-    await world.request('30Gi')
-    await world.untilState('ControllerResizeInfeasible')
-    await first.stop()
-    const second = world.start()
-    await world.until(() => second.standing()?.is === 'stuck', 'the claim to wait')
-    await world.setCapacity('everywhere', '25Gi')
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
-      isTimePassing: false,
+    await fixture.setCapacityTracking()
+    await fixture.aCapacity('everywhere', { capacity: '15Gi' })
+    await fixture.aClaim()
+    const firstProcess = fixture.start()
+    await fixture.request('30Gi')
+    await fixture.untilState('ControllerResizeInfeasible')
+    await firstProcess.stop()
+    const secondProcess = fixture.start()
+    await fixture.until(() => secondProcess.standing()?.is === 'stuck', 'the claim to wait')
+    await fixture.setCapacity('everywhere', '25Gi')
+    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+      shouldAdvanceClock: false,
     })
   })
 
   it('PLUS-12 calls the driver if it does not track capacity', async () => {
-    await world.tracksCapacity(false)
-    await world.aCapacity('everywhere', { capacity: '1Gi' })
-    await world.aClaim()
-    world.start()
-    await world.request('30Gi')
-    await world.untilState('NodeResizePending')
+    await fixture.setCapacityTracking(false)
+    await fixture.aCapacity('everywhere', { capacity: '1Gi' })
+    await fixture.aClaim()
+    fixture.start()
+    await fixture.request('30Gi')
+    await fixture.untilState('NodeResizePending')
   })
 })
 
 describe('lowering the request', () => {
-  const lowered = () => world.events.filter(({ reason }) => reason === 'StorageRequestLowered')
+  const loweredEvents = () => fixture.events.filter(({ reason }) => reason === 'StorageRequestLowered')
 
   it('REX-6 records an event on claim and volume', async () => {
-    world.driverReturns(fail('OUT_OF_RANGE'))
-    await world.aClaim()
-    world.start()
-    await world.request('100Gi')
-    await world.untilState('ControllerResizeInfeasible')
-    await world.request('20Gi')
-    await world.until(() => lowered().length === 2, 'the events')
-    expect(lowered().map(({ about }) => about)).toEqual(['PersistentVolumeClaim data', 'PersistentVolume data'])
-    expect(lowered()[0]?.message).toBe(
+    fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
+    await fixture.aClaim()
+    fixture.start()
+    await fixture.request('100Gi')
+    await fixture.untilState('ControllerResizeInfeasible')
+    await fixture.request('20Gi')
+    await fixture.until(() => loweredEvents().length === 2, 'the events')
+    expect(loweredEvents().map(({ objectName }) => objectName)).toEqual([
+      'PersistentVolumeClaim data',
+      'PersistentVolume data',
+    ])
+    expect(loweredEvents()[0]?.message).toBe(
       'The storage requested by claim default/data was lowered from 100Gi to 20Gi; its volume has 10Gi and does not ' +
         'shrink. Quota continues to charge 100Gi.',
     )
   })
 
-  it('REX-6 records one event per edit, across restarts and for edits made while no controller ran', async () => {
-    world.driverReturns(fail('UNAVAILABLE'))
-    await world.aClaim()
-    const first = world.start()
-    await world.request('100Gi')
-    await world.until(() => first.standing()?.is === 'waiting', 'a call without response')
-    await first.stop()
-    await world.request('20Gi')
-    const second = world.start()
-    await world.until(() => lowered().length === 2, 'the events')
-    await world.until(() => world.expandCalls().length >= 4, 'a few tries')
-    await second.stop()
-    expect(lowered()).toHaveLength(2)
+  it('REX-6 records one event per edit, also after restarts and for edits made while no controller was running', async () => {
+    fixture.setExpandEffect(failWith('UNAVAILABLE'))
+    await fixture.aClaim()
+    const firstProcess = fixture.start()
+    await fixture.request('100Gi')
+    await fixture.until(() => firstProcess.standing()?.is === 'waiting', 'a call without response')
+    await firstProcess.stop()
+    await fixture.request('20Gi')
+    const secondProcess = fixture.start()
+    await fixture.until(() => loweredEvents().length === 2, 'the events')
+    await fixture.until(() => fixture.expandCalls().length >= 4, 'a few attempts')
+    await secondProcess.stop()
+    expect(loweredEvents()).toHaveLength(2)
 
-    const claim = (await world.claim())!
-    const { message, reason } = lowered()[0]!
+    const claim = (await fixture.claim())!
+    const { message, reason } = loweredEvents()[0]!
     const involvedObject = {
       kind: 'PersistentVolumeClaim',
       namespace: 'default',
       name: 'data',
       uid: claim.metadata.uid,
     }
-    await world.client.create(eventKind, {
+    await fixture.client.create(eventKind, {
       metadata: { namespace: 'default', name: 'data.1' },
       ...{ involvedObject, reason, message, type: 'Normal' },
     } as never)
-    const third = world.start()
-    await world.until(() => world.expandCalls().length >= 7, 'a few more')
-    await third.stop()
-    expect(lowered(), 'an event exists already').toHaveLength(2)
+    const thirdProcess = fixture.start()
+    await fixture.until(() => fixture.expandCalls().length >= 7, 'a few more attempts')
+    await thirdProcess.stop()
+    expect(loweredEvents(), 'an event exists already').toHaveLength(2)
   })
 })
 
-describe('two changes of one volume', () => {
-  it('VAC-14 run one after the other, expansion first, and a failed one does not delay the other', async () => {
-    world.script({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000, effect: fail('INTERNAL') })
-    const seen: string[] = []
+describe('expansion and modification of one volume', () => {
+  it('VAC-14 run one after the other, and a failed expansion does not delay the modification', async () => {
+    fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000, effect: failWith('INTERNAL') })
+    const reconciles: string[] = []
     const modifying: VolumeChange = {
       name: 'modifying',
       matters: (next, old) => next.metadata.labels?.tier !== old.metadata.labels?.tier,
       async reconcile({ claim }) {
-        seen.push(`${claim.metadata.labels?.tier} after ${world.expandCalls().length}`)
+        reconciles.push(`${claim.metadata.labels?.tier} after ${fixture.expandCalls().length}`)
         return done
       },
     }
-    await world.aClaim()
-    const process = world.start({ changes: [modifying] })
-    await world.until(() => seen.length === 1, 'the first look')
+    await fixture.aClaim()
+    const process = fixture.start({ changes: [modifying] })
+    await fixture.until(() => reconciles.length === 1, 'the first reconcile')
     const body = { metadata: { labels: { tier: 'gold' } }, spec: { resources: { requests: { storage: '20Gi' } } } }
-    await world.client.patch(persistentVolumeClaimKind, { namespace: 'default', name: 'data' }, { type: 'merge', body })
-    await world.until(() => world.expandCalls().length === 1, 'the call', { isTimePassing: false })
-    await world.settle()
-    expect(seen).toHaveLength(1)
+    await fixture.client.patch(
+      persistentVolumeClaimKind,
+      { namespace: 'default', name: 'data' },
+      { type: 'merge', body },
+    )
+    await fixture.until(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
+    await fixture.settle()
+    expect(reconciles).toHaveLength(1)
     expect(process.standing('data', 'modifying')).toMatchObject({ is: 'stuck' })
-    await world.server.clock.advance(5_000)
-    await world.until(() => seen.length === 2, 'the other change', { isTimePassing: false })
-    expect(seen[1]).toBe('gold after 1')
+    await fixture.server.clock.advance(5_000)
+    await fixture.until(() => reconciles.length === 2, 'the modification', { shouldAdvanceClock: false })
+    expect(reconciles[1]).toBe('gold after 1')
     expect(process.standing()).toMatchObject({ is: 'waiting' })
   })
 })
 
 describe('a crash', () => {
   for (const isAtomic of [true, false]) {
-    it(`REX-8 at any call: the next process finishes and never requests a smaller size (${isAtomic ? 'commits' : 'single writes'})`, async () => {
+    it(`REX-8 at any call is followed by an expansion that never requests a smaller size (${isAtomic ? 'atomic commits' : 'single writes'})`, async () => {
       let calls = 1
       for (let call = 0; call < calls; call++) {
         for (const when of ['before', 'after'] as const) {
-          await open()
-          await world.aClaim()
-          const first = world.start({ isAtomic, killAt: { call, when } })
-          await world.request('20Gi')
-          await world.until(
-            async () => first.isDead || (await world.view()).state === 'NodeResizePending',
+          await openFixture()
+          await fixture.aClaim()
+          const firstProcess = fixture.start({ isAtomic, killAt: { call, when } })
+          await fixture.request('20Gi')
+          await fixture.until(
+            async () => firstProcess.hasCrashed || (await fixture.view()).state === 'NodeResizePending',
             'the end of the expansion',
           )
-          if (!first.isDead) continue
-          calls = Math.max(calls, first.calls.length + 1)
-          await world.request('15Gi')
-          world.start({ isAtomic })
-          await world.untilState('NodeResizePending')
-          const { alloc, pvcap } = await world.view()
+          if (!firstProcess.hasCrashed) continue
+          calls = Math.max(calls, firstProcess.calls.length + 1)
+          await fixture.request('15Gi')
+          fixture.start({ isAtomic })
+          await fixture.untilState('NodeResizePending')
+          const { alloc, pvcap } = await fixture.view()
           expect(alloc).toBe(pvcap)
-          expect(world.bytes()).toBe(Math.max(...world.expandCalls()))
+          expect(fixture.bytes()).toBe(Math.max(...fixture.expandCalls()))
           expect(
-            [...world.expandCalls()].sort((a, b) => a - b),
+            [...fixture.expandCalls()].sort((a, b) => a - b),
             'never less than before',
           ).toEqual(
-            world.expandCalls().length > 1 && world.expandCalls()[0]! > world.expandCalls().at(-1)!
+            fixture.expandCalls().length > 1 && fixture.expandCalls()[0]! > fixture.expandCalls().at(-1)!
               ? []
-              : world.expandCalls(),
+              : fixture.expandCalls(),
           )
         }
       }
       expect(calls).toBeGreaterThan(isAtomic ? 3 : 4)
     })
   }
+})
 
-  it('REX-8 a process that lost leadership neither calls the driver nor writes', async () => {
-    await world.aClaim()
+describe('a process that is no longer the leader', () => {
+  it('REX-8 neither calls the driver nor writes', async () => {
+    await fixture.aClaim()
     const election = {
       assertStillLeader() {
         throw new Error('this process no longer leads')
@@ -771,29 +797,31 @@ describe('a crash', () => {
         throw new Error('this process no longer leads')
       },
     }
-    const process = world.start({ election })
-    await world.request('20Gi')
-    await world.until(() => process.standing()?.is === 'waiting', 'the failure')
-    expect(world.expandCalls()).toEqual([])
-    expect((await world.view()).state).toBeUndefined()
+    const process = fixture.start({ election })
+    await fixture.request('20Gi')
+    await fixture.until(() => process.standing()?.is === 'waiting', 'the failure')
+    expect(fixture.expandCalls()).toEqual([])
+    expect((await fixture.view()).state).toBeUndefined()
   })
 })
 
 describe('feature gates', () => {
-  it('REX-10 expands by conditions alone if the server has RecoverExpansionFailure off', async () => {
-    await open({ server: { gates: 'RecoverExpansionFailure=false' } })
-    await world.aClaim()
-    world.start()
-    await world.request('20Gi')
-    await world.until(async () => (await world.view()).pvcap === '20Gi', 'the volume')
-    await world.settle()
-    const view = await world.view()
+  it('REX-10 reports expansion only in conditions if the server has RecoverExpansionFailure disabled', async () => {
+    await openFixture({ server: { gates: 'RecoverExpansionFailure=false' } })
+    await fixture.aClaim()
+    fixture.start()
+    await fixture.request('20Gi')
+    await fixture.until(async () => (await fixture.view()).pvcap === '20Gi', 'the volume')
+    await fixture.settle()
+    const view = await fixture.view()
     expect([view.alloc, view.state]).toEqual([undefined, undefined])
     expect(view.conditions).toEqual(['FileSystemResizePending', 'Resizing'])
-    expect(world.expandCalls()).toEqual([20 * GI])
-    await world.nodeSucceeds('20Gi')
-    await world.until(async () => (await world.view()).before === undefined, 'the annotation to be removed')
-    expect((await world.view()).conditions).toEqual([])
-    expect((await world.client.get(persistentVolumeKind, { name: 'data' })).spec?.capacity).toEqual({ storage: '20Gi' })
+    expect(fixture.expandCalls()).toEqual([20 * GI])
+    await fixture.completeNodeExpansion('20Gi')
+    await fixture.until(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
+    expect((await fixture.view()).conditions).toEqual([])
+    expect((await fixture.client.get(persistentVolumeKind, { name: 'data' })).spec?.capacity).toEqual({
+      storage: '20Gi',
+    })
   })
 })

@@ -1,5 +1,5 @@
-// Expansion of the volumes of one CSI driver, as a VolumeChange: which events wake a claim, and the composition of its
-// steps. reconcile-claim.ts reads and applies, plan-expansion.ts plans. NodeExpandVolume is nodeagent/csi/grow.ts.
+// Creates the VolumeChange that expands the volumes of one CSI driver: its event sources and its dependencies.
+// reconcile-claim.ts reconciles a claim, plan-expansion.ts plans; the node agent calls NodeExpandVolume.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -27,17 +27,17 @@ import { reconcileClaim } from './reconcile-claim.ts'
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
 export interface ExpandingDeps extends ControllerDeps {
-  /** Serializes calls per volume (src/csi/serialize-calls.ts). */
+  /** Must serialize calls per volume (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
-  /** Shared with modification. */
+  /** Shared with the modification of volumes. */
   readonly throttle?: ChangeThrottle
   readonly options?: ExpandingOptions
 }
 
-/** Whether the driver expands volumes, by its controller or its node service. */
+/** Whether the controller service or the node service of the driver expands volumes. */
 export const canExpand = ({ controller, node }: DriverFacts): boolean =>
   controller.has('EXPAND_VOLUME') || node.has('EXPAND_VOLUME')
 
@@ -48,14 +48,14 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
   const settings = expandingSettings(deps.options)
   const claims = caches.of(persistentVolumeClaimKind)
   const pods = settings.handlesInUse ? caches.of(podKind) : undefined
-  const tracked = settings.checksCapacity
+  const capacityCaches = settings.checksCapacity
     ? { csiDrivers: caches.of(csiDriverKind), capacities: caches.of(csiStorageCapacityKind) }
     : undefined
   if (pods) indexPodsByClaim(pods)
   claims.addIndex(BY_CLASS_WITHOUT_CAPACITY, classWithoutCapacity)
   const volumes = caches.of(persistentVolumeKind)
   const responses = new LastResponses()
-  const lowered = new LoweredRequests({ client, claims, events })
+  const loweredRequests = new LoweredRequests({ client, claims, events })
   const context: ExpandingContext = {
     driver,
     facts,
@@ -70,9 +70,9 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     claims,
     volumes,
     pods,
-    freeCapacity: tracked && createFreeCapacity({ driverName: facts.name, ...tracked }),
+    freeCapacity: capacityCaches && createFreeCapacity({ driverName: facts.name, ...capacityCaches }),
     responses,
-    lowered,
+    loweredRequests,
   }
 
   const sources: Source[] = []
@@ -85,14 +85,14 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
       }),
     )
   }
-  if (tracked) {
+  if (capacityCaches) {
     sources.push(
       source({
-        cache: tracked.capacities,
+        cache: capacityCaches.capacities,
         keysOf: ({ storageClassName }) => claims.byIndex(BY_CLASS_WITHOUT_CAPACITY, storageClassName).map(keyOfObject),
       }),
       source({
-        cache: tracked.csiDrivers,
+        cache: capacityCaches.csiDrivers,
         keysOf: ({ metadata }) =>
           metadata.name === facts.name ? claims.byIndex(BY_CLASS_WITHOUT_CAPACITY, ANY_CLASS).map(keyOfObject) : [],
         matters: (next, old) => next.spec.storageCapacity !== old.spec.storageCapacity,
@@ -105,10 +105,10 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     sources,
     reconcile: (subject, signal) => reconcileClaim(subject, context, signal),
     forget(key) {
-      responses.forget(key)
-      lowered.forget(key)
+      responses.delete(key)
+      loweredRequests.delete(key)
     },
-    follow: (subjectOf) => lowered.follow(subjectOf),
+    follow: (subjectOf) => loweredRequests.follow(subjectOf),
   }
 }
 
@@ -120,14 +120,14 @@ const classWithoutCapacity = (claim: Claim): string[] =>
     ? [claimClassName(claim) ?? '', ANY_CLASS]
     : []
 
-/** Updates by users and nodes matter; the controller's own writes do not, or they would reset its backoff. */
+/** Whether a user or a node has changed the claim. The controller's own writes must not reset its backoff. */
 const hasNewRequest = (next: Claim, old: Claim): boolean =>
   requestedStorage(next) !== requestedStorage(old) ||
   claimCapacity(next) !== claimCapacity(old) ||
   isBeingDeleted(next) !== isBeingDeleted(old) ||
   (resizeStateOf(next) === undefined && hasError(next) && !hasError(old)) ||
-  (resizeStateOf(next) !== resizeStateOf(old) && !isOurs(resizeStateOf(next)))
+  (resizeStateOf(next) !== resizeStateOf(old) && !isControllerState(resizeStateOf(next)))
 
 const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 
-const isOurs = (state: string | undefined): boolean => state?.startsWith('ControllerResize') ?? false
+const isControllerState = (state: string | undefined): boolean => state?.startsWith('ControllerResize') ?? false

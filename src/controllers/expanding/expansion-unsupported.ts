@@ -1,4 +1,5 @@
-// Replaces expansion for a driver without the capability EXPAND_VOLUME: records why a larger request is not fulfilled.
+// Creates the VolumeChange of a driver without the capability EXPAND_VOLUME. It only records an event that explains why
+// the volume is not expanded.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { DriverFacts } from '../../csi/index.ts'
 import { done, type EventRecorder, stuck } from '../../runtime/index.ts'

@@ -1,5 +1,5 @@
-// Checks whether the free capacity allows a larger volume: if the driver opted in to capacity tracking, by the
-// CSIStorageCapacity objects of the volume's class and topology. Unknown capacity counts as enough; the driver decides.
+// Checks whether the free capacity allows a larger volume, using the CSIStorageCapacity objects of the volume's class and
+// topology. If the driver does not track capacity or the capacity is unknown, there is no shortage: the driver decides.
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { volumeClassName } from '../../api/kinds/shared/class-names.ts'
@@ -21,7 +21,7 @@ const BY_CLASS = 'expanding: class'
 const classesOf = ({ storageClassName }: Capacity): string[] => [storageClassName]
 
 export interface FreeCapacity {
-  /** Why the volume cannot have this size, with the missing amount. Undefined: it fits, or is not known. */
+  /** Returns a message with the missing amount, or undefined if the size fits or the capacity is unknown. */
   shortageFor(volume: Volume, target: string): string | undefined
 }
 
@@ -35,32 +35,33 @@ export function createFreeCapacity({ driverName, csiDrivers, capacities }: FreeC
   }
 }
 
-/** Of the topologies the volume is accessible from, the one with the most free capacity counts. */
+/** Compares the growth with the largest free capacity of the topologies from which the volume is accessible. */
 export function shortage(volume: Volume, target: string, capacities: readonly Capacity[]): string | undefined {
   const moreBytes = quantityToBytes(target) - quantityToBytes(volume.spec?.capacity?.storage ?? '0')
   if (moreBytes <= 0n) return undefined
   const topologies = topologiesOf(volume)
-  const free = capacities.filter((one) => topologies.some((labels) => covers(one, labels))).map(growthBytes)
-  if (free.includes(undefined)) return undefined
-  const most = free.sort((a, b) => (a! < b! ? 1 : -1))[0]
-  if (most === undefined) return undefined
-  if (moreBytes <= most) return undefined
-  const text = (bytes: bigint) => formatQuantity(quantityFromBytes(bytes))
+  const growths = capacities
+    .filter((capacity) => topologies.some((labels) => covers(capacity, labels)))
+    .map(maxGrowthBytes)
+  if (growths.includes(undefined)) return undefined
+  const [freeBytes] = growths.sort((a, b) => (a! < b! ? 1 : -1))
+  if (freeBytes === undefined || moreBytes <= freeBytes) return undefined
+  const formatBytes = (bytes: bigint) => formatQuantity(quantityFromBytes(bytes))
   return (
-    `expanding to ${target} needs ${text(moreBytes)} more, and ${text(most)} are free in the volume's topology: ` +
-    `${text(moreBytes - most)} are missing`
+    `expanding to ${target} needs ${formatBytes(moreBytes)} more, and ${formatBytes(freeBytes)} are free in the volume's ` +
+    `topology: ${formatBytes(moreBytes - freeBytes)} are missing`
   )
 }
 
 /**
- * By how much a volume can grow at most. maximumVolumeSize limits new volumes, not the size of an existing one, but no
- * volume grows by more than that; 0 means that no new volume fits, which says nothing about growth. Undefined: not known.
+ * Returns the maximum growth of a volume, or undefined if it is unknown. maximumVolumeSize is the limit of a new volume,
+ * and no existing volume can grow by more than that. The value 0 means that no new volume fits, but volumes may still grow.
  */
-function growthBytes({ capacity, maximumVolumeSize }: Capacity): bigint | undefined {
-  const free = capacity === undefined ? undefined : quantityToBytes(capacity)
-  const most = quantityToBytes(maximumVolumeSize ?? '0')
-  if (most === 0n) return free
-  return free === undefined || most < free ? most : free
+function maxGrowthBytes({ capacity, maximumVolumeSize }: Capacity): bigint | undefined {
+  const freeBytes = capacity === undefined ? undefined : quantityToBytes(capacity)
+  const maxBytes = quantityToBytes(maximumVolumeSize ?? '0')
+  if (maxBytes === 0n) return freeBytes
+  return freeBytes === undefined || maxBytes < freeBytes ? maxBytes : freeBytes
 }
 
 function covers({ nodeTopology }: Capacity, labels: Readonly<Record<string, string>> | undefined): boolean {
@@ -75,10 +76,10 @@ function covers({ nodeTopology }: Capacity, labels: Readonly<Record<string, stri
   return labels !== undefined && matchesLabels(selector, labels)
 }
 
-/** Combinations of label values in the volume's node affinity. Beyond this the check is skipped. */
+/** Combinations of label values in the volume's node affinity. If there are more, the check is skipped. */
 const TOPOLOGIES_MAX = 64
 
-/** As labels; undefined for a volume without node affinity, which only objects with an empty selector cover. */
+/** Returns the labels of each topology; undefined for a volume without node affinity, which only an empty selector covers. */
 function topologiesOf({ spec }: Volume): (Record<string, string> | undefined)[] {
   const required = spec?.nodeAffinity?.required
   if (!required) return [undefined]

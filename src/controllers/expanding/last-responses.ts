@@ -1,4 +1,4 @@
-// Remembers the driver's last response to ControllerExpandVolume for each claim. In memory only: after a restart the
+// Stores the driver's last response to ControllerExpandVolume for each claim. It is not persisted: after a restart the
 // controller repeats the last call, which is idempotent.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -8,15 +8,15 @@ type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
 export interface LastResponse {
   readonly uid: string | undefined
-  /** The size that the driver rejected with a final error. Undefined: the result of the last call is unknown. */
-  readonly rejected?: string
-  /** The driver rejected a call because the volume was in use. */
+  /** The size that the driver rejected with a final error; undefined if the result of the last call is unknown. */
+  readonly rejectedSize?: string
+  /** Whether the driver rejected a call because the volume was in use. */
   readonly requiresOffline?: boolean
-  /** A size that was requested without a final response: the volume may have it, regardless of later responses. */
+  /** A size that was requested without a final response. The volume may have this size, regardless of later responses. */
   readonly possibleSize?: string
 }
 
-/** Bounded by the claims that are expanding: an entry is removed when the expansion ends or the claim is deleted. */
+/** Bounded by the number of expanding claims: an entry is removed when the expansion ends or the claim is deleted. */
 export class LastResponses {
   readonly #byKey = new Map<ObjectKey, LastResponse>()
 
@@ -26,27 +26,27 @@ export class LastResponses {
   }
 
   /**
-   * The driver is being called, so the earlier response no longer holds. `isRepeated`: the claim's status already named
-   * this size; if no response to it is known, an earlier process may have called the driver without learning the result.
+   * Discards the earlier response, because the driver is called again. `isRepeated` means that the claim's status already
+   * contained this size. If there is no response then, an earlier process may have called the driver.
    */
-  calling(claim: Claim, size: string, isRepeated: boolean): void {
-    const known = this.of(claim)
-    this.#put(claim, { possibleSize: isRepeated ? (known ? known.possibleSize : size) : undefined })
+  recordCall(claim: Claim, size: string, isRepeated: boolean): void {
+    const previous = this.of(claim)
+    this.#put(claim, { possibleSize: isRepeated ? (previous ? previous.possibleSize : size) : undefined })
   }
 
-  uncertain(claim: Claim, size: string): void {
+  recordUncertain(claim: Claim, size: string): void {
     this.#put(claim, { possibleSize: size })
   }
 
-  rejected(claim: Claim, size: string): void {
-    this.#put(claim, { rejected: size, possibleSize: this.of(claim)?.possibleSize })
+  recordRejection(claim: Claim, size: string): void {
+    this.#put(claim, { rejectedSize: size, possibleSize: this.of(claim)?.possibleSize })
   }
 
-  rejectedInUse(claim: Claim, size: string): void {
-    this.#put(claim, { rejected: size, possibleSize: this.of(claim)?.possibleSize, requiresOffline: true })
+  recordInUseRejection(claim: Claim, size: string): void {
+    this.#put(claim, { rejectedSize: size, possibleSize: this.of(claim)?.possibleSize, requiresOffline: true })
   }
 
-  forget(key: ObjectKey): void {
+  delete(key: ObjectKey): void {
     this.#byKey.delete(key)
   }
 

@@ -1,6 +1,6 @@
-// Records an event on claim and volume when a user lowers the requested size: an earlier expansion may have taken
-// effect, and quota may still charge it. An edit made while no controller watched is reported while the expansion is in
-// progress, unless an event for it exists.
+// Records an event on claim and volume when a user lowers the requested size, because the volume may already be expanded
+// and quota may still charge the larger size. An edit that was made while no controller was running is reported later if
+// the expansion is still in progress and no event exists.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -16,18 +16,18 @@ import { LOWERED_REASON, requestLowered } from './events.ts'
 
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
-export interface LoweredDeps {
+export interface LoweredRequestsDeps {
   readonly client: Client
   readonly claims: Cache<PersistentVolumeClaim>
   readonly events: Pick<EventRecorder, 'record'>
 }
 
 export class LoweredRequests {
-  readonly #deps: LoweredDeps
-  /** The last reported edit (uid and size) of each claim. Entries are removed when the expansion ends. */
+  readonly #deps: LoweredRequestsDeps
+  /** The last reported edit (uid and size) by claim. An entry is removed when the expansion ends. */
   readonly #reported = new Map<ObjectKey, string>()
 
-  constructor(deps: LoweredDeps) {
+  constructor(deps: LoweredRequestsDeps) {
     this.#deps = deps
   }
 
@@ -41,36 +41,41 @@ export class LoweredRequests {
     })
   }
 
-  /** Reports an edit that was not observed: the claim is expanding to more than it requests. */
-  async catchUp(subject: Subject, signal: AbortSignal): Promise<void> {
+  /** Reports an edit that was not observed, if the claim is expanding to more than it requests. */
+  async reportMissed(subject: Subject, signal: AbortSignal): Promise<void> {
     const { claim } = subject
-    const from = allocatedStorage(claim)
-    if (from === undefined || !isLess(requestedStorage(claim), from) || resizeStateOf(claim) === undefined) return
-    if (this.#reported.get(keyOfObject(claim)) === tokenOf(claim)) return
-    if (await this.#hasEvent(claim, signal)) this.#reported.set(keyOfObject(claim), tokenOf(claim))
-    else this.#report(subject, from)
+    const previousSize = allocatedStorage(claim)
+    if (
+      previousSize === undefined ||
+      !isLess(requestedStorage(claim), previousSize) ||
+      resizeStateOf(claim) === undefined
+    )
+      return
+    if (this.#reported.get(keyOfObject(claim)) === editOf(claim)) return
+    if (await this.#hasEvent(claim, signal)) this.#reported.set(keyOfObject(claim), editOf(claim))
+    else this.#report(subject, previousSize)
   }
 
-  forget(key: ObjectKey): void {
+  delete(key: ObjectKey): void {
     this.#reported.delete(key)
   }
 
-  #report({ claim, volume }: Subject, from: string): void {
-    this.#reported.set(keyOfObject(claim), tokenOf(claim))
+  #report({ claim, volume }: Subject, previousSize: string): void {
+    this.#reported.set(keyOfObject(claim), editOf(claim))
     const highWaterMark = claim.spec?.allocatedResources?.storage
-    const to = requestedStorage(claim)
+    const requestedSize = requestedStorage(claim)
     const event = requestLowered({
       claimKey: keyOfObject(claim),
-      from,
-      to,
-      has: claimCapacity(claim),
-      charged: highWaterMark !== undefined && isLess(to, highWaterMark) ? highWaterMark : undefined,
+      previousSize,
+      requestedSize,
+      currentSize: claimCapacity(claim),
+      chargedSize: highWaterMark !== undefined && isLess(requestedSize, highWaterMark) ? highWaterMark : undefined,
     })
     this.#deps.events.record(persistentVolumeClaimKind, claim, event)
     this.#deps.events.record(persistentVolumeKind, volume, event)
   }
 
-  /** True also if events cannot be read: a missing event is better than a repeated one. */
+  /** Returns true if events cannot be read, because a missing event is better than a repeated one. */
   async #hasEvent(claim: Claim, signal: AbortSignal): Promise<boolean> {
     const { namespace, uid } = claim.metadata
     const fieldSelector = `involvedObject.uid=${uid},reason=${LOWERED_REASON}`
@@ -84,4 +89,4 @@ export class LoweredRequests {
   }
 }
 
-const tokenOf = (claim: Claim): string => `${claim.metadata.uid} ${requestedStorage(claim)}`
+const editOf = (claim: Claim): string => `${claim.metadata.uid} ${requestedStorage(claim)}`

@@ -5,9 +5,12 @@ export interface ExpandingOptions {
   readonly timeoutMs?: number
   /** Delay between two attempts for a size that the driver reported infeasible. Default 5 min. */
   readonly slowRetryMs?: number
-  /** Once the driver has rejected a volume because it is in use, wait until no pod uses it. Default true. */
+  /** Whether to wait until no pod uses a volume that the driver has rejected because it is in use. Default true. */
   readonly handlesInUse?: boolean
-  /** Reject a size that exceeds the free capacity without calling the driver; reads CSIDrivers and CSIStorageCapacities. Default true. */
+  /**
+   * Whether to reject a size that exceeds the free capacity without calling the driver. Requires read access to CSIDrivers
+   * and CSIStorageCapacities. Default true.
+   */
   readonly checksCapacity?: boolean
 }
 

@@ -1,5 +1,5 @@
-// Plans the next step of an expansion. Pure: claim, volume and the driver's last response in, one step out.
-// Which size to request is volumes/target-size.ts; applying the step is reconcile-claim.ts.
+// Plans the next step of an expansion from the claim, the volume and the driver's last response. Pure.
+// target-size.ts determines the size to request; reconcile-claim.ts applies the step.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
@@ -8,18 +8,18 @@ import { quantityToBytes } from '../../api/quantity.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { failureMessage, INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, requestedStorage, volumeCapacity } from '../../volumes/sizes.ts'
-import { targetOf } from './target-size.ts'
+import { targetSizeOf } from './target-size.ts'
 
 export interface Situation {
   readonly claim: Readonly<PersistentVolumeClaim>
   readonly volume: Readonly<PersistentVolume>
-  /** The driver's last response was a final error for the size in status.allocatedResources. */
+  /** Whether the driver's last response was a final error for the size in status.allocatedResources. */
   readonly isRejected: boolean
-  /** The driver rejected the call because the volume was in use, and it still is. */
-  readonly isHeldByUse: boolean
-  /** The driver expands volumes by NodeExpandVolume only. */
+  /** Whether the driver rejected the call because the volume was in use, and the volume is still in use. */
+  readonly isBlockedByUse: boolean
+  /** Whether the driver expands volumes only with NodeExpandVolume. */
   readonly isNodeOnly: boolean
-  /** Why a size exceeds the free capacity. Undefined: it fits, or the capacity is not known. */
+  /** Returns a message if the size exceeds the free capacity, or undefined if it fits or the capacity is unknown. */
   shortageFor(target: string): string | undefined
   readonly nowMs: number
   /** Delay between two attempts for an infeasible size. */
@@ -32,22 +32,22 @@ export type ExpansionStep =
   | { readonly do: 'removeAnnotation' }
   /** The status describes an expansion that has ended. */
   | { readonly do: 'clearStatus' }
-  /** The device has its size, the file system does not, and the claim has no condition for the node. */
-  | { readonly do: 'leaveToNode' }
-  /** Without `afterMs`: until an event wakes the claim. */
+  /** The device is expanded, the file system is not, and the claim does not have the condition for the node yet. */
+  | { readonly do: 'requestNodeExpansion' }
+  /** Wait for `afterMs`, or if it is absent, until an event triggers a reconcile. */
   | { readonly do: 'wait'; readonly because: string; readonly afterMs?: number }
   /** Wait until no pod uses the volume. */
-  | { readonly do: 'hold' }
-  /** The claim requests no more than its capacity. `volumeSize`: the size to restore on the volume object. */
+  | { readonly do: 'waitForPods' }
+  /** The claim requests no more than its capacity. `volumeSize` is the size to restore in the volume object. */
   | { readonly do: 'cancel'; readonly volumeSize?: string }
   /** Reject the size without calling the driver. */
-  | { readonly do: 'refuse'; readonly target: string; readonly because: string; readonly reason?: string }
+  | { readonly do: 'reject'; readonly target: string; readonly because: string; readonly reason?: string }
   | { readonly do: 'expand'; readonly target: string; readonly attempt: Attempt }
 
 /**
  *   first     a size that was not requested before
  *   retry     a size that was infeasible
- *   resume    a size that the claim's status already names as in progress
+ *   resume    a size that is already in progress according to the claim's status
  */
 export type Attempt = 'first' | 'retry' | 'resume'
 
@@ -61,16 +61,11 @@ export function planExpansion(situation: Situation): ExpansionStep {
   if (annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined && !isLess(cap, pvcap)) return { do: 'removeAnnotation' }
   if (claim.metadata.deletionTimestamp) return NOTHING
   if (hasStaleStatus(situation)) return { do: 'clearStatus' }
-  if (isPartlyExpanded(situation)) return { do: 'leaveToNode' }
+  if (isPartlyExpanded(situation)) return { do: 'requestNodeExpansion' }
   return isLess(cap, requestedStorage(claim)) ? planGrowth(situation) : planSatisfied(situation)
 }
 
-export const requestOf = ({ spec }: Situation['claim']): string => spec?.resources?.requests?.storage ?? '0'
-export const capacityOf = ({ status }: Situation['claim']): string => status?.capacity?.storage ?? '0'
-export const allocatedOf = ({ status }: Situation['claim']): string | undefined => status?.allocatedResources?.storage
-export const sizeOf = ({ spec }: Situation['volume']): string => spec?.capacity?.storage ?? '0'
-
-/** A failure is saved unconditionally and so may arrive on the status after the expansion has ended. */
+/** Whether the status belongs to an expansion that has ended. A failure is saved without preconditions, possibly late. */
 function hasStaleStatus({ claim, volume }: Situation): boolean {
   const [cap, alloc, state] = [claimCapacity(claim), allocatedStorage(claim), resizeStateOf(claim)]
   if (isLess(cap, volumeCapacity(volume))) return false
@@ -78,7 +73,7 @@ function hasStaleStatus({ claim, volume }: Situation): boolean {
   return state.startsWith('Node') && alloc !== undefined && !isLess(cap, alloc)
 }
 
-/** The volume was expanded for an earlier claim that released it before its node expanded the file system. */
+/** Whether the volume was expanded for an earlier claim and released before the node expanded the file system. */
 function isPartlyExpanded({ claim, volume }: Situation): boolean {
   const pvcap = volumeCapacity(volume)
   return (
@@ -95,7 +90,7 @@ export const hasError = (claim: Situation['claim']): boolean =>
   resizeCondition(claim, 'ControllerResizeError') !== undefined ||
   resizeCondition(claim, 'NodeResizeError') !== undefined
 
-/** The claim has the size it requests. An expansion started before the request was lowered is finished or cancelled. */
+/** Plans a claim that has the requested size. An expansion that is still in progress is finished or cancelled. */
 function planSatisfied(situation: Situation): ExpansionStep {
   const { claim, volume, isRejected, isNodeOnly } = situation
   const [cap, alloc] = [claimCapacity(claim), allocatedStorage(claim)]
@@ -104,9 +99,9 @@ function planSatisfied(situation: Situation): ExpansionStep {
       return { do: 'cancel' }
     case 'ControllerResizeInProgress':
       if (isRejected || alloc === undefined || !isLess(cap, alloc)) return { do: 'cancel' }
-      return planCall(alloc, situation) // the volume may have that size: only repeating the call shows it
+      return planCall(alloc, situation) // the volume may have that size; the repeated call returns it
     case 'NodeResizeInfeasible':
-      // An expanded device cannot shrink. With a node-only driver nothing was expanded.
+      // An expanded device cannot shrink. A node-only driver has not expanded the device.
       if (!isNodeOnly) return NOTHING
       return isLess(cap, volumeCapacity(volume)) ? { do: 'cancel', volumeSize: cap } : { do: 'cancel' }
     default:
@@ -123,7 +118,7 @@ function planGrowth(situation: Situation): ExpansionStep {
     state: resizeStateOf(claim),
     isWaitingForNode: resizeCondition(claim, 'FileSystemResizePending') !== undefined,
   }
-  const target = targetOf(sizes, { isFinal: isRejected, isNodeOnly })
+  const target = targetSizeOf(sizes, { isRejected: isRejected, isNodeOnly })
   return target === undefined ? NOTHING : planCall(target, situation)
 }
 
@@ -131,15 +126,15 @@ function planCall(target: string, situation: Situation): ExpansionStep {
   const { claim } = situation
   const attempt = attemptOf(target, claim)
   if (attempt !== 'resume') {
-    const refusal = refusalOf(target, situation)
-    if (refusal) {
+    const rejection = rejectionOf(target, situation)
+    if (rejection) {
       const isReported =
         attempt === 'retry' &&
-        resizeCondition(claim, 'ControllerResizeError')?.message === failureMessage(refusal.because)
-      return isReported ? { do: 'wait', because: refusal.because } : { do: 'refuse', target, ...refusal }
+        resizeCondition(claim, 'ControllerResizeError')?.message === failureMessage(rejection.because)
+      return isReported ? { do: 'wait', because: rejection.because } : { do: 'reject', target, ...rejection }
     }
   }
-  if (situation.isHeldByUse) return { do: 'hold' }
+  if (situation.isBlockedByUse) return { do: 'waitForPods' }
   const afterMs = retryDelayMs(target, situation)
   if (afterMs > 0) return { do: 'wait', because: `size ${target} is infeasible; it is retried later`, afterMs }
   return { do: 'expand', target, attempt }
@@ -147,21 +142,21 @@ function planCall(target: string, situation: Situation): ExpansionStep {
 
 function attemptOf(target: string, claim: Situation['claim']): Attempt {
   const state = resizeStateOf(claim)
-  if (state === undefined || !isSame(target, allocatedStorage(claim))) return 'first'
+  if (state === undefined || !isEqualSize(target, allocatedStorage(claim))) return 'first'
   return state === 'ControllerResizeInfeasible' ? 'retry' : 'resume'
 }
 
-function refusalOf(target: string, situation: Situation): { because: string; reason?: string } | undefined {
+function rejectionOf(target: string, situation: Situation): { because: string; reason?: string } | undefined {
   if (quantityToBytes(target) > BYTES_MAX)
     return { because: `${target} exceeds the largest size in CSI (2^63-1 bytes)` }
   const because = situation.shortageFor(target)
   return because === undefined ? undefined : { because, reason: INSUFFICIENT_STORAGE }
 }
 
-/** Remaining delay of a size that the driver or the node reported infeasible; none if it only lacked free capacity. */
+/** Returns the remaining delay of an infeasible size, or 0 if the size was rejected only for lack of free capacity. */
 function retryDelayMs(target: string, { claim, nowMs, slowRetryMs }: Situation): number {
   const state = resizeStateOf(claim)
-  if (!state?.endsWith('Infeasible') || !isSame(target, allocatedStorage(claim))) return 0
+  if (!state?.endsWith('Infeasible') || !isEqualSize(target, allocatedStorage(claim))) return 0
   const error = resizeCondition(claim, state === 'NodeResizeInfeasible' ? 'NodeResizeError' : 'ControllerResizeError')
   if (error?.reason === INSUFFICIENT_STORAGE) return 0
   const sinceMs = Date.parse(error?.lastProbeTime ?? error?.lastTransitionTime ?? '')
@@ -169,4 +164,5 @@ function retryDelayMs(target: string, { claim, nowMs, slowRetryMs }: Situation):
   return Math.min(sinceMs + slowRetryMs - nowMs, slowRetryMs) // at most one interval, even if clocks differ
 }
 
-const isSame = (a: string, b: string | undefined): boolean => b !== undefined && !isLess(a, b) && !isLess(b, a)
+export const isEqualSize = (a: string, b: string | undefined): boolean =>
+  b !== undefined && !isLess(a, b) && !isLess(b, a)

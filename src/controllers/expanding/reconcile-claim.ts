@@ -1,5 +1,5 @@
-// Reconciles the size of one claim's volume: reads, plans (plan-expansion.ts), applies one step, and plans again until
-// nothing is due or it has to wait. Idempotent; may run at any time and after any crash.
+// Reconciles the size of one claim's volume: reads, plans (plan-expansion.ts) and applies one step after the other, until
+// there is nothing to do or it has to wait. A reconcile may crash at any point.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
@@ -15,37 +15,43 @@ import {
   nodePendingWithoutStatePatch,
   resizeStateOf,
 } from '../../volumes/resize-status.ts'
-import { allocatedStorage, claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
+import { allocatedStorage, claimCapacity, requestedStorage } from '../../volumes/sizes.ts'
 import { isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
-import { inUseText, needsNode, resizeCancelled, resizeFailed } from './events.ts'
+import { inUseMessage, nodeResizeRequired, resizeCancelled, resizeFailed } from './events.ts'
 import { expandVolume, findLostExpansion } from './expand-volume.ts'
-import { type ExpansionStep, planExpansion, type Situation } from './plan-expansion.ts'
+import { type ExpansionStep, isEqualSize, planExpansion, type Situation } from './plan-expansion.ts'
 import { changed, type Step } from './step.ts'
 import { claimWrite, saveClaim, volumeWrite } from './writes.ts'
 
-/** Steps per reconcile. A claim that is edited faster than this goes back to the queue. */
+/** Steps per reconcile. After that the claim is requeued with backoff. */
 const STEPS_MAX = 20
 
-export async function reconcileClaim(first: Subject, context: ExpandingContext, signal: AbortSignal): Promise<Outcome> {
-  let subject: Subject | undefined = first
-  let vain: Extract<Step, { is: 'tried' }> | undefined
-  await context.lowered.catchUp(first, signal)
+export async function reconcileClaim(
+  initialSubject: Subject,
+  context: ExpandingContext,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  let subject: Subject | undefined = initialSubject
+  let failedAttempt: Extract<Step, { is: 'failedCall' }> | undefined
+  await context.loweredRequests.reportMissed(initialSubject, signal)
   for (let steps = 0; steps < STEPS_MAX; steps++) {
     const plan = planExpansion(situationOf(subject, context))
-    if (vain && plan.do === 'expand' && isSame(plan.target, vain.target)) {
-      return vain.isSlow ? retryAfter(context.settings.slowRetryMs, vain.because) : backOff(vain.because)
+    if (failedAttempt && plan.do === 'expand' && isEqualSize(plan.target, failedAttempt.target)) {
+      return failedAttempt.isSlow
+        ? retryAfter(context.settings.slowRetryMs, failedAttempt.because)
+        : backOff(failedAttempt.because)
     }
-    const step = await takeStep(plan, subject, context, signal)
-    if (step.is === 'tried') vain = step
+    const step = await applyOrReread(plan, subject, context, signal)
+    if (step.is === 'failedCall') failedAttempt = step
     else if (step.is !== 'changed') return step
-    subject = current(subject, context)
+    subject = readCurrent(subject, context)
     if (!subject) return done
   }
   return backOff('the claim is edited faster than its volume can be expanded')
 }
 
-async function takeStep(
+async function applyOrReread(
   plan: ExpansionStep,
   subject: Subject,
   context: ExpandingContext,
@@ -55,7 +61,7 @@ async function takeStep(
     return await apply(plan, subject, context, signal)
   } catch (error) {
     if (signal.aborted || !(isConflict(error) || isNotFound(error))) throw error
-    return reread(subject, context)
+    return readFromServer(subject, context)
   }
 }
 
@@ -66,11 +72,11 @@ async function apply(
   signal: AbortSignal,
 ): Promise<Step> {
   const { claim, volume } = subject
-  const { responses, lowered, events, facts, saver } = context
+  const { responses, loweredRequests, events, facts, saver } = context
   switch (plan.do) {
     case 'nothing':
-      responses.forget(keyOfObject(claim))
-      if (resizeStateOf(claim) === undefined) lowered.forget(keyOfObject(claim)) // the expansion has ended
+      responses.delete(keyOfObject(claim))
+      if (resizeStateOf(claim) === undefined) loweredRequests.delete(keyOfObject(claim)) // the expansion has ended
       return done
     case 'removeAnnotation': {
       const annotations = { [PRE_RESIZE_CAPACITY]: null }
@@ -80,25 +86,25 @@ async function apply(
     case 'clearStatus':
       await saver.save([claimWrite(claim, completedOnNodePatch(claimCapacity(claim)))])
       return changed
-    case 'leaveToNode': {
-      const now = formatTime(context.clock.nowMs())
-      const saved = await saveClaim([claimWrite(claim, nodePendingWithoutStatePatch(now))], saver)
-      if (saved) events.record(persistentVolumeClaimKind, saved, needsNode)
+    case 'requestNodeExpansion': {
+      const time = formatTime(context.clock.nowMs())
+      const saved = await saveClaim([claimWrite(claim, nodePendingWithoutStatePatch(time))], saver)
+      if (saved) events.record(persistentVolumeClaimKind, saved, nodeResizeRequired)
       return changed
     }
     case 'wait':
       return plan.afterMs === undefined ? stuck(plan.because) : retryAfter(plan.afterMs, plan.because)
-    case 'hold': {
-      const text = inUseText(keyOfObject(claim), facts.name)
-      events.record(persistentVolumeClaimKind, claim, resizeFailed(text))
-      return stuck(text)
+    case 'waitForPods': {
+      const message = inUseMessage(keyOfObject(claim), facts.name)
+      events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
+      return stuck(message)
     }
     case 'cancel':
       return (await findLostExpansion(subject, context, signal)) ?? cancel(subject, plan.volumeSize, context)
-    case 'refuse': {
+    case 'reject': {
       const failure = { message: failureMessage(plan.because), reason: plan.reason }
-      const now = formatTime(context.clock.nowMs())
-      await saver.save([claimWrite(claim, infeasiblePatch(failure, now, plan.target))])
+      const time = formatTime(context.clock.nowMs())
+      await saver.save([claimWrite(claim, infeasiblePatch(failure, time, plan.target))])
       const message = `Cannot expand volume ${keyOfObject(volume)} of claim ${keyOfObject(claim)}: ${plan.because}. The driver was not called.`
       events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
       return changed
@@ -127,13 +133,14 @@ async function cancel(
 
 function situationOf({ claim, volume }: Subject, context: ExpandingContext): Situation {
   const { responses, pods, freeCapacity, isNodeOnly, clock, settings } = context
-  const answer = responses.of(claim)
+  const lastResponse = responses.of(claim)
   const alloc = allocatedStorage(claim)
   return {
     claim,
     volume,
-    isRejected: answer?.rejected !== undefined && alloc !== undefined && isSame(answer.rejected, alloc),
-    isHeldByUse: answer?.requiresOffline === true && pods !== undefined && isInUse(keyOfObject(claim), pods),
+    isRejected:
+      lastResponse?.rejectedSize !== undefined && alloc !== undefined && isEqualSize(lastResponse.rejectedSize, alloc),
+    isBlockedByUse: lastResponse?.requiresOffline === true && pods !== undefined && isInUse(keyOfObject(claim), pods),
     isNodeOnly,
     shortageFor: (target) => freeCapacity?.shortageFor(volume, target),
     nowMs: clock.nowMs(),
@@ -141,17 +148,21 @@ function situationOf({ claim, volume }: Subject, context: ExpandingContext): Sit
   }
 }
 
-/** Claim and volume as the caches have them now; undefined if they are no longer bound to each other. */
-function current({ claim, volume }: Subject, { claims, volumes }: ExpandingContext): Subject | undefined {
-  const [now, its] = [claims.get(keyOfObject(claim)), volumes.get(keyOfObject(volume))]
-  const isSameClaim = now?.metadata.uid === claim.metadata.uid && now?.status?.phase === 'Bound'
-  return now && its && isSameClaim && its.spec?.claimRef?.uid === claim.metadata.uid
-    ? { claim: now, volume: its }
+/** Reads claim and volume from the caches. Returns undefined if they are no longer bound to each other. */
+function readCurrent({ claim, volume }: Subject, { claims, volumes }: ExpandingContext): Subject | undefined {
+  const { uid } = claim.metadata
+  const [newClaim, newVolume] = [claims.get(keyOfObject(claim)), volumes.get(keyOfObject(volume))]
+  const isStillBound = newClaim?.metadata.uid === uid && newClaim?.status?.phase === 'Bound'
+  return newClaim && newVolume && isStillBound && newVolume.spec?.claimRef?.uid === uid
+    ? { claim: newClaim, volume: newVolume }
     : undefined
 }
 
-/** After a conflict: read both objects from the server, because the caches may lag behind. */
-async function reread({ claim, volume }: Subject, { client, claims, volumes }: ExpandingContext): Promise<Step> {
+/** Reads both objects from the server after a conflict, because the caches may be behind. */
+async function readFromServer(
+  { claim, volume }: Subject,
+  { client, claims, volumes }: ExpandingContext,
+): Promise<Step> {
   const newClaim = await find(client, persistentVolumeClaimKind, refOfKey(keyOfObject(claim)))
   if (!newClaim) return done
   claims.learn(newClaim)
@@ -160,5 +171,3 @@ async function reread({ claim, volume }: Subject, { client, claims, volumes }: E
   volumes.learn(newVolume)
   return changed
 }
-
-const isSame = (a: string, b: string): boolean => !isLess(a, b) && !isLess(b, a)

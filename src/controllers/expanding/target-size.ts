@@ -1,16 +1,17 @@
-// Which size to request from the driver next. Pure. The rule behind the table: while a call without a final response may
-// have expanded the volume, no smaller size is requested; only a final response allows a lower target again.
+// Determines the size to request from the driver next. Pure. A call without a final response may have expanded the volume,
+// so a smaller size is requested only after a final response. req is the requested size, alloc is
+// status.allocatedResources, and pvcap is the capacity of the volume.
 //
 //   pvcap   state of the claim                        target
 //   < req   NodeResizeInfeasible                      alloc
-//   < req   NodeResizePending, NodeResizeInProgress   alloc; nothing once pvcap has it: the node expands next
+//   < req   NodeResizePending, NodeResizeInProgress   alloc; none if pvcap ≥ alloc, because the node expands next
 //   < req   ControllerResizeInProgress                alloc; req after a final response
 //   < req   ControllerResizeInfeasible, none          req
-//   ≥ req   NodeResizePending, NodeResizeInProgress   nothing: the node expands next
-//   ≥ req   NodeResizeInfeasible                      alloc; req where only nodes grow volumes
+//   ≥ req   NodeResizePending, NodeResizeInProgress   none, because the node expands next
+//   ≥ req   NodeResizeInfeasible                      alloc; req with a node-only driver
 //   ≥ req   ControllerResizeInProgress                alloc; pvcap after a final response
 //   ≥ req   ControllerResizeInfeasible                pvcap
-//   ≥ req   none                                      the larger of req and alloc; nothing while waiting for the node
+//   ≥ req   none                                      the larger of req and alloc; none while waiting for the node
 import { isLess } from '../../volumes/sizes.ts'
 
 export interface Sizes {
@@ -18,34 +19,34 @@ export interface Sizes {
   readonly alloc: string | undefined
   readonly pvcap: string
   readonly state: string | undefined
-  /** An older resizer, or one on a server without recovery, reports this only by a condition. */
+  /** The condition FileSystemResizePending, which older resizers and servers without recovery use instead of a state. */
   readonly isWaitingForNode: boolean
 }
 
-export interface TargetFacts {
-  /** The last answer to the size in `alloc` was a final no. */
-  readonly isFinal: boolean
-  /** The driver grows volumes on their nodes only. */
+export interface TargetOptions {
+  /** Whether the driver's last response was a final error for the size in `alloc`. */
+  readonly isRejected: boolean
+  /** Whether the driver expands volumes only with NodeExpandVolume. */
   readonly isNodeOnly: boolean
 }
 
-/** Undefined: it is not the driver's turn. */
-export function targetOf(sizes: Sizes, { isFinal, isNodeOnly }: TargetFacts): string | undefined {
+/** Returns undefined if the driver must not be called now. */
+export function targetSizeOf(sizes: Sizes, { isRejected, isNodeOnly }: TargetOptions): string | undefined {
   const { req, alloc = req, pvcap, state, isWaitingForNode } = sizes
-  const isBehind = isLess(pvcap, req)
+  const isBelowRequest = isLess(pvcap, req)
   switch (state) {
     case 'NodeResizeInfeasible':
-      return !isBehind && isNodeOnly ? req : alloc
+      return !isBelowRequest && isNodeOnly ? req : alloc
     case 'NodeResizePending':
     case 'NodeResizeInProgress':
-      return isBehind && isLess(pvcap, alloc) ? alloc : undefined
+      return isBelowRequest && isLess(pvcap, alloc) ? alloc : undefined
     case 'ControllerResizeInProgress':
-      if (!isFinal) return alloc
+      if (!isRejected) return alloc
       return larger(req, pvcap)
     case 'ControllerResizeInfeasible':
       return larger(req, pvcap)
     default:
-      if (isBehind) return req
+      if (isBelowRequest) return req
       if (sizes.alloc === undefined && isWaitingForNode) return undefined
       return larger(req, alloc)
   }

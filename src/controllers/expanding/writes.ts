@@ -1,4 +1,4 @@
-// The writes of an expansion: status patches of the claim, and size and annotations of the volume.
+// Builds and saves the writes of an expansion: status patches of the claim, and size and annotations of the volume.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -11,16 +11,16 @@ import type { StatusPatch } from '../../volumes/resize-status.ts'
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 type Volume = Readonly<Stored<PersistentVolume>>
 
-/** Saves writes of which the last is the claim's; returns the claim. Throws the error of the commit, or NotLeaderError. */
+/** Saves the writes and returns the claim, which must be the last. Throws the error of the commit, or NotLeaderError. */
 export async function saveClaim(writes: readonly CommitWrite[], saver: Saver): Promise<Claim | undefined> {
   return (await saver.save(writes)).at(-1) as Claim | undefined
 }
 
-/** Conditional on the claim's resourceVersion. */
+/** Has the claim's resourceVersion as precondition. */
 export const claimWrite = (claim: Claim, patch: StatusPatch): CommitWrite =>
   statusWrite(claim, patch, { resourceVersion: claim.metadata.resourceVersion })
 
-/** Not conditional on resourceVersion: a failure is saved even if the claim has changed. */
+/** Has no resourceVersion as precondition, because a failure is saved even if the claim has changed. */
 export const unconditionalClaimWrite = (claim: Claim, patch: StatusPatch): CommitWrite => statusWrite(claim, patch, {})
 
 function statusWrite(claim: Claim, { metadata, status }: StatusPatch, condition: object): CommitWrite {
@@ -37,9 +37,9 @@ function statusWrite(claim: Claim, { metadata, status }: StatusPatch, condition:
 
 export interface VolumeUpdate {
   readonly size?: string
-  /** Null removes an annotation. */
+  /** A value of null removes the annotation. */
   readonly annotations?: Readonly<Record<string, string | null>>
-  /** Conditional on the volume's resourceVersion. */
+  /** Adds the volume's resourceVersion as precondition. */
   readonly isConditional?: true
 }
 

@@ -26,15 +26,15 @@ export interface ModifyingContext {
   readonly events: Pick<EventRecorder, 'record'>
   readonly metrics?: ModifyingMetrics
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
-  /** Commits as leader and updates the caches of claims and volumes. */
+  /** Commits writes if this process is the leader, and updates the caches of claims and volumes. */
   readonly saver: Saver
-  /** Absent: changes are not throttled. */
+  /** Absent if changes are not throttled. */
   readonly throttle?: ChangeThrottle
   readonly claims: Cache<PersistentVolumeClaim>
   readonly volumes: Cache<PersistentVolume>
-  /** Absent when options.handlesInUse is off. */
+  /** Absent if options.handlesInUse is false. */
   readonly pods?: Cache<Pod>
   readonly responses: LastResponses
-  readonly storageClass: StorageClassReader
-  classOf(name: string): ClassLookup
+  readonly readStorageClass: StorageClassReader
+  lookUpClass(name: string): ClassLookup
 }

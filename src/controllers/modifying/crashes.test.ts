@@ -1,20 +1,25 @@
-// Kills the controller before and after every write and driver call; the next process must finish, with the expected
-// attributes in the driver and the same in claim and volume.
+// Kills the controller before and after every write and driver call. The next process must complete the modification, with
+// the expected attributes in the driver, the claim and the volume.
 import { afterEach, describe, expect, it } from 'vitest'
-import { aWorld, type World } from './modifying.fixture.ts'
-import { UNDO } from './undo.ts'
+import { createModifyingFixture, type ModifyingFixture } from './modifying.fixture.ts'
+import { UNDO_ANNOTATION } from './undo.ts'
 
-let world: World
-afterEach(() => world.close())
+let fixture: ModifyingFixture
+afterEach(() => fixture.close())
 
 interface Scenario {
   readonly title: string
-  /** How the driver's first call fails. */
-  readonly first?: 'loseReply' | 'INTERNAL' | 'INVALID_ARGUMENT'
-  /** The user's edit, and a second one after the first call. */
+  /** Failure of the driver's first call. */
+  readonly firstEffect?: 'loseReply' | 'INTERNAL' | 'INVALID_ARGUMENT'
+  /** The user's edit. */
   readonly request: object
-  readonly afterwards?: object
-  readonly ends: { readonly className: string; readonly has: Readonly<Record<string, string>>; readonly iops?: string }
+  /** The user's second edit, after the first call. */
+  readonly secondRequest?: object
+  readonly expected: {
+    readonly className: string
+    readonly attributes: Readonly<Record<string, string>>
+    readonly iops?: string
+  }
   readonly needsAtomic?: true
 }
 
@@ -24,96 +29,96 @@ const SCENARIOS: readonly Scenario[] = [
   {
     title: 'modifies the class',
     request: aClass('gold'),
-    ends: { className: 'gold', has: { tier: 'gold', zone: '1' } },
+    expected: { className: 'gold', attributes: { tier: 'gold', zone: '1' } },
   },
   {
     title: 'modifies the class, rolls back after a lost response',
-    first: 'loseReply',
+    firstEffect: 'loseReply',
     request: aClass('gold'),
-    afterwards: aClass('silver'),
-    ends: { className: 'silver', has: { tier: 'silver', zone: '1' } },
+    secondRequest: aClass('silver'),
+    expected: { className: 'silver', attributes: { tier: 'silver', zone: '1' } },
   },
   {
     title: 'modifies the class, rolls back after a failure',
-    first: 'INTERNAL',
+    firstEffect: 'INTERNAL',
     request: aClass('gold'),
-    afterwards: aClass('silver'),
-    ends: { className: 'silver', has: { tier: 'silver', zone: '1' } },
+    secondRequest: aClass('silver'),
+    expected: { className: 'silver', attributes: { tier: 'silver', zone: '1' } },
   },
   {
     title: 'modifies to an infeasible class, rolls back',
-    first: 'INVALID_ARGUMENT',
+    firstEffect: 'INVALID_ARGUMENT',
     request: aClass('gold'),
-    afterwards: aClass('silver'),
-    ends: { className: 'silver', has: { tier: 'silver', zone: '1' } },
+    secondRequest: aClass('silver'),
+    expected: { className: 'silver', attributes: { tier: 'silver', zone: '1' } },
   },
   {
     title: 'modifies iops',
     request: withIops('900'),
-    ends: { className: 'silver', has: { tier: 'silver', zone: '1', iops: '900' }, iops: '900' },
+    expected: { className: 'silver', attributes: { tier: 'silver', zone: '1', iops: '900' }, iops: '900' },
     needsAtomic: true,
   },
   {
     title: 'modifies class and iops, rolls back after a lost response',
-    first: 'loseReply',
+    firstEffect: 'loseReply',
     request: { spec: { volumeAttributesClassName: 'gold', resources: { requests: { iops: '900' } } } },
-    afterwards: { spec: { volumeAttributesClassName: 'silver', resources: { requests: { iops: '500' } } } },
-    ends: { className: 'silver', has: { tier: 'silver', zone: '1', iops: '500' }, iops: '500' },
+    secondRequest: { spec: { volumeAttributesClassName: 'silver', resources: { requests: { iops: '500' } } } },
+    expected: { className: 'silver', attributes: { tier: 'silver', zone: '1', iops: '500' }, iops: '500' },
     needsAtomic: true,
   },
 ]
 
-async function begin(scenario: Scenario): Promise<void> {
-  world = await aWorld({ settings: { mutableKeys: ['tier', 'zone', 'iops'] } })
-  await world.aClass('zoned', { zone: '1' })
-  await world.aClass('silver', { tier: 'silver' })
-  await world.aClass('gold', { tier: 'gold' })
-  const io = scenario.ends.iops === undefined ? {} : { io: { iops: '500' } }
-  const has = { ...(scenario.ends.iops === undefined ? {} : { iops: '500' }), tier: 'silver', zone: '1' }
-  await world.aClaim('data', { className: 'silver', has, ...io })
-  const { first } = scenario
-  if (first === 'loseReply') world.rules([{ times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
-  else if (first) world.fails(first, 1)
+async function setUp(scenario: Scenario): Promise<void> {
+  fixture = await createModifyingFixture({ settings: { mutableKeys: ['tier', 'zone', 'iops'] } })
+  await fixture.aClass('zoned', { zone: '1' })
+  await fixture.aClass('silver', { tier: 'silver' })
+  await fixture.aClass('gold', { tier: 'gold' })
+  const io = scenario.expected.iops === undefined ? {} : { io: { iops: '500' } }
+  const attributes = { ...(scenario.expected.iops === undefined ? {} : { iops: '500' }), tier: 'silver', zone: '1' }
+  await fixture.aClaim('data', { className: 'silver', attributes, ...io })
+  const { firstEffect } = scenario
+  if (firstEffect === 'loseReply') fixture.setRules([{ times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
+  else if (firstEffect) fixture.failCalls(firstEffect, 1)
 }
 
-async function editClaim(scenario: Scenario, process: { readonly isDead: boolean }): Promise<void> {
-  await world.patchClaim('data', scenario.request)
-  if (!scenario.afterwards) return
-  await world.until(() => process.isDead || world.modifyCalls().length > 0, 'the first call, or the crash')
-  await world.patchClaim('data', scenario.afterwards)
+async function editClaim(scenario: Scenario, process: { readonly hasCrashed: boolean }): Promise<void> {
+  await fixture.patchClaim('data', scenario.request)
+  if (!scenario.secondRequest) return
+  await fixture.until(() => process.hasCrashed || fixture.modifyCalls().length > 0, 'the first call, or the crash')
+  await fixture.patchClaim('data', scenario.secondRequest)
 }
 
-async function verify({ ends }: Scenario, process: ReturnType<World['start']>): Promise<void> {
-  await world.settle()
-  await world.until(() => !process.isBusy() && !process.standing(), 'the queue to be empty')
-  await world.untilSettled(ends.className)
-  const [claim, volume] = [await world.claim(), await world.volume()]
-  expect(world.has()).toEqual(ends.has)
-  expect(volume.spec?.volumeAttributesClassName).toBe(ends.className)
-  expect(claim.metadata.annotations?.[UNDO]).toBeUndefined()
-  if (ends.iops === undefined) return
-  expect(claim.status?.capacity?.iops).toBe(ends.iops)
-  expect(volume.spec?.capacity?.iops).toBe(ends.iops)
+async function verifyResult({ expected }: Scenario, process: ReturnType<ModifyingFixture['start']>): Promise<void> {
+  await fixture.settle()
+  await fixture.until(() => !process.isBusy() && !process.standing(), 'the queue to be empty')
+  await fixture.untilSettled(expected.className)
+  const [claim, volume] = [await fixture.claim(), await fixture.volume()]
+  expect(fixture.driverAttributes()).toEqual(expected.attributes)
+  expect(volume.spec?.volumeAttributesClassName).toBe(expected.className)
+  expect(claim.metadata.annotations?.[UNDO_ANNOTATION]).toBeUndefined()
+  if (expected.iops === undefined) return
+  expect(claim.status?.capacity?.iops).toBe(expected.iops)
+  expect(volume.spec?.capacity?.iops).toBe(expected.iops)
   expect(claim.status?.allocatedResourceStatuses).toBeUndefined()
 }
 
-describe.each([true, false])('a crash at any call (atomic commits: %s)', (isAtomic) => {
+describe.each([true, false])('after a crash at any call (atomic commits: %s)', (isAtomic) => {
   const scenarios = SCENARIOS.filter(({ needsAtomic }) => isAtomic || !needsAtomic)
   it.each(scenarios)('VAC-5 VAC-7 $title', async (scenario) => {
-    await begin(scenario)
-    const complete = world.start({ isAtomic })
-    await editClaim(scenario, complete)
-    await verify(scenario, complete)
-    const calls = complete.calls.length
+    await setUp(scenario)
+    const firstProcess = fixture.start({ isAtomic })
+    await editClaim(scenario, firstProcess)
+    await verifyResult(scenario, firstProcess)
+    const calls = firstProcess.calls.length
     expect(calls).toBeGreaterThanOrEqual(3)
     for (let call = 0; call < calls; call++) {
       for (const when of ['before', 'after'] as const) {
-        await world.close()
-        await begin(scenario)
-        const doomed = world.start({ isAtomic, killAt: { call, when } })
-        await editClaim(scenario, doomed)
-        await world.until(() => doomed.isDead, `the crash at call ${call}`)
-        await verify(scenario, world.start({ isAtomic }))
+        await fixture.close()
+        await setUp(scenario)
+        const crashingProcess = fixture.start({ isAtomic, killAt: { call, when } })
+        await editClaim(scenario, crashingProcess)
+        await fixture.until(() => crashingProcess.hasCrashed, `the crash at call ${call}`)
+        await verifyResult(scenario, fixture.start({ isAtomic }))
       }
     }
   })

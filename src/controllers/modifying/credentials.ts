@@ -1,5 +1,5 @@
-// Secrets for ControllerModifyVolume. The reference comes from annotations of external-provisioner on the volume, from
-// its storage class, or from controllerExpandSecretRef, in this order. Values are read for each call and never kept.
+// Reads the secrets for ControllerModifyVolume. The reference comes from annotations of external-provisioner on the
+// volume, from its storage class, or from controllerExpandSecretRef, in this order. Values are never cached.
 import type { Client } from '../../client/index.ts'
 import { type Credentials, readCredentials, type SecretRef } from '../../volumes/credentials.ts'
 import { resolveSecretRef } from '../provisioning/csi/secret-reference.ts'
@@ -11,17 +11,17 @@ const SECRET_NAMESPACE = 'volume.kubernetes.io/controller-modify-secret-namespac
 
 export interface ModifyCredentialsDeps {
   readonly client: Client
-  readonly storageClass: StorageClassReader
+  readonly readStorageClass: StorageClassReader
 }
 
 /** Throws an error that names the secret if it cannot be read. */
-export async function modifyCredentials(
+export async function readModifyCredentials(
   subject: Subject,
-  { client, storageClass }: ModifyCredentialsDeps,
+  { client, readStorageClass }: ModifyCredentialsDeps,
   signal: AbortSignal,
 ): Promise<Credentials> {
   const ref =
-    fromAnnotations(subject) ?? (await fromStorageClass(subject, storageClass, signal)) ?? fromExpandSecret(subject)
+    fromAnnotations(subject) ?? (await fromStorageClass(subject, readStorageClass, signal)) ?? fromExpandSecret(subject)
   return ref ? readCredentials(client, ref, signal) : {}
 }
 
@@ -31,11 +31,11 @@ function fromAnnotations({ volume }: Subject): SecretRef | undefined {
   return name && namespace ? { name, namespace } : undefined
 }
 
-async function fromStorageClass({ claim, volume }: Subject, storageClass: StorageClassReader, signal: AbortSignal) {
+async function fromStorageClass({ claim, volume }: Subject, readStorageClass: StorageClassReader, signal: AbortSignal) {
   const className = volume.spec?.storageClassName
-  const found = className ? await storageClass(className, signal) : undefined
+  const loadedClass = className ? await readStorageClass(className, signal) : undefined
   const volumeName = volume.metadata.name
-  return found && resolveSecretRef('controller-modify-secret', found.parameters, { volumeName, claim })
+  return loadedClass && resolveSecretRef('controller-modify-secret', loadedClass.parameters, { volumeName, claim })
 }
 
 function fromExpandSecret({ volume }: Subject): SecretRef | undefined {

@@ -1,10 +1,10 @@
 // Values of status.allocatedResourceStatuses for iops and throughput.
 export const IO_PROGRESS = {
-  /** Cannot start yet. */
+  /** The modification cannot start yet. */
   pending: 'ControllerModifyVolumePending',
   /** The driver is being called, with retries. */
   inProgress: 'ControllerModifyVolumeInProgress',
-  /** Rejected; the volume keeps its attributes. */
+  /** The modification was rejected and the volume keeps its attributes. */
   failed: 'ControllerModifyVolumeFailed',
 } as const
 

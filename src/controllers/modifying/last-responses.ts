@@ -1,5 +1,5 @@
-// Remembers the driver's last response to ControllerModifyVolume for each claim. In memory only: after a restart a
-// modification in progress counts as not answered, and a rejected one is tried once more.
+// Stores the driver's last response to ControllerModifyVolume for each claim. It is not persisted: after a restart a
+// modification in progress has no final response, and a rejected one is retried once.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -7,14 +7,14 @@ import { LruCache } from '../../base/lru-cache.ts'
 
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
-/** Beyond this many claims, the least recently used response is forgotten. */
+/** If there are more claims, the least recently used response is dropped. */
 const RESPONSES_MAX = 100_000
 
 interface LastResponse {
   readonly isFinal: boolean
-  /** The rejected call (fingerprintOf), and until when it is not repeated. */
-  readonly rejected?: { readonly what: string; readonly untilMs: number }
-  /** The driver rejected a call because the volume was in use. */
+  /** The rejected call, and the time until which it must not be repeated. */
+  readonly rejected?: { readonly fingerprint: string; readonly untilMs: number }
+  /** Whether the driver rejected a call because the volume was in use. */
   readonly requiresOffline?: true
   /** The last reported reason for not calling the driver. */
   readonly reported?: string
@@ -28,14 +28,14 @@ export class LastResponses {
     this.#clock = clock
   }
 
-  isAnswered(claim: Claim): boolean {
+  hasFinalResponse(claim: Claim): boolean {
     return this.#of(claim).isFinal
   }
 
-  /** The call that must not be repeated yet. */
-  rejectedOf(claim: Claim): string | undefined {
+  /** Returns the fingerprint of the call that must not be repeated yet. */
+  rejectedCallOf(claim: Claim): string | undefined {
     const { rejected } = this.#of(claim)
-    return rejected && rejected.untilMs > this.#clock.monotonicMs() ? rejected.what : undefined
+    return rejected && rejected.untilMs > this.#clock.monotonicMs() ? rejected.fingerprint : undefined
   }
 
   retryDelayMs(claim: Claim): number {
@@ -46,29 +46,29 @@ export class LastResponses {
     return this.#of(claim).requiresOffline ?? false
   }
 
-  reported(claim: Claim): string | undefined {
+  reportedReasonOf(claim: Claim): string | undefined {
     return this.#of(claim).reported
   }
 
-  report(claim: Claim, reported: string): void {
+  recordReported(claim: Claim, reported: string): void {
     this.#set(claim, { ...this.#of(claim), reported })
   }
 
-  /** The driver responded, or the modification was dropped: no call is in progress. */
-  final(claim: Claim): void {
+  /** Records that no call is in progress: the driver responded or the modification was dropped. */
+  recordFinal(claim: Claim): void {
     this.#set(claim, { isFinal: true })
   }
 
-  reject(claim: Claim, what: string, retryDelayMs: number): void {
-    this.#set(claim, { isFinal: true, rejected: { what, untilMs: this.#clock.monotonicMs() + retryDelayMs } })
+  recordRejection(claim: Claim, fingerprint: string, retryDelayMs: number): void {
+    this.#set(claim, { isFinal: true, rejected: { fingerprint, untilMs: this.#clock.monotonicMs() + retryDelayMs } })
   }
 
-  rejectInUse(claim: Claim): void {
+  recordInUseRejection(claim: Claim): void {
     this.#set(claim, { isFinal: true, requiresOffline: true })
   }
 
-  /** The driver was called and may still be modifying the volume. */
-  uncertain(claim: Claim): void {
+  /** Records that the driver was called and may still be modifying the volume. */
+  recordUncertain(claim: Claim): void {
     this.#set(claim, { isFinal: false })
   }
 

@@ -1,5 +1,5 @@
-// Calls ControllerModifyVolume: writes intent and undo record to the claim, calls the driver, and saves the result on
-// volume and claim. Three writes on success, the last two as one transaction where the server supports it.
+// Calls ControllerModifyVolume: saves the target and the undo record in the claim, calls the driver, and saves the result
+// in volume and claim, in one transaction if the server supports it.
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
 import {
@@ -14,39 +14,39 @@ import type { Credentials } from '../../volumes/credentials.ts'
 import { createMetadata } from '../provisioning/csi/parameters.ts'
 import { changeDelayed, isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ModifyingContext } from './context.ts'
-import { modifyCredentials } from './credentials.ts'
+import { readModifyCredentials } from './credentials.ts'
 import {
-  canceled,
-  changedClass,
-  changedIo,
-  changingClass,
-  changingIo,
+  cancelFailed,
+  classModifyStarted,
+  classModifySucceeded,
+  ioModifyStarted,
+  ioModifySucceeded,
+  modifyCanceled,
   modifyFailed,
-  tooLateToCancel,
 } from './events.ts'
-import { fingerprintOf, goalOf, heldByUse, knownAttributes, type ModifyCall } from './plan-modification.ts'
+import { desiredTargetOf, fingerprintOf, inUseMessage, knownAttributes, type ModifyCall } from './plan-modification.ts'
 import { type Situation, situationOf } from './situation.ts'
 import {
   beginPatch,
-  type Concern,
-  concernOf,
+  type ChangedParts,
+  changedPartsOf,
   type FailureMeaning,
   failurePatch,
   finishPatch,
   volumePatch,
 } from './status-patches.ts'
-import { afterWrite, recordEvent, type Step } from './step.ts'
-import { sameTarget, targetText } from './target.ts'
-import { provisionedWith, type Undo, undoFor } from './undo.ts'
-import { writeBoth, writeStatus } from './writes.ts'
+import { outcomeOfWrite, recordEvent, type Step } from './step.ts'
+import { equalTargets, formatTarget } from './target.ts'
+import { attributesAtCreation, extendUndo, type Undo } from './undo.ts'
+import { writeStatus, writeVolumeAndStatus } from './writes.ts'
 
-/** Delay until the cache has most likely received a change that the server already has. */
+/** Retry delay if the cache does not have the latest version of the volume yet. */
 const STALE_RETRY_MS = 1_000
 
-/** One call, after its intent was written to the claim. */
+/** A call whose target is saved in the claim. */
 interface Attempt {
   readonly call: ModifyCall
-  readonly concern: Concern
+  readonly changedParts: ChangedParts
   readonly situation: Situation
   readonly subject: Subject
   readonly credentials: Credentials
@@ -64,39 +64,39 @@ export async function modifyVolume(
   const { responses, clock, driver, election, settings } = context
   let credentials: Credentials
   try {
-    credentials = await modifyCredentials(subject, context, signal)
+    credentials = await readModifyCredentials(subject, context, signal)
   } catch (error) {
-    const because = `cannot modify volume to "${targetText(call.target)}": ${(error as Error).message}`
+    const because = `cannot modify volume to "${formatTarget(call.target)}": ${(error as Error).message}`
     recordEvent(subject, modifyFailed(because), context)
     return backOff(because)
   }
 
-  const concern = concernOf(situation, call)
-  const undo = await undoOfAttempt(call, situation, subject, context, signal)
+  const changedParts = changedPartsOf(situation, call)
+  const undo = await buildUndo(call, situation, subject, context, signal)
   const { claim, volume } = subject
-  const patch = beginPatch({ claim, situation, target: call.target, concern, nowMs: clock.nowMs() }, undo)
-  let begun = subject
+  const patch = beginPatch({ claim, situation, target: call.target, changedParts, nowMs: clock.nowMs() }, undo)
+  let startedSubject = subject
   if (patch) {
-    // A rollback is never throttled: until it is done, the volume differs from its status.
+    // A rollback is never throttled, because the volume differs from its status until the rollback is complete.
     const delay = call.purpose === 'change' ? context.throttle?.begin(subject) : undefined
     if (delay?.isNew) recordEvent(subject, changeDelayed(delay), context)
     if (delay) return retryAfter(delay.afterMs, delay.because)
     if (!(await isVolumeCurrent(subject, context))) {
       return retryAfter(STALE_RETRY_MS, 'the cache does not have the latest version of the volume yet')
     }
-    const written = await writeStatus(subject, patch, context.saver)
-    if (written.is !== 'written') return afterWrite(written)
-    begun = written.subject
-    recordStarted(call, concern, begun, context)
+    const result = await writeStatus(subject, patch, context.saver)
+    if (result.is !== 'written') return outcomeOfWrite(result)
+    startedSubject = result.subject
+    recordStarted(call, changedParts, startedSubject, context)
   }
 
-  responses.uncertain(claim)
+  responses.recordUncertain(claim)
   election?.assertStillLeader()
-  const own: Attempt = {
+  const attempt: Attempt = {
     call,
-    concern,
-    situation: await situationOf(begun, context),
-    subject: begun,
+    changedParts,
+    situation: await situationOf(startedSubject, context),
+    subject: startedSubject,
     credentials,
     undoBefore: patch ? (situation.undo ?? {}) : undo,
   }
@@ -111,115 +111,125 @@ export async function modifyVolume(
   } catch (error) {
     if (signal.aborted) return backOff('stopped during the driver call')
     if (!(error instanceof CsiError)) throw error
-    count(own, goNameOf(error.codeName), context)
-    return failed(own, error, context)
+    countCall(attempt, goNameOf(error.codeName), context)
+    return saveFailure(attempt, error, context)
   }
-  count(own, 'OK', context)
-  return finished(own, context)
+  countCall(attempt, 'OK', context)
+  return saveSuccess(attempt, context)
 }
 
-/** The undo record is built from the cached volume: a stale one would restore wrong attributes. */
+/** Whether the cached volume is up to date. An undo record that is built from a stale volume restores wrong attributes. */
 async function isVolumeCurrent({ volume }: Subject, { client }: ModifyingContext): Promise<boolean> {
   const { name, resourceVersion } = volume.metadata
   return (await client.get(persistentVolumeKind, { name })).metadata.resourceVersion === resourceVersion
 }
 
-/** The undo record of a call. Reads the storage class only if neither volume nor claim has the previous values. */
-async function undoOfAttempt(
+/** Builds the undo record of a call. Reads the storage class only if neither volume nor claim has the previous values. */
+async function buildUndo(
   { attributes }: ModifyCall,
   situation: Situation,
   { volume }: Subject,
-  { settings, storageClass }: ModifyingContext,
+  { settings, readStorageClass }: ModifyingContext,
   signal: AbortSignal,
 ): Promise<Undo> {
-  const recorded = situation.undo ?? {}
-  const known = knownAttributes(situation)
-  const isKnown = Object.keys(attributes).every((key) => Object.hasOwn(recorded, key) || Object.hasOwn(known, key))
+  const recordedUndo = situation.undo ?? {}
+  const knownValuesNow = knownAttributes(situation)
+  const isKnown = Object.keys(attributes).every(
+    (key) => Object.hasOwn(recordedUndo, key) || Object.hasOwn(knownValuesNow, key),
+  )
   const className = volume.spec?.storageClassName
-  const made = isKnown || !className ? undefined : await storageClass(className, signal)
-  return undoFor(attributes, recorded, { ...settings.defaults, ...provisionedWith(made?.parameters), ...known })
+  const createdWith = isKnown || !className ? undefined : await readStorageClass(className, signal)
+  return extendUndo(attributes, recordedUndo, {
+    ...settings.defaults,
+    ...attributesAtCreation(createdWith?.parameters),
+    ...knownValuesNow,
+  })
 }
 
-async function finished(own: Attempt, context: ModifyingContext): Promise<Step> {
-  const { call, concern, situation, subject } = own
+async function saveSuccess(attempt: Attempt, context: ModifyingContext): Promise<Step> {
+  const { call, changedParts, situation, subject } = attempt
   const { claim, volume } = subject
-  const step = { claim, situation, target: call.target, concern, nowMs: context.clock.nowMs() }
-  const ofVolume = volumePatch(volume, call, knownAttributes(situation), context.throttle?.recordChange(subject))
-  const written = await writeBoth(subject, ofVolume, finishPatch(step, call), context.saver)
-  if (written.is !== 'written') return afterWrite(written)
-  context.responses.final(claim)
-  recordFinished(own, context)
-  return { is: 'changed', subject: written.subject }
+  const step = { claim, situation, target: call.target, changedParts, nowMs: context.clock.nowMs() }
+  const newVolume = volumePatch(volume, call, knownAttributes(situation), context.throttle?.recordChange(subject))
+  const result = await writeVolumeAndStatus(subject, newVolume, finishPatch(step, call), context.saver)
+  if (result.is !== 'written') return outcomeOfWrite(result)
+  context.responses.recordFinal(claim)
+  recordFinished(attempt, context)
+  return { is: 'changed', subject: result.subject }
 }
 
-/** Failures after which the volume is unchanged. */
-const CHANGED_NOTHING: readonly FailureMeaning[] = ['infeasible', 'inUse']
+/** Failures that leave the volume unchanged. */
+const UNCHANGED_VOLUME: readonly FailureMeaning[] = ['infeasible', 'inUse']
 
-async function failed(own: Attempt, error: CsiError, context: ModifyingContext): Promise<Step> {
-  const { call, concern, situation, subject, credentials, undoBefore } = own
+async function saveFailure(attempt: Attempt, error: CsiError, context: ModifyingContext): Promise<Step> {
+  const { call, changedParts, situation, subject, credentials, undoBefore } = attempt
   const { responses, clock, settings, pods } = context
   const { claim } = subject
-  const meaning = meaningOf(error, own)
-  const text = redactCredentials(error.rpcText, credentials)
-  const isHeld = meaning === 'inUse' && pods !== undefined && isInUse(keyOfObject(claim), pods)
-  const isStill = meaning === 'uncertain' && concern.className !== undefined
-  const next = isHeld ? `. ${heldByUse(situation)}` : isStill ? `. Still modifying to VAC ${concern.className}` : ''
-  if (meaning === 'infeasible') responses.reject(claim, fingerprintOf(call), settings.slowRetryMs)
-  else if (meaning === 'inUse') responses.rejectInUse(claim)
-  else if (meaning !== 'uncertain') responses.final(claim)
+  const meaning = meaningOf(error, attempt)
+  const message = redactCredentials(error.rpcText, credentials)
+  const isBlockedByUse = meaning === 'inUse' && pods !== undefined && isInUse(keyOfObject(claim), pods)
+  const isStillModifying = meaning === 'uncertain' && changedParts.className !== undefined
+  const suffix = isBlockedByUse
+    ? `. ${inUseMessage(situation)}`
+    : isStillModifying
+      ? `. Still modifying to VAC ${changedParts.className}`
+      : ''
+  if (meaning === 'infeasible') responses.recordRejection(claim, fingerprintOf(call), settings.slowRetryMs)
+  else if (meaning === 'inUse') responses.recordInUseRejection(claim)
+  else if (meaning !== 'uncertain') responses.recordFinal(claim)
 
-  const step = { claim, situation, target: call.target, concern, nowMs: clock.nowMs() }
+  const step = { claim, situation, target: call.target, changedParts, nowMs: clock.nowMs() }
   const patch = failurePatch(step, {
     meaning,
     reason: goNameOf(error.codeName),
     message: redactCredentials(error.message, credentials),
-    undo: CHANGED_NOTHING.includes(meaning) ? undoBefore : (situation.undo ?? {}),
+    undo: UNCHANGED_VOLUME.includes(meaning) ? undoBefore : (situation.undo ?? {}),
   })
-  recordEvent(subject, modifyFailed(text + next), context)
-  // If a pod starts to use the volume later, the reason differs and is reported.
-  if (meaning === 'inUse') responses.report(claim, isHeld ? heldByUse(situation) : text)
-  let left = subject
+  recordEvent(subject, modifyFailed(message + suffix), context)
+  // If a pod starts to use the volume later, the reason changes and is reported.
+  if (meaning === 'inUse') responses.recordReported(claim, isBlockedByUse ? inUseMessage(situation) : message)
+  let currentSubject = subject
   if (patch) {
-    const written = await writeStatus(subject, patch, context.saver)
-    if (written.is !== 'written') return afterWrite(written)
-    left = written.subject
+    const result = await writeStatus(subject, patch, context.saver)
+    if (result.is !== 'written') return outcomeOfWrite(result)
+    currentSubject = result.subject
   }
-  const isOutdated = !sameTarget(call.target, goalOf(situation))
-  if (isOutdated && meaning !== 'uncertain') return { is: 'changed', subject: left } // the request has changed: plan again
-  if (isHeld) return stuck(text + next)
-  return meaning === 'infeasible' ? retryAfter(settings.slowRetryMs, text) : backOff(text + next)
+  const isOutdated = !equalTargets(call.target, desiredTargetOf(situation))
+  if (isOutdated && meaning !== 'uncertain') return { is: 'changed', subject: currentSubject } // the request has changed: plan again
+  if (isBlockedByUse) return stuck(message + suffix)
+  return meaning === 'infeasible' ? retryAfter(settings.slowRetryMs, message) : backOff(message + suffix)
 }
 
-function meaningOf(error: CsiError, { call, concern }: Attempt): FailureMeaning {
+function meaningOf(error: CsiError, { call, changedParts }: Attempt): FailureMeaning {
   const hasAmounts = call.target.iops !== undefined || call.target.throughput !== undefined
   if (isInfeasibleModify(error) || (hasAmounts && error.codeName === 'OUT_OF_RANGE')) return 'infeasible'
-  if (concern.io.length > 0 && error.codeName === 'FAILED_PRECONDITION') return 'inUse'
+  if (changedParts.io.length > 0 && error.codeName === 'FAILED_PRECONDITION') return 'inUse'
   return isUncertainResponse(error) ? 'uncertain' : 'final'
 }
 
 function recordStarted(
   { target }: ModifyCall,
-  { className, io }: Concern,
+  { className, io }: ChangedParts,
   subject: Subject,
   context: ModifyingContext,
 ): void {
   const claimName = subject.claim.metadata.name
-  if (className !== undefined) recordEvent(subject, changingClass(claimName, className), context)
-  if (io.length > 0) recordEvent(subject, changingIo(claimName, target, io), context)
+  if (className !== undefined) recordEvent(subject, classModifyStarted(claimName, className), context)
+  if (io.length > 0) recordEvent(subject, ioModifyStarted(claimName, target, io), context)
 }
 
-function recordFinished({ call, concern, situation, subject }: Attempt, context: ModifyingContext): void {
-  const { className, io } = concern
+function recordFinished({ call, changedParts, situation, subject }: Attempt, context: ModifyingContext): void {
+  const { className, io } = changedParts
   const claimName = subject.claim.metadata.name
-  if (className !== undefined) recordEvent(subject, changedClass(claimName, className), context)
-  if (io.length > 0) recordEvent(subject, changedIo(claimName, call.target, io), context)
-  if (className === undefined && io.length === 0) recordEvent(subject, canceled, context)
-  if (className !== undefined && situation.wanted.className === undefined && call.purpose === 'change') {
-    if (situation.inEffect.className === undefined) recordEvent(subject, tooLateToCancel(className), context)
+  if (className !== undefined) recordEvent(subject, classModifySucceeded(claimName, className), context)
+  if (io.length > 0) recordEvent(subject, ioModifySucceeded(claimName, call.target, io), context)
+  if (className === undefined && io.length === 0) recordEvent(subject, modifyCanceled, context)
+  if (className !== undefined && situation.requested.className === undefined && call.purpose === 'change') {
+    if (situation.inEffect.className === undefined) recordEvent(subject, cancelFailed(className), context)
   }
 }
 
-function count({ concern, situation }: Attempt, code: string, { metrics, facts }: ModifyingContext): void {
-  const isAboutClass = concern.className !== undefined || situation.classStatus !== undefined
-  metrics?.called({ driverName: facts.name, isAboutClass, isAboutIo: concern.io.length > 0, code })
+function countCall({ changedParts, situation }: Attempt, code: string, { metrics, facts }: ModifyingContext): void {
+  const isAboutClass = changedParts.className !== undefined || situation.classStatus !== undefined
+  metrics?.countCall({ driverName: facts.name, isAboutClass, isAboutIo: changedParts.io.length > 0, code })
 }

@@ -1,5 +1,5 @@
-// Fixture of the modification tests: an API server, a fake CSI driver, bound claims, and controller processes that can
-// be stopped or killed at any call they make.
+// Fixture of the modification tests: an API server, a fake CSI driver, bound claims, and controller processes that can be
+// stopped, or killed at any call that they make.
 import { setMaxListeners } from 'node:events'
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
@@ -35,9 +35,9 @@ import { createModifying, type ModifyingMetrics, type ModifyingOptions } from '.
 
 export const DRIVER = 'disks.example.com'
 
-export interface WorldOptions extends Pick<ServerFixtureOptions, 'gates' | 'runtimeConfig' | 'medium'> {
+export interface ModifyingFixtureOptions extends Pick<ServerFixtureOptions, 'gates' | 'runtimeConfig' | 'medium'> {
   readonly settings?: Partial<FakeSettings>
-  /** The driver of an earlier world, to simulate a restart of the server. */
+  /** The driver of an earlier fixture, to simulate a restart of the server. */
   readonly fake?: FakeDriver
 }
 
@@ -47,78 +47,81 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly gates?: FeatureGates
   readonly workers?: number
   readonly throttle?: ThrottleOptions
-  /** Runs expansion too. */
-  readonly expands?: boolean
+  /** Whether the process also expands volumes. */
+  readonly isExpanding?: boolean
   /** Other kinds of change, which run first. */
-  readonly others?: readonly VolumeChange[]
+  readonly otherChanges?: readonly VolumeChange[]
 }
 
 export interface ClaimOptions {
   readonly className?: string
-  /** iops and throughput, requested and in effect. */
+  /** iops and throughput that are requested and in effect. */
   readonly io?: Readonly<Record<string, string>>
   readonly storageClassName?: string
   readonly csi?: object
   readonly annotations?: Readonly<Record<string, string>>
   /** The attributes in the driver. */
-  readonly has?: Readonly<Record<string, string>>
+  readonly attributes?: Readonly<Record<string, string>>
 }
 
-export type World = Awaited<ReturnType<typeof aWorld>>
+export type ModifyingFixture = Awaited<ReturnType<typeof createModifyingFixture>>
 
-export async function aWorld(given: WorldOptions = {}) {
-  const server = await createServerFixture(given)
+export async function createModifyingFixture(options: ModifyingFixtureOptions = {}) {
+  const server = await createServerFixture(options)
   const client = inProcessClient(server.server.objects, SYSTEM_USER)
   const fake =
-    given.fake ?? createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...given.settings }) })
-  const driver = clientOf(fake)
+    options.fake ??
+    createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...options.settings }) })
+  const driver = createDriverClient(fake)
   const facts = await readDriverFacts(driver)
-  const recorded: (EventDetails & { readonly about: string })[] = []
+  const recorded: (EventDetails & { readonly objectName: string })[] = []
   const stops: (() => Promise<void>)[] = []
 
-  function start(given: StartOptions = {}) {
-    const life = createCrashInjector(given.killAt)
-    const own = processClient(client, life, given.isAtomic ?? true, given.intercept)
+  function start(options: StartOptions = {}) {
+    const injector = createCrashInjector(options.killAt)
+    const controllerClient = processClient(client, injector, options.isAtomic ?? true, options.intercept)
     const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // one listener per running reconcile
     const common = { caches, clock: server.clock, random: () => 0.5, log: silentLog, facts }
-    const controller = life.wrapAll(driver.controller, ['controllerModifyVolume', 'controllerExpandVolume'])
-    const ofDriver = {
+    const controller = injector.wrapAll(driver.controller, ['controllerModifyVolume', 'controllerExpandVolume'])
+    const driverDeps = {
       ...common,
-      client: own,
+      client: controllerClient,
       driver: { ...driver, controller },
       events: {
         record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
-          if (!life.hasCrashed) recorded.push({ ...event, about: metadata.name ?? '' })
+          if (!injector.hasCrashed) recorded.push({ ...event, objectName: metadata.name ?? '' })
         },
       },
-      throttle: given.throttle && createChangeThrottle(server.clock, given.throttle),
+      throttle: options.throttle && createChangeThrottle(server.clock, options.throttle),
     }
-    const expansion = given.expands ? [createExpanding({ ...ofDriver, options: { checksCapacity: false } })] : []
+    const expansion = options.isExpanding
+      ? [createExpanding({ ...driverDeps, options: { checksCapacity: false } })]
+      : []
     const change = createModifying({
-      ...ofDriver,
-      gates: given.gates ?? allGatesOn,
-      options: given.options,
-      modifyingMetrics: given.metrics,
+      ...driverDeps,
+      gates: options.gates ?? allGatesOn,
+      options: options.options,
+      modifyingMetrics: options.metrics,
     })
     const controllers = createVolumeChangeControllers({
       ...common,
-      changes: [...(given.others ?? []), ...expansion, change],
-      options: { workers: given.workers },
+      changes: [...(options.otherChanges ?? []), ...expansion, change],
+      options: { workers: options.workers },
     })
     const running = controllers.run(abort.signal)
-    life.onCrash(() => void caches.stop())
+    injector.onCrash(() => void caches.stop())
     const stop = async () => {
       abort.abort()
-      if (!life.hasCrashed) await running
+      if (!injector.hasCrashed) await running
       await caches.stop()
     }
     stops.push(stop)
     return {
-      calls: life.calls,
-      get isDead() {
-        return life.hasCrashed
+      calls: injector.calls,
+      get hasCrashed() {
+        return injector.hasCrashed
       },
       standing: (name = 'data') => controllers.queues[0]!.standing(changeKey(`default/${name}`, 'modifying')),
       isBusy: () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0),
@@ -131,7 +134,7 @@ export async function aWorld(given: WorldOptions = {}) {
 
   /** Creates a volume in the driver, its PersistentVolume and a claim bound to it. */
   async function aClaim(name = 'data', options: ClaimOptions = {}): Promise<void> {
-    const { className, io = {}, storageClassName = '', csi = {}, annotations, has = {} } = options
+    const { className, io = {}, storageClassName = '', csi = {}, annotations, attributes = {} } = options
     fake.state.volumes[`vol-${name}`] = {
       id: `vol-${name}`,
       name,
@@ -140,7 +143,7 @@ export async function aWorld(given: WorldOptions = {}) {
       copies: 1,
       capacityBytes: 1024 ** 3,
       createRequest: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
-      mutableParameters: { ...has },
+      mutableParameters: { ...attributes },
       attachments: {},
       onNodes: {},
     }
@@ -172,12 +175,12 @@ export async function aWorld(given: WorldOptions = {}) {
     await patchClaim(name, { status: { phase: 'Bound', capacity: bound.spec?.capacity, ...current } }, 'status')
   }
 
-  const world = {
+  const fixture = {
     server,
     client,
     fake,
     events: recorded,
-    reasons: () => recorded.map(({ reason }) => reason),
+    eventReasons: () => recorded.map(({ reason }) => reason),
     start,
     aClaim,
     aClass: (name: string, parameters: Record<string, string>, driverName = DRIVER) =>
@@ -190,7 +193,7 @@ export async function aWorld(given: WorldOptions = {}) {
           containers: [{ name: 'main', image: 'any' }],
         },
       } as never),
-    endPod: (name: string) =>
+    terminatePod: (name: string) =>
       client.patch(
         podKind,
         { namespace: 'default', name },
@@ -205,36 +208,36 @@ export async function aWorld(given: WorldOptions = {}) {
     claim: (name = 'data'): Promise<Readonly<PersistentVolumeClaim>> =>
       client.get(persistentVolumeClaimKind, { namespace: 'default', name }),
     volume: (name = 'data'): Promise<Readonly<PersistentVolume>> => client.get(persistentVolumeKind, { name }),
-    status: async (name = 'data') => (await world.claim(name)).status ?? {},
+    status: async (name = 'data') => (await fixture.claim(name)).status ?? {},
     /** The attributes in the driver. */
-    has: (name = 'data') => fake.state.volumes[`vol-${name}`]?.mutableParameters,
-    /** The parameters of all ControllerModifyVolume calls so far. */
+    driverAttributes: (name = 'data') => fake.state.volumes[`vol-${name}`]?.mutableParameters,
+    /** Returns the parameters of all ControllerModifyVolume calls so far. */
     modifyCalls: () =>
       fake.record.calls
         .filter(({ method }) => method === 'ControllerModifyVolume')
         .map(({ request }) => (request as { mutableParameters?: Record<string, string> }).mutableParameters ?? {}),
-    rules: (rules: readonly FakeRule[]) =>
-      fake.script.setRules(rules.map((rule) => ({ method: 'ControllerModifyVolume', ...rule }))),
-    fails: (code: Extract<FakeRule['effect'], { do: 'fail' }>['code'], times?: number) =>
-      world.rules([{ effect: { do: 'fail', code }, ...(times === undefined ? {} : { times }) }]),
+    setRules: (setRules: readonly FakeRule[]) =>
+      fake.script.setRules(setRules.map((rule) => ({ method: 'ControllerModifyVolume', ...rule }))),
+    failCalls: (code: Extract<FakeRule['effect'], { do: 'fail' }>['code'], times?: number) =>
+      fixture.setRules([{ effect: { do: 'fail', code }, ...(times === undefined ? {} : { times }) }]),
     /** Runs the event loop and advances the clock until the condition holds. */
-    async until(condition: () => unknown, what: string) {
+    async until(condition: () => unknown, description: string) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
         if (turn % 40 === 39) await server.clock.advance(1_000)
       }
       const state = JSON.stringify(
-        { recorded, calls: world.modifyCalls(), claims: (await client.list(persistentVolumeClaimKind)).items },
+        { recorded, calls: fixture.modifyCalls(), claims: (await client.list(persistentVolumeClaimKind)).items },
         null,
         1,
       )
-      throw new Error(`still waiting for: ${what}; ${state}`)
+      throw new Error(`still waiting for: ${description}; ${state}`)
     },
-    /** Waits until the class is in effect and the status names no modification. */
+    /** Waits until the class is in effect and no modification is in progress. */
     async untilSettled(className: string | undefined, name = 'data') {
-      await world.until(async () => {
-        const { currentVolumeAttributesClassName, modifyVolumeStatus, conditions = [] } = await world.status(name)
+      await fixture.until(async () => {
+        const { currentVolumeAttributesClassName, modifyVolumeStatus, conditions = [] } = await fixture.status(name)
         return currentVolumeAttributesClassName === className && !modifyVolumeStatus && conditions.length === 0
       }, `${name} to have settled on ${className}`)
     },
@@ -247,13 +250,13 @@ export async function aWorld(given: WorldOptions = {}) {
       await server.store.close()
     },
   }
-  return world
+  return fixture
 }
 
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
 
-/** A CSI client that calls the fake in process. */
-function clientOf(fake: FakeDriver): CsiDriver {
+/** Returns a CSI client that calls the fake in process. */
+function createDriverClient(fake: FakeDriver): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('node-1') }
   return serializeCalls(
     createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {

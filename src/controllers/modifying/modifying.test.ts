@@ -1,53 +1,56 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { aWorld, type World, type WorldOptions } from './modifying.fixture.ts'
-import { ATTRIBUTES, UNDO } from './undo.ts'
+import { createModifyingFixture, type ModifyingFixture, type ModifyingFixtureOptions } from './modifying.fixture.ts'
+import { ATTRIBUTES_ANNOTATION, UNDO_ANNOTATION } from './undo.ts'
 
-let world: World
-afterEach(() => world.close())
+let fixture: ModifyingFixture
+afterEach(() => fixture.close())
 
-/** Class silver is in effect, class gold exists. */
-async function silverAndGold(given: WorldOptions = {}): Promise<void> {
-  world = await aWorld(given)
-  await world.aClass('silver', { iops: '500', throughput: '50' })
-  await world.aClass('gold', { iops: '1000', throughput: '100' })
-  await world.aClaim('data', { className: 'silver', has: { iops: '500', throughput: '50' } })
+/** Creates a claim with the class silver, and the class gold. */
+async function createFixtureWithSilver(options: ModifyingFixtureOptions = {}): Promise<void> {
+  fixture = await createModifyingFixture(options)
+  await fixture.aClass('silver', { iops: '500', throughput: '50' })
+  await fixture.aClass('gold', { iops: '1000', throughput: '100' })
+  await fixture.aClaim('data', { className: 'silver', attributes: { iops: '500', throughput: '50' } })
 }
 
-/** No class is in effect, class gold exists. */
-async function noneAndGold(given: WorldOptions = {}): Promise<void> {
-  world = await aWorld(given)
-  await world.aClass('gold', { iops: '1000', throughput: '100' })
-  await world.aClaim('data', { has: { iops: '1', throughput: '1' } })
+/** Creates a claim without a class, and the class gold. */
+async function createFixtureWithoutClass(options: ModifyingFixtureOptions = {}): Promise<void> {
+  fixture = await createModifyingFixture(options)
+  await fixture.aClass('gold', { iops: '1000', throughput: '100' })
+  await fixture.aClaim('data', { attributes: { iops: '1', throughput: '1' } })
 }
 
-const conditions = async () =>
-  Object.fromEntries(((await world.status()).conditions ?? []).map((one) => [one.type, one]))
-const untilStatus = (status: string) =>
-  world.until(async () => (await world.status()).modifyVolumeStatus?.status === status, status)
-const untilEvent = (reason: string, times = 1) =>
-  world.until(() => world.reasons().filter((one) => one === reason).length >= times, `${times} × ${reason}`)
+const readConditions = async () =>
+  Object.fromEntries(((await fixture.status()).conditions ?? []).map((condition) => [condition.type, condition]))
+const waitForStatus = (status: string) =>
+  fixture.until(async () => (await fixture.status()).modifyVolumeStatus?.status === status, status)
+const waitForEvent = (reason: string, transitionTimes = 1) =>
+  fixture.until(
+    () => fixture.eventReasons().filter((condition) => condition === reason).length >= transitionTimes,
+    `${transitionTimes} × ${reason}`,
+  )
 
 describe('modifying the class of a bound claim', () => {
   it('VAC-5 (T0, 39) neither calls nor writes if the class is in effect', async () => {
-    await silverAndGold()
-    const before = await world.claim()
-    world.start()
-    await world.settle()
-    expect(world.modifyCalls()).toEqual([])
-    expect(await world.claim()).toEqual(before)
-    expect(world.events).toEqual([])
+    await createFixtureWithSilver()
+    const before = await fixture.claim()
+    fixture.start()
+    await fixture.settle()
+    expect(fixture.modifyCalls()).toEqual([])
+    expect(await fixture.claim()).toEqual(before)
+    expect(fixture.events).toEqual([])
   })
 
   it('VAC-5 (T1, T4, 41) calls the driver with the parameters of the class and updates volume and claim', async () => {
-    await silverAndGold()
-    const process = world.start()
-    await world.setClass('gold')
-    await world.untilSettled('gold')
-    expect(world.modifyCalls()).toEqual([{ iops: '1000', throughput: '100' }])
-    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
-    expect((await world.volume()).spec?.volumeAttributesClassName).toBe('gold')
-    expect((await world.claim()).metadata.annotations?.[UNDO]).toBeUndefined()
-    expect(world.events.map(({ type, reason, message }) => [type, reason, message])).toEqual([
+    await createFixtureWithSilver()
+    const process = fixture.start()
+    await fixture.setClass('gold')
+    await fixture.untilSettled('gold')
+    expect(fixture.modifyCalls()).toEqual([{ iops: '1000', throughput: '100' }])
+    expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
+    expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('gold')
+    expect((await fixture.claim()).metadata.annotations?.[UNDO_ANNOTATION]).toBeUndefined()
+    expect(fixture.events.map(({ type, reason, message }) => [type, reason, message])).toEqual([
       ['Normal', 'VolumeModify', 'external resizer is modifying volume data with vac gold'],
       ['Normal', 'VolumeModifySuccessful', 'external resizer modified volume data with vac gold successfully'],
     ])
@@ -57,12 +60,12 @@ describe('modifying the class of a bound claim', () => {
   })
 
   it('VAC-5 (T1) writes the target to the status before the driver is called', async () => {
-    await silverAndGold()
-    world.rules([{ effect: { do: 'hang' } }])
-    world.start()
-    await world.setClass('gold')
-    await world.until(() => world.fake.script.hanging === 1, 'the call')
-    const status = await world.status()
+    await createFixtureWithSilver()
+    fixture.setRules([{ effect: { do: 'hang' } }])
+    fixture.start()
+    await fixture.setClass('gold')
+    await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
+    const status = await fixture.status()
     expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'InProgress' })
     expect(status.currentVolumeAttributesClassName).toBe('silver')
     expect(status.conditions).toEqual([
@@ -72,29 +75,29 @@ describe('modifying the class of a bound claim', () => {
         message: 'Modifying volume to "gold" is in progress.',
       }),
     ])
-    expect(JSON.parse((await world.claim()).metadata.annotations?.[UNDO] ?? '')).toEqual({
+    expect(JSON.parse((await fixture.claim()).metadata.annotations?.[UNDO_ANNOTATION] ?? '')).toEqual({
       iops: '500',
       throughput: '50',
     })
-    world.fake.script.release()
-    await world.untilSettled('gold')
+    fixture.fake.script.release()
+    await fixture.untilSettled('gold')
   })
 
   it('VAC-5 (42) applies a first class to a claim without one', async () => {
-    await noneAndGold()
-    world.start()
-    await world.setClass('gold')
-    await world.untilSettled('gold')
-    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
-    expect((await world.volume()).spec?.volumeAttributesClassName).toBe('gold')
+    await createFixtureWithoutClass()
+    fixture.start()
+    await fixture.setClass('gold')
+    await fixture.untilSettled('gold')
+    expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
+    expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('gold')
   })
 
   it('VAC-5 (41) sends claim and volume names with extraModifyMetadata', async () => {
-    await silverAndGold()
-    world.start({ options: { extraModifyMetadata: true } })
-    await world.setClass('gold')
-    await world.untilSettled('gold')
-    expect(world.modifyCalls()).toEqual([
+    await createFixtureWithSilver()
+    fixture.start({ options: { extraModifyMetadata: true } })
+    await fixture.setClass('gold')
+    await fixture.untilSettled('gold')
+    expect(fixture.modifyCalls()).toEqual([
       {
         iops: '1000',
         throughput: '100',
@@ -103,72 +106,72 @@ describe('modifying the class of a bound claim', () => {
         'csi.storage.k8s.io/pv/name': 'data',
       },
     ])
-    expect(JSON.parse((await world.volume()).metadata.annotations?.[ATTRIBUTES] ?? '')).toEqual({
+    expect(JSON.parse((await fixture.volume()).metadata.annotations?.[ATTRIBUTES_ANNOTATION] ?? '')).toEqual({
       class: 'gold',
       attributes: { iops: '1000', throughput: '100' },
     })
   })
 
   it('VAC-5 (43) ignores volumes of other drivers, unbound claims, and volumes of another claim', async () => {
-    await silverAndGold()
-    await world.aClaim('foreign', { csi: { driver: 'other.example.com' } })
-    await world.aClaim('unbound')
-    await world.aClaim('stranger')
-    for (const name of ['foreign', 'unbound', 'stranger']) await world.setClass('gold', name)
-    await world.patchClaim('unbound', { status: { phase: 'Lost' } }, 'status')
+    await createFixtureWithSilver()
+    await fixture.aClaim('foreign', { csi: { driver: 'other.example.com' } })
+    await fixture.aClaim('unbound')
+    await fixture.aClaim('stranger')
+    for (const name of ['foreign', 'unbound', 'stranger']) await fixture.setClass('gold', name)
+    await fixture.patchClaim('unbound', { status: { phase: 'Lost' } }, 'status')
     const claimRef = { namespace: 'default', name: 'stranger', uid: 'another' }
-    await world.server.patch('/api/v1/persistentvolumes/stranger', { spec: { claimRef } }, 'merge')
-    world.start()
-    await world.settle()
-    expect(world.modifyCalls()).toEqual([])
-    expect(world.events).toEqual([])
+    await fixture.server.patch('/api/v1/persistentvolumes/stranger', { spec: { claimRef } }, 'merge')
+    fixture.start()
+    await fixture.settle()
+    expect(fixture.modifyCalls()).toEqual([])
+    expect(fixture.events).toEqual([])
   })
 
   it('VAC-5 (43) ignores volumes without a CSI driver and missing volumes', async () => {
-    await silverAndGold()
-    await world.aClaim('plain')
-    await world.aClaim('early')
-    const plain = await world.volume('plain')
+    await createFixtureWithSilver()
+    await fixture.aClaim('plain')
+    await fixture.aClaim('early')
+    const plain = await fixture.volume('plain')
     for (const name of ['plain', 'early']) {
-      await world.server.patch(`/api/v1/persistentvolumes/${name}`, { metadata: { finalizers: null } }, 'merge')
-      await world.server.delete(`/api/v1/persistentvolumes/${name}`)
+      await fixture.server.patch(`/api/v1/persistentvolumes/${name}`, { metadata: { finalizers: null } }, 'merge')
+      await fixture.server.delete(`/api/v1/persistentvolumes/${name}`)
     }
     const { csi: _csi, ...spec } = plain.spec!
     const hostPath = { path: '/srv' }
-    const made = await world.server.post('/api/v1/persistentvolumes', {
+    const created = await fixture.server.post('/api/v1/persistentvolumes', {
       metadata: { name: 'plain' },
       spec: { ...spec, hostPath },
     })
-    expect(made.status).toBe(201)
-    for (const name of ['plain', 'early']) await world.setClass('gold', name)
-    world.start()
-    await world.settle()
-    expect(world.modifyCalls()).toEqual([])
-    expect(world.events).toEqual([])
-    expect((await world.status('early')).modifyVolumeStatus).toBeUndefined()
+    expect(created.status).toBe(201)
+    for (const name of ['plain', 'early']) await fixture.setClass('gold', name)
+    fixture.start()
+    await fixture.settle()
+    expect(fixture.modifyCalls()).toEqual([])
+    expect(fixture.events).toEqual([])
+    expect((await fixture.status('early')).modifyVolumeStatus).toBeUndefined()
   })
 
   it('VAC-5 VAC-9 finishes a modification to a class that is being deleted', async () => {
-    await silverAndGold()
-    world.rules([{ effect: { do: 'fail', code: 'UNAVAILABLE' }, times: 2 }])
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    const deleted = await world.server.delete('/apis/storage.k8s.io/v1/volumeattributesclasses/gold')
+    await createFixtureWithSilver()
+    fixture.setRules([{ effect: { do: 'fail', code: 'UNAVAILABLE' }, times: 2 }])
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    const deleted = await fixture.server.delete('/apis/storage.k8s.io/v1/volumeattributesclasses/gold')
     expect(deleted.json.metadata.deletionTimestamp).toBeDefined()
-    await world.untilSettled('gold')
-    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
+    await fixture.untilSettled('gold')
+    expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
   })
 
   it('VAC-5 takes secrets from annotations, the storage class, or controllerExpandSecretRef', async () => {
-    await silverAndGold({ settings: { secretKeys: [] } })
+    await createFixtureWithSilver({ settings: { secretKeys: [] } })
     const secret = (name: string) =>
-      world.server.post('/api/v1/namespaces/kube-system/secrets', {
+      fixture.server.post('/api/v1/namespaces/kube-system/secrets', {
         metadata: { name },
         data: { [name]: Buffer.from('hunter2hunter2').toString('base64') },
       })
     for (const name of ['written', 'named', 'grow']) await secret(name)
-    await world.server.post('/apis/storage.k8s.io/v1/storageclasses', {
+    await fixture.server.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'fast' },
       provisioner: 'disks.example.com',
       parameters: {
@@ -177,7 +180,7 @@ describe('modifying the class of a bound claim', () => {
       },
     })
     const csi = { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } }
-    await world.aClaim('a', {
+    await fixture.aClaim('a', {
       csi,
       storageClassName: 'fast',
       annotations: {
@@ -185,14 +188,14 @@ describe('modifying the class of a bound claim', () => {
         'volume.kubernetes.io/controller-modify-secret-namespace': 'kube-system',
       },
     })
-    await world.aClaim('b', { csi, storageClassName: 'fast' })
-    await world.aClaim('c', { csi })
-    world.start()
+    await fixture.aClaim('b', { csi, storageClassName: 'fast' })
+    await fixture.aClaim('c', { csi })
+    fixture.start()
     for (const name of ['a', 'b', 'c']) {
-      await world.setClass('gold', name)
-      await world.untilSettled('gold', name)
+      await fixture.setClass('gold', name)
+      await fixture.untilSettled('gold', name)
     }
-    const calls = world.fake.record.calls.filter(({ method }) => method === 'ControllerModifyVolume')
+    const calls = fixture.fake.record.calls.filter(({ method }) => method === 'ControllerModifyVolume')
     expect(calls.map(({ volume, secretKeys }) => [volume, secretKeys])).toEqual([
       ['a', ['written']],
       ['b', ['named']],
@@ -201,191 +204,191 @@ describe('modifying the class of a bound claim', () => {
   })
 
   it('VAC-5 (51) records an event and retries if a secret is missing', async () => {
-    await silverAndGold()
-    await world.aClaim('locked', { csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } } })
-    world.start()
-    await world.setClass('gold', 'locked')
-    await untilEvent('VolumeModifyFailed')
-    expect(world.events[0]?.message).toContain('error getting secret grow in namespace kube-system')
-    expect((await world.status('locked')).modifyVolumeStatus).toBeUndefined()
-    expect(world.modifyCalls()).toEqual([])
-    await world.server.post('/api/v1/namespaces/kube-system/secrets', { metadata: { name: 'grow' }, data: {} })
-    await world.untilSettled('gold', 'locked')
+    await createFixtureWithSilver()
+    await fixture.aClaim('locked', { csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } } })
+    fixture.start()
+    await fixture.setClass('gold', 'locked')
+    await waitForEvent('VolumeModifyFailed')
+    expect(fixture.events[0]?.message).toContain('error getting secret grow in namespace kube-system')
+    expect((await fixture.status('locked')).modifyVolumeStatus).toBeUndefined()
+    expect(fixture.modifyCalls()).toEqual([])
+    await fixture.server.post('/api/v1/namespaces/kube-system/secrets', { metadata: { name: 'grow' }, data: {} })
+    await fixture.untilSettled('gold', 'locked')
   })
 })
 
 describe('a modification that cannot start', () => {
   it('VAC-6 (T2, T3, 40) waits for a missing class, records one event, and starts when it is created', async () => {
-    await silverAndGold()
-    const process = world.start()
-    await world.setClass('platinum')
-    await untilStatus('Pending')
-    expect((await world.status()).modifyVolumeStatus).toEqual({ status: 'Pending' })
-    expect(world.events.map(({ reason, message }) => [reason, message])).toEqual([
+    await createFixtureWithSilver()
+    const process = fixture.start()
+    await fixture.setClass('platinum')
+    await waitForStatus('Pending')
+    expect((await fixture.status()).modifyVolumeStatus).toEqual({ status: 'Pending' })
+    expect(fixture.events.map(({ reason, message }) => [reason, message])).toEqual([
       ['VolumeModifyFailed', 'VAC "platinum" does not exist.'],
     ])
-    await world.server.clock.advance(3_600_000)
-    await world.settle()
-    expect(world.events).toHaveLength(1)
+    await fixture.server.clock.advance(3_600_000)
+    await fixture.settle()
+    expect(fixture.events).toHaveLength(1)
     expect(process.standing()).toMatchObject({ is: 'stuck', because: 'VAC "platinum" does not exist.' })
-    expect(world.modifyCalls()).toEqual([])
-    await world.aClass('platinum', { iops: '9' })
-    await world.settle()
-    await world.untilSettled('platinum')
-    expect(world.has()).toEqual({ iops: '9', throughput: '50' })
+    expect(fixture.modifyCalls()).toEqual([])
+    await fixture.aClass('platinum', { iops: '9' })
+    await fixture.settle()
+    await fixture.untilSettled('platinum')
+    expect(fixture.driverAttributes()).toEqual({ iops: '9', throughput: '50' })
   })
 
   it('VAC-6 (T2, 40) keeps the earlier target in the status while the next class is missing', async () => {
-    await silverAndGold()
-    world.fails('INTERNAL')
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    const { conditions: before } = await world.status()
-    await world.setClass('platinum')
-    await untilStatus('Pending')
-    const status = await world.status()
+    await createFixtureWithSilver()
+    fixture.failCalls('INTERNAL')
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    const { conditions: before } = await fixture.status()
+    await fixture.setClass('platinum')
+    await waitForStatus('Pending')
+    const status = await fixture.status()
     expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'Pending' })
     expect(status.conditions?.map(({ type }) => type)).toEqual(before?.map(({ type }) => type))
     expect(status.currentVolumeAttributesClassName).toBe('silver')
-    expect((await world.volume()).spec?.volumeAttributesClassName).toBe('silver')
+    expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('silver')
   })
 
   it('VAC-6 (T2) goes from Infeasible to Pending, keeps the earlier error and stops retrying it', async () => {
-    await silverAndGold()
-    world.fails('INVALID_ARGUMENT')
-    world.start()
-    await world.setClass('gold')
-    await untilStatus('Infeasible')
-    await world.setClass('platinum')
-    await untilStatus('Pending')
-    expect((await world.status()).modifyVolumeStatus).toEqual({
+    await createFixtureWithSilver()
+    fixture.failCalls('INVALID_ARGUMENT')
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForStatus('Infeasible')
+    await fixture.setClass('platinum')
+    await waitForStatus('Pending')
+    expect((await fixture.status()).modifyVolumeStatus).toEqual({
       targetVolumeAttributesClassName: 'gold',
       status: 'Pending',
     })
-    expect(Object.keys(await conditions()).sort()).toEqual(['ModifyVolumeError', 'ModifyingVolume'])
-    await world.server.clock.advance(3_600_000)
-    await world.settle()
-    expect(world.modifyCalls()).toHaveLength(1)
-    expect(world.events.at(-1)?.message).toBe('VAC "platinum" does not exist.')
+    expect(Object.keys(await readConditions()).sort()).toEqual(['ModifyVolumeError', 'ModifyingVolume'])
+    await fixture.server.clock.advance(3_600_000)
+    await fixture.settle()
+    expect(fixture.modifyCalls()).toHaveLength(1)
+    expect(fixture.events.at(-1)?.message).toBe('VAC "platinum" does not exist.')
   })
 
   it('VAC-6 repeats no event after a restart', async () => {
-    await silverAndGold()
-    const first = world.start()
-    await world.setClass('platinum')
-    await untilStatus('Pending')
+    await createFixtureWithSilver()
+    const first = fixture.start()
+    await fixture.setClass('platinum')
+    await waitForStatus('Pending')
     await first.stop()
-    world.start()
-    await world.settle()
-    expect(world.events).toHaveLength(1)
+    fixture.start()
+    await fixture.settle()
+    expect(fixture.events).toHaveLength(1)
   })
 
   it('VAC-6 records another event for another missing class', async () => {
-    await silverAndGold()
-    world.start()
-    await world.setClass('platinum')
-    await untilStatus('Pending')
-    await world.setClass('iridium')
-    await untilEvent('VolumeModifyFailed', 2)
-    expect(world.events[1]?.message).toBe('VAC "iridium" does not exist.')
+    await createFixtureWithSilver()
+    fixture.start()
+    await fixture.setClass('platinum')
+    await waitForStatus('Pending')
+    await fixture.setClass('iridium')
+    await waitForEvent('VolumeModifyFailed', 2)
+    expect(fixture.events[1]?.message).toBe('VAC "iridium" does not exist.')
   })
 
   it('VAC-8 records an event and makes no call for a class of another driver', async () => {
-    await silverAndGold()
-    await world.aClass('theirs', { iops: '9' }, 'other.example.com')
-    world.start()
-    await world.setClass('theirs')
-    await untilStatus('Pending')
-    await world.settle()
-    expect(world.events).toHaveLength(1)
-    expect(world.events[0]).toMatchObject({ type: 'Warning', reason: 'VolumeModifyFailed' })
-    expect(world.events[0]?.message).toContain(
+    await createFixtureWithSilver()
+    await fixture.aClass('theirs', { iops: '9' }, 'other.example.com')
+    fixture.start()
+    await fixture.setClass('theirs')
+    await waitForStatus('Pending')
+    await fixture.settle()
+    expect(fixture.events).toHaveLength(1)
+    expect(fixture.events[0]).toMatchObject({ type: 'Warning', reason: 'VolumeModifyFailed' })
+    expect(fixture.events[0]?.message).toContain(
       'VAC theirs referenced in PVC is for driver other.example.com which does not match driver name disks.example.com',
     )
-    expect(world.modifyCalls()).toEqual([])
-    await world.setClass('gold')
-    await world.untilSettled('gold')
+    expect(fixture.modifyCalls()).toEqual([])
+    await fixture.setClass('gold')
+    await fixture.untilSettled('gold')
   })
 
   it('VAC-8 records an event and makes no call for a driver without MODIFY_VOLUME', async () => {
-    await silverAndGold({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
-    world.start()
-    await world.setClass('gold')
-    await untilStatus('Pending')
-    await world.settle()
-    expect(world.events).toHaveLength(1)
-    expect(world.events[0]?.message).toContain('controller MODIFY_VOLUME capability is not reported')
-    expect(world.modifyCalls()).toEqual([])
-    await world.setClass('silver')
-    await world.untilSettled('silver')
-    expect(world.modifyCalls()).toEqual([])
+    await createFixtureWithSilver({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForStatus('Pending')
+    await fixture.settle()
+    expect(fixture.events).toHaveLength(1)
+    expect(fixture.events[0]?.message).toContain('controller MODIFY_VOLUME capability is not reported')
+    expect(fixture.modifyCalls()).toEqual([])
+    await fixture.setClass('silver')
+    await fixture.untilSettled('silver')
+    expect(fixture.modifyCalls()).toEqual([])
   })
 
   it('SYS-15 waits while the server does not serve classes', async () => {
     const versions = ['v1', 'v1beta1', 'v1alpha1']
     const off = versions.map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
-    world = await aWorld({ runtimeConfig: off.join(',') })
-    await world.aClaim()
-    const process = world.start()
-    await world.setClass('gold')
-    await world.until(() => process.standing()?.is === 'waiting', 'the wait')
-    expect((await world.status()).modifyVolumeStatus).toBeUndefined()
-    expect(world.events).toEqual([])
+    fixture = await createModifyingFixture({ runtimeConfig: off.join(',') })
+    await fixture.aClaim()
+    const process = fixture.start()
+    await fixture.setClass('gold')
+    await fixture.until(() => process.standing()?.is === 'waiting', 'the wait')
+    expect((await fixture.status()).modifyVolumeStatus).toBeUndefined()
+    expect(fixture.events).toEqual([])
   })
 })
 
 describe('a driver that fails', () => {
-  it('VAC-6 (T5, T8, 45, 48) INVALID_ARGUMENT: Infeasible, retried after slowRetryMs, attributes unchanged', async () => {
-    await silverAndGold()
-    world.fails('INVALID_ARGUMENT', 2)
-    world.start()
-    await world.setClass('gold')
-    await untilStatus('Infeasible')
-    expect((await world.status()).modifyVolumeStatus).toEqual({
+  it('VAC-6 (T5, T8, 45, 48) sets Infeasible after INVALID_ARGUMENT and retries after slowRetryMs', async () => {
+    await createFixtureWithSilver()
+    fixture.failCalls('INVALID_ARGUMENT', 2)
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForStatus('Infeasible')
+    expect((await fixture.status()).modifyVolumeStatus).toEqual({
       targetVolumeAttributesClassName: 'gold',
       status: 'Infeasible',
     })
-    expect(await conditions()).toMatchObject({
+    expect(await readConditions()).toMatchObject({
       ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
       ModifyVolumeError: {
         reason: 'InvalidArgument',
         message: 'ControllerModifyVolume failed because of a fault rule',
       },
     })
-    expect((await world.status()).currentVolumeAttributesClassName).toBe('silver')
-    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
-    await world.server.clock.advance(299_000)
-    await world.settle()
-    expect(world.modifyCalls()).toHaveLength(1)
-    await world.server.clock.advance(2_000)
-    await untilEvent('VolumeModify', 2)
-    expect(world.modifyCalls()).toHaveLength(2)
-    expect((await conditions()).ModifyVolumeError?.reason).toBe('InvalidArgument') // until it has worked
-    await world.settle()
-    await world.server.clock.advance(301_000)
-    await untilEvent('VolumeModifySuccessful')
-    expect(world.modifyCalls()).toHaveLength(3)
-    await world.untilSettled('gold')
+    expect((await fixture.status()).currentVolumeAttributesClassName).toBe('silver')
+    expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
+    await fixture.server.clock.advance(299_000)
+    await fixture.settle()
+    expect(fixture.modifyCalls()).toHaveLength(1)
+    await fixture.server.clock.advance(2_000)
+    await waitForEvent('VolumeModify', 2)
+    expect(fixture.modifyCalls()).toHaveLength(2)
+    expect((await readConditions()).ModifyVolumeError?.reason).toBe('InvalidArgument') // until the modification succeeds
+    await fixture.settle()
+    await fixture.server.clock.advance(301_000)
+    await waitForEvent('VolumeModifySuccessful')
+    expect(fixture.modifyCalls()).toHaveLength(3)
+    await fixture.untilSettled('gold')
   })
 
-  it('VAC-6 (T6, 45, 46) another final error: InProgress, retried with backoff', async () => {
-    await silverAndGold()
-    world.fails('INTERNAL', 2)
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    await world.settle()
-    expect((await world.status()).modifyVolumeStatus?.status).toBe('InProgress')
-    expect(await conditions()).toMatchObject({
+  it('VAC-6 (T6, 45, 46) keeps InProgress after another final error and retries with backoff', async () => {
+    await createFixtureWithSilver()
+    fixture.failCalls('INTERNAL', 2)
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    await fixture.settle()
+    expect((await fixture.status()).modifyVolumeStatus?.status).toBe('InProgress')
+    expect(await readConditions()).toMatchObject({
       ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
       ModifyVolumeError: { reason: 'Internal' },
     })
-    expect(world.events.at(-1)?.message).toBe(
+    expect(fixture.events.at(-1)?.message).toBe(
       'rpc error: code = Internal desc = ControllerModifyVolume failed because of a fault rule',
     )
-    await world.untilSettled('gold')
-    expect(world.modifyCalls()).toHaveLength(3)
+    await fixture.untilSettled('gold')
+    expect(fixture.modifyCalls()).toHaveLength(3)
   })
 
   it.each([
@@ -398,249 +401,249 @@ describe('a driver that fails', () => {
     ['UNIMPLEMENTED', 'Unimplemented'],
     ['DATA_LOSS', 'DataLoss'],
     ['UNAUTHENTICATED', 'Unauthenticated'],
-  ] as const)('VAC-6 (T6, T9) %s: InProgress, and another class is tried at once', async (code, reason) => {
-    await silverAndGold()
-    await world.aClass('bronze', { iops: '5', throughput: '50' })
-    world.fails(code, 1)
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    await world.settle()
-    expect((await world.status()).modifyVolumeStatus).toEqual({
+  ] as const)('VAC-6 (T6, T9) keeps InProgress after %s and applies another class at once', async (code, reason) => {
+    await createFixtureWithSilver()
+    await fixture.aClass('bronze', { iops: '5', throughput: '50' })
+    fixture.failCalls(code, 1)
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    await fixture.settle()
+    expect((await fixture.status()).modifyVolumeStatus).toEqual({
       targetVolumeAttributesClassName: 'gold',
       status: 'InProgress',
     })
-    expect(await conditions()).toMatchObject({
+    expect(await readConditions()).toMatchObject({
       ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
       ModifyVolumeError: { reason },
     })
-    await world.setClass('bronze')
-    await world.settle()
-    expect((await world.status()).currentVolumeAttributesClassName).toBe('bronze')
-    expect(world.modifyCalls().map(({ iops }) => iops)).toEqual(['1000', '5'])
+    await fixture.setClass('bronze')
+    await fixture.settle()
+    expect((await fixture.status()).currentVolumeAttributesClassName).toBe('bronze')
+    expect(fixture.modifyCalls().map(({ iops }) => iops)).toEqual(['1000', '5'])
   })
 
-  it('VAC-6 (51) an error without a code: retried, without a new status', async () => {
-    await silverAndGold()
-    const modify = world.fake.controller.controllerModifyVolume
+  it('VAC-6 (51) retries after an error without a code and does not change the status', async () => {
+    await createFixtureWithSilver()
+    const modify = fixture.fake.controller.controllerModifyVolume
     let failures = 2
-    Object.assign(world.fake.controller, {
+    Object.assign(fixture.fake.controller, {
       controllerModifyVolume(...args: Parameters<typeof modify>) {
         if (failures-- > 0) throw new Error('the pipe broke')
         return modify(...args)
       },
     })
-    world.start()
-    await world.setClass('gold')
-    await world.until(() => failures === 1, 'the first try')
-    await world.settle()
-    const status = await world.status()
+    fixture.start()
+    await fixture.setClass('gold')
+    await fixture.until(() => failures === 1, 'the first try')
+    await fixture.settle()
+    const status = await fixture.status()
     expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'InProgress' })
     expect(status.currentVolumeAttributesClassName).toBe('silver')
-    await world.untilSettled('gold')
-    expect(world.reasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
+    await fixture.untilSettled('gold')
+    expect(fixture.eventReasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
   })
 
   it.each(['CANCELLED', 'DEADLINE_EXCEEDED', 'RESOURCE_EXHAUSTED', 'ABORTED', 'UNAVAILABLE'] as const)(
-    'VAC-6 (T7, 48) %s: still in progress',
+    'VAC-6 (T7, 48) reports the modification as still in progress after %s',
     async (code) => {
-      await silverAndGold()
-      world.fails(code, 1)
-      world.start()
-      await world.setClass('gold')
-      await untilEvent('VolumeModifyFailed')
-      await world.settle()
-      expect((await world.status()).modifyVolumeStatus?.status).toBe('InProgress')
-      expect((await conditions()).ModifyingVolume?.message).toBe('Modifying volume to "gold" is still in progress.')
-      expect(world.events.at(-1)?.message).toMatch(/\. Still modifying to VAC gold$/)
-      await world.untilSettled('gold')
+      await createFixtureWithSilver()
+      fixture.failCalls(code, 1)
+      fixture.start()
+      await fixture.setClass('gold')
+      await waitForEvent('VolumeModifyFailed')
+      await fixture.settle()
+      expect((await fixture.status()).modifyVolumeStatus?.status).toBe('InProgress')
+      expect((await readConditions()).ModifyingVolume?.message).toBe('Modifying volume to "gold" is still in progress.')
+      expect(fixture.events.at(-1)?.message).toMatch(/\. Still modifying to VAC gold$/)
+      await fixture.untilSettled('gold')
     },
   )
 
-  it('VAC-6 (T9) another class is tried at once', async () => {
-    await silverAndGold()
-    await world.aClass('bronze', { iops: '5' })
-    world.fails('INVALID_ARGUMENT', 1)
-    world.start()
-    await world.setClass('gold')
-    await untilStatus('Infeasible')
-    await world.setClass('bronze')
-    await world.settle()
-    await world.untilSettled('bronze')
-    expect(world.has()).toEqual({ iops: '5', throughput: '50' })
+  it('VAC-6 (T9) applies another class at once after an infeasible one', async () => {
+    await createFixtureWithSilver()
+    await fixture.aClass('bronze', { iops: '5' })
+    fixture.failCalls('INVALID_ARGUMENT', 1)
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForStatus('Infeasible')
+    await fixture.setClass('bronze')
+    await fixture.settle()
+    await fixture.untilSettled('bronze')
+    expect(fixture.driverAttributes()).toEqual({ iops: '5', throughput: '50' })
   })
 
   it('VAC-6 (T13, 46) repeats the call until it has a final response, then applies the new request', async () => {
-    await silverAndGold()
-    await world.aClass('bronze', { iops: '5' })
-    world.fails('ABORTED', 2)
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    await world.setClass('bronze')
-    await world.untilSettled('bronze')
-    expect(world.modifyCalls().map(({ iops }) => iops)).toEqual(['1000', '1000', '1000', '5'])
-    expect((await world.volume()).spec?.volumeAttributesClassName).toBe('bronze')
+    await createFixtureWithSilver()
+    await fixture.aClass('bronze', { iops: '5' })
+    fixture.failCalls('ABORTED', 2)
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    await fixture.setClass('bronze')
+    await fixture.untilSettled('bronze')
+    expect(fixture.modifyCalls().map(({ iops }) => iops)).toEqual(['1000', '1000', '1000', '5'])
+    expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('bronze')
   })
 
-  it('VAC-6 (T14) treats a modification in progress as not answered after a restart', async () => {
-    await silverAndGold()
-    await world.aClass('bronze', { iops: '5' })
-    world.fails('INTERNAL')
-    const first = world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
+  it('VAC-6 (T14) repeats the call of a modification in progress after a restart', async () => {
+    await createFixtureWithSilver()
+    await fixture.aClass('bronze', { iops: '5' })
+    fixture.failCalls('INTERNAL')
+    const first = fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
     await first.stop()
-    await world.setClass('bronze')
-    world.rules([])
-    world.start()
-    await world.untilSettled('bronze')
-    expect(world.modifyCalls().at(-2)).toEqual({ iops: '1000', throughput: '100' })
+    await fixture.setClass('bronze')
+    fixture.setRules([])
+    fixture.start()
+    await fixture.untilSettled('bronze')
+    expect(fixture.modifyCalls().at(-2)).toEqual({ iops: '1000', throughput: '100' })
   })
 
   it('VAC-6 (50) keeps a condition’s transition time while its reason is the same', async () => {
-    await silverAndGold()
-    world.rules([
+    await createFixtureWithSilver()
+    fixture.setRules([
       { nth: 1, effect: { do: 'fail', code: 'INTERNAL', message: 'one' } },
       { nth: 2, effect: { do: 'fail', code: 'INTERNAL', message: 'two' } },
       { nth: 3, effect: { do: 'fail', code: 'INTERNAL', message: 'three' } },
       { nth: 4, effect: { do: 'fail', code: 'PERMISSION_DENIED', message: 'four' } },
     ])
-    world.start()
-    await world.setClass('gold')
-    const times: (string | undefined)[] = []
-    const looks: (string | undefined)[] = []
+    fixture.start()
+    await fixture.setClass('gold')
+    const transitionTimes: (string | undefined)[] = []
+    const probeTimes: (string | undefined)[] = []
     for (const message of ['one', 'two', 'three', 'four']) {
-      await world.until(async () => (await conditions()).ModifyVolumeError?.message === message, message)
-      const { lastTransitionTime, lastProbeTime } = (await conditions()).ModifyVolumeError ?? {}
-      times.push(lastTransitionTime)
-      looks.push(lastProbeTime)
+      await fixture.until(async () => (await readConditions()).ModifyVolumeError?.message === message, message)
+      const { lastTransitionTime, lastProbeTime } = (await readConditions()).ModifyVolumeError ?? {}
+      transitionTimes.push(lastTransitionTime)
+      probeTimes.push(lastProbeTime)
     }
-    expect(times[2]).toBe(times[0])
-    expect(times[3]).not.toBe(times[0])
-    expect(looks[2]).not.toBe(looks[0])
+    expect(transitionTimes[2]).toBe(transitionTimes[0])
+    expect(transitionTimes[3]).not.toBe(transitionTimes[0])
+    expect(probeTimes[2]).not.toBe(probeTimes[0])
   })
 
   it('VAC-5 (49) keeps conditions of other types', async () => {
-    await silverAndGold()
+    await createFixtureWithSilver()
     const resizing = { type: 'Resizing', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }
-    await world.patchClaim('data', { status: { conditions: [resizing] } }, 'status')
-    world.fails('INTERNAL', 1)
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifySuccessful')
-    expect((await world.status()).conditions?.map(({ type }) => type)).toEqual(['Resizing'])
+    await fixture.patchClaim('data', { status: { conditions: [resizing] } }, 'status')
+    fixture.failCalls('INTERNAL', 1)
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifySuccessful')
+    expect((await fixture.status()).conditions?.map(({ type }) => type)).toEqual(['Resizing'])
   })
 
   it('VAC-6 does not write a repeated error again', async () => {
-    await silverAndGold()
-    world.fails('INTERNAL', 5)
-    const process = world.start()
-    await world.setClass('gold')
-    await world.untilSettled('gold')
-    expect(world.modifyCalls()).toHaveLength(6)
+    await createFixtureWithSilver()
+    fixture.failCalls('INTERNAL', 5)
+    const process = fixture.start()
+    await fixture.setClass('gold')
+    await fixture.untilSettled('gold')
+    expect(fixture.modifyCalls()).toHaveLength(6)
     expect(process.calls.filter((call) => call === 'commit')).toHaveLength(3)
   })
 
   it('PROV-16 strips secrets in driver errors from events and status', async () => {
-    await silverAndGold()
+    await createFixtureWithSilver()
     const data = { key: Buffer.from('hunter2hunter2').toString('base64') }
-    await world.server.post('/api/v1/namespaces/kube-system/secrets', { metadata: { name: 'grow' }, data })
-    await world.aClaim('locked', { csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } } })
-    world.rules([{ effect: { do: 'fail', code: 'INTERNAL', message: 'no entry with hunter2hunter2' } }])
-    world.start()
-    await world.setClass('gold', 'locked')
-    await untilEvent('VolumeModifyFailed')
-    await world.settle()
-    expect(JSON.stringify([world.events, await world.claim('locked')])).not.toContain('hunter2')
+    await fixture.server.post('/api/v1/namespaces/kube-system/secrets', { metadata: { name: 'grow' }, data })
+    await fixture.aClaim('locked', { csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } } })
+    fixture.setRules([{ effect: { do: 'fail', code: 'INTERNAL', message: 'no entry with hunter2hunter2' } }])
+    fixture.start()
+    await fixture.setClass('gold', 'locked')
+    await waitForEvent('VolumeModifyFailed')
+    await fixture.settle()
+    expect(JSON.stringify([fixture.events, await fixture.claim('locked')])).not.toContain('hunter2')
   })
 })
 
 describe('writes that fail', () => {
   it('VAC-5 (T16) reads the claim again after a conflict, without an event', async () => {
-    await silverAndGold()
-    await world.aClass('bronze', { iops: '5' })
+    await createFixtureWithSilver()
+    await fixture.aClass('bronze', { iops: '5' })
     let conflicts = 1
-    world.start({
+    fixture.start({
       async intercept(verb) {
-        if (verb === 'commit' && conflicts-- > 0) await world.setClass('bronze')
+        if (verb === 'commit' && conflicts-- > 0) await fixture.setClass('bronze')
       },
     })
-    await world.setClass('gold')
-    await world.untilSettled('bronze')
-    expect(world.modifyCalls()).toEqual([{ iops: '5' }])
-    expect(world.reasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
+    await fixture.setClass('gold')
+    await fixture.untilSettled('bronze')
+    expect(fixture.modifyCalls()).toEqual([{ iops: '5' }])
+    expect(fixture.eventReasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
   })
 
   it('VAC-5 (T15) repeats the call if the server fails before the result is saved', async () => {
-    await silverAndGold()
+    await createFixtureWithSilver()
     let commits = 0
-    world.start({
+    fixture.start({
       intercept(verb) {
         if (verb === 'commit' && ++commits === 2) throw new Error('the server is gone')
       },
     })
-    await world.setClass('gold')
-    await world.untilSettled('gold')
-    expect(world.modifyCalls()).toHaveLength(2)
-    expect(world.reasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
+    await fixture.setClass('gold')
+    await fixture.untilSettled('gold')
+    expect(fixture.modifyCalls()).toHaveLength(2)
+    expect(fixture.eventReasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
   })
 
   it('VAC-5 saves the volume’s attributes if the claim is deleted during the call', async () => {
-    await silverAndGold()
-    world.rules([{ effect: { do: 'hang' } }])
-    world.start()
-    await world.setClass('gold')
-    await world.until(() => world.fake.script.hanging === 1, 'the call')
-    await world.patchClaim('data', { metadata: { finalizers: null } })
-    await world.server.delete('/api/v1/namespaces/default/persistentvolumeclaims/data')
-    world.fake.script.release()
-    await world.until(async () => (await world.volume()).spec?.volumeAttributesClassName === 'gold', 'the volume')
-    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
+    await createFixtureWithSilver()
+    fixture.setRules([{ effect: { do: 'hang' } }])
+    fixture.start()
+    await fixture.setClass('gold')
+    await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.patchClaim('data', { metadata: { finalizers: null } })
+    await fixture.server.delete('/api/v1/namespaces/default/persistentvolumeclaims/data')
+    fixture.fake.script.release()
+    await fixture.until(async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold', 'the volume')
+    expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
   })
 })
 
 describe('rollback', () => {
-  it('VAC-7 from Pending: clears the status without a call', async () => {
-    await silverAndGold()
-    world.start()
-    await world.setClass('platinum')
-    await untilStatus('Pending')
-    await world.setClass('silver')
-    await world.untilSettled('silver')
-    expect(world.modifyCalls()).toEqual([])
-    expect(world.reasons()).toEqual(['VolumeModifyFailed', 'VolumeModifyCanceled'])
+  it('VAC-7 from Pending clears the status without a call', async () => {
+    await createFixtureWithSilver()
+    fixture.start()
+    await fixture.setClass('platinum')
+    await waitForStatus('Pending')
+    await fixture.setClass('silver')
+    await fixture.untilSettled('silver')
+    expect(fixture.modifyCalls()).toEqual([])
+    expect(fixture.eventReasons()).toEqual(['VolumeModifyFailed', 'VolumeModifyCanceled'])
   })
 
-  it('VAC-7 from Infeasible: clears the status without a call and stops retrying', async () => {
-    await silverAndGold()
-    world.fails('INVALID_ARGUMENT')
-    world.start()
-    await world.setClass('gold')
-    await untilStatus('Infeasible')
-    await world.setClass('silver')
-    await world.untilSettled('silver')
-    await world.server.clock.advance(3_600_000)
-    await world.settle()
-    expect(world.modifyCalls()).toHaveLength(1)
-    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+  it('VAC-7 from Infeasible clears the status without a call and stops retrying', async () => {
+    await createFixtureWithSilver()
+    fixture.failCalls('INVALID_ARGUMENT')
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForStatus('Infeasible')
+    await fixture.setClass('silver')
+    await fixture.untilSettled('silver')
+    await fixture.server.clock.advance(3_600_000)
+    await fixture.settle()
+    expect(fixture.modifyCalls()).toHaveLength(1)
+    expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
-  it('VAC-7 (T11, 44, 47) from Infeasible to no class: cancels and clears the status', async () => {
-    await noneAndGold()
-    world.fails('INVALID_ARGUMENT')
-    world.start()
-    await world.setClass('gold')
-    await untilStatus('Infeasible')
-    await world.setClass(null)
-    await world.untilSettled(undefined)
-    expect(world.events.at(-1)).toMatchObject({
+  it('VAC-7 (T11, 44, 47) from Infeasible to no class cancels the modification and clears the status', async () => {
+    await createFixtureWithoutClass()
+    fixture.failCalls('INVALID_ARGUMENT')
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForStatus('Infeasible')
+    await fixture.setClass(null)
+    await fixture.untilSettled(undefined)
+    expect(fixture.events.at(-1)).toMatchObject({
       type: 'Normal',
       reason: 'VolumeModifyCanceled',
       message: 'Cancelled modify.',
     })
-    expect(world.modifyCalls()).toHaveLength(1)
-    expect((await world.status()).modifyVolumeStatus).toBeUndefined()
+    expect(fixture.modifyCalls()).toHaveLength(1)
+    expect((await fixture.status()).modifyVolumeStatus).toBeUndefined()
   })
 
   it.each([
@@ -648,189 +651,189 @@ describe('rollback', () => {
     ['Infeasible', ''],
     ['Pending', null],
     ['Pending', ''],
-  ])('VAC-7 (T11, 44) from %s to %j: cancels without a call', async (state, none) => {
-    await noneAndGold()
-    world.fails('INVALID_ARGUMENT')
-    world.start()
-    await world.setClass(state === 'Pending' ? 'platinum' : 'gold')
-    await untilStatus(state)
-    const asked = world.modifyCalls().length
-    await world.setClass(none)
-    await world.untilSettled(undefined)
-    expect(world.events.at(-1)?.reason).toBe('VolumeModifyCanceled')
-    await world.aClass('platinum', { iops: '9' })
-    await world.server.clock.advance(3_600_000)
-    await world.settle()
-    expect(world.modifyCalls()).toHaveLength(asked)
-    expect(world.has()).toEqual({ iops: '1', throughput: '1' })
+  ])('VAC-7 (T11, 44) from %s to %j cancels the modification without a call', async (state, className) => {
+    await createFixtureWithoutClass()
+    fixture.failCalls('INVALID_ARGUMENT')
+    fixture.start()
+    await fixture.setClass(state === 'Pending' ? 'platinum' : 'gold')
+    await waitForStatus(state)
+    const callsBefore = fixture.modifyCalls().length
+    await fixture.setClass(className)
+    await fixture.untilSettled(undefined)
+    expect(fixture.events.at(-1)?.reason).toBe('VolumeModifyCanceled')
+    await fixture.aClass('platinum', { iops: '9' })
+    await fixture.server.clock.advance(3_600_000)
+    await fixture.settle()
+    expect(fixture.modifyCalls()).toHaveLength(callsBefore)
+    expect(fixture.driverAttributes()).toEqual({ iops: '1', throughput: '1' })
   })
 
   it.each(['INTERNAL', 'UNAVAILABLE'] as const)(
-    'VAC-7 (T10) after %s: calls the driver with the class in effect',
+    'VAC-7 (T10) after %s calls the driver with the class in effect',
     async (code) => {
-      await silverAndGold()
-      world.fails(code)
-      world.start()
-      await world.setClass('gold')
-      await untilEvent('VolumeModifyFailed')
-      world.rules([])
-      await world.setClass('silver')
-      await world.untilSettled('silver')
-      expect(world.modifyCalls().at(-1)).toEqual({ iops: '500', throughput: '50' })
-      expect(world.reasons().slice(-2)).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
+      await createFixtureWithSilver()
+      fixture.failCalls(code)
+      fixture.start()
+      await fixture.setClass('gold')
+      await waitForEvent('VolumeModifyFailed')
+      fixture.setRules([])
+      await fixture.setClass('silver')
+      await fixture.untilSettled('silver')
+      expect(fixture.modifyCalls().at(-1)).toEqual({ iops: '500', throughput: '50' })
+      expect(fixture.eventReasons().slice(-2)).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
     },
   )
 
   it('VAC-7 undoes a modification whose response was lost', async () => {
-    await silverAndGold()
-    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
-    await world.setClass('silver')
-    await world.untilSettled('silver')
-    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
-    expect((await world.volume()).spec?.volumeAttributesClassName).toBe('silver')
+    await createFixtureWithSilver()
+    fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
+    await fixture.setClass('silver')
+    await fixture.untilSettled('silver')
+    expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
+    expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('silver')
   })
 
   it('VAC-7 restores attributes that the class in effect does not set', async () => {
-    await silverAndGold()
-    await world.aClass('tiered', { tier: 'hot' })
-    await world.aClass('cold', { tier: 'cold', iops: '7' })
-    world.start()
-    await world.setClass('tiered')
-    await world.untilSettled('tiered')
-    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
-    await world.setClass('cold')
-    await untilEvent('VolumeModifyFailed')
-    expect(world.has()).toEqual({ tier: 'cold', iops: '7', throughput: '50' })
-    await world.setClass('tiered')
-    await world.untilSettled('tiered')
-    // 500 is from silver, the class before: the volume's annotation has it.
-    expect(world.has()).toEqual({ tier: 'hot', iops: '500', throughput: '50' })
+    await createFixtureWithSilver()
+    await fixture.aClass('tiered', { tier: 'hot' })
+    await fixture.aClass('cold', { tier: 'cold', iops: '7' })
+    fixture.start()
+    await fixture.setClass('tiered')
+    await fixture.untilSettled('tiered')
+    fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    await fixture.setClass('cold')
+    await waitForEvent('VolumeModifyFailed')
+    expect(fixture.driverAttributes()).toEqual({ tier: 'cold', iops: '7', throughput: '50' })
+    await fixture.setClass('tiered')
+    await fixture.untilSettled('tiered')
+    // The iops 500 are from the previous class silver, as saved in the annotation of the volume.
+    expect(fixture.driverAttributes()).toEqual({ tier: 'hot', iops: '500', throughput: '50' })
   })
 
-  it('VAC-7 to no class: restores the attributes of the storage class', async () => {
-    await noneAndGold()
-    await world.server.post('/apis/storage.k8s.io/v1/storageclasses', {
+  it('VAC-7 to no class restores the attributes of the storage class', async () => {
+    await createFixtureWithoutClass()
+    await fixture.server.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'fast' },
       provisioner: 'disks.example.com',
       parameters: { 'provisioned-iops-on-create': '300', throughput: '30', fsType: 'ext4' },
     })
-    await world.aClaim('made', { storageClassName: 'fast', has: { iops: '300', throughput: '30' } })
-    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
-    world.start()
-    await world.setClass('gold', 'made')
-    await untilEvent('VolumeModifyFailed')
-    expect(world.has('made')).toEqual({ iops: '1000', throughput: '100' })
-    await world.setClass(null, 'made')
-    await world.untilSettled(undefined, 'made')
-    expect(world.has('made')).toEqual({ iops: '300', throughput: '30' })
-    expect(world.reasons().at(-1)).toBe('VolumeModifyCanceled')
+    await fixture.aClaim('made', { storageClassName: 'fast', attributes: { iops: '300', throughput: '30' } })
+    fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    fixture.start()
+    await fixture.setClass('gold', 'made')
+    await waitForEvent('VolumeModifyFailed')
+    expect(fixture.driverAttributes('made')).toEqual({ iops: '1000', throughput: '100' })
+    await fixture.setClass(null, 'made')
+    await fixture.untilSettled(undefined, 'made')
+    expect(fixture.driverAttributes('made')).toEqual({ iops: '300', throughput: '30' })
+    expect(fixture.eventReasons().at(-1)).toBe('VolumeModifyCanceled')
   })
 
-  it('VAC-7 to no class: restores the driver’s defaults', async () => {
-    await noneAndGold()
-    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
-    world.start({ options: { defaults: { iops: '1', throughput: '1' } } })
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    await world.setClass(null)
-    await world.untilSettled(undefined)
-    expect(world.has()).toEqual({ iops: '1', throughput: '1' })
+  it('VAC-7 to no class restores the driver’s defaults', async () => {
+    await createFixtureWithoutClass()
+    fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    fixture.start({ options: { defaults: { iops: '1', throughput: '1' } } })
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    await fixture.setClass(null)
+    await fixture.untilSettled(undefined)
+    expect(fixture.driverAttributes()).toEqual({ iops: '1', throughput: '1' })
   })
 
-  it('VAC-7 to no class after a final error, previous values unknown: cancels', async () => {
-    await noneAndGold()
-    world.fails('INTERNAL')
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    await world.settle()
-    const asked = world.modifyCalls().length
-    await world.setClass(null)
-    await world.untilSettled(undefined)
-    expect(world.modifyCalls()).toHaveLength(asked)
-    expect(world.has()).toEqual({ iops: '1', throughput: '1' })
+  it('VAC-7 to no class cancels the modification after a final error if the previous values are unknown', async () => {
+    await createFixtureWithoutClass()
+    fixture.failCalls('INTERNAL')
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    await fixture.settle()
+    const callsBefore = fixture.modifyCalls().length
+    await fixture.setClass(null)
+    await fixture.untilSettled(undefined)
+    expect(fixture.modifyCalls()).toHaveLength(callsBefore)
+    expect(fixture.driverAttributes()).toEqual({ iops: '1', throughput: '1' })
   })
 
-  it('VAC-7 (T12, 44) to no class without a final response, previous values unknown: completes the modification', async () => {
-    await noneAndGold()
-    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    await world.setClass(null)
-    await world.untilSettled('gold')
-    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
-    expect(world.events.at(-1)?.message).toContain('could not be cancelled')
-    await world.settle()
-    expect((await world.status()).currentVolumeAttributesClassName).toBe('gold')
+  it('VAC-7 (T12, 44) to no class completes a modification without a final response if the previous values are unknown', async () => {
+    await createFixtureWithoutClass()
+    fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    await fixture.setClass(null)
+    await fixture.untilSettled('gold')
+    expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
+    expect(fixture.events.at(-1)?.message).toContain('could not be cancelled')
+    await fixture.settle()
+    expect((await fixture.status()).currentVolumeAttributesClassName).toBe('gold')
   })
 
-  it('VAC-7 (47) to no class without a final response: cancels when the driver rejects the call', async () => {
-    await noneAndGold()
-    world.rules([
+  it('VAC-7 (47) to no class cancels a modification without a final response when the driver rejects the call', async () => {
+    await createFixtureWithoutClass()
+    fixture.setRules([
       { nth: 1, effect: { do: 'fail', code: 'UNAVAILABLE' } },
       { effect: { do: 'fail', code: 'INVALID_ARGUMENT' } },
     ])
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    await world.setClass(null)
-    await world.untilSettled(undefined)
-    expect(world.modifyCalls()).toHaveLength(2)
-    expect(world.has()).toEqual({ iops: '1', throughput: '1' })
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    await fixture.setClass(null)
+    await fixture.untilSettled(undefined)
+    expect(fixture.modifyCalls()).toHaveLength(2)
+    expect(fixture.driverAttributes()).toEqual({ iops: '1', throughput: '1' })
   })
 
   it('VAC-7 rolls back after a hanging call ends', async () => {
-    await silverAndGold()
-    world.rules([{ effect: { do: 'hang' }, times: 1 }])
-    world.start()
-    await world.setClass('gold')
-    await world.until(() => world.fake.script.hanging === 1, 'the call')
-    await world.setClass('silver')
-    world.fake.script.release()
-    await world.untilSettled('silver')
-    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+    await createFixtureWithSilver()
+    fixture.setRules([{ effect: { do: 'hang' }, times: 1 }])
+    fixture.start()
+    await fixture.setClass('gold')
+    await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.setClass('silver')
+    fixture.fake.script.release()
+    await fixture.untilSettled('silver')
+    expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
   it('VAC-7 retries an infeasible rollback after slowRetryMs', async () => {
-    await silverAndGold()
-    world.fails('INTERNAL', 1)
-    world.start()
-    await world.setClass('gold')
-    await untilEvent('VolumeModifyFailed')
-    world.fails('INVALID_ARGUMENT', 1)
-    await world.setClass('silver')
-    await untilEvent('VolumeModifyFailed', 2)
-    await world.settle()
-    const asked = world.modifyCalls().length
-    await world.server.clock.advance(299_000)
-    await world.settle()
-    expect(world.modifyCalls()).toHaveLength(asked)
-    await world.untilSettled('silver')
-    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+    await createFixtureWithSilver()
+    fixture.failCalls('INTERNAL', 1)
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    fixture.failCalls('INVALID_ARGUMENT', 1)
+    await fixture.setClass('silver')
+    await waitForEvent('VolumeModifyFailed', 2)
+    await fixture.settle()
+    const callsBefore = fixture.modifyCalls().length
+    await fixture.server.clock.advance(299_000)
+    await fixture.settle()
+    expect(fixture.modifyCalls()).toHaveLength(callsBefore)
+    await fixture.untilSettled('silver')
+    expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
   it('VAC-7 rolls back a modification that another program started', async () => {
-    await silverAndGold()
+    await createFixtureWithSilver()
     const modifyVolumeStatus = { targetVolumeAttributesClassName: 'gold', status: 'InProgress' }
-    await world.patchClaim('data', { status: { modifyVolumeStatus } }, 'status')
-    world.fake.state.volumes['vol-data']!.mutableParameters = { iops: '1000', throughput: '50' }
-    world.start()
-    await world.untilSettled('silver')
-    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+    await fixture.patchClaim('data', { status: { modifyVolumeStatus } }, 'status')
+    fixture.fake.state.volumes['vol-data']!.mutableParameters = { iops: '1000', throughput: '50' }
+    fixture.start()
+    await fixture.untilSettled('silver')
+    expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
   it('VAC-7 clears the status that another program left behind', async () => {
-    await noneAndGold()
+    await createFixtureWithoutClass()
     const modifyVolumeStatus = { targetVolumeAttributesClassName: 'gold', status: 'Infeasible' }
     const error = { type: 'ModifyVolumeError', status: 'True', reason: 'InvalidArgument', message: 'no' }
-    await world.patchClaim('data', { status: { modifyVolumeStatus, conditions: [error] } }, 'status')
-    world.start()
-    await world.untilSettled(undefined)
-    expect(world.modifyCalls()).toEqual([])
+    await fixture.patchClaim('data', { status: { modifyVolumeStatus, conditions: [error] } }, 'status')
+    fixture.start()
+    await fixture.untilSettled(undefined)
+    expect(fixture.modifyCalls()).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
-// Modification of the volumes of one CSI driver, as a VolumeChange: the attributes class, and the claim's own iops and
-// throughput. Which events wake a claim, and the composition of its steps; reconcile-claim.ts is the entry.
+// Creates the VolumeChange that modifies the volumes of one CSI driver (the attributes class, and the claim's own iops and
+// throughput): its event sources and its dependencies. reconcile-claim.ts reconciles a claim.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -18,17 +18,17 @@ import { LastResponses } from './last-responses.ts'
 import type { ModifyingMetrics } from './metrics.ts'
 import { type ModifyingOptions, modifyingSettings } from './options.ts'
 import { reconcileClaim } from './reconcile-claim.ts'
-import { storageClassReader } from './storage-class-reader.ts'
+import { createStorageClassReader } from './storage-class-reader.ts'
 
 export interface ModifyingDeps extends ControllerDeps {
-  /** Serializes calls per volume (src/csi/serialize-calls.ts). */
+  /** Must serialize calls per volume (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly gates: FeatureGates
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
   readonly modifyingMetrics?: ModifyingMetrics
-  /** Shared with expansion. */
+  /** Shared with the expansion of volumes. */
   readonly throttle?: ChangeThrottle
   readonly options?: ModifyingOptions
 }
@@ -62,10 +62,11 @@ export function createModifying(deps: ModifyingDeps): VolumeChange {
     volumes,
     pods,
     responses,
-    storageClass: storageClassReader({ client, clock }),
-    classOf(name) {
-      const found = classes?.get({ name })
-      if (found) return { is: 'found', driverName: found.driverName, parameters: found.parameters ?? {} }
+    readStorageClass: createStorageClassReader({ client, clock }),
+    lookUpClass(name) {
+      const attributesClass = classes?.get({ name })
+      if (attributesClass)
+        return { is: 'found', driverName: attributesClass.driverName, parameters: attributesClass.parameters ?? {} }
       return classes?.synced ? { is: 'missing' } : { is: 'unknown' }
     },
   }
@@ -82,14 +83,14 @@ export function createModifying(deps: ModifyingDeps): VolumeChange {
     )
   }
   if (pods) {
-    const isHeld = (key: string) => {
+    const requiresOffline = (key: string) => {
       const claim = claims.get(key)
       return claim !== undefined && responses.requiresOffline(claim)
     }
     sources.push(
       source({
         cache: pods,
-        keysOf: (pod) => claimsOfPod(pod).filter(isHeld),
+        keysOf: (pod) => claimsOfPod(pod).filter(requiresOffline),
         matters: (next, old) => isTerminated(next) !== isTerminated(old),
       }),
     )
@@ -102,7 +103,7 @@ export function createModifying(deps: ModifyingDeps): VolumeChange {
   }
 }
 
-/** The requested class, the current one, and the target of a modification in progress. */
+/** Returns the requested class, the current class, and the target of a modification in progress. */
 function classesOf({ spec, status }: Readonly<PersistentVolumeClaim>): string[] {
   const names = [
     spec?.volumeAttributesClassName,
@@ -112,7 +113,7 @@ function classesOf({ spec, status }: Readonly<PersistentVolumeClaim>): string[] 
   return [...new Set(names.filter((name): name is string => Boolean(name)))]
 }
 
-/** Only the user's request: the controller's own writes must not reset its backoff. */
+/** Returns only the user's request, for comparison. The controller's own writes must not reset its backoff. */
 const requestedAttributes = ({ spec }: Readonly<PersistentVolumeClaim>): string =>
   JSON.stringify([
     spec?.volumeAttributesClassName || null,

@@ -6,11 +6,11 @@ export interface ModifyingOptions {
   readonly timeoutMs?: number
   /** Delay between two attempts for infeasible attributes. Default 5 min. */
   readonly slowRetryMs?: number
-  /** Send the names of claim and volume as parameters. Default false. */
+  /** Whether to send the names of claim and volume as parameters. Default false. */
   readonly extraModifyMetadata?: boolean
-  /** Once the driver has rejected a volume because it is in use, wait until no pod uses it. Default true. */
+  /** Whether to wait until no pod uses a volume that the driver has rejected because it is in use. Default true. */
   readonly handlesInUse?: boolean
-  /** The driver's default attributes, used to roll back a modification. Default: not known. */
+  /** The driver's default attributes, which a rollback restores. By default they are unknown. */
   readonly defaults?: Attributes
 }
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { planModification, recordedTarget } from './plan-modification.ts'
+import { planModification, targetInProgress } from './plan-modification.ts'
 import { type ClassLookup, isUncertain, type Situation } from './situation.ts'
-import { sameAmount, sameTarget } from './target.ts'
+import { equalAmounts, equalTargets } from './target.ts'
 
 const DRIVER = 'disks.example.com'
 const CLASSES: Readonly<Record<string, ClassLookup>> = {
@@ -11,19 +11,19 @@ const CLASSES: Readonly<Record<string, ClassLookup>> = {
   theirs: { is: 'found', driverName: 'other.example.com', parameters: { iops: '1' } },
   unseen: { is: 'unknown' },
 }
-const classOf = (name: string): ClassLookup => CLASSES[name] ?? { is: 'missing' }
+const lookUpClass = (name: string): ClassLookup => CLASSES[name] ?? { is: 'missing' }
 
-const maybe = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: undefined })
+const optional = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: undefined })
 const aClassName = fc.constantFrom('silver', 'gold', 'theirs', 'unseen', 'nowhere')
 const anAmount = fc.constantFrom('500', '1000', '7')
 const aTarget = fc.record({
-  className: maybe(aClassName),
-  iops: maybe(anAmount),
-  throughput: maybe(fc.constant('1Mi')),
+  className: optional(aClassName),
+  iops: optional(anAmount),
+  throughput: optional(fc.constant('1Mi')),
 })
 const aProgress = fc.record({
-  allocated: maybe(anAmount),
-  status: maybe(
+  allocated: optional(anAmount),
+  status: optional(
     fc.constantFrom(
       'ControllerModifyVolumePending' as const,
       'ControllerModifyVolumeInProgress' as const,
@@ -32,28 +32,29 @@ const aProgress = fc.record({
   ),
 })
 const aSituation: fc.Arbitrary<Situation> = fc.record({
-  wanted: aTarget,
+  requested: aTarget,
   usesClasses: fc.constant(true),
   inEffect: aTarget,
-  classStatus: maybe(fc.constantFrom('Pending' as const, 'InProgress' as const, 'Infeasible' as const)),
-  classTarget: maybe(aClassName),
+  classStatus: optional(fc.constantFrom('Pending' as const, 'InProgress' as const, 'Infeasible' as const)),
+  classTarget: optional(aClassName),
   io: fc.record({ iops: aProgress, throughput: aProgress }),
   hasConditions: fc.boolean(),
-  undo: maybe(fc.dictionary(fc.constantFrom('iops', 'tier', 'zone'), fc.option(fc.constantFrom('1', '2')))),
+  undo: optional(fc.dictionary(fc.constantFrom('iops', 'tier', 'zone'), fc.option(fc.constantFrom('1', '2')))),
   confirmed: fc.dictionary(fc.constantFrom('iops', 'tier'), fc.constantFrom('1', '2')),
   driverName: fc.constant(DRIVER),
   canModify: fc.boolean(),
-  isAnswered: fc.boolean(),
-  isHeldByUse: fc.boolean(),
-  rejected: fc.constant(undefined),
-  classOf: fc.constant(classOf),
+  hasFinalResponse: fc.boolean(),
+  isBlockedByUse: fc.boolean(),
+  rejectedCall: fc.constant(undefined),
+  lookUpClass: fc.constant(lookUpClass),
 })
 
-const always = (check: (situation: Situation) => void) => fc.assert(fc.property(aSituation, check), { numRuns: 5_000 })
+const forAnySituation = (check: (situation: Situation) => void) =>
+  fc.assert(fc.property(aSituation, check), { numRuns: 5_000 })
 
 describe('planModification', () => {
   it('VAC-8 never calls a driver without MODIFY_VOLUME, for another driver’s class, or without attributes', () => {
-    always((situation) => {
+    forAnySituation((situation) => {
       const plan = planModification(situation)
       if (plan.do !== 'modify') return
       expect(situation.canModify).toBe(true)
@@ -63,22 +64,22 @@ describe('planModification', () => {
   })
 
   it('VAC-6 repeats a call without a final response, unless the claim rolls back', () => {
-    always((situation) => {
+    forAnySituation((situation) => {
       const plan = planModification(situation)
       if (plan.do !== 'modify' || plan.purpose === 'cancel' || !isUncertain(situation)) return
-      const recorded = recordedTarget(situation)
-      const lookup = recorded.className === undefined ? undefined : classOf(recorded.className)
+      const inProgress = targetInProgress(situation)
+      const lookup = inProgress.className === undefined ? undefined : lookUpClass(inProgress.className)
       const isCallable = lookup === undefined || (lookup.is === 'found' && lookup.driverName === DRIVER)
       const parameters = lookup?.is === 'found' ? lookup.parameters : {}
       const isConflict =
-        recorded.iops !== undefined && parameters.iops !== undefined && recorded.iops !== parameters.iops
-      const isEmpty = Object.keys(parameters).length === 0 && !recorded.iops && !recorded.throughput
-      if (isCallable && !isConflict && !isEmpty) expect(sameTarget(plan.target, recorded)).toBe(true)
+        inProgress.iops !== undefined && parameters.iops !== undefined && inProgress.iops !== parameters.iops
+      const isEmpty = Object.keys(parameters).length === 0 && !inProgress.iops && !inProgress.throughput
+      if (isCallable && !isConflict && !isEmpty) expect(equalTargets(plan.target, inProgress)).toBe(true)
     })
   })
 
   it('VAC-7 restores the attributes in the undo record with any next call', () => {
-    always((situation) => {
+    forAnySituation((situation) => {
       const plan = planModification(situation)
       if (plan.do !== 'modify') return
       for (const [key, value] of Object.entries(situation.undo ?? {})) {
@@ -88,33 +89,33 @@ describe('planModification', () => {
   })
 
   it('VAC-7 drops a modification only if the request is in effect', () => {
-    always((situation) => {
+    forAnySituation((situation) => {
       if (planModification(situation).do !== 'drop') return
-      const { wanted, inEffect } = situation
-      expect([undefined, inEffect.className]).toContain(wanted.className)
-      if (wanted.iops !== undefined) expect(wanted.iops).toBe(inEffect.iops)
+      const { requested, inEffect } = situation
+      expect([undefined, inEffect.className]).toContain(requested.className)
+      if (requested.iops !== undefined) expect(requested.iops).toBe(inEffect.iops)
     })
   })
 
   it('PIO-1 never sends one attribute with two values', () => {
-    always((situation) => {
+    forAnySituation((situation) => {
       const plan = planModification(situation)
       if (plan.do !== 'modify' || plan.purpose === 'cancel') return
       if (plan.target.className === undefined || plan.target.iops === undefined) return
-      const found = classOf(plan.target.className)
-      if (found.is === 'found' && found.parameters.iops) expect(found.parameters.iops).toBe(plan.target.iops)
+      const lookup = lookUpClass(plan.target.className)
+      if (lookup.is === 'found' && lookup.parameters.iops) expect(lookup.parameters.iops).toBe(plan.target.iops)
     })
   })
 
   it('VAC-5 does nothing if the request is in effect and no modification is in progress', () => {
-    always((situation) => {
-      const nothing = { allocated: undefined, status: undefined }
+    forAnySituation((situation) => {
+      const NO_TARGET = { allocated: undefined, status: undefined }
       const settled: Situation = {
         ...situation,
-        wanted: { ...situation.inEffect, className: undefined },
+        requested: { ...situation.inEffect, className: undefined },
         inEffect: { ...situation.inEffect, className: undefined },
         classStatus: undefined,
-        io: { iops: nothing, throughput: nothing },
+        io: { iops: NO_TARGET, throughput: NO_TARGET },
         hasConditions: false,
         undo: undefined,
       }
@@ -122,79 +123,80 @@ describe('planModification', () => {
     })
   })
 
-  const begun = { allocated: '500', status: 'ControllerModifyVolumeInProgress' as const }
-  const none = { allocated: undefined, status: undefined }
-  const nothing = { className: undefined, iops: undefined, throughput: undefined }
-  const unanswered: Situation = {
-    wanted: nothing,
+  const STARTED = { allocated: '500', status: 'ControllerModifyVolumeInProgress' as const }
+  const NO_PROGRESS = { allocated: undefined, status: undefined }
+  const NO_TARGET = { className: undefined, iops: undefined, throughput: undefined }
+  const UNANSWERED: Situation = {
+    requested: NO_TARGET,
     usesClasses: true,
-    inEffect: nothing,
+    inEffect: NO_TARGET,
     classStatus: undefined,
     classTarget: undefined,
-    io: { iops: none, throughput: none },
+    io: { iops: NO_PROGRESS, throughput: NO_PROGRESS },
     hasConditions: true,
     undo: undefined,
     confirmed: {},
     driverName: DRIVER,
     canModify: true,
-    isAnswered: false,
-    isHeldByUse: false,
-    rejected: undefined,
-    classOf,
+    hasFinalResponse: false,
+    isBlockedByUse: false,
+    rejectedCall: undefined,
+    lookUpClass,
   }
 
   it('VAC-6 PIO-4 does not resend a rejected class with amounts without a final response', () => {
     const plan = planModification({
-      ...unanswered,
+      ...UNANSWERED,
       classStatus: 'Infeasible',
       classTarget: 'silver',
-      io: { iops: begun, throughput: none },
+      io: { iops: STARTED, throughput: NO_PROGRESS },
     })
-    expect(plan).toMatchObject({ do: 'modify', target: { ...nothing, iops: '500' }, attributes: { iops: '500' } })
+    expect(plan).toMatchObject({ do: 'modify', target: { ...NO_TARGET, iops: '500' }, attributes: { iops: '500' } })
   })
 
   it('VAC-6 PIO-1 repeats the call for a class that replaces the claim’s amount', () => {
     const plan = planModification({
-      ...unanswered,
-      wanted: { ...nothing, className: 'silver', iops: '7' },
-      inEffect: { ...nothing, iops: '500' },
+      ...UNANSWERED,
+      requested: { ...NO_TARGET, className: 'silver', iops: '7' },
+      inEffect: { ...NO_TARGET, iops: '500' },
       classStatus: 'InProgress',
       classTarget: 'gold',
-      io: { iops: begun, throughput: none },
+      io: { iops: STARTED, throughput: NO_PROGRESS },
     })
-    const target = { ...nothing, className: 'gold' }
+    const target = { ...NO_TARGET, className: 'gold' }
     expect(plan).toMatchObject({ do: 'modify', target, attributes: { iops: '1000' }, replaced: ['iops'] })
   })
 
   it('PIO-5 holds amounts while pods use the volume, but not classes and rollbacks', () => {
-    always((situation) => {
-      const held = { ...situation, isHeldByUse: true, isAnswered: true }
-      const plan = planModification(held)
-      const free = planModification({ ...held, isHeldByUse: false })
+    forAnySituation((situation) => {
+      const blocked = { ...situation, isBlockedByUse: true, hasFinalResponse: true }
+      const plan = planModification(blocked)
+      const unblocked = planModification({ ...blocked, isBlockedByUse: false })
       const isAboutAmounts =
-        free.do === 'modify' &&
-        free.purpose !== 'cancel' &&
+        unblocked.do === 'modify' &&
+        unblocked.purpose !== 'cancel' &&
         (['iops', 'throughput'] as const).some(
-          (name) => free.replaced.includes(name) || !sameAmount(free.target[name], situation.inEffect[name]),
+          (name) =>
+            unblocked.replaced.includes(name) || !equalAmounts(unblocked.target[name], situation.inEffect[name]),
         )
-      if (!isAboutAmounts) expect(plan).toEqual(free)
+      if (!isAboutAmounts) expect(plan).toEqual(unblocked)
     })
-    const wanted = { ...nothing, iops: '7' }
-    const held = { ...unanswered, wanted, isAnswered: true, isHeldByUse: true }
-    expect(planModification(held)).toMatchObject({ do: 'hold', target: wanted })
-    expect(planModification({ ...held, wanted: { ...nothing, className: 'gold' } }).do).toBe('modify')
+    const requested = { ...NO_TARGET, iops: '7' }
+    const blocked = { ...UNANSWERED, requested, hasFinalResponse: true, isBlockedByUse: true }
+    expect(planModification(blocked)).toMatchObject({ do: 'hold', target: requested })
+    expect(planModification({ ...blocked, requested: { ...NO_TARGET, className: 'gold' } }).do).toBe('modify')
   })
 
   it.each([
-    ['a class that does not exist', { ...nothing, className: 'nowhere' }, 'hold'],
-    ['two values for one attribute', { ...nothing, className: 'gold', iops: '7' }, 'refuse'],
-  ])('VAC-7 %s, after a deleted class without a final response: rolls back first', (...given) => {
-    const [, wanted, then] = given
-    const inEffect = { ...nothing, className: 'silver' }
-    const left = { ...unanswered, wanted, inEffect, classStatus: 'InProgress' as const, classTarget: 'gone' }
-    const plan = planModification({ ...left, undo: { zone: '1' } })
+    ['a class that does not exist', { ...NO_TARGET, className: 'nowhere' }, 'hold'],
+    ['two values for one attribute', { ...NO_TARGET, className: 'gold', iops: '7' }, 'refuse'],
+  ])('VAC-7 %s, after a deleted class without a final response: rolls back first', (...args) => {
+    const [, requested, nextStep] = args
+    const inEffect = { ...NO_TARGET, className: 'silver' }
+    const leftover = { ...UNANSWERED, requested, inEffect, classStatus: 'InProgress' as const, classTarget: 'gone' }
+    const plan = planModification({ ...leftover, undo: { zone: '1' } })
     expect(plan).toMatchObject({ do: 'modify', purpose: 'cancel', target: inEffect })
     expect(plan).toMatchObject({ attributes: { zone: '1', iops: '500', tier: 'cool' } })
-    expect(planModification({ ...left, undo: { zone: '1' }, isAnswered: true }).do).toBe(then)
+    expect(planModification({ ...leftover, undo: { zone: '1' }, hasFinalResponse: true }).do).toBe(nextStep)
   })
 })

@@ -1,16 +1,17 @@
-// Plans the next step of a modification. Pure: the situation in, one step out.
+// Plans the next step of a modification. Pure.
 //   nothing   the requested attributes are in effect, and no modification is in progress
-//   modify    call the driver: for a new target, one without a final response, or the previous one (rollback)
-//   drop      forget a modification that cannot have changed the volume
-//   hold      cannot start: class missing or of another driver, driver without MODIFY_VOLUME, or volume in use
-//   refuse    impossible: two values for one attribute, or a value beyond the driver's range
+//   modify    call the driver for a new target, a target without a final response, or the previous one (rollback)
+//   drop      clear the status of a modification that cannot have changed the volume
+//   hold      the modification cannot start: the class is missing or belongs to another driver, the driver does not have
+//             MODIFY_VOLUME, or the volume is in use
+//   refuse    the target has two values for one attribute, or a value that CSI cannot express
 //   delay     the driver rejected this call recently
 //   wait      the class cache is not synced
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { composeParameters } from '../provisioning/csi/attributes.ts'
 import { PreparationError } from '../provisioning/csi/preparation-error.ts'
 import { isUncertain, type Situation } from './situation.ts'
-import { type Attributes, type IoName, ioText, sameAmount, sameTarget, type Target } from './target.ts'
+import { type Attributes, equalAmounts, equalTargets, formatIo, type IoName, type Target } from './target.ts'
 import { knownValues, type Undo } from './undo.ts'
 
 export type Plan =
@@ -18,7 +19,7 @@ export type Plan =
   | ModifyCall
   | { readonly do: 'drop' }
   | { readonly do: 'hold'; readonly target: Target; readonly because: string }
-  /** `io`: the claim's own amounts that fail; an amount in effect that contradicts nothing does not. */
+  /** `io` contains the claim's own amounts that cannot be applied. */
   | { readonly do: 'refuse'; readonly target: Target; readonly io: readonly IoName[]; readonly because: string }
   | { readonly do: 'delay'; readonly because: string }
   | { readonly do: 'wait'; readonly because: string }
@@ -30,37 +31,37 @@ export interface ModifyCall {
   readonly attributes: Attributes
   /** The claim's own amounts that the class now replaces. */
   readonly replaced: readonly IoName[]
-  /** `cancel`: a rollback to the attributes in effect. */
+  /** `cancel` is a rollback to the attributes in effect. */
   readonly purpose: 'change' | 'cancel'
 }
 
 export function planModification(situation: Situation): Plan {
-  const goal = goalOf(situation)
+  const goal = desiredTargetOf(situation)
   if (isInEffect(situation, goal)) return isStarted(situation, goal) ? planRollback(situation, goal) : { do: 'nothing' }
-  if (!situation.canModify) return { do: 'hold', target: goal, because: cannotModify(situation, goal) }
+  if (!situation.canModify) return { do: 'hold', target: goal, because: cannotModifyMessage(situation, goal) }
   if (isUncertain(situation)) {
     // The driver may still be modifying the volume: repeat the same call until it has a final response.
-    const recorded = recordedTarget(situation)
-    const asked = sameTarget(recorded, goal) ? undefined : callFor(situation, recorded)
-    if (asked) return asked
+    const inProgress = targetInProgress(situation)
+    const repeatedCall = equalTargets(inProgress, goal) ? undefined : buildCall(situation, inProgress)
+    if (repeatedCall) return repeatedCall
   }
-  return planForward(situation, goal)
+  return planChange(situation, goal)
 }
 
-/** Without a requested class the current one stays: a class can be replaced but not removed. */
-export const goalOf = ({ wanted, inEffect }: Situation): Target => ({
-  ...wanted,
-  className: wanted.className ?? inEffect.className,
+/** Returns the requested target. Without a requested class it has the current class, which cannot be removed. */
+export const desiredTargetOf = ({ requested, inEffect }: Situation): Target => ({
+  ...requested,
+  className: requested.className ?? inEffect.className,
 })
 
 const isInEffect = (situation: Situation, goal: Target): boolean =>
   goal.className === situation.inEffect.className && IO_RESOURCES.every((name) => !isIoDue(situation, goal, name))
 
 /** An amount that is no longer requested stays in effect, unless the class sets it. */
-function isIoDue({ inEffect, classOf }: Situation, goal: Target, name: IoName): boolean {
-  if (goal[name] !== undefined) return !sameAmount(goal[name], inEffect[name])
+function isIoDue({ inEffect, lookUpClass }: Situation, goal: Target, name: IoName): boolean {
+  if (goal[name] !== undefined) return !equalAmounts(goal[name], inEffect[name])
   if (inEffect[name] === undefined || goal.className === undefined) return false
-  const found = classOf(goal.className)
+  const found = lookUpClass(goal.className)
   return found.is === 'found' && Object.hasOwn(found.parameters, name)
 }
 
@@ -69,110 +70,110 @@ function isStarted(situation: Situation, goal: Target): boolean {
   const isIoBegun = IO_RESOURCES.some(
     (name) =>
       io[name].status !== undefined ||
-      (io[name].allocated !== undefined && !sameAmount(io[name].allocated, goal[name])),
+      (io[name].allocated !== undefined && !equalAmounts(io[name].allocated, goal[name])),
   )
   return classStatus !== undefined || hasConditions || isIoBegun
 }
 
-/** Restores only attributes that the driver may have changed; without any, the driver is not called. */
+/** Restores the attributes that the driver may have changed. If there are none, the driver is not called. */
 function planRollback(situation: Situation, goal: Target): Plan {
-  const touched = touchedBy(situation)
-  if (Object.keys(touched).length === 0 || !situation.canModify) return { do: 'drop' }
-  const own = attributesOf(situation, goal)
+  const changedAttributes = changedAttributesOf(situation)
+  if (Object.keys(changedAttributes).length === 0 || !situation.canModify) return { do: 'drop' }
+  const own = composeAttributes(situation, goal)
   if (own.is === 'unknown') return { do: 'wait', because: own.because }
-  const attributes = { ...knownValues(touched), ...(own.is === 'composed' ? own.attributes : {}) }
+  const attributes = { ...knownValues(changedAttributes), ...(own.is === 'composed' ? own.attributes : {}) }
   const replaced = own.is === 'composed' ? own.replaced : []
-  const isLost = Object.keys(touched).some((key) => !Object.hasOwn(attributes, key))
+  const isLost = Object.keys(changedAttributes).some((key) => !Object.hasOwn(attributes, key))
   if (isLost && goal.className === undefined && isUncertain(situation)) {
-    // The previous values are not known: completing the modification is the only way to a known state.
-    const finishing = callFor(situation, recordedTarget(situation))
-    if (finishing) return finishing
+    // The previous values are unknown, so only completing the modification leads to a known state.
+    const completion = buildCall(situation, targetInProgress(situation))
+    if (completion) return completion
   }
   if (Object.keys(attributes).length === 0) return { do: 'drop' }
-  return unlessRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'cancel' })
+  return delayIfRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'cancel' })
 }
 
-/** From the undo record; for a modification that another program started, derived from its target. */
-function touchedBy(situation: Situation): Undo {
+/** Returns the undo record. If another program started the modification, derives the attributes from its target. */
+function changedAttributesOf(situation: Situation): Undo {
   if (situation.undo) return situation.undo
   if (!isUncertain(situation)) return {}
-  const found = attributesOf(situation, recordedTarget(situation))
+  const found = composeAttributes(situation, targetInProgress(situation))
   if (found.is !== 'composed') return {}
   const known = knownAttributes(situation)
   return Object.fromEntries(Object.keys(found.attributes).map((key) => [key, known[key] ?? null]))
 }
 
-function planForward(situation: Situation, goal: Target): Plan {
-  const found = attributesOf(situation, goal)
+function planChange(situation: Situation, goal: Target): Plan {
+  const found = composeAttributes(situation, goal)
   switch (found.is) {
     case 'unknown':
       return { do: 'wait', because: found.because }
     case 'missing':
     case 'foreign':
-      return afterRollback(situation, { do: 'hold', target: goal, because: found.because })
+      return planRollbackFirst(situation, { do: 'hold', target: goal, because: found.because })
     case 'impossible': {
       const io = IO_RESOURCES.filter((name) => isIoDue(situation, goal, name) || isContradicted(situation, goal, name))
-      return afterRollback(situation, { do: 'refuse', target: goal, io, because: found.because })
+      return planRollbackFirst(situation, { do: 'refuse', target: goal, io, because: found.because })
     }
     case 'composed': {
       const attributes = { ...knownValues(situation.undo ?? {}), ...found.attributes }
       const { replaced } = found
-      const isHeld = situation.isHeldByUse && IO_RESOURCES.some((name) => isIoDue(situation, goal, name))
-      if (isHeld) return { do: 'hold', target: goal, because: heldByUse(situation) }
-      return unlessRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'change' })
+      const isHeld = situation.isBlockedByUse && IO_RESOURCES.some((name) => isIoDue(situation, goal, name))
+      if (isHeld) return { do: 'hold', target: goal, because: inUseMessage(situation) }
+      return delayIfRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'change' })
     }
   }
 }
 
 /**
- * The target is impossible, and the modification without a final response cannot be repeated because its class was
- * deleted: roll it back first, or its changes would stay for as long as the target is impossible.
+ * Plans a rollback first if a modification without a final response cannot be repeated because its class was deleted.
+ * Otherwise its changes would stay in effect as long as the new target cannot be applied.
  */
-function afterRollback(situation: Situation, plan: Plan): Plan {
-  const back = isUncertain(situation) ? planRollback(situation, situation.inEffect) : plan
-  return back.do === 'modify' ? back : plan
+function planRollbackFirst(situation: Situation, plan: Plan): Plan {
+  const rollback = isUncertain(situation) ? planRollback(situation, situation.inEffect) : plan
+  return rollback.do === 'modify' ? rollback : plan
 }
 
-function unlessRejected(situation: Situation, ask: ModifyCall): Plan {
-  if (situation.rejected !== fingerprintOf(ask)) return ask
+function delayIfRejected(situation: Situation, call: ModifyCall): Plan {
+  if (situation.rejectedCall !== fingerprintOf(call)) return call
   return { do: 'delay', because: 'the driver rejected these attributes; they are retried later' }
 }
 
-/** Identifies a call: equal calls have equal fingerprints. */
+/** Returns equal fingerprints for equal calls. */
 export const fingerprintOf = ({ target, attributes }: ModifyCall): string =>
   JSON.stringify([target.className, target.iops, target.throughput, Object.entries(attributes).sort()])
 
-function callFor(situation: Situation, target: Target): ModifyCall | undefined {
-  const found = attributesOf(situation, target)
+function buildCall(situation: Situation, target: Target): ModifyCall | undefined {
+  const found = composeAttributes(situation, target)
   if (found.is !== 'composed' || Object.keys(found.attributes).length === 0) return undefined
-  // Includes the undo record: attributes of an earlier modification must be restored until a call is confirmed.
+  // Attributes of an earlier modification must be restored until a call is confirmed.
   const attributes = { ...knownValues(situation.undo ?? {}), ...found.attributes }
   return { do: 'modify', target, attributes, replaced: found.replaced, purpose: 'change' }
 }
 
-/** The target in progress by the status. Excludes a class that was rejected or is missing, though the status names it. */
-export function recordedTarget({ classStatus, classTarget, inEffect, io, classOf }: Situation): Target {
+/** Returns the target in progress according to the status, without a class that was rejected or is missing. */
+export function targetInProgress({ classStatus, classTarget, inEffect, io, lookUpClass }: Situation): Target {
   const className = (classStatus === 'InProgress' ? classTarget : undefined) ?? inEffect.className
-  const found = className === undefined ? undefined : classOf(className)
-  const ofClass = found?.is === 'found' ? found.parameters : {}
+  const found = className === undefined ? undefined : lookUpClass(className)
+  const classParameters = found?.is === 'found' ? found.parameters : {}
   const amount = (name: IoName) => {
     const own = io[name].status === 'ControllerModifyVolumeInProgress' ? io[name].allocated : inEffect[name]
-    // One attribute is never sent with two values: the class replaced the claim's own amount.
-    return contradicts(ofClass, name, own) ? undefined : own
+    // The class has replaced the claim's own amount, because an attribute is never sent with two values.
+    return contradicts(classParameters, name, own) ? undefined : own
   }
   return { className, iops: amount('iops'), throughput: amount('throughput') }
 }
 
-function isContradicted({ classOf }: Situation, { className, ...amounts }: Target, name: IoName): boolean {
-  const found = className === undefined ? undefined : classOf(className)
+function isContradicted({ lookUpClass }: Situation, { className, ...amounts }: Target, name: IoName): boolean {
+  const found = className === undefined ? undefined : lookUpClass(className)
   return found?.is === 'found' && contradicts(found.parameters, name, amounts[name])
 }
 
-function contradicts(ofClass: Attributes, name: IoName, own: string | undefined): boolean {
-  if (own === undefined || !Object.hasOwn(ofClass, name)) return false
-  const alone = { className: undefined, iops: undefined, throughput: undefined, [name]: own }
+function contradicts(classParameters: Attributes, name: IoName, own: string | undefined): boolean {
+  if (own === undefined || !Object.hasOwn(classParameters, name)) return false
+  const onlyAmount = { className: undefined, iops: undefined, throughput: undefined, [name]: own }
   try {
-    composeParameters({ [name]: ofClass[name]! }, alone)
+    composeParameters({ [name]: classParameters[name]! }, onlyAmount)
     return false
   } catch (error) {
     if (!(error instanceof PreparationError)) throw error
@@ -180,39 +181,39 @@ function contradicts(ofClass: Attributes, name: IoName, own: string | undefined)
   }
 }
 
-type Found =
+type ComposedAttributes =
   | { readonly is: 'composed'; readonly attributes: Attributes; readonly replaced: readonly IoName[] }
   | { readonly is: 'missing' | 'foreign' | 'impossible' | 'unknown'; readonly because: string }
 
-function attributesOf(situation: Situation, target: Target): Found {
-  const { driverName, classOf, inEffect, usesClasses } = situation
+function composeAttributes(situation: Situation, target: Target): ComposedAttributes {
+  const { driverName, lookUpClass, inEffect, usesClasses } = situation
   const className = usesClasses ? target.className : undefined
-  let ofClass: Attributes = {}
+  let classParameters: Attributes = {}
   if (className !== undefined) {
-    const found = classOf(className)
+    const found = lookUpClass(className)
     if (found.is === 'unknown')
       return { is: 'unknown', because: `VolumeAttributesClass "${className}" is not known yet` }
     if (found.is === 'missing') return { is: 'missing', because: `VAC "${className}" does not exist.` }
     if (found.driverName !== driverName)
-      return { is: 'foreign', because: otherDriver(className, found.driverName, driverName) }
-    ofClass = found.parameters
+      return { is: 'foreign', because: otherDriverMessage(className, found.driverName, driverName) }
+    classParameters = found.parameters
   }
   try {
     const replaced = IO_RESOURCES.filter(
-      (name) => target[name] === undefined && inEffect[name] !== undefined && Object.hasOwn(ofClass, name),
+      (name) => target[name] === undefined && inEffect[name] !== undefined && Object.hasOwn(classParameters, name),
     )
-    return { is: 'composed', attributes: composeParameters(ofClass, target), replaced }
+    return { is: 'composed', attributes: composeParameters(classParameters, target), replaced }
   } catch (error) {
     if (!(error instanceof PreparationError)) throw error
     return { is: 'impossible', because: error.message }
   }
 }
 
-/** Attributes known to be in effect: confirmed by the driver, or from the current class. */
-export function knownAttributes({ inEffect, confirmed, classOf, driverName }: Situation): Attributes {
-  const found = inEffect.className === undefined ? undefined : classOf(inEffect.className)
-  const ofClass = found?.is === 'found' && found.driverName === driverName ? found.parameters : {}
-  return { ...ofClass, ...ioAttributes(inEffect), ...confirmed }
+/** Returns the attributes that are known to be in effect: those of the current class and those the driver confirmed. */
+export function knownAttributes({ inEffect, confirmed, lookUpClass, driverName }: Situation): Attributes {
+  const found = inEffect.className === undefined ? undefined : lookUpClass(inEffect.className)
+  const classParameters = found?.is === 'found' && found.driverName === driverName ? found.parameters : {}
+  return { ...classParameters, ...ioAttributes(inEffect), ...confirmed }
 }
 
 function ioAttributes(target: Target): Attributes {
@@ -223,18 +224,18 @@ function ioAttributes(target: Target): Attributes {
   }
 }
 
-const otherDriver = (className: string, theirs: string, ours: string): string =>
-  `VAC ${className} referenced in PVC is for driver ${theirs} which does not match driver name ${ours}. ` +
-  `The driver was not called; set a VolumeAttributesClass of ${ours}.`
+const otherDriverMessage = (className: string, classDriver: string, driverName: string): string =>
+  `VAC ${className} referenced in PVC is for driver ${classDriver} which does not match driver name ${driverName}. ` +
+  `The driver was not called; set a VolumeAttributesClass of ${driverName}.`
 
-/** Does not name the amounts, so that an edit of them does not repeat the event. */
-export const heldByUse = ({ driverName }: Pick<Situation, 'driverName'>): string =>
+/** Does not contain the amounts, so that an edit of the amounts does not repeat the event. */
+export const inUseMessage = ({ driverName }: Pick<Situation, 'driverName'>): string =>
   `CSI driver ${driverName} changes iops and throughput only while a volume is not in use, and pods use this one. ` +
   `The modification is retried when the last pod has terminated.`
 
-function cannotModify({ driverName, inEffect }: Situation, goal: Target): string {
+function cannotModifyMessage({ driverName, inEffect }: Situation, goal: Target): string {
   const isClass = goal.className !== inEffect.className
-  const what = isClass ? `VolumeAttributesClass "${goal.className}"` : `${ioText(goal)} of the claim`
+  const what = isClass ? `VolumeAttributesClass "${goal.className}"` : `${formatIo(goal)} of the claim`
   return (
     `CSI driver ${driverName} cannot modify the volume to ${what}: controller MODIFY_VOLUME capability is not reported. ` +
     `The driver was not called; the volume keeps its attributes.`

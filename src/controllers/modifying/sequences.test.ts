@@ -1,9 +1,9 @@
-// Random sequences of edits, driver failures and crashes. Once the driver works again, its volume must have the
-// attributes in the claim's status, claim and volume must agree, and no modification may be left in progress.
+// Random sequences of edits, driver failures and crashes. When the driver works again, its volume must have the attributes
+// in the claim's status, claim and volume must be consistent, and no modification may be in progress.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { aWorld, type World } from './modifying.fixture.ts'
-import { UNDO } from './undo.ts'
+import { createModifyingFixture, type ModifyingFixture } from './modifying.fixture.ts'
+import { UNDO_ANNOTATION } from './undo.ts'
 
 const CLASSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   silver: { iops: '500', tier: 'silver' },
@@ -11,7 +11,7 @@ const CLASSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   bronze: { tier: 'bronze' },
 }
 
-/** MODIFY_SEQUENCES=5000 for the long form. */
+/** Number of sequences, for example MODIFY_SEQUENCES=5000 for a long run. */
 const SEQUENCES = Number(process.env.MODIFY_SEQUENCES ?? 60)
 
 type Action =
@@ -45,66 +45,70 @@ const anAction: fc.Arbitrary<Action> = fc.oneof(
   fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(0, 1_000, 400_000) }),
 )
 
-async function run(world: World, actions: readonly Action[], isLate: boolean): Promise<void> {
-  let process = world.start()
+async function runActions(fixture: ModifyingFixture, actions: readonly Action[], isConcurrent: boolean): Promise<void> {
+  let process = fixture.start()
   for (const action of actions) {
     if (action.do === 'class')
-      await world.setClass(action.name).catch(() => {}) // some edits are invalid
-    else if (action.do === 'throughput') await world.setIo({ throughput: action.amount })
-    else if (action.do === 'pass') await world.server.clock.advance(action.ms)
+      await fixture.setClass(action.name).catch(() => {}) // some edits are invalid
+    else if (action.do === 'throughput') await fixture.setIo({ throughput: action.amount })
+    else if (action.do === 'pass') await fixture.server.clock.advance(action.ms)
     else if (action.do === 'crash') {
-      // Equals a crash: a new process knows only the stored objects.
+      // Like after a crash, the new process has only the stored objects.
       await process.stop()
-      process = world.start()
-    } else if (action.effect === 'lose') world.rules([{ times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
-    else world.fails(action.effect, 2)
-    if (!isLate) await world.settle()
+      process = fixture.start()
+    } else if (action.effect === 'lose')
+      fixture.setRules([{ times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
+    else fixture.failCalls(action.effect, 2)
+    if (!isConcurrent) await fixture.settle()
   }
-  world.rules([])
-  if ((await world.claim()).spec?.volumeAttributesClassName === 'missing') await world.setClass('gold')
-  await world.until(async () => {
-    await world.server.clock.advance(20_000)
-    await world.settle()
+  fixture.setRules([])
+  if ((await fixture.claim()).spec?.volumeAttributesClassName === 'missing') await fixture.setClass('gold')
+  await fixture.until(async () => {
+    await fixture.server.clock.advance(20_000)
+    await fixture.settle()
     return !process.isBusy() && process.standing() === undefined
   }, 'the queue to be empty')
 }
 
-async function verify(world: World): Promise<void> {
-  const [claim, volume] = [await world.claim(), await world.volume()]
+async function verifyResult(fixture: ModifyingFixture): Promise<void> {
+  const [claim, volume] = [await fixture.claim(), await fixture.volume()]
   const { status = {}, spec } = claim
   const current = status.currentVolumeAttributesClassName
   expect(status.modifyVolumeStatus).toBeUndefined()
   expect(status.conditions ?? []).toEqual([])
   expect(status.allocatedResourceStatuses).toBeUndefined()
-  expect(claim.metadata.annotations?.[UNDO]).toBeUndefined()
+  expect(claim.metadata.annotations?.[UNDO_ANNOTATION]).toBeUndefined()
   expect(spec?.volumeAttributesClassName ?? current).toBe(current)
   expect(volume.spec?.volumeAttributesClassName).toBe(current)
-  const wanted = spec?.resources?.requests?.throughput
-  if (wanted !== undefined) expect(status.capacity?.throughput).toBe(wanted)
+  const requestedThroughput = spec?.resources?.requests?.throughput
+  if (requestedThroughput !== undefined) expect(status.capacity?.throughput).toBe(requestedThroughput)
   expect(volume.spec?.capacity).toEqual(status.capacity)
   const throughput = status.capacity?.throughput?.replace('Mi', '')
-  expect(world.has()).toMatchObject({ ...(current ? CLASSES[current] : {}), ...(throughput ? { throughput } : {}) })
-  expect(world.fake.record.overlaps).toEqual([])
+  expect(fixture.driverAttributes()).toMatchObject({
+    ...(current ? CLASSES[current] : {}),
+    ...(throughput ? { throughput } : {}),
+  })
+  expect(fixture.fake.record.overlaps).toEqual([])
 }
 
-describe('any sequence of edits, responses and crashes', () => {
+describe('after any sequence of edits, responses and crashes', () => {
   it.each([
     ['one after the other', false],
     ['all at once', true],
   ])(
-    'VAC-5 VAC-7 PIO-4 ends with driver, volume and claim in agreement (%s)',
-    async (_how, isLate) => {
+    'VAC-5 VAC-7 PIO-4 driver, volume and claim are consistent (edits %s)',
+    async (_how, isConcurrent) => {
       await fc.assert(
         fc.asyncProperty(fc.boolean(), fc.array(anAction, { maxLength: 12 }), async (hasClass, actions) => {
-          const world = await aWorld()
+          const fixture = await createModifyingFixture()
           try {
-            for (const [name, parameters] of Object.entries(CLASSES)) await world.aClass(name, parameters)
-            const silver = { className: 'silver', has: { iops: '500', tier: 'silver' } }
-            await world.aClaim('data', hasClass ? silver : {})
-            await run(world, actions, isLate)
-            await verify(world)
+            for (const [name, parameters] of Object.entries(CLASSES)) await fixture.aClass(name, parameters)
+            const silver = { className: 'silver', driverAttributes: { iops: '500', tier: 'silver' } }
+            await fixture.aClaim('data', hasClass ? silver : {})
+            await runActions(fixture, actions, isConcurrent)
+            await verifyResult(fixture)
           } finally {
-            await world.close()
+            await fixture.close()
           }
         }),
         { numRuns: SEQUENCES },

@@ -1,5 +1,5 @@
-// Reads a claim, its volume and their classes into one value: the requested, current and pending values.
-// The plan (plan-modification.ts) depends on nothing else.
+// Reads the input of plan-modification.ts from a claim, its volume and the classes: the requested attributes, the current
+// ones, and those in progress.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
@@ -25,10 +25,10 @@ export interface IoProgress {
 }
 
 export interface Situation {
-  readonly wanted: Target
-  /** False with the gate off: classes are ignored, and attributes set by them stay. */
+  readonly requested: Target
+  /** False if the gate is disabled. Classes are then ignored, and attributes that they have set stay in effect. */
   readonly usesClasses: boolean
-  /** The attributes in the claim's status. */
+  /** The attributes in effect according to the claim's status. */
   readonly inEffect: Target
   /** status.modifyVolumeStatus. */
   readonly classStatus: 'Pending' | 'InProgress' | 'Infeasible' | undefined
@@ -36,88 +36,89 @@ export interface Situation {
   readonly io: Readonly<Record<IoName, IoProgress>>
   readonly hasConditions: boolean
   readonly undo: Undo | undefined
-  /** Attributes that the driver has confirmed, by the volume's annotation. */
+  /** Attributes that the driver has confirmed, from the annotation of the volume. */
   readonly confirmed: Attributes
   readonly driverName: string
   readonly canModify: boolean
-  /** The last call has a final response. Otherwise the driver may still be modifying the volume. */
-  readonly isAnswered: boolean
-  /** The driver rejected amounts because the volume was in use, and it still is. */
-  readonly isHeldByUse: boolean
-  /** The rejected call (fingerprintOf) whose retry delay has not passed. */
-  readonly rejected: string | undefined
-  classOf(name: string): ClassLookup
+  /** Whether the last call has a final response. If not, the driver may still be modifying the volume. */
+  readonly hasFinalResponse: boolean
+  /** Whether the driver rejected amounts because the volume was in use, and the volume is still in use. */
+  readonly isBlockedByUse: boolean
+  /** Fingerprint of the rejected call whose retry delay has not passed. */
+  readonly rejectedCall: string | undefined
+  lookUpClass(name: string): ClassLookup
 }
 
 export interface SituationDeps {
   readonly gates: FeatureGates
   /** Whether the server accepts iops and throughput in a claim's status. */
-  readonly withIo: boolean
+  readonly isIoSupported: boolean
   readonly driverName: string
   readonly canModify: boolean
   readonly responses: LastResponses
   readonly isInUse: boolean
-  classOf(name: string): ClassLookup
+  lookUpClass(name: string): ClassLookup
 }
 
 export async function situationOf(subject: Subject, context: ModifyingContext): Promise<Situation> {
-  const { client, facts, gates, responses, pods, classOf } = context
+  const { client, facts, gates, responses, pods, lookUpClass } = context
   return readSituation(subject, {
     gates,
     responses,
     isInUse: pods !== undefined && isInUse(keyOfObject(subject.claim), pods),
-    classOf,
+    lookUpClass,
     driverName: facts.name,
     canModify: facts.controller.has('MODIFY_VOLUME'),
     // Only the Stowage server commits atomically, and only it accepts iops and throughput in a claim's status.
-    withIo: namesIo(subject) && (await client.commitsAtomically()),
+    isIoSupported: hasIo(subject) && (await client.commitsAtomically()),
   })
 }
 
-const namesIo = ({ claim: { spec, status } }: Subject): boolean =>
+const hasIo = ({ claim: { spec, status } }: Subject): boolean =>
   [spec?.resources?.requests, status?.capacity, status?.allocatedResources, status?.allocatedResourceStatuses].some(
     (list) => IO_RESOURCES.some((name) => list && Object.hasOwn(list, name)),
   )
 
-/** Pure. */
+/** Builds the situation from the objects. Pure. */
 export function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situation {
-  const { gates, driverName, canModify, responses, classOf } = deps
-  const withClass = gates.enabled('VolumeAttributesClass')
-  const changesIo = deps.withIo && gates.enabled('VolumeProvisionedIO')
+  const { gates, driverName, canModify, responses, lookUpClass } = deps
+  const areClassesEnabled = gates.enabled('VolumeAttributesClass')
+  const isIoEnabled = deps.isIoSupported && gates.enabled('VolumeProvisionedIO')
   const { status = {} } = claim
-  const wanted = requestedAttributes(claim, gates)
+  const requested = requestedAttributes(claim, gates)
   const current = status.currentVolumeAttributesClassName || undefined
-  const { modifyVolumeStatus } = withClass ? status : {}
-  const had = (name: IoName) => (deps.withIo ? amountOf(status.capacity as Record<string, string>, name) : undefined)
-  const inEffect: Target = { className: current, iops: had('iops'), throughput: had('throughput') }
-  const progress = (name: IoName): IoProgress =>
-    changesIo
+  const { modifyVolumeStatus } = areClassesEnabled ? status : {}
+  const currentAmount = (name: IoName) =>
+    deps.isIoSupported ? amountOf(status.capacity as Record<string, string>, name) : undefined
+  const inEffect: Target = { className: current, iops: currentAmount('iops'), throughput: currentAmount('throughput') }
+  const progressOf = (name: IoName): IoProgress =>
+    isIoEnabled
       ? {
           allocated: amountOf(status.allocatedResources as Record<string, string>, name),
           status: status.allocatedResourceStatuses?.[name],
         }
       : { allocated: undefined, status: undefined }
   return {
-    // With its gate off, the class or amount in effect counts as requested: nothing changes.
-    wanted: {
-      className: withClass ? wanted.className : current,
-      iops: changesIo ? wanted.iops : inEffect.iops,
-      throughput: changesIo ? wanted.throughput : inEffect.throughput,
+    // If a gate is disabled, the class or amount in effect counts as requested, so that it does not change.
+    requested: {
+      className: areClassesEnabled ? requested.className : current,
+      iops: isIoEnabled ? requested.iops : inEffect.iops,
+      throughput: isIoEnabled ? requested.throughput : inEffect.throughput,
     },
-    usesClasses: withClass,
+    usesClasses: areClassesEnabled,
     inEffect,
     classStatus: modifyVolumeStatus?.status,
     classTarget: modifyVolumeStatus?.targetVolumeAttributesClassName || undefined,
-    io: { iops: progress('iops'), throughput: progress('throughput') },
-    hasConditions: withClass && (status.conditions ?? []).some(({ type }) => MODIFY_CONDITIONS.includes(type)),
+    io: { iops: progressOf('iops'), throughput: progressOf('throughput') },
+    hasConditions: areClassesEnabled && (status.conditions ?? []).some(({ type }) => MODIFY_CONDITIONS.includes(type)),
     undo: undoOf(claim),
     confirmed: confirmedOf(volume) ?? {},
     driverName,
     canModify,
-    isAnswered: responses.isAnswered(claim),
-    isHeldByUse: deps.isInUse && responses.requiresOffline(claim),
-    rejected: responses.rejectedOf(claim),
-    classOf,
+    hasFinalResponse: responses.hasFinalResponse(claim),
+    isBlockedByUse: deps.isInUse && responses.requiresOffline(claim),
+    rejectedCall: responses.rejectedCallOf(claim),
+    lookUpClass,
   }
 }
 
@@ -125,7 +126,7 @@ export const MODIFYING_VOLUME = 'ModifyingVolume'
 export const MODIFY_VOLUME_ERROR = 'ModifyVolumeError'
 const MODIFY_CONDITIONS: readonly string[] = [MODIFYING_VOLUME, MODIFY_VOLUME_ERROR]
 
-/** A call is in progress or has no final response. */
-export const isUncertain = ({ classStatus, io, isAnswered }: Situation): boolean =>
-  !isAnswered &&
+/** Whether a call is in progress or has no final response. */
+export const isUncertain = ({ classStatus, io, hasFinalResponse }: Situation): boolean =>
+  !hasFinalResponse &&
   (classStatus === 'InProgress' || IO_RESOURCES.some((name) => io[name].status === 'ControllerModifyVolumeInProgress'))

@@ -1,5 +1,5 @@
-// The patches of each step: class, iops and throughput, conditions and undo record in one write of the claim's status,
-// so that no reader sees half a step. Pure; undefined if the status already has the values.
+// Builds the patch of the claim's status for each step. Class, iops and throughput, conditions and undo record are written
+// together, so that each step is atomic. A patch is undefined if the status already has the values. Pure.
 
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/kinds/claim/claim-schema.ts'
@@ -9,8 +9,8 @@ import { formatTime } from '../../volumes/resize-status.ts'
 import { IO_PROGRESS, type IoProgressName } from './io-progress.ts'
 import type { ModifyCall } from './plan-modification.ts'
 import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation } from './situation.ts'
-import { type Attributes, type IoName, sameAmount, type Target, targetText } from './target.ts'
-import { ATTRIBUTES, confirmedText, UNDO, type Undo, undoText } from './undo.ts'
+import { type Attributes, equalAmounts, formatTarget, type IoName, type Target } from './target.ts'
+import { ATTRIBUTES_ANNOTATION, serializeConfirmed, serializeUndo, UNDO_ANNOTATION, type Undo } from './undo.ts'
 
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
@@ -22,19 +22,22 @@ export interface StatusPatch {
 type ModifyTarget = Pick<ModifyCall, 'target' | 'attributes' | 'replaced'>
 
 /** The parts of a claim's request that a call changes. */
-export interface Concern {
+export interface ChangedParts {
   readonly className: string | undefined
   readonly io: readonly IoName[]
 }
 
-export function concernOf({ inEffect, classStatus, io }: Situation, { target, replaced }: ModifyTarget): Concern {
+export function changedPartsOf(
+  { inEffect, classStatus, io }: Situation,
+  { target, replaced }: ModifyTarget,
+): ChangedParts {
   const isAboutClass =
     target.className !== undefined && (target.className !== inEffect.className || classStatus !== undefined)
   return {
     className: isAboutClass ? target.className : undefined,
     io: IO_RESOURCES.filter((name) => {
       if (io[name].status !== undefined) return true
-      if (target[name] !== undefined) return !sameAmount(target[name], inEffect[name])
+      if (target[name] !== undefined) return !equalAmounts(target[name], inEffect[name])
       return replaced.includes(name)
     }),
   }
@@ -44,28 +47,31 @@ interface Step {
   readonly claim: Claim
   readonly situation: Situation
   readonly target: Target
-  readonly concern: Concern
+  readonly changedParts: ChangedParts
   readonly nowMs: number
 }
 
-/** Before the driver is called. Conditional on the claim's resourceVersion. */
-export function beginPatch({ claim, situation, target, concern, nowMs }: Step, undo: Undo): StatusPatch | undefined {
-  const { className, io } = concern
+/** Returns the patch before the driver is called, with the claim's resourceVersion as precondition. */
+export function beginPatch(
+  { claim, situation, target, changedParts, nowMs }: Step,
+  undo: Undo,
+): StatusPatch | undefined {
+  const { className, io } = changedParts
   const { classStatus, classTarget } = situation
   const isClassSet = className === undefined || (classStatus === 'InProgress' && classTarget === className)
   const isIoSet = io.every(
     (name) =>
       situation.io[name].status === IO_PROGRESS.inProgress &&
-      (target[name] === undefined || sameAmount(situation.io[name].allocated, target[name])),
+      (target[name] === undefined || equalAmounts(situation.io[name].allocated, target[name])),
   )
-  const isUndoSet = undoText(undo) === undoText(situation.undo ?? {})
+  const isUndoSet = serializeUndo(undo) === serializeUndo(situation.undo ?? {})
   if (isClassSet && isIoSet && isUndoSet) return undefined
   const amounts = Object.fromEntries(io.flatMap((name) => (target[name] === undefined ? [] : [[name, target[name]]])))
   return {
     metadata: {
       uid: claim.metadata.uid,
       resourceVersion: claim.metadata.resourceVersion,
-      ...(isUndoSet ? {} : { annotations: { [UNDO]: undoText(undo) } }),
+      ...(isUndoSet ? {} : { annotations: { [UNDO_ANNOTATION]: serializeUndo(undo) } }),
     },
     status: {
       ...(className === undefined
@@ -75,74 +81,76 @@ export function beginPatch({ claim, situation, target, concern, nowMs }: Step, u
       ...ioStatuses(io, IO_PROGRESS.inProgress),
       ...(className === undefined && io.length === 0
         ? {}
-        : { conditions: [modifying(claim, `${to(target)} is in progress.`, nowMs)] }),
+        : { conditions: [modifyingCondition(claim, `${modifyingMessage(target)} is in progress.`, nowMs)] }),
     },
   }
 }
 
-/** After the driver has confirmed. Unconditional: an edit during the call does not change its result. */
-export function finishPatch({ claim, situation, target, concern }: Step, asked: ModifyTarget): StatusPatch {
+/** Returns the patch after the driver has confirmed. It has no precondition: an edit does not change the result. */
+export function finishPatch({ claim, situation, target, changedParts }: Step, call: ModifyTarget): StatusPatch {
   const { inEffect } = situation
-  const provided = providedBy(asked)
-  const begun = IO_RESOURCES.filter((name) => concern.io.includes(name) || situation.io[name].allocated !== undefined)
-  const held = begun.map((name): [string, string | null] => [name, target[name] ?? null])
+  const amounts = providedAmounts(call)
+  const startedNames = IO_RESOURCES.filter(
+    (name) => changedParts.io.includes(name) || situation.io[name].allocated !== undefined,
+  )
+  const allocations = startedNames.map((name): [string, string | null] => [name, target[name] ?? null])
   const isClassNew = target.className !== undefined && target.className !== inEffect.className
   return {
-    metadata: settledMetadata(claim),
+    metadata: metadataWithoutUndo(claim),
     status: {
       modifyVolumeStatus: null,
       ...(isClassNew ? { currentVolumeAttributesClassName: target.className } : {}),
-      ...(held.length > 0 ? { allocatedResources: Object.fromEntries(held) } : {}),
-      ...(Object.keys(provided).length > 0 ? { capacity: provided } : {}),
-      ...ioStatuses(concern.io, null),
+      ...(allocations.length > 0 ? { allocatedResources: Object.fromEntries(allocations) } : {}),
+      ...(Object.keys(amounts).length > 0 ? { capacity: amounts } : {}),
+      ...ioStatuses(changedParts.io, null),
       conditions: NO_CONDITIONS,
     },
   }
 }
 
-/** Clears a modification that did not change the volume. */
-export function dropPatch(claim: Claim, { inEffect, wanted, io }: Situation): StatusPatch {
-  const begun = IO_RESOURCES.filter((name) => io[name].status !== undefined || io[name].allocated !== undefined)
-  const amount = (name: IoName) => (wanted[name] === undefined ? null : (inEffect[name] ?? null))
-  const held = begun.map((name): [string, string | null] => [name, amount(name)])
+/** Returns the patch that clears a modification which did not change the volume. */
+export function dropPatch(claim: Claim, { inEffect, requested, io }: Situation): StatusPatch {
+  const startedNames = IO_RESOURCES.filter((name) => io[name].status !== undefined || io[name].allocated !== undefined)
+  const amount = (name: IoName) => (requested[name] === undefined ? null : (inEffect[name] ?? null))
+  const allocations = startedNames.map((name): [string, string | null] => [name, amount(name)])
   return {
-    metadata: settledMetadata(claim),
+    metadata: metadataWithoutUndo(claim),
     status: {
       modifyVolumeStatus: null,
-      ...(held.length > 0 ? { allocatedResources: Object.fromEntries(held) } : {}),
-      ...ioStatuses(begun, null),
+      ...(allocations.length > 0 ? { allocatedResources: Object.fromEntries(allocations) } : {}),
+      ...ioStatuses(startedNames, null),
       conditions: NO_CONDITIONS,
     },
   }
 }
 
-/** The modification cannot start. Keeps target and conditions of an earlier one. */
+/** Returns the patch for a modification that cannot start. It keeps target and conditions of an earlier modification. */
 export function holdPatch(
   claim: Claim,
   { inEffect, classStatus, io }: Situation,
   target: Target,
 ): StatusPatch | undefined {
   const isClass = target.className !== inEffect.className && classStatus !== 'Pending'
-  const waiting = IO_RESOURCES.filter(
+  const waitingNames = IO_RESOURCES.filter(
     (name) =>
       target[name] !== undefined &&
-      !sameAmount(target[name], inEffect[name]) &&
+      !equalAmounts(target[name], inEffect[name]) &&
       io[name].status !== IO_PROGRESS.pending,
   )
-  if (!isClass && waiting.length === 0) return undefined
+  if (!isClass && waitingNames.length === 0) return undefined
   const { uid, resourceVersion } = claim.metadata
   return {
     metadata: { uid, resourceVersion },
     status: {
       ...(isClass ? { modifyVolumeStatus: { status: 'Pending' } } : {}),
-      ...ioStatuses(waiting, IO_PROGRESS.pending),
+      ...ioStatuses(waitingNames, IO_PROGRESS.pending),
     },
   }
 }
 
-/** The modification is impossible; the driver was not called. */
-export function refusePatch(
-  { claim, situation, target, nowMs }: Omit<Step, 'concern'>,
+/** Returns the patch for an impossible modification, for which the driver is not called. */
+export function rejectPatch(
+  { claim, situation, target, nowMs }: Omit<Step, 'changedParts'>,
   io: readonly IoName[],
   because: string,
 ): StatusPatch | undefined {
@@ -161,7 +169,7 @@ export function refusePatch(
       ...ioStatuses(io, IO_PROGRESS.failed),
       conditions: [
         { type: MODIFYING_VOLUME, $patch: 'delete' },
-        condition(claim, { type: MODIFY_VOLUME_ERROR, reason: 'InvalidArgument', message: because }, nowMs),
+        buildCondition(claim, { type: MODIFY_VOLUME_ERROR, reason: 'InvalidArgument', message: because }, nowMs),
       ],
     },
   }
@@ -170,14 +178,14 @@ export function refusePatch(
 export type FailureMeaning =
   /** The driver does not support these attributes; the volume is unchanged. */
   | 'infeasible'
-  /** Rejected while the volume is in use. */
+  /** The driver rejects the attributes while the volume is in use. */
   | 'inUse'
   /** Another final error. */
   | 'final'
   /** The driver may still be modifying the volume, or have finished. */
   | 'uncertain'
 
-export interface Failed {
+export interface CallFailure {
   readonly meaning: FailureMeaning
   readonly reason: string
   readonly message: string
@@ -185,34 +193,37 @@ export interface Failed {
   readonly undo: Undo
 }
 
-/** After a failed call. */
-export function failurePatch(step: Step, { meaning, reason, message, undo }: Failed): StatusPatch | undefined {
-  const { claim, situation, target, concern, nowMs } = step
+/** Returns the patch after a failed call. */
+export function failurePatch(step: Step, { meaning, reason, message, undo }: CallFailure): StatusPatch | undefined {
+  const { claim, situation, target, changedParts, nowMs } = step
   const { classStatus } = situation
-  const classWord = CLASS_STATUSES[meaning]
-  const ioWord = IO_STATUSES[meaning]
-  const words = meaning === 'uncertain' ? 'is still in progress.' : 'failed. Waiting for retry.'
-  const isAboutNothing = concern.className === undefined && concern.io.length === 0
-  const text = isAboutNothing ? `Cancelling the modification ${words}` : `${to(target)} ${words}`
-  const known = conditionOf(claim, MODIFY_VOLUME_ERROR)
-  const isUndoSet = undoText(undo) === undoText(situation.undo ?? {})
+  const newClassStatus = CLASS_STATUSES[meaning]
+  const newIoStatus = IO_STATUSES[meaning]
+  const suffix = meaning === 'uncertain' ? 'is still in progress.' : 'failed. Waiting for retry.'
+  const isAboutNothing = changedParts.className === undefined && changedParts.io.length === 0
+  const text = isAboutNothing ? `Cancelling the modification ${suffix}` : `${modifyingMessage(target)} ${suffix}`
+  const currentError = conditionOf(claim, MODIFY_VOLUME_ERROR)
+  const isUndoSet = serializeUndo(undo) === serializeUndo(situation.undo ?? {})
   const isReported =
     conditionOf(claim, MODIFYING_VOLUME)?.message === text &&
-    known?.message === message &&
-    known.reason === reason &&
-    (concern.className === undefined || classStatus === classWord) &&
-    concern.io.every((name) => situation.io[name].status === ioWord)
+    currentError?.message === message &&
+    currentError.reason === reason &&
+    (changedParts.className === undefined || classStatus === newClassStatus) &&
+    changedParts.io.every((name) => situation.io[name].status === newIoStatus)
   if (isReported && isUndoSet) return undefined
   return {
-    metadata: { uid: claim.metadata.uid, ...(isUndoSet ? {} : { annotations: { [UNDO]: undoText(undo) } }) },
+    metadata: {
+      uid: claim.metadata.uid,
+      ...(isUndoSet ? {} : { annotations: { [UNDO_ANNOTATION]: serializeUndo(undo) } }),
+    },
     status: {
-      ...(concern.className === undefined
+      ...(changedParts.className === undefined
         ? {}
-        : { modifyVolumeStatus: { targetVolumeAttributesClassName: concern.className, status: classWord } }),
-      ...ioStatuses(concern.io, ioWord),
+        : { modifyVolumeStatus: { targetVolumeAttributesClassName: changedParts.className, status: newClassStatus } }),
+      ...ioStatuses(changedParts.io, newIoStatus),
       conditions: [
-        modifying(claim, text, nowMs),
-        condition(claim, { type: MODIFY_VOLUME_ERROR, reason, message }, nowMs),
+        modifyingCondition(claim, text, nowMs),
+        buildCondition(claim, { type: MODIFY_VOLUME_ERROR, reason, message }, nowMs),
       ],
     },
   }
@@ -232,45 +243,45 @@ const IO_STATUSES: Readonly<Record<FailureMeaning, IoProgressName>> = {
   uncertain: IO_PROGRESS.inProgress,
 }
 
-/** The patch of the volume after the driver has confirmed; undefined if it has the values already. */
+/** Returns the patch of the volume after the driver has confirmed, or undefined if it already has the values. */
 export function volumePatch(
   volume: Readonly<PersistentVolume>,
-  asked: ModifyTarget,
-  known: Attributes,
-  more: Readonly<Record<string, string>> = {},
+  call: ModifyTarget,
+  currentError: Attributes,
+  moreAnnotations: Readonly<Record<string, string>> = {},
 ): Readonly<Record<string, unknown>> | undefined {
   const { metadata, spec = {} } = volume
-  const { target, attributes } = asked
+  const { target, attributes } = call
   const className = target.className ?? spec.volumeAttributesClassName
-  const confirmed = confirmedText(className, known, attributes)
-  const provided = Object.entries(providedBy(asked)).filter(([name, amount]) =>
-    amount === null ? spec.capacity?.[name] !== undefined : !sameAmount(spec.capacity?.[name], amount),
+  const confirmed = serializeConfirmed(className, currentError, attributes)
+  const amounts = Object.entries(providedAmounts(call)).filter(([name, amount]) =>
+    amount === null ? spec.capacity?.[name] !== undefined : !equalAmounts(spec.capacity?.[name], amount),
   )
-  const annotations = { [ATTRIBUTES]: confirmed, ...more }
+  const annotations = { [ATTRIBUTES_ANNOTATION]: confirmed, ...moreAnnotations }
   const isAnnotated = Object.entries(annotations).every(([name, text]) => metadata.annotations?.[name] === text)
-  if (isAnnotated && className === spec.volumeAttributesClassName && provided.length === 0) return undefined
+  if (isAnnotated && className === spec.volumeAttributesClassName && amounts.length === 0) return undefined
   return {
     metadata: { uid: metadata.uid, ...(isAnnotated ? {} : { annotations }) },
     spec: {
       ...(className === spec.volumeAttributesClassName ? {} : { volumeAttributesClassName: className }),
-      ...(provided.length > 0 ? { capacity: Object.fromEntries(provided) } : {}),
+      ...(amounts.length > 0 ? { capacity: Object.fromEntries(amounts) } : {}),
     },
   }
 }
 
-/** The claim's own amounts in effect; null for an amount that the class replaces. */
-function providedBy({ target, replaced }: ModifyTarget): Record<string, string | null> {
-  const provided: Record<string, string | null> = {}
+/** Returns the claim's own amounts in effect, with null for an amount that the class replaces. */
+function providedAmounts({ target, replaced }: ModifyTarget): Record<string, string | null> {
+  const amounts: Record<string, string | null> = {}
   for (const name of IO_RESOURCES) {
-    if (target[name] !== undefined) provided[name] = target[name]
-    else if (replaced.includes(name)) provided[name] = null
+    if (target[name] !== undefined) amounts[name] = target[name]
+    else if (replaced.includes(name)) amounts[name] = null
   }
-  return provided
+  return amounts
 }
 
-function settledMetadata(claim: Claim) {
-  const hasUndo = claim.metadata.annotations?.[UNDO] !== undefined
-  return { uid: claim.metadata.uid, ...(hasUndo ? { annotations: { [UNDO]: null } } : {}) }
+function metadataWithoutUndo(claim: Claim) {
+  const hasUndo = claim.metadata.annotations?.[UNDO_ANNOTATION] !== undefined
+  return { uid: claim.metadata.uid, ...(hasUndo ? { annotations: { [UNDO_ANNOTATION]: null } } : {}) }
 }
 
 const ioStatuses = (names: readonly IoName[], status: IoStatus | null) =>
@@ -278,19 +289,19 @@ const ioStatuses = (names: readonly IoName[], status: IoStatus | null) =>
 
 const NO_CONDITIONS = [MODIFYING_VOLUME, MODIFY_VOLUME_ERROR].map((type) => ({ type, $patch: 'delete' }))
 
-const to = (target: Target): string => `Modifying volume to "${targetText(target)}"`
+const modifyingMessage = (target: Target): string => `Modifying volume to "${formatTarget(target)}"`
 
-const modifying = (claim: Claim, message: string, nowMs: number) =>
-  condition(claim, { type: MODIFYING_VOLUME, message }, nowMs)
+const modifyingCondition = (claim: Claim, message: string, nowMs: number) =>
+  buildCondition(claim, { type: MODIFYING_VOLUME, message }, nowMs)
 
 const conditionOf = ({ status }: Claim, type: string): Readonly<PersistentVolumeClaimCondition> | undefined =>
-  status?.conditions?.find((one) => one.type === type)
+  status?.conditions?.find((condition) => condition.type === type)
 
-/** Conditions are True or absent, never False. A new message alone is no transition. */
-function condition(claim: Claim, fields: { type: string; reason?: string; message: string }, nowMs: number) {
-  const now = formatTime(nowMs)
-  const before = conditionOf(claim, fields.type)
-  const isSame = before?.status === 'True' && (before.reason ?? '') === (fields.reason ?? '')
-  const since = isSame ? (before.lastTransitionTime ?? now) : now
-  return { ...fields, status: 'True', lastProbeTime: now, lastTransitionTime: since }
+/** Conditions are True or absent, never False. A new message alone does not change lastTransitionTime. */
+function buildCondition(claim: Claim, fields: { type: string; reason?: string; message: string }, nowMs: number) {
+  const time = formatTime(nowMs)
+  const previous = conditionOf(claim, fields.type)
+  const isSame = previous?.status === 'True' && (previous.reason ?? '') === (fields.reason ?? '')
+  const transitionTime = isSame ? (previous.lastTransitionTime ?? time) : time
+  return { ...fields, status: 'True', lastProbeTime: time, lastTransitionTime: transitionTime }
 }

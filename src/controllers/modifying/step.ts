@@ -1,17 +1,17 @@
-// How one step of a modification ends, and its events.
+// The result of one step of a modification, and the recording of its events.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { done, type EventDetails, type Outcome, retryAfter } from '../../runtime/index.ts'
 import type { Subject } from '../volume-changes/change.ts'
 import type { ModifyingContext } from './context.ts'
-import type { Written } from './writes.ts'
+import type { WriteResult } from './writes.ts'
 
-/** An outcome for the work queue, or a changed claim to plan again. */
+/** An outcome for the work queue, or a changed claim that requires a new plan. */
 export type Step = Outcome | { readonly is: 'changed'; readonly subject: Subject }
 
-export const REREAD_MS = 50
+export const RETRY_DELAY_MS = 50
 
-export const afterWrite = ({ is }: Exclude<Written, { is: 'written' }>): Outcome =>
-  is === 'gone' ? done : retryAfter(REREAD_MS, 'the claim changed during the reconcile')
+export const outcomeOfWrite = ({ is }: Exclude<WriteResult, { is: 'written' }>): Outcome =>
+  is === 'gone' ? done : retryAfter(RETRY_DELAY_MS, 'the claim changed during the reconcile')
 
 export const recordEvent = (
   { claim }: Subject,

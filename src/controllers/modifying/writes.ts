@@ -1,4 +1,4 @@
-// The writes of a modification: the status patch of the claim (status-patches.ts), together with the volume's.
+// Saves the writes of a modification: the status patch of the claim (status-patches.ts) and the patch of the volume.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -13,42 +13,42 @@ import type { StatusPatch } from './status-patches.ts'
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 type Volume = Readonly<Stored<PersistentVolume>>
 
-export type Written =
+export type WriteResult =
   | { readonly is: 'written'; readonly subject: Subject }
-  /** Conflict: read again. */
+  /** The claim has changed since it was read. */
   | { readonly is: 'changed' }
   /** The claim was deleted. */
   | { readonly is: 'gone' }
 
 /** Throws ApiError for any failure other than a conflict or a deleted claim, and NotLeaderError. */
-export async function writeStatus(subject: Subject, patch: StatusPatch, saver: Saver): Promise<Written> {
+export async function writeStatus(subject: Subject, patch: StatusPatch, saver: Saver): Promise<WriteResult> {
   const result = await saver.trySave([statusWrite(subject.claim, patch)])
-  if (result.is === 'failed') return failedWrite(result.error)
+  if (result.is === 'failed') return resultOfFailure(result.error)
   const claim = result.objects[0] as Claim | undefined
   return claim ? { is: 'written', subject: { ...subject, claim } } : { is: 'gone' }
 }
 
-/** Writes the volume first: a claim's status must not report attributes that its volume does not have. */
-export async function writeBoth(
+/** Writes the volume first, because a claim's status must not contain attributes that its volume does not have. */
+export async function writeVolumeAndStatus(
   subject: Subject,
   volumePatch: object | undefined,
   patch: StatusPatch,
   saver: Saver,
-): Promise<Written> {
+): Promise<WriteResult> {
   if (!volumePatch) return writeStatus(subject, patch, saver)
-  const first = volumeWrite(subject.volume, volumePatch)
-  const result = await saver.trySave([first, statusWrite(subject.claim, patch)])
+  const volumeUpdate = volumeWrite(subject.volume, volumePatch)
+  const result = await saver.trySave([volumeUpdate, statusWrite(subject.claim, patch)])
   if (result.is === 'failed') {
-    const written = failedWrite(result.error)
-    // Save the volume even if the claim's write failed, because the driver has changed it.
-    if (result.write === 1) await saver.trySave([first])
-    return written
+    const failureResult = resultOfFailure(result.error)
+    // Save the volume even if the write of the claim failed, because the driver has changed the volume.
+    if (result.write === 1) await saver.trySave([volumeUpdate])
+    return failureResult
   }
   const [volume, claim] = result.objects as [Volume | undefined, Claim | undefined]
   return volume && claim ? { is: 'written', subject: { claim, volume } } : { is: 'gone' }
 }
 
-function failedWrite(error: unknown): Written {
+function resultOfFailure(error: unknown): WriteResult {
   if (isConflict(error)) return { is: 'changed' }
   if (isNotFound(error)) return { is: 'gone' }
   throw error

@@ -9,7 +9,7 @@ const aSubject = (name: string, className: string, annotations = {}) =>
   }) as never
 
 describe('createChangeThrottle', () => {
-  it('PLUS-10 delays changes beyond the budget until it refills', async () => {
+  it('PLUS-10 delays changes that exceed the budget until it refills', async () => {
     const clock = manualClock()
     const throttle = createChangeThrottle(clock, { budget: { changes: 2, periodMs: 60_000 } })
     expect(throttle.begin(aSubject('a', 'gold'))).toBeUndefined()
@@ -31,15 +31,16 @@ describe('createChangeThrottle', () => {
     expect(throttle.begin(aSubject('a', 'gold'))).toBeUndefined()
   })
 
-  it('PLUS-10 enforces the cooldown of a volume, also after a restart by its annotation', async () => {
+  it('PLUS-10 enforces the cooldown of a volume, also after a restart', async () => {
     const clock = manualClock()
     const throttle = createChangeThrottle(clock, { cooldownMs: 3_600_000 })
     expect(throttle.begin(aSubject('a', 'gold'))).toBeUndefined()
     const annotations = throttle.recordChange(aSubject('a', 'gold'))
     expect(Object.keys(annotations)).toEqual([CHANGED_ANNOTATION])
     await clock.advance(600_000)
-    for (const one of [throttle, createChangeThrottle(clock, { cooldownMs: 3_600_000 })]) {
-      const delay = one.begin(aSubject('a', 'silver', annotations))
+    const afterRestart = createChangeThrottle(clock, { cooldownMs: 3_600_000 })
+    for (const instance of [throttle, afterRestart]) {
+      const delay = instance.begin(aSubject('a', 'silver', annotations))
       expect(delay).toMatchObject({ afterMs: 3_000_000, isNew: true })
       expect(delay?.because).toBe('volume a was changed recently; its cooldown ends at 2026-01-01T01:00:00Z')
     }
@@ -47,7 +48,7 @@ describe('createChangeThrottle', () => {
     expect(throttle.begin(aSubject('a', 'silver', annotations))).toBeUndefined()
   })
 
-  it('PLUS-10 ignores an annotation it cannot parse', () => {
+  it('PLUS-10 ignores an annotation that it cannot parse', () => {
     const throttle = createChangeThrottle(manualClock(), { cooldownMs: 3_600_000 })
     expect(throttle.begin(aSubject('a', 'gold', { [CHANGED_ANNOTATION]: '{' }))).toBeUndefined()
     expect(throttle.begin(aSubject('b', 'gold', { [CHANGED_ANNOTATION]: '{"changedMs":"now"}' }))).toBeUndefined()

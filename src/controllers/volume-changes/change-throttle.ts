@@ -1,6 +1,6 @@
-// Limits how fast volumes of one driver are changed: a budget of new changes per period, and a cooldown per volume.
-// One edit of a claim (size and attributes together) is one change, whose later steps and retries are not delayed.
-// The time of the last change is an annotation on the volume, so that the cooldown survives a restart.
+// Limits the rate of volume changes of one driver: a budget of new changes per period, and a cooldown per volume. One edit
+// of a claim (size and attributes together) is one change; its later steps and retries are not delayed. The time of the
+// last change is saved in an annotation of the volume, so that the cooldown survives a restart.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
@@ -10,7 +10,7 @@ import type { EventDetails } from '../../runtime/index.ts'
 import type { Subject } from './change.ts'
 
 export interface ThrottleOptions {
-  /** Changes that may start per period. Absent: unlimited. */
+  /** Number of changes that may start per period. By default there is no limit. */
   readonly budget?: ChangeBudget
   /** Time between the end of one change of a volume and the start of the next. Default 0. */
   readonly cooldownMs?: number
@@ -24,28 +24,28 @@ export interface ChangeBudget {
 export interface Delay {
   readonly afterMs: number
   readonly because: string
-  /** No delay was returned for this request before: record an event. */
+  /** Whether this is the first delay of the request, for which the caller must record an event. */
   readonly isNew: boolean
 }
 
 export interface ChangeThrottle {
-  /** Undefined: the change may start now, and counts against the budget. */
+  /** Returns a delay, or undefined if the change may start now. It then counts against the budget. */
   begin(subject: Subject): Delay | undefined
-  /** The driver has changed the volume. Returns annotations to save with the result. */
+  /** Records that the driver has changed the volume. Returns annotations to save with the result. */
   recordChange(subject: Subject): Readonly<Record<string, string>>
 }
 
 export const CHANGED_ANNOTATION = 'changing.stowage.dev/changed'
 
-/** Beyond this many volumes, the least recently used record is dropped; its annotation still enforces the cooldown. */
+/** If there are more volumes, the least recently used record is dropped. Its annotation still enforces the cooldown. */
 const RECORDS_MAX = 100_000
 
 interface ChangeRecord {
-  /** The request that began last (requestOf). */
+  /** The last request that was started, as returned by requestOf. */
   readonly request: string
   readonly changedMs?: number
-  /** The request for which a delay was announced. Not stored. */
-  readonly announced?: string
+  /** The request for which a delay was returned. Not saved in the annotation. */
+  readonly delayedRequest?: string
 }
 
 export function createChangeThrottle(
@@ -65,26 +65,26 @@ export function createChangeThrottle(
       const request = requestOf(claim)
       const record = recordOf(volume)
       if (record?.request === request) return undefined // the next step of the same change, or a retry
-      const cooldownLeftMs = record?.changedMs === undefined ? 0 : record.changedMs + cooldownMs - clock.nowMs()
-      const afterMs = cooldownLeftMs > 0 ? cooldownLeftMs : (bucket?.take() ?? 0)
+      const remainingCooldownMs = record?.changedMs === undefined ? 0 : record.changedMs + cooldownMs - clock.nowMs()
+      const afterMs = remainingCooldownMs > 0 ? remainingCooldownMs : (bucket?.take() ?? 0)
       if (afterMs <= 0) {
         records.set(uid, { request, changedMs: record?.changedMs })
         return undefined
       }
-      const until = `${new Date(clock.nowMs() + afterMs).toISOString().slice(0, 19)}Z`
+      const endTime = `${new Date(clock.nowMs() + afterMs).toISOString().slice(0, 19)}Z`
       const because =
-        cooldownLeftMs > 0
-          ? `volume ${name} was changed recently; its cooldown ends at ${until}`
-          : `the budget for volume changes is used up; volume ${name} can be changed at ${until}`
-      const isNew = record?.announced !== request
-      records.set(uid, { request: '', ...record, announced: request })
+        remainingCooldownMs > 0
+          ? `volume ${name} was changed recently; its cooldown ends at ${endTime}`
+          : `the budget for volume changes is used up; volume ${name} can be changed at ${endTime}`
+      const isNew = record?.delayedRequest !== request
+      records.set(uid, { request: '', ...record, delayedRequest: request })
       return { afterMs, because, isNew }
     },
     recordChange({ claim, volume }): Readonly<Record<string, string>> {
       if (cooldownMs === 0) return {}
       const record = { request: requestOf(claim), changedMs: clock.nowMs() }
       records.set(volume.metadata.uid, record)
-      return { [CHANGED_ANNOTATION]: formatRecord(record) }
+      return { [CHANGED_ANNOTATION]: serializeRecord(record) }
     },
   }
 }
@@ -97,22 +97,22 @@ export const changeDelayed = ({ because }: Delay): EventDetails => ({
 
 /** A token bucket that refills continuously. */
 function createTokenBucket(clock: Pick<Clock, 'monotonicMs'>, { changes, periodMs }: ChangeBudget) {
-  let left = changes
-  let atMs = clock.monotonicMs()
+  let tokens = changes
+  let refilledMs = clock.monotonicMs()
   return {
     /** Takes a token and returns 0, or returns the time until one is available. */
     take(): number {
       const nowMs = clock.monotonicMs()
-      left = Math.min(changes, left + ((nowMs - atMs) * changes) / periodMs)
-      atMs = nowMs
-      if (left < 1) return Math.max(1, Math.ceil(((1 - left) * periodMs) / changes))
-      left--
+      tokens = Math.min(changes, tokens + ((nowMs - refilledMs) * changes) / periodMs)
+      refilledMs = nowMs
+      if (tokens < 1) return Math.max(1, Math.ceil(((1 - tokens) * periodMs) / changes))
+      tokens--
       return 0
     },
   }
 }
 
-/** Everything that a user can change about a volume, as one comparable text. */
+/** Returns all fields of the claim that change the volume, as JSON for comparison. */
 const requestOf = ({ spec }: Readonly<PersistentVolumeClaim>): string =>
   JSON.stringify([
     amountOf(spec?.resources?.requests, 'storage') ?? null,
@@ -120,14 +120,14 @@ const requestOf = ({ spec }: Readonly<PersistentVolumeClaim>): string =>
     ...IO_RESOURCES.map((name) => amountOf(spec?.resources?.requests, name) ?? null),
   ])
 
-/** The annotation calls the request `wish`. The name is stored on volumes, so it cannot change. */
-const formatRecord = ({ request, changedMs }: ChangeRecord): string => JSON.stringify({ wish: request, changedMs })
+/** The field of the annotation is named `wish`. It is stored on existing volumes, so it cannot be renamed. */
+const serializeRecord = ({ request, changedMs }: ChangeRecord): string => JSON.stringify({ wish: request, changedMs })
 
 function parseRecord(text: string | undefined): ChangeRecord | undefined {
   try {
     const { wish: request, changedMs } = JSON.parse(text ?? '{}')
     return typeof request === 'string' && typeof changedMs === 'number' ? { request, changedMs } : undefined
   } catch {
-    return undefined // edited by a user: ignored
+    return undefined // a user edited the annotation
   }
 }

@@ -1,4 +1,4 @@
-// Which pods use a claim, for drivers that change a volume only while it is not in use.
+// Determines whether pods use a claim, for drivers that change a volume only while it is not in use.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { Cache } from '../../runtime/index.ts'
@@ -8,10 +8,10 @@ const BY_CLAIM = 'changing: claim'
 
 export const indexPodsByClaim = (pods: Cache<Pod>): void => pods.addIndex(BY_CLAIM, claimsOfPod)
 
-/** Requires `indexPodsByClaim`. */
+/** Whether a pod that has not terminated uses the claim. Requires `indexPodsByClaim`. */
 export const isInUse = (claimKey: ObjectKey, pods: Cache<Pod>): boolean =>
   pods.byIndex(BY_CLAIM, claimKey).some((pod) => !isTerminated(pod))
 
-/** A terminated pod no longer uses its volumes. */
+/** Whether the pod has terminated and therefore no longer uses its volumes. */
 export const isTerminated = ({ status }: Readonly<Pod>): boolean =>
   status?.phase === 'Succeeded' || status?.phase === 'Failed'

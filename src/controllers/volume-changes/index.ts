@@ -1,4 +1,4 @@
-// The public names of volume-changes: what expansion and modification share.
+// Public exports of volume-changes, which expansion and modification share.
 export type { Subject, VolumeChange } from './change.ts'
 export {
   type ChangeBudget,

@@ -2,10 +2,11 @@
 import type { Backoff } from '../../runtime/backoff.ts'
 
 export interface VolumeChangeOptions {
-  /** Claims reconciled at once, for all kinds of change together. Default 10. */
+  /** Number of concurrent reconciles, for all kinds of change together. Default 10. */
   readonly workers?: number
-  /** Backoff between two attempts for one claim: initial and maximum delay. Default 1 s and 5 min. */
+  /** Initial delay between two attempts for a claim. Default 1 s. */
   readonly retryIntervalStartMs?: number
+  /** Maximum delay between two attempts for a claim. Default 5 min. */
   readonly retryIntervalMaxMs?: number
 }
 

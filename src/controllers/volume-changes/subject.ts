@@ -1,5 +1,5 @@
-// Finds the volume of a bound claim that this process may change: claim and volume name each other, the volume belongs
-// to the driver, and it is reachable from the node that this instance of the driver serves.
+// Finds the volume of a bound claim that this process may change: claim and volume reference each other, the volume belongs
+// to the driver, and it is accessible from the node that this instance of the driver serves.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
@@ -8,18 +8,19 @@ import type { Subject } from './change.ts'
 
 export interface ServedNode {
   readonly name: string
-  /** The node's topology segments. Absent: the driver reports no topology, so every volume is reachable. */
+  /** The topology segments of the node. Absent if the driver reports no topology, so that every volume is accessible. */
   readonly segments?: Readonly<Record<string, string>>
 }
 
 export interface SubjectDeps {
   readonly driverName: string
   readonly volumes: Cache<PersistentVolume>
-  /** The only node that this instance of the driver serves. Absent: it serves all nodes. */
+  /** The only node that this instance of the driver serves. By default it serves all nodes. */
   readonly node?: ServedNode
 }
 
-export function subjectOf(claim: Subject['claim'], { driverName, volumes, node }: SubjectDeps): Subject | undefined {
+/** Returns undefined if this process must not change the volume of the claim. */
+export function findSubject(claim: Subject['claim'], { driverName, volumes, node }: SubjectDeps): Subject | undefined {
   const volume = isBound(claim) ? volumes.get(claim.spec?.volumeName ?? '') : undefined
   if (!volume || volume.spec?.csi?.driver !== driverName) return undefined
   const { namespace, uid } = volume.spec.claimRef ?? {}

@@ -1,6 +1,6 @@
-// Runs all kinds of volume change (change.ts) for one CSI driver on one work queue with one worker limit. The queue key
-// is claim and kind, so that an expansion that backs off does not delay a modification; a lock per volume ensures that
-// no volume undergoes two changes at once. Where a leader is elected, an instance is created for every term.
+// Runs all kinds of volume change (change.ts) for one CSI driver on one work queue. The queue key consists of claim and
+// kind, so that the backoff of an expansion does not delay a modification. A lock per volume ensures that two changes of a
+// volume never run at once. With leader election, each term creates a new instance.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
@@ -22,24 +22,24 @@ import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { VolumeLocks } from '../attaching/attacher/volume-locks.ts'
 import type { Subject, VolumeChange } from './change.ts'
 import { type VolumeChangeOptions, volumeChangeSettings } from './options.ts'
-import { isBound, type ServedNode, subjectOf } from './subject.ts'
+import { findSubject, isBound, type ServedNode } from './subject.ts'
 
 export interface VolumeChangeDeps extends Omit<ControllerDeps, 'client'> {
   readonly facts: Pick<DriverFacts, 'name'>
-  /** The only node that this instance of the driver serves. Absent: it serves all nodes. */
+  /** The only node that this instance of the driver serves. By default it serves all nodes. */
   readonly node?: ServedNode
-  /** In the order in which they run when several are due. */
+  /** The kinds of change, in the order in which they run. */
   readonly changes: readonly VolumeChange[]
   readonly options?: VolumeChangeOptions
 }
 
 export interface VolumeChangeControllers {
   readonly queues: readonly WorkQueue[]
-  /** Settles when the last running reconcile has. */
+  /** Settles after the last running reconcile has finished. */
   run(signal: AbortSignal): Promise<void>
 }
 
-/** The work queue's key of a claim. */
+/** Returns the work queue's key of a change of a claim's volume. */
 export const changeKey = (claim: ObjectKey, change: VolumeChange['name']): string => `${claim}#${change}`
 
 export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeChangeControllers {
@@ -47,8 +47,8 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   const settings = volumeChangeSettings(deps.options)
   const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
   const subjectDeps = { driverName: facts.name, volumes, node }
-  const subjectIn = (claim: Subject['claim']) => subjectOf(claim, subjectDeps)
-  const turns = new VolumeLocks()
+  const findSubjectOf = (claim: Subject['claim']) => findSubject(claim, subjectDeps)
+  const locks = new VolumeLocks()
 
   const sourcesOf = (change: VolumeChange): Source[] => [
     source({
@@ -58,30 +58,30 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
     }),
     source({
       cache: volumes,
-      keysOf: (volume) => claimsOf(volume, facts.name).map((key) => changeKey(key, change.name)),
+      keysOf: (volume) => claimKeysOf(volume, facts.name).map((key) => changeKey(key, change.name)),
       matters: isVolumeChanged,
     }),
-    ...(change.sources ?? []).map(({ keysOf, ...rest }) => ({
-      ...rest,
+    ...(change.sources ?? []).map(({ keysOf, ...options }) => ({
+      ...options,
       keysOf: (object: Readonly<Stored>) => [...keysOf(object)].map((key) => changeKey(key, change.name)),
     })),
   ]
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Outcome> {
     const [claimKey = '', name] = key.split('#')
-    const change = changes.find((one) => one.name === name)
+    const change = changes.find((candidate) => candidate.name === name)
     const claim = claims.get(claimKey)
-    const subject = claim && subjectIn(claim)
+    const subject = claim && findSubjectOf(claim)
     if (!change || !subject) {
       change?.forget?.(claimKey)
       return done
     }
     const volumeName = keyOfObject(subject.volume)
-    if (!turns.tryLock(volumeName, key)) return stuck(`another change of volume ${volumeName} is in progress`)
+    if (!locks.tryLock(volumeName, key)) return stuck(`another change of volume ${volumeName} is in progress`)
     try {
       return await change.reconcile(subject, signal)
     } finally {
-      for (const waiting of turns.release(volumeName)) controller.queue.add(waiting)
+      for (const waitingKey of locks.release(volumeName)) controller.queue.add(waitingKey)
     }
   }
 
@@ -101,17 +101,17 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   return {
     queues: [controller.queue],
     async run(signal) {
-      const ends = changes.map((change) => change.follow?.(subjectIn))
+      const stops = changes.map((change) => change.follow?.(findSubjectOf))
       try {
         await controller.run(signal)
       } finally {
-        for (const end of ends) end?.()
+        for (const stop of stops) stop?.()
       }
     },
   }
 }
 
-function claimsOf({ spec }: Readonly<PersistentVolume>, driverName: string): ObjectKey[] {
+function claimKeysOf({ spec }: Readonly<PersistentVolume>, driverName: string): ObjectKey[] {
   const { namespace, name } = spec?.claimRef ?? {}
   return name && spec?.csi?.driver === driverName ? [`${namespace}/${name}`] : []
 }
