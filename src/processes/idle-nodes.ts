@@ -5,7 +5,7 @@ import { nodeKind } from '../api/kinds/node/node.ts'
 import { isNotFound } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Client } from '../client/index.ts'
-import { taintsDue, timestamp, unknownConditions } from '../controllers/node-lifecycle/index.ts'
+import { desiredTaints, timestamp, unknownConditions } from '../controllers/node-lifecycle/index.ts'
 
 export interface IdleNodesOptions {
   /** The directory that contains one directory per node. */
@@ -51,7 +51,7 @@ async function markIdle(number: number, client: Client, now: string): Promise<bo
       conditions.length === 0
         ? node
         : await client.patch(nodeKind, { name }, { type: 'strategic', body }, { subresource: 'status' })
-    const taints = taintsDue(marked, now)
+    const taints = desiredTaints(marked, now)
     if (taints) await client.patch(nodeKind, { name }, { type: 'merge', body: { spec: { taints } } })
     return true
   } catch (error) {

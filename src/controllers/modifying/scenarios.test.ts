@@ -248,9 +248,9 @@ describe('quota', () => {
     fixture = await createModifyingFixture()
     await fixture.server.post(QUOTAS, { metadata: { name: 'io' }, spec: { hard: { 'limits.iops': '1000' } } })
     await fixture.server.patch(`${QUOTAS}/io/status`, {
-      status: { hard: { 'limits.iops': '1000' }, readUsed: { 'limits.iops': '0' } },
+      status: { hard: { 'limits.iops': '1000' }, used: { 'limits.iops': '0' } },
     })
-    const readUsed = async () => (await fixture.server.get(`${QUOTAS}/io`)).json.status.readUsed['limits.iops']
+    const readUsed = async () => (await fixture.server.get(`${QUOTAS}/io`)).json.status.used['limits.iops']
     await fixture.aClaim('data', { io: { iops: '500' }, attributes: { iops: '500' } })
     expect(await readUsed()).toBe('500')
     const response = await fixture.server.patch(CLAIM, { spec: { resources: { requests: { iops: '1001' } } } })

@@ -103,7 +103,7 @@ describe('after any sequence of edits, responses and crashes', () => {
           const fixture = await createModifyingFixture()
           try {
             for (const [name, parameters] of Object.entries(CLASSES)) await fixture.aClass(name, parameters)
-            const silver = { className: 'silver', driverAttributes: { iops: '500', tier: 'silver' } }
+            const silver = { className: 'silver', attributes: { iops: '500', tier: 'silver' } }
             await fixture.aClaim('data', hasClass ? silver : {})
             await runActions(fixture, actions, isConcurrent)
             await verifyResult(fixture)

@@ -15,7 +15,7 @@ export const heartbeatOf = (node: Readonly<Node>): string | undefined => readyOf
 
 /** The conditions to set to Unknown; empty if they are already. */
 export function unknownConditions(node: Readonly<Node>, now: string): NodeCondition[] {
-  const stale = (node.status?.conditions ?? [])
+  const unknown = (node.status?.conditions ?? [])
     .filter(({ type, status }) => (type === 'Ready' || PRESSURES.includes(type)) && status !== 'Unknown')
     .map((condition) => ({
       ...condition,
@@ -24,8 +24,8 @@ export function unknownConditions(node: Readonly<Node>, now: string): NodeCondit
       message: 'Kubelet stopped posting node status.',
       lastTransitionTime: now,
     }))
-  if (readyOf(node)) return stale
-  const never = {
+  if (readyOf(node)) return unknown
+  const neverUpdated = {
     type: 'Ready',
     status: 'Unknown',
     reason: 'NodeStatusNeverUpdated',
@@ -33,5 +33,5 @@ export function unknownConditions(node: Readonly<Node>, now: string): NodeCondit
     lastTransitionTime: now,
     ...(node.metadata.creationTimestamp ? { lastHeartbeatTime: node.metadata.creationTimestamp } : {}),
   }
-  return [...stale, never]
+  return [...unknown, neverUpdated]
 }

@@ -5,9 +5,9 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
 import type { Cache, EventRecorder } from '../../runtime/index.ts'
-import type { EvictionMemory } from './eviction-memory.ts'
 import type { Heartbeats } from './heartbeats.ts'
 import type { NodeLifecycleMetrics } from './metrics.ts'
+import type { TolerationTimes } from './toleration-times.ts'
 
 export interface NodeLifecycleContext {
   readonly client: Client
@@ -19,13 +19,13 @@ export interface NodeLifecycleContext {
   readonly evictionEvents: Pick<EventRecorder, 'record'>
   readonly metrics: NodeLifecycleMetrics | undefined
   readonly heartbeats: Heartbeats
-  readonly evictions: EvictionMemory
+  readonly tolerationTimes: TolerationTimes
   /** Reconciles a node again after this time, unless an event wakes it earlier. */
   readonly recheckAfter: (nodeName: string, ms: number) => void
   /** Nodes with pods but without a Node object: since when, on the monotonic clock. One entry per such node. */
   readonly missingSinceMs: Map<string, number>
   /** Uids of nodes whose registration event was recorded; only existing nodes. */
-  readonly registered: Map<string, string>
+  readonly registeredUids: Map<string, string>
   readonly limits: Limits
 }
 

@@ -5,7 +5,7 @@ import type { EventDetails } from '../../runtime/index.ts'
 export const NODE_COMPONENT = 'node-controller'
 export const EVICTION_COMPONENT = 'taint-eviction-controller'
 
-export const statusIsNow = (
+export const nodeStatusChanged = (
   { metadata: { name } }: Readonly<Node>,
   reason: 'NodeReady' | 'NodeNotReady',
 ): EventDetails => normal(reason, `Node ${name} status is now: ${reason}`)
@@ -16,10 +16,10 @@ export const registeredNode = ({ metadata: { name } }: Readonly<Node>): EventDet
 export const removingNode = ({ metadata: { name } }: Readonly<Node>): EventDetails =>
   normal('RemovingNode', `Node ${name} event: Removing Node ${name} from Controller`)
 
-export const evicting = (podKey: string): EventDetails =>
+export const podMarkedForDeletion = (podKey: string): EventDetails =>
   normal('TaintManagerEviction', `Marking for deletion Pod ${podKey}`)
 
-export const notEvicting = (podKey: string): EventDetails =>
+export const podDeletionCancelled = (podKey: string): EventDetails =>
   normal('TaintManagerEviction', `Cancelling deletion of Pod ${podKey}`)
 
 const normal = (reason: string, message: string): EventDetails => ({ type: 'Normal', reason, message })

@@ -8,44 +8,45 @@ import { isNotFound } from '../../api/status-error.ts'
 import { find, type ObjectKey } from '../../client/index.ts'
 import { done, type Outcome, retryAfter } from '../../runtime/index.ts'
 import type { NodeLifecycleContext } from './context.ts'
-import { evicting, notEvicting } from './events.ts'
+import { podDeletionCancelled, podMarkedForDeletion } from './events.ts'
 import { areAllLost } from './reconcile-node.ts'
 import { patchStatus } from './remove-pod.ts'
-import { evictingTaints, toleratedMs } from './taints.ts'
+import { evictingTaints, tolerationMs } from './taints.ts'
 
 const DISRUPTION = {
   reason: 'DeletionByTaintManager',
   message: 'Taint manager: deleting due to NoExecute taint',
 }
 
-export async function evictWhenDue(key: ObjectKey, context: NodeLifecycleContext): Promise<Outcome> {
-  const { client, clock, pods, nodes, evictions, evictionEvents } = context
+export async function evictPod(key: ObjectKey, context: NodeLifecycleContext): Promise<Outcome> {
+  const { client, clock, pods, nodes, tolerationTimes, evictionEvents } = context
   const pod = pods.get(key)
   if (!pod?.spec?.nodeName || pod.metadata.deletionTimestamp) {
-    evictions.end(key)
+    tolerationTimes.end(key)
     return done // deleted or being deleted
   }
   const { nodeName, tolerations } = pod.spec
-  const known = nodes.get({ name: nodeName })
-  const taints = evictingTaints(known)
-  const tolerated = toleratedMs(taints, tolerations)
-  if (taints.length === 0 || tolerated === Number.POSITIVE_INFINITY) {
-    if (evictions.end(key) && known) evictionEvents.record(podKind, pod, notEvicting(key))
+  const cachedNode = nodes.get({ name: nodeName })
+  const taints = evictingTaints(cachedNode)
+  const toleratedMs = tolerationMs(taints, tolerations)
+  if (taints.length === 0 || toleratedMs === Number.POSITIVE_INFINITY) {
+    if (tolerationTimes.end(key) && cachedNode) evictionEvents.record(podKind, pod, podDeletionCancelled(key))
     return done
   }
   const nowMs = clock.monotonicMs()
-  const leftMs = evictions.begin(key, pod.metadata.uid, nowMs) + tolerated - nowMs
-  if (leftMs > 0) return retryAfter(leftMs, `evicted when its toleration of ${keysOf(taints)} on node ${nodeName} ends`)
+  const remainingMs = tolerationTimes.begin(key, pod.metadata.uid, nowMs) + toleratedMs - nowMs
+  if (remainingMs > 0)
+    return retryAfter(remainingMs, `evicted when its toleration of ${taintKeysOf(taints)} on node ${nodeName} ends`)
   if (areAllLost(context)) {
-    evictions.allLostUntil(nowMs)
-    return retryAfter(Math.max(tolerated, context.limits.monitorGraceMs), 'no node is ready: evictions are suspended')
+    tolerationTimes.setAllLostUntil(nowMs)
+    return retryAfter(Math.max(toleratedMs, context.limits.monitorGraceMs), 'no node is ready: evictions are suspended')
   }
   // The cache may lag behind: a node that has recovered keeps its pods.
   const node = await find(client, nodeKind, { name: nodeName })
-  if (!node || toleratedMs(evictingTaints(node), tolerations) > tolerated) {
+  if (!node || tolerationMs(evictingTaints(node), tolerations) > toleratedMs) {
     return retryAfter(RECHECK_MS, `the cache does not have the latest version of node ${nodeName} yet`)
   }
-  return evict(key, pod, context, -leftMs)
+  return evict(key, pod, context, -remainingMs)
 }
 
 const RECHECK_MS = 1_000
@@ -56,7 +57,7 @@ async function evict(
   context: NodeLifecycleContext,
   overdueMs: number,
 ): Promise<Outcome> {
-  const { client, clock, evictions, evictionEvents, metrics } = context
+  const { client, clock, tolerationTimes, evictionEvents, metrics } = context
   const { namespace, name, uid } = pod.metadata
   const startedMs = clock.monotonicMs()
   try {
@@ -64,13 +65,13 @@ async function evict(
     await client.delete(podKind, { namespace, name }, { uid })
   } catch (error) {
     if (!isNotFound(error)) throw error
-    evictions.end(key)
+    tolerationTimes.end(key)
     return done
   }
-  evictions.end(key)
-  evictionEvents.record(podKind, pod, evicting(key))
-  metrics?.podEvicted((overdueMs + clock.monotonicMs() - startedMs) / 1_000)
+  tolerationTimes.end(key)
+  evictionEvents.record(podKind, pod, podMarkedForDeletion(key))
+  metrics?.countEviction((overdueMs + clock.monotonicMs() - startedMs) / 1_000)
   return done
 }
 
-const keysOf = (taints: readonly { readonly key: string }[]): string => taints.map(({ key }) => key).join(', ')
+const taintKeysOf = (taints: readonly { readonly key: string }[]): string => taints.map(({ key }) => key).join(', ')

@@ -38,26 +38,26 @@ describe('heartbeats', () => {
   })
 
   it('SYS-7 forgets deleted nodes and leases', () => {
-    const does = fc.constantFrom('node', 'lease', 'no node', 'no lease')
+    const action = fc.constantFrom('node', 'lease', 'no node', 'no lease')
     fc.assert(
-      fc.property(fc.array(fc.tuple(does, fc.constantFrom('a', 'b'), fc.nat(3))), (steps) => {
+      fc.property(fc.array(fc.tuple(action, fc.constantFrom('a', 'b'), fc.nat(3))), (steps) => {
         const heartbeats = new Heartbeats(manualClock())
         const [nodes, leases] = [new Set<string>(), new Set<string>()]
-        for (const [what, name, sign] of steps) {
-          if (what === 'node') {
-            heartbeats.observeNode(aNode(name, String(sign), String(sign)))
+        for (const [action, name, value] of steps) {
+          if (action === 'node') {
+            heartbeats.observeNode(aNode(name, String(value), String(value)))
             nodes.add(name)
           }
-          if (what === 'lease') {
-            heartbeats.observeLease(aLease(name, String(sign)))
+          if (action === 'lease') {
+            heartbeats.observeLease(aLease(name, String(value)))
             leases.add(name)
           }
-          if (what === 'no node') {
-            heartbeats.forgetNode(name)
+          if (action === 'no node') {
+            heartbeats.deleteNode(name)
             nodes.delete(name)
           }
-          if (what === 'no lease') {
-            heartbeats.forgetLease(name)
+          if (action === 'no lease') {
+            heartbeats.deleteLease(name)
             leases.delete(name)
           }
         }

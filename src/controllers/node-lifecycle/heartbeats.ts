@@ -1,5 +1,5 @@
-// When each node last reported, by this process's own clock: a renewed lease or a new heartbeat in the status counts when
-// it is observed. Timestamps of other machines are compared for equality only.
+// Stores when each node last reported, by the clock of this process: the time at which a renewed lease or a new heartbeat
+// was observed. Timestamps of other machines are compared for equality only.
 //
 // Only nodes with an agent are monitored: those with a lease, and those whose heartbeat has changed. A node that a user
 // created never reports. Holds one entry per node or lease, removed when both are deleted.
@@ -16,7 +16,7 @@ interface NodeRecord {
   uid: string | undefined
   heartbeat: string | undefined
   isMonitored: boolean
-  seenMs: number
+  reportedMs: number
 }
 
 export class Heartbeats {
@@ -33,7 +33,7 @@ export class Heartbeats {
     if (record.lease === lease) return
     record.lease = lease
     record.isMonitored = true
-    record.seenMs = this.#clock.monotonicMs()
+    record.reportedMs = this.#clock.monotonicMs()
   }
 
   observeNode(node: Readonly<Stored<Node>>): void {
@@ -44,30 +44,30 @@ export class Heartbeats {
       record.uid = uid
       record.heartbeat = heartbeat
       record.isMonitored = record.lease !== undefined
-      record.seenMs = this.#clock.monotonicMs()
+      record.reportedMs = this.#clock.monotonicMs()
     } else if (heartbeat !== undefined && heartbeat !== record.heartbeat) {
       // The first heartbeat may come from the node's creator; a second one comes from an agent.
       if (record.heartbeat !== undefined) record.isMonitored = true
       record.heartbeat = heartbeat
-      record.seenMs = this.#clock.monotonicMs()
+      record.reportedMs = this.#clock.monotonicMs()
     }
   }
 
   /** The server did not respond, so a report may have been missed: restart the grace period. */
   restartGrace(name: string): void {
     const record = this.#records.get(name)
-    if (record) record.seenMs = this.#clock.monotonicMs()
+    if (record) record.reportedMs = this.#clock.monotonicMs()
   }
 
   /** A node stays monitored without its lease. */
-  forgetLease(name: string): void {
+  deleteLease(name: string): void {
     const record = this.#records.get(name)
     if (!record) return
     record.lease = undefined
     if (record.uid === undefined) this.#records.delete(name)
   }
 
-  forgetNode(name: string): void {
+  deleteNode(name: string): void {
     const record = this.#records.get(name)
     if (!record) return
     record.uid = undefined
@@ -81,7 +81,7 @@ export class Heartbeats {
 
   silentForMs(name: string): number {
     const record = this.#records.get(name)
-    return record ? this.#clock.monotonicMs() - record.seenMs : 0
+    return record ? this.#clock.monotonicMs() - record.reportedMs : 0
   }
 
   get size(): number {
@@ -89,10 +89,16 @@ export class Heartbeats {
   }
 
   #record(name: string): NodeRecord {
-    const known = this.#records.get(name)
-    if (known) return known
-    const seenMs = this.#clock.monotonicMs()
-    const record: NodeRecord = { lease: undefined, uid: undefined, heartbeat: undefined, isMonitored: false, seenMs }
+    const existing = this.#records.get(name)
+    if (existing) return existing
+    const reportedMs = this.#clock.monotonicMs()
+    const record: NodeRecord = {
+      lease: undefined,
+      uid: undefined,
+      heartbeat: undefined,
+      isMonitored: false,
+      reportedMs,
+    }
     this.#records.set(name, record)
     return record
   }

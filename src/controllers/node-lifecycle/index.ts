@@ -1,4 +1,4 @@
-// The public names of node-lifecycle.
+// Public exports of the node lifecycle controllers.
 export { unknownConditions } from './conditions.ts'
 export { timestamp } from './context.ts'
 export { createNodeLifecycleMetrics, type NodeLifecycleMetrics } from './metrics.ts'
@@ -8,4 +8,4 @@ export {
   type NodeLifecycleDeps,
   type NodeLifecycleOptions,
 } from './node-lifecycle-controllers.ts'
-export { taintsDue } from './taints.ts'
+export { desiredTaints } from './taints.ts'

@@ -5,26 +5,26 @@ import { nodeKind } from '../../api/kinds/node/node.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { createNodeLifecycleMetrics } from './index.ts'
-import { aWorld, type World } from './node-lifecycle.fixture.ts'
+import { createNodeLifecycleFixture, type NodeLifecycleFixture } from './node-lifecycle.fixture.ts'
 
-let world: World
+let fixture: NodeLifecycleFixture
 
 beforeEach(async () => {
-  world = await aWorld()
+  fixture = await createNodeLifecycleFixture()
 })
-afterEach(() => world.close())
+afterEach(() => fixture.close())
 
-const goes = async (name: string) => (await world.pod(name))?.metadata.deletionTimestamp !== undefined
+const isBeingDeleted = async (name: string) => (await fixture.pod(name))?.metadata.deletionTimestamp !== undefined
 const disruptionOf = async (name: string) =>
-  (await world.pod(name))?.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
+  (await fixture.pod(name))?.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
 const evictionMessages = () =>
-  world.events.filter(({ reason }) => reason === 'TaintManagerEviction').map(({ message }) => message)
+  fixture.events.filter(({ reason }) => reason === 'TaintManagerEviction').map(({ message }) => message)
 
 describe('eviction', () => {
   it('SYS-18 deletes pods of a lost node after 300 s or their tolerationSeconds', async () => {
-    await world.anAgent('a')
-    await world.anAgent('b')
-    const bears = (tolerationSeconds?: number) => ({
+    await fixture.anAgent('a')
+    await fixture.anAgent('b')
+    const tolerationOf = (tolerationSeconds?: number) => ({
       tolerations: [
         {
           key: 'node.kubernetes.io/unreachable',
@@ -34,232 +34,236 @@ describe('eviction', () => {
         },
       ],
     })
-    await world.aPod('usual', 'a')
-    await world.aPod('hasty', 'a', bears(30))
-    await world.aPod('faithful', 'a', bears())
-    await world.aPod('elsewhere', 'b')
-    world.start()
-    await world.pass(10_000)
-    world.alive.delete('a')
-    await world.pass(40_000)
-    expect(await world.taints('a')).not.toEqual([])
-    await world.pass(29_000)
-    expect(await goes('hasty')).toBe(false)
-    await world.pass(2_000)
-    expect(await goes('hasty')).toBe(true)
+    await fixture.aPod('usual', 'a')
+    await fixture.aPod('hasty', 'a', tolerationOf(30))
+    await fixture.aPod('faithful', 'a', tolerationOf())
+    await fixture.aPod('elsewhere', 'b')
+    fixture.start()
+    await fixture.advance(10_000)
+    fixture.alive.delete('a')
+    await fixture.advance(40_000)
+    expect(await fixture.taints('a')).not.toEqual([])
+    await fixture.advance(29_000)
+    expect(await isBeingDeleted('hasty')).toBe(false)
+    await fixture.advance(2_000)
+    expect(await isBeingDeleted('hasty')).toBe(true)
     expect(await disruptionOf('hasty')).toMatchObject({ status: 'True', reason: 'DeletionByTaintManager' })
-    await world.pass(268_000)
-    expect(await goes('usual')).toBe(false)
-    await world.pass(2_000)
-    expect(await goes('usual')).toBe(true)
-    await world.pass(600_000)
-    expect([await goes('faithful'), await goes('elsewhere')]).toEqual([false, false])
+    await fixture.advance(268_000)
+    expect(await isBeingDeleted('usual')).toBe(false)
+    await fixture.advance(2_000)
+    expect(await isBeingDeleted('usual')).toBe(true)
+    await fixture.advance(600_000)
+    expect([await isBeingDeleted('faithful'), await isBeingDeleted('elsewhere')]).toEqual([false, false])
     expect(evictionMessages()).toEqual([
       'Marking for deletion Pod default/hasty',
       'Marking for deletion Pod default/usual',
     ])
     // No agent has shut them down: they still exist and hold their volumes.
-    expect((await world.pod('usual'))?.metadata.deletionGracePeriodSeconds).toBe(30)
+    expect((await fixture.pod('usual'))?.metadata.deletionGracePeriodSeconds).toBe(30)
   })
 
   it('SYS-18 evicts no pod from a node that recovers in time', async () => {
-    await world.anAgent('a')
-    await world.anAgent('b')
-    await world.aPod('p', 'a')
-    world.start()
-    await world.pass(10_000)
-    world.alive.delete('a')
-    await world.pass(300_000)
-    world.alive.add('a')
-    await world.report('a')
-    await world.pass(600_000)
-    expect(await goes('p')).toBe(false)
+    await fixture.anAgent('a')
+    await fixture.anAgent('b')
+    await fixture.aPod('p', 'a')
+    fixture.start()
+    await fixture.advance(10_000)
+    fixture.alive.delete('a')
+    await fixture.advance(300_000)
+    fixture.alive.add('a')
+    await fixture.report('a')
+    await fixture.advance(600_000)
+    expect(await isBeingDeleted('p')).toBe(false)
     expect(evictionMessages()).toEqual(['Cancelling deletion of Pod default/p'])
   })
 
   it('SYS-18 suspends evictions while no node is ready, and restarts tolerations afterwards', async () => {
-    await world.anAgent('a')
-    await world.anAgent('b')
-    await world.aPod('p', 'a')
-    world.start()
-    await world.pass(10_000)
-    world.alive.clear()
-    await world.pass(1_000_000)
-    expect(await goes('p')).toBe(false)
-    world.alive.add('b')
-    await world.report('b')
-    await world.pass(290_000)
-    expect(await goes('p')).toBe(false)
-    await world.pass(20_000)
-    expect(await goes('p')).toBe(true)
+    await fixture.anAgent('a')
+    await fixture.anAgent('b')
+    await fixture.aPod('p', 'a')
+    fixture.start()
+    await fixture.advance(10_000)
+    fixture.alive.clear()
+    await fixture.advance(1_000_000)
+    expect(await isBeingDeleted('p')).toBe(false)
+    fixture.alive.add('b')
+    await fixture.report('b')
+    await fixture.advance(290_000)
+    expect(await isBeingDeleted('p')).toBe(false)
+    await fixture.advance(20_000)
+    expect(await isBeingDeleted('p')).toBe(true)
   })
 
   it('SYS-18 evicts pods that do not tolerate a user’s taint, including later pods', async () => {
-    await world.aNode('a')
-    await world.aPod('p', 'a')
-    await world.aPod('bears', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'storage' }] })
-    await world.aPod('bears-another', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'web' }] })
-    world.start()
-    await world.settle()
-    await world.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoSchedule' }])
-    await world.settle()
-    expect(await goes('p')).toBe(false)
-    await world.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoExecute' }])
-    await world.settle()
-    expect([await goes('p'), await goes('bears'), await goes('bears-another')]).toEqual([true, false, true])
-    await world.aPod('late', 'a')
-    await world.settle()
-    expect(await goes('late')).toBe(true)
+    await fixture.aNode('a')
+    await fixture.aPod('p', 'a')
+    await fixture.aPod('bears', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'storage' }] })
+    await fixture.aPod('bears-another', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'web' }] })
+    fixture.start()
+    await fixture.settle()
+    await fixture.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoSchedule' }])
+    await fixture.settle()
+    expect(await isBeingDeleted('p')).toBe(false)
+    await fixture.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoExecute' }])
+    await fixture.settle()
+    expect([await isBeingDeleted('p'), await isBeingDeleted('bears'), await isBeingDeleted('bears-another')]).toEqual([
+      true,
+      false,
+      true,
+    ])
+    await fixture.aPod('late', 'a')
+    await fixture.settle()
+    expect(await isBeingDeleted('late')).toBe(true)
   })
 
   it('SYS-18 retries a failed eviction', async () => {
-    await world.aNode('a')
-    await world.aPod('p', 'a')
+    await fixture.aNode('a')
+    await fixture.aPod('p', 'a')
     let failures = 3
-    world.start({
+    fixture.start({
       intercept: (verb) => {
         if (verb === 'delete' && failures-- > 0) throw new ApiError(500, 'InternalError', 'not now')
       },
     })
-    await world.setTaints('a', [{ key: 'team', effect: 'NoExecute' }])
-    await world.pass(10_000)
-    expect(await goes('p')).toBe(true)
+    await fixture.setTaints('a', [{ key: 'team', effect: 'NoExecute' }])
+    await fixture.advance(10_000)
+    expect(await isBeingDeleted('p')).toBe(true)
   })
 })
 
 describe('pods without a node agent', () => {
   it('SYS-18 does not remove a pod that was recreated under the same name', async () => {
-    const first = await world.aPod('p', 'nowhere')
-    let isSwapped = false
-    world.start({
+    const oldPod = await fixture.aPod('p', 'nowhere')
+    let isRecreated = false
+    fixture.start({
       intercept: async (verb, kind) => {
-        if (verb !== 'patch' || kind !== 'Pod' || isSwapped) return
-        isSwapped = true // at the last moment
-        await world.client.delete(podKind, { namespace: 'default', name: 'p' }, { gracePeriodSeconds: 0 })
-        await world.aNode('b')
-        await world.aPod('p', 'b')
+        if (verb !== 'patch' || kind !== 'Pod' || isRecreated) return
+        isRecreated = true // at the last moment
+        await fixture.client.delete(podKind, { namespace: 'default', name: 'p' }, { gracePeriodSeconds: 0 })
+        await fixture.aNode('b')
+        await fixture.aPod('p', 'b')
       },
     })
-    await world.pass(200_000)
-    expect(isSwapped).toBe(true)
-    const second = await world.pod('p')
-    expect(second?.metadata.uid).not.toBe(first.metadata.uid)
-    expect(second).toMatchObject({ status: { phase: 'Pending' } })
+    await fixture.advance(200_000)
+    expect(isRecreated).toBe(true)
+    const newPod = await fixture.pod('p')
+    expect(newPod?.metadata.uid).not.toBe(oldPod.metadata.uid)
+    expect(newPod).toMatchObject({ status: { phase: 'Pending' } })
   })
 
   it('SYS-18 removes pods of a deleted node after 40 s', async () => {
-    await world.anAgent('a')
-    await world.aNode('b')
-    await world.aPod('p', 'a')
-    await world.aPod('held', 'a', {}, { finalizers: ['example.com/hold'] })
-    await world.aPod('other', 'b')
-    world.start()
-    await world.settle()
-    world.alive.delete('a')
-    await world.client.delete(nodeKind, { name: 'a' })
-    await world.pass(39_000)
-    expect(await world.pod('p')).toBeDefined()
-    await world.pass(2_000)
-    expect(await world.pod('p')).toBeUndefined()
-    expect((await world.pod('held'))?.status).toMatchObject({
+    await fixture.anAgent('a')
+    await fixture.aNode('b')
+    await fixture.aPod('p', 'a')
+    await fixture.aPod('held', 'a', {}, { finalizers: ['example.com/hold'] })
+    await fixture.aPod('other', 'b')
+    fixture.start()
+    await fixture.settle()
+    fixture.alive.delete('a')
+    await fixture.client.delete(nodeKind, { name: 'a' })
+    await fixture.advance(39_000)
+    expect(await fixture.pod('p')).toBeDefined()
+    await fixture.advance(2_000)
+    expect(await fixture.pod('p')).toBeUndefined()
+    expect((await fixture.pod('held'))?.status).toMatchObject({
       phase: 'Failed',
       conditions: [{ type: 'DisruptionTarget', reason: 'DeletionByPodGC', message: 'PodGC: node no longer exists' }],
     })
-    const before = world.writes.length
-    await world.pass(200_000)
-    expect(world.writes.length).toBe(before) // a finalizer keeps it
-    expect(await world.pod('other')).toMatchObject({ status: { phase: 'Pending' } })
+    const writesBefore = fixture.writes.length
+    await fixture.advance(200_000)
+    expect(fixture.writes.length).toBe(writesBefore) // a finalizer keeps it
+    expect(await fixture.pod('other')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
   it('SYS-18 keeps a pod that is older than its node', async () => {
-    await world.aPod('p', 'late')
-    world.start()
-    await world.pass(30_000)
-    await world.aNode('late')
-    await world.pass(100_000)
-    expect(await world.pod('p')).toMatchObject({ status: { phase: 'Pending' } })
+    await fixture.aPod('p', 'late')
+    fixture.start()
+    await fixture.advance(30_000)
+    await fixture.aNode('late')
+    await fixture.advance(100_000)
+    expect(await fixture.pod('p')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
   it('SYS-18 confirms on the server that a node was deleted', async () => {
-    await world.aPod('p', 'a')
-    let asked = 0
-    world.start({
+    await fixture.aPod('p', 'a')
+    let serverReads = 0
+    fixture.start({
       intercept: (verb, kind) => {
         if (verb !== 'get' || kind !== 'Node') return
-        asked++
+        serverReads++
         throw new ApiError(503, 'ServiceUnavailable', 'away')
       },
     })
-    await world.pass(100_000)
-    expect(asked).toBeGreaterThan(0)
-    expect(await world.pod('p')).toBeDefined()
+    await fixture.advance(100_000)
+    expect(serverReads).toBeGreaterThan(0)
+    expect(await fixture.pod('p')).toBeDefined()
   })
 
   it('SYS-18 removes pods being deleted on an out-of-service node at once, and evicts others', async () => {
-    await world.anAgent('a')
-    await world.anAgent('b')
-    await world.aPod('going', 'a')
-    await world.aPod('staying', 'a', { tolerations: [{ operator: 'Exists' }] })
-    await world.aPod('evicted', 'a')
-    world.start()
-    await world.pass(10_000)
-    await world.client.delete(podKind, { namespace: 'default', name: 'going' })
-    world.alive.delete('a')
-    await world.pass(60_000)
-    expect(await goes('going')).toBe(true)
-    await world.setTaints('a', [
-      ...((await world.node('a')).spec?.taints ?? []),
+    await fixture.anAgent('a')
+    await fixture.anAgent('b')
+    await fixture.aPod('going', 'a')
+    await fixture.aPod('staying', 'a', { tolerations: [{ operator: 'Exists' }] })
+    await fixture.aPod('evicted', 'a')
+    fixture.start()
+    await fixture.advance(10_000)
+    await fixture.client.delete(podKind, { namespace: 'default', name: 'going' })
+    fixture.alive.delete('a')
+    await fixture.advance(60_000)
+    expect(await isBeingDeleted('going')).toBe(true)
+    await fixture.setTaints('a', [
+      ...((await fixture.node('a')).spec?.taints ?? []),
       { key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' },
     ])
-    await world.settle()
-    expect([await world.pod('going'), await world.pod('evicted')]).toEqual([undefined, undefined])
-    expect(await goes('staying')).toBe(false)
+    await fixture.settle()
+    expect([await fixture.pod('going'), await fixture.pod('evicted')]).toEqual([undefined, undefined])
+    expect(await isBeingDeleted('staying')).toBe(false)
   })
 
   it('SYS-18 leaves pods of a ready node to its agent, even if it is out of service', async () => {
-    await world.anAgent('a')
-    await world.aPod('p', 'a')
-    world.start()
-    await world.setTaints('a', [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }])
-    await world.pass(10_000)
-    expect(await goes('p')).toBe(true)
-    await world.report('a', 'False')
-    await world.settle()
-    expect(await world.pod('p')).toBeUndefined()
+    await fixture.anAgent('a')
+    await fixture.aPod('p', 'a')
+    fixture.start()
+    await fixture.setTaints('a', [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }])
+    await fixture.advance(10_000)
+    expect(await isBeingDeleted('p')).toBe(true)
+    await fixture.report('a', 'False')
+    await fixture.settle()
+    expect(await fixture.pod('p')).toBeUndefined()
   })
 
   it('SYS-7 removes terminated pods beyond the maximum: evicted first, then oldest', async () => {
-    await world.aNode('a')
+    await fixture.aNode('a')
     for (const name of ['one', 'two', 'three', 'four', 'five']) {
-      await world.aPod(name, 'a')
-      await world.clock.advance(1_000)
+      await fixture.aPod(name, 'a')
+      await fixture.clock.advance(1_000)
     }
-    for (const name of ['one', 'two', 'three']) await world.setPhase(name, 'Succeeded')
-    world.start({ finishedPodsMax: 2 })
-    await world.settle()
-    expect(await world.pod('one')).toBeUndefined()
-    await world.setPhase('four', 'Failed', 'Evicted')
-    await world.settle()
-    expect([await world.pod('two'), await world.pod('three')].every(Boolean)).toBe(true)
-    expect(await world.pod('four')).toBeUndefined()
-    await world.aPod('four', 'a')
-    await world.setPhase('four', 'Failed')
-    await world.settle()
-    expect(await world.pod('two')).toBeUndefined()
-    expect([await world.pod('three'), await world.pod('four'), await world.pod('five')].every(Boolean)).toBe(true)
+    for (const name of ['one', 'two', 'three']) await fixture.setPhase(name, 'Succeeded')
+    fixture.start({ finishedPodsMax: 2 })
+    await fixture.settle()
+    expect(await fixture.pod('one')).toBeUndefined()
+    await fixture.setPhase('four', 'Failed', 'Evicted')
+    await fixture.settle()
+    expect([await fixture.pod('two'), await fixture.pod('three')].every(Boolean)).toBe(true)
+    expect(await fixture.pod('four')).toBeUndefined()
+    await fixture.aPod('four', 'a')
+    await fixture.setPhase('four', 'Failed')
+    await fixture.settle()
+    expect(await fixture.pod('two')).toBeUndefined()
+    expect([await fixture.pod('three'), await fixture.pod('four'), await fixture.pod('five')].every(Boolean)).toBe(true)
   })
 })
 
 describe('events', () => {
   it('SYS-7 are all sent before the controllers stop', async () => {
-    await world.anAgent('a')
-    await world.aPod('p', 'a')
-    const { stop } = world.start({ ownEvents: true })
-    await world.settle()
-    await world.setTaints('a', [{ key: 'team', effect: 'NoExecute' }])
-    await world.settle()
+    await fixture.anAgent('a')
+    await fixture.aPod('p', 'a')
+    const { stop } = fixture.start({ storesEvents: true })
+    await fixture.settle()
+    await fixture.setTaints('a', [{ key: 'team', effect: 'NoExecute' }])
+    await fixture.settle()
     await stop()
-    const { items } = await world.client.list(eventKind)
+    const { items } = await fixture.client.list(eventKind)
     const recorded = items.map(({ reason, source, involvedObject }) => [reason, source?.component, involvedObject.name])
     expect(recorded).toContainEqual(['RegisteredNode', 'node-controller', 'a'])
     expect(recorded).toContainEqual(['TaintManagerEviction', 'taint-eviction-controller', 'p'])
@@ -269,21 +273,21 @@ describe('events', () => {
 describe('metrics', () => {
   it('SYS-11 count nodes by zone, lost nodes, evicted and removed pods', async () => {
     const registry = new Registry()
-    await world.anAgent('a')
-    await world.anAgent('b')
-    await world.aPod('p', 'a')
-    await world.aPod('orphan', 'nowhere')
-    world.start({ metrics: createNodeLifecycleMetrics(registry) })
-    await world.pass(10_000)
-    world.alive.delete('a')
-    await world.pass(345_000)
-    const text = await registry.metrics()
-    expect(text).toContain('node_collector_zone_size{zone=""} 2')
-    expect(text).toContain('node_collector_zone_health{zone=""} 50')
-    expect(text).toContain('node_collector_unhealthy_nodes_in_zone{zone=""} 1')
-    expect(text).toContain('node_collector_evictions_total{zone=""} 1')
-    expect(text).toContain('taint_eviction_controller_pod_deletions_total 1')
-    expect(text).toContain('taint_eviction_controller_pod_deletion_duration_seconds_count 1')
-    expect(text).toContain('pod_gc_collector_force_delete_pods_total{namespace="default",reason="orphaned"} 1')
+    await fixture.anAgent('a')
+    await fixture.anAgent('b')
+    await fixture.aPod('p', 'a')
+    await fixture.aPod('orphan', 'nowhere')
+    fixture.start({ metrics: createNodeLifecycleMetrics(registry) })
+    await fixture.advance(10_000)
+    fixture.alive.delete('a')
+    await fixture.advance(345_000)
+    const metrics = await registry.metrics()
+    expect(metrics).toContain('node_collector_zone_size{zone=""} 2')
+    expect(metrics).toContain('node_collector_zone_health{zone=""} 50')
+    expect(metrics).toContain('node_collector_unhealthy_nodes_in_zone{zone=""} 1')
+    expect(metrics).toContain('node_collector_evictions_total{zone=""} 1')
+    expect(metrics).toContain('taint_eviction_controller_pod_deletions_total 1')
+    expect(metrics).toContain('taint_eviction_controller_pod_deletion_duration_seconds_count 1')
+    expect(metrics).toContain('pod_gc_collector_force_delete_pods_total{namespace="default",reason="orphaned"} 1')
   })
 })

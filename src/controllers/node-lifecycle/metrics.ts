@@ -7,14 +7,14 @@ import type { NodeLifecycleContext } from './context.ts'
 import type { RemovalReason } from './remove-pod.ts'
 
 export interface NodeLifecycleMetrics {
-  nodeChecked(seconds: number): void
+  observeCheck(seconds: number): void
   /** The node became not ready or unreachable: its pods are going to be evicted. */
-  nodeLost(node: Readonly<Node>): void
-  podEvicted(overdueSeconds: number): void
-  podRemoved(namespace: string, reason: RemovalReason): void
-  podNotRemoved(namespace: string, reason: RemovalReason): void
+  countLostNode(node: Readonly<Node>): void
+  countEviction(overdueSeconds: number): void
+  countRemoval(namespace: string, reason: RemovalReason): void
+  countRemovalError(namespace: string, reason: RemovalReason): void
   /** Computes the gauges from this context until the returned function is called. */
-  count(context: Pick<NodeLifecycleContext, 'nodes'>): () => void
+  collectFrom(context: Pick<NodeLifecycleContext, 'nodes'>): () => void
 }
 
 const CHECK_SECONDS = [0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096, 16.384]
@@ -23,86 +23,90 @@ const EVICTION_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 
 /** One per process. */
 export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMetrics {
   const registers = [registry]
-  let counted: Pick<NodeLifecycleContext, 'nodes'> | undefined
+  let context: Pick<NodeLifecycleContext, 'nodes'> | undefined
   const perZone = { labelNames: ['zone'] as const, registers }
   const perRemoval = { labelNames: ['namespace', 'reason'] as const, registers }
 
-  const zoneGauge = (name: string, help: string, value: (all: number, ready: number) => number) =>
+  const zoneGauge = (name: string, help: string, value: (total: number, ready: number) => number) =>
     new Gauge({
       name,
       help,
       ...perZone,
       collect() {
         this.reset()
-        for (const [zone, { all, ready }] of zonesOf(counted?.nodes.list() ?? [])) {
-          this.set({ zone }, value(all, ready))
+        for (const [zone, { total, ready }] of zonesOf(context?.nodes.list() ?? [])) {
+          this.set({ zone }, value(total, ready))
         }
       },
     })
-  zoneGauge('node_collector_zone_size', 'Nodes, by zone.', (all) => all)
+  zoneGauge('node_collector_zone_size', 'Nodes, by zone.', (total) => total)
   zoneGauge(
     'node_collector_zone_health',
     'Percentage of nodes that are ready, by zone.',
-    (all, ready) => (100 * ready) / all,
+    (total, ready) => (100 * ready) / total,
   )
-  zoneGauge('node_collector_unhealthy_nodes_in_zone', 'Nodes that are not ready, by zone.', (all, ready) => all - ready)
+  zoneGauge(
+    'node_collector_unhealthy_nodes_in_zone',
+    'Nodes that are not ready, by zone.',
+    (total, ready) => total - ready,
+  )
 
-  const lost = new Counter({
+  const lostNodes = new Counter({
     name: 'node_collector_evictions_total',
     help: 'Nodes that became not ready or unreachable, so that their pods are evicted.',
     ...perZone,
   })
-  const checked = new Histogram({
+  const checkSeconds = new Histogram({
     name: 'node_collector_update_node_health_duration_seconds',
     help: 'Duration of one node health check.',
     buckets: CHECK_SECONDS,
     registers,
   })
-  const evicted = new Counter({
+  const evictions = new Counter({
     name: 'taint_eviction_controller_pod_deletions_total',
     help: 'Pods deleted because they did not tolerate a taint of their node.',
     registers,
   })
-  const evictedAfter = new Histogram({
+  const evictionSeconds = new Histogram({
     name: 'taint_eviction_controller_pod_deletion_duration_seconds',
     help: 'Time between the due time of a pod eviction and its deletion.',
     buckets: EVICTION_SECONDS,
     registers,
   })
-  const removed = new Counter({
+  const removals = new Counter({
     name: 'pod_gc_collector_force_delete_pods_total',
     help: 'Pods deleted without waiting for their node.',
     ...perRemoval,
   })
-  const notRemoved = new Counter({
+  const removalErrors = new Counter({
     name: 'pod_gc_collector_force_delete_pod_errors_total',
     help: 'Failed deletions of pods without waiting for their node.',
     ...perRemoval,
   })
   return {
-    nodeChecked: (seconds) => checked.observe(seconds),
-    nodeLost: (node) => lost.inc({ zone: zoneOf(node) }),
-    podEvicted(overdueSeconds) {
-      evicted.inc()
-      evictedAfter.observe(overdueSeconds)
+    observeCheck: (seconds) => checkSeconds.observe(seconds),
+    countLostNode: (node) => lostNodes.inc({ zone: zoneOf(node) }),
+    countEviction(overdueSeconds) {
+      evictions.inc()
+      evictionSeconds.observe(overdueSeconds)
     },
-    podRemoved: (namespace, reason) => removed.inc({ namespace, reason }),
-    podNotRemoved: (namespace, reason) => notRemoved.inc({ namespace, reason }),
-    count(context) {
-      counted = context
+    countRemoval: (namespace, reason) => removals.inc({ namespace, reason }),
+    countRemovalError: (namespace, reason) => removalErrors.inc({ namespace, reason }),
+    collectFrom(newContext) {
+      context = newContext
       return () => {
-        if (counted === context) counted = undefined
+        if (context === newContext) context = undefined
       }
     },
   }
 }
 
-function zonesOf(nodes: readonly Readonly<Node>[]): Map<string, { all: number; ready: number }> {
-  const zones = new Map<string, { all: number; ready: number }>()
+function zonesOf(nodes: readonly Readonly<Node>[]): Map<string, { total: number; ready: number }> {
+  const zones = new Map<string, { total: number; ready: number }>()
   for (const node of nodes) {
-    const zone = zones.get(zoneOf(node)) ?? { all: 0, ready: 0 }
+    const zone = zones.get(zoneOf(node)) ?? { total: 0, ready: 0 }
     zones.set(zoneOf(node), zone)
-    zone.all++
+    zone.total++
     if (isReady(node)) zone.ready++
   }
   return zones
@@ -110,8 +114,8 @@ function zonesOf(nodes: readonly Readonly<Node>[]): Map<string, { all: number; r
 
 /** As in Kubernetes: region, a separator that no name contains, and zone. */
 function zoneOf({ metadata: { labels = {} } }: Readonly<Node>): string {
-  const of = (what: 'region' | 'zone') =>
-    labels[`topology.kubernetes.io/${what}`] ?? labels[`failure-domain.beta.kubernetes.io/${what}`] ?? ''
-  const [region, zone] = [of('region'), of('zone')]
+  const labelOf = (level: 'region' | 'zone') =>
+    labels[`topology.kubernetes.io/${level}`] ?? labels[`failure-domain.beta.kubernetes.io/${level}`] ?? ''
+  const [region, zone] = [labelOf('region'), labelOf('zone')]
   return region || zone ? `${region}:\x00:${zone}` : ''
 }

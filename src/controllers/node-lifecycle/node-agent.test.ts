@@ -4,7 +4,7 @@ import { ApiError } from '../../api/status-error.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createNodeHeartbeat } from '../../nodeagent/node/node-heartbeat.ts'
-import { aWorld, type World } from './node-lifecycle.fixture.ts'
+import { createNodeLifecycleFixture, type NodeLifecycleFixture } from './node-lifecycle.fixture.ts'
 
 const MACHINE = {
   hostname: 'a',
@@ -19,83 +19,89 @@ const MACHINE = {
   bootId: 'boot',
 }
 
-let world: World
-let isCutOff: boolean
+let fixture: NodeLifecycleFixture
+let isDisconnected: boolean
 let stop: () => Promise<void>
 
 beforeEach(async () => {
-  world = await aWorld()
-  isCutOff = false
-  stop = await aPresence('a')
+  fixture = await createNodeLifecycleFixture()
+  isDisconnected = false
+  stop = await startHeartbeat('a')
 })
 afterEach(async () => {
   await stop()
-  await world.close()
+  await fixture.close()
 })
 
 /** The part of the node agent that maintains Node and Lease. */
-async function aPresence(nodeName: string): Promise<() => Promise<void>> {
+async function startHeartbeat(nodeName: string): Promise<() => Promise<void>> {
   const abort = new AbortController()
-  const presence = createNodeHeartbeat({
-    client: behindSwitch(world.client),
+  const heartbeat = createNodeHeartbeat({
+    client: withConnection(fixture.client),
     nodeName,
     identity: 'one',
     machine: { ...MACHINE },
     labels: {},
     podsMax: 10,
     version: 'v1',
-    clock: world.clock,
+    clock: fixture.clock,
     log: silentLog,
   })
-  await presence.register([], abort.signal)
-  await presence.markReady(async () => {}, abort.signal)
-  const kept = presence.run(abort.signal)
+  await heartbeat.register([], abort.signal)
+  await heartbeat.markReady(async () => {}, abort.signal)
+  const running = heartbeat.run(abort.signal)
   return async () => {
     abort.abort()
-    await kept
+    await running
   }
 }
 
-function behindSwitch(client: Client): Client {
-  const guarded =
+function withConnection(client: Client): Client {
+  const failIfDisconnected =
     (call: any) =>
     async (...args: any[]) => {
-      if (isCutOff) throw new ApiError(503, 'ServiceUnavailable', 'cut off')
+      if (isDisconnected) throw new ApiError(503, 'ServiceUnavailable', 'cut off')
       return call(...args)
     }
   const { get, create, update, patch } = client
-  return { ...client, get: guarded(get), create: guarded(create), update: guarded(update), patch: guarded(patch) }
+  return {
+    ...client,
+    get: failIfDisconnected(get),
+    create: failIfDisconnected(create),
+    update: failIfDisconnected(update),
+    patch: failIfDisconnected(patch),
+  }
 }
 
 describe('node lifecycle and the node agent', () => {
   it('SYS-7 a reporting agent never counts as lost', async () => {
-    world.start()
-    await world.pass(1_000_000)
-    expect(world.writes).toEqual([])
-    expect((await world.ready('a'))?.status).toBe('True')
+    fixture.start()
+    await fixture.advance(1_000_000)
+    expect(fixture.writes).toEqual([])
+    expect((await fixture.ready('a'))?.status).toBe('True')
   })
 
   it('SYS-18 a node that was cut off is lost, and recovers within seconds', async () => {
-    world.start()
-    await world.pass(20_000)
-    isCutOff = true
-    await world.pass(60_000)
-    expect((await world.ready('a'))?.status).toBe('Unknown')
-    expect(await world.taints('a')).toHaveLength(2)
-    isCutOff = false
-    await world.pass(20_000)
-    expect((await world.ready('a'))?.status).toBe('True')
-    expect(await world.taints('a')).toEqual([])
-    expect(world.reasons()).toEqual(['RegisteredNode', 'NodeNotReady', 'NodeReady'])
+    fixture.start()
+    await fixture.advance(20_000)
+    isDisconnected = true
+    await fixture.advance(60_000)
+    expect((await fixture.ready('a'))?.status).toBe('Unknown')
+    expect(await fixture.taints('a')).toHaveLength(2)
+    isDisconnected = false
+    await fixture.advance(20_000)
+    expect((await fixture.ready('a'))?.status).toBe('True')
+    expect(await fixture.taints('a')).toEqual([])
+    expect(fixture.eventReasons()).toEqual(['RegisteredNode', 'NodeNotReady', 'NodeReady'])
   })
 
   it('SYS-7 an agent recreates its deleted Node before its pods are removed', async () => {
-    await world.aPod('p', 'a')
-    world.start()
-    await world.pass(20_000)
-    await world.client.delete(nodeKind, { name: 'a' })
-    await world.pass(200_000)
-    expect((await world.ready('a'))?.status).toBe('True')
-    expect(await world.pod('p')).toMatchObject({ status: { phase: 'Pending' } })
+    await fixture.aPod('p', 'a')
+    fixture.start()
+    await fixture.advance(20_000)
+    await fixture.client.delete(nodeKind, { name: 'a' })
+    await fixture.advance(200_000)
+    expect((await fixture.ready('a'))?.status).toBe('True')
+    expect(await fixture.pod('p')).toMatchObject({ status: { phase: 'Pending' } })
   })
 })

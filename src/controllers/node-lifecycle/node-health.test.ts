@@ -4,280 +4,280 @@ import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { isReady } from '../attaching/node-state.ts'
-import { aWorld, type World } from './node-lifecycle.fixture.ts'
+import { createNodeLifecycleFixture, type NodeLifecycleFixture } from './node-lifecycle.fixture.ts'
 
 const UNREACHABLE = ['node.kubernetes.io/unreachable:NoExecute', 'node.kubernetes.io/unreachable:NoSchedule']
 const NOT_READY = ['node.kubernetes.io/not-ready:NoExecute', 'node.kubernetes.io/not-ready:NoSchedule']
 
-let world: World
+let fixture: NodeLifecycleFixture
 
 beforeEach(async () => {
-  world = await aWorld()
+  fixture = await createNodeLifecycleFixture()
 })
-afterEach(() => world.close())
+afterEach(() => fixture.close())
 
 describe('node health', () => {
   it('SYS-18 sets a node to Unknown and taints it after 40 s, with one write each', async () => {
-    await world.anAgent('a')
-    await world.anAgent('b')
-    world.start()
-    await world.pass(60_000)
-    expect(world.writes).toEqual([])
-    world.alive.delete('a')
-    await world.pass(39_000)
-    expect((await world.ready('a'))?.status).toBe('True')
-    await world.pass(2_000)
-    expect(await world.ready('a')).toMatchObject({
+    await fixture.anAgent('a')
+    await fixture.anAgent('b')
+    fixture.start()
+    await fixture.advance(60_000)
+    expect(fixture.writes).toEqual([])
+    fixture.alive.delete('a')
+    await fixture.advance(39_000)
+    expect((await fixture.ready('a'))?.status).toBe('True')
+    await fixture.advance(2_000)
+    expect(await fixture.ready('a')).toMatchObject({
       status: 'Unknown',
       reason: 'NodeStatusUnknown',
       message: 'Kubelet stopped posting node status.',
       lastHeartbeatTime: '2026-01-01T00:00:00Z',
     })
-    const { status, spec } = await world.node('a')
+    const { status, spec } = await fixture.node('a')
     expect(status?.conditions?.find(({ type }) => type === 'DiskPressure')?.status).toBe('Unknown')
     expect(status?.conditions).toHaveLength(2)
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
     expect(spec?.taints?.every(({ timeAdded }) => timeAdded !== undefined)).toBe(true)
-    expect(isReady(await world.node('a'))).toBe(false) // as attaching reads it
-    await world.pass(600_000)
-    expect(world.writes).toEqual(['patch Node a/status', 'patch Node a'])
-    expect(await world.taints('b')).toEqual([])
-    expect(world.reasons()).toEqual(['RegisteredNode', 'RegisteredNode', 'NodeNotReady'])
-    expect(world.events.at(-1)).toMatchObject({ about: 'a', message: 'Node a status is now: NodeNotReady' })
+    expect(isReady(await fixture.node('a'))).toBe(false) // as attaching reads it
+    await fixture.advance(600_000)
+    expect(fixture.writes).toEqual(['patch Node a/status', 'patch Node a'])
+    expect(await fixture.taints('b')).toEqual([])
+    expect(fixture.eventReasons()).toEqual(['RegisteredNode', 'RegisteredNode', 'NodeNotReady'])
+    expect(fixture.events.at(-1)).toMatchObject({ objectName: 'a', message: 'Node a status is now: NodeNotReady' })
   })
 
   it('SYS-18 removes its own taints when the agent reports again, and keeps others', async () => {
-    await world.anAgent('a')
-    await world.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoSchedule' }])
-    const { standing } = world.start()
-    await world.pass(10_000)
-    world.alive.delete('a')
-    await world.pass(50_000)
-    expect(await world.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule'])
+    await fixture.anAgent('a')
+    await fixture.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoSchedule' }])
+    const { standing } = fixture.start()
+    await fixture.advance(10_000)
+    fixture.alive.delete('a')
+    await fixture.advance(50_000)
+    expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule'])
     expect(standing('a')).toMatchObject({ is: 'stuck', because: expect.stringContaining('stopped reporting') })
-    world.alive.add('a')
-    await world.pass(20_000)
-    expect(await world.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // alive, but has not said how it is
-    await world.report('a')
-    await world.settle()
-    expect(await world.taints('a')).toEqual(['team:NoSchedule'])
-    expect(world.reasons()).toEqual(['RegisteredNode', 'NodeNotReady', 'NodeReady'])
-    world.alive.delete('a')
-    await world.pass(41_000)
-    expect(await world.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // and it is watched as before
+    fixture.alive.add('a')
+    await fixture.advance(20_000)
+    expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // alive, but has not said how it is
+    await fixture.report('a')
+    await fixture.settle()
+    expect(await fixture.taints('a')).toEqual(['team:NoSchedule'])
+    expect(fixture.eventReasons()).toEqual(['RegisteredNode', 'NodeNotReady', 'NodeReady'])
+    fixture.alive.delete('a')
+    await fixture.advance(41_000)
+    expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // and it is watched as before
   })
 
   it('SYS-7 taints a node that is not ready, and changes the taint when it becomes unreachable', async () => {
-    await world.anAgent('a')
-    world.start()
-    await world.settle()
-    await world.report('a', 'False')
-    await world.settle()
-    expect(await world.taints('a')).toEqual(NOT_READY)
-    world.alive.delete('a')
-    await world.pass(50_000)
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
-    expect(world.reasons()).toEqual(['RegisteredNode', 'NodeNotReady'])
-    await world.report('a', 'False')
-    await world.settle()
-    expect(await world.taints('a')).toEqual(NOT_READY)
-    await world.report('a', 'True')
-    await world.settle()
-    expect(await world.taints('a')).toEqual([])
-    expect(world.reasons().at(-1)).toBe('NodeReady')
+    await fixture.anAgent('a')
+    fixture.start()
+    await fixture.settle()
+    await fixture.report('a', 'False')
+    await fixture.settle()
+    expect(await fixture.taints('a')).toEqual(NOT_READY)
+    fixture.alive.delete('a')
+    await fixture.advance(50_000)
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
+    expect(fixture.eventReasons()).toEqual(['RegisteredNode', 'NodeNotReady'])
+    await fixture.report('a', 'False')
+    await fixture.settle()
+    expect(await fixture.taints('a')).toEqual(NOT_READY)
+    await fixture.report('a', 'True')
+    await fixture.settle()
+    expect(await fixture.taints('a')).toEqual([])
+    expect(fixture.eventReasons().at(-1)).toBe('NodeReady')
   })
 
   it('SYS-7 taints a node under pressure with NoSchedule', async () => {
-    await world.anAgent('a')
-    world.start()
-    await world.setConditions('a', [world.condition('DiskPressure', 'True')])
-    await world.settle()
-    expect(await world.taints('a')).toEqual(['node.kubernetes.io/disk-pressure:NoSchedule'])
-    await world.setConditions('a', [world.condition('DiskPressure', 'False')])
-    await world.settle()
-    expect(await world.taints('a')).toEqual([])
+    await fixture.anAgent('a')
+    fixture.start()
+    await fixture.setConditions('a', [fixture.condition('DiskPressure', 'True')])
+    await fixture.settle()
+    expect(await fixture.taints('a')).toEqual(['node.kubernetes.io/disk-pressure:NoSchedule'])
+    await fixture.setConditions('a', [fixture.condition('DiskPressure', 'False')])
+    await fixture.settle()
+    expect(await fixture.taints('a')).toEqual([])
   })
 
   it('SYS-7 ignores nodes without an agent', async () => {
-    await world.aNode('bare')
-    await world.aNode('ready')
-    await world.setConditions('ready', [{ type: 'Ready', status: 'True' }])
-    await world.aNode('not-ready')
-    await world.report('not-ready', 'False')
-    world.start()
-    await world.pass(200_000)
-    await world.setConditions('ready', [{ type: 'Ready', status: 'False' }])
-    await world.pass(200_000)
-    expect(world.writes).toEqual([])
-    expect(world.events).toEqual([])
+    await fixture.aNode('bare')
+    await fixture.aNode('ready')
+    await fixture.setConditions('ready', [{ type: 'Ready', status: 'True' }])
+    await fixture.aNode('not-ready')
+    await fixture.report('not-ready', 'False')
+    fixture.start()
+    await fixture.advance(200_000)
+    await fixture.setConditions('ready', [{ type: 'Ready', status: 'False' }])
+    await fixture.advance(200_000)
+    expect(fixture.writes).toEqual([])
+    expect(fixture.events).toEqual([])
   })
 
   it('SYS-18 monitors a node without a lease once its heartbeat has changed', async () => {
-    await world.aNode('a')
-    await world.report('a')
-    world.start()
-    await world.pass(100_000)
-    expect(world.writes).toEqual([])
-    await world.report('a')
-    await world.pass(39_000)
-    expect(world.writes).toEqual([])
-    await world.pass(2_000)
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
+    await fixture.aNode('a')
+    await fixture.report('a')
+    fixture.start()
+    await fixture.advance(100_000)
+    expect(fixture.writes).toEqual([])
+    await fixture.report('a')
+    await fixture.advance(39_000)
+    expect(fixture.writes).toEqual([])
+    await fixture.advance(2_000)
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
   it('SYS-18 gives a node with a lease but without a status 60 s', async () => {
-    await world.renew('a')
-    await world.aNode('a')
-    world.start()
-    await world.pass(59_000)
-    expect(world.writes).toEqual([])
-    await world.pass(2_000)
-    expect(await world.ready('a')).toMatchObject({ status: 'Unknown', reason: 'NodeStatusNeverUpdated' })
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
+    await fixture.renew('a')
+    await fixture.aNode('a')
+    fixture.start()
+    await fixture.advance(59_000)
+    expect(fixture.writes).toEqual([])
+    await fixture.advance(2_000)
+    expect(await fixture.ready('a')).toMatchObject({ status: 'Unknown', reason: 'NodeStatusNeverUpdated' })
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
   it('SYS-18 still monitors a node whose lease was deleted', async () => {
-    await world.anAgent('a')
-    world.start()
-    await world.pass(10_000)
-    world.alive.delete('a')
-    await world.client.delete(leaseKind, { namespace: 'kube-node-lease', name: 'a' })
-    await world.pass(50_000)
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
+    await fixture.anAgent('a')
+    fixture.start()
+    await fixture.advance(10_000)
+    fixture.alive.delete('a')
+    await fixture.client.delete(leaseKind, { namespace: 'kube-node-lease', name: 'a' })
+    await fixture.advance(50_000)
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
   it('SYS-18 does not depend on the clocks of other machines', async () => {
-    await world.anAgent('a')
-    world.start()
+    await fixture.anAgent('a')
+    fixture.start()
     const ref = { namespace: 'kube-node-lease', name: 'a' }
-    world.alive.delete('a')
+    fixture.alive.delete('a')
     for (let hour = 23; hour > 0; hour--) {
-      const found = await world.client.get(leaseKind, ref) // renewed, with a time that runs backwards
+      const lease = await fixture.client.get(leaseKind, ref) // renewed, with a time that runs backwards
       const renewTime = `2001-01-01T${String(hour).padStart(2, '0')}:00:00.000000Z`
-      await world.client.update(leaseKind, { ...found, spec: { ...found.spec, renewTime } })
-      await world.pass(30_000)
+      await fixture.client.update(leaseKind, { ...lease, spec: { ...lease.spec, renewTime } })
+      await fixture.advance(30_000)
     }
-    expect(world.writes).toEqual([])
-    const found = await world.client.get(leaseKind, ref) // in the far future, and never again
-    await world.client.update(leaseKind, {
-      ...found,
-      spec: { ...found.spec, renewTime: '2099-01-01T00:00:00.000000Z' },
+    expect(fixture.writes).toEqual([])
+    const lease = await fixture.client.get(leaseKind, ref) // in the far future, and never again
+    await fixture.client.update(leaseKind, {
+      ...lease,
+      spec: { ...lease.spec, renewTime: '2099-01-01T00:00:00.000000Z' },
     })
-    await world.pass(50_000)
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
+    await fixture.advance(50_000)
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
   it('SYS-18 counts only renewals of the lease', async () => {
-    await world.anAgent('a')
-    world.start()
-    await world.pass(10_000)
-    world.alive.delete('a')
+    await fixture.anAgent('a')
+    fixture.start()
+    await fixture.advance(10_000)
+    fixture.alive.delete('a')
     for (let turn = 0; turn < 5; turn++) {
       const body = { metadata: { labels: { turn: String(turn) } } }
-      await world.client.patch(leaseKind, { namespace: 'kube-node-lease', name: 'a' }, { type: 'merge', body })
-      await world.client.patch(nodeKind, { name: 'a' }, { type: 'merge', body })
-      await world.pass(10_000)
+      await fixture.client.patch(leaseKind, { namespace: 'kube-node-lease', name: 'a' }, { type: 'merge', body })
+      await fixture.client.patch(nodeKind, { name: 'a' }, { type: 'merge', body })
+      await fixture.advance(10_000)
     }
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
   it('SYS-18 restarts the grace period after the server was unavailable', async () => {
-    await world.anAgent('a')
-    let isAway = false
-    world.start({
+    await fixture.anAgent('a')
+    let isUnavailable = false
+    fixture.start({
       intercept: () => {
-        if (isAway) throw new ApiError(503, 'ServiceUnavailable', 'away')
+        if (isUnavailable) throw new ApiError(503, 'ServiceUnavailable', 'away')
       },
     })
-    await world.pass(10_000)
-    world.alive.delete('a')
-    isAway = true
-    await world.pass(70_000)
-    isAway = false
-    await world.pass(9_000) // silent for 79 s, of which 40 s ended in darkness
-    expect(await world.taints('a')).toEqual([])
-    await world.pass(40_000)
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
+    await fixture.advance(10_000)
+    fixture.alive.delete('a')
+    isUnavailable = true
+    await fixture.advance(70_000)
+    isUnavailable = false
+    await fixture.advance(9_000) // silent for 79 s, of which 40 s ended in darkness
+    expect(await fixture.taints('a')).toEqual([])
+    await fixture.advance(40_000)
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
   it('SYS-18 plans again after a conflict', async () => {
-    await world.anAgent('a')
+    await fixture.anAgent('a')
     let conflicts = 2
-    world.start({
+    fixture.start({
       intercept: (verb) => {
         if (verb === 'patch' && conflicts-- > 0) throw new ApiError(409, 'Conflict', 'changed')
       },
     })
-    world.alive.delete('a')
-    await world.pass(60_000)
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
-    expect((await world.ready('a'))?.status).toBe('Unknown')
+    fixture.alive.delete('a')
+    await fixture.advance(60_000)
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
+    expect((await fixture.ready('a'))?.status).toBe('Unknown')
   })
 
   it('SYS-18 finishes the writes of a crashed process', async () => {
-    await world.anAgent('a')
-    let mayTaint = false
-    const first = world.start({
+    await fixture.anAgent('a')
+    let isStatusWritten = false
+    const firstProcess = fixture.start({
       intercept: (verb, kind) => {
         if (verb !== 'patch' || kind !== 'Node') return
-        if (mayTaint) throw new ApiError(503, 'ServiceUnavailable', 'died here')
-        mayTaint = true // the status is written, the taints are not
+        if (isStatusWritten) throw new ApiError(503, 'ServiceUnavailable', 'died here')
+        isStatusWritten = true // the status is written, the taints are not
       },
     })
-    world.alive.delete('a')
-    await world.pass(41_000)
-    await first.stop()
-    expect((await world.ready('a'))?.status).toBe('Unknown')
-    expect(await world.taints('a')).toEqual([])
-    world.start()
-    await world.settle()
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
+    fixture.alive.delete('a')
+    await fixture.advance(41_000)
+    await firstProcess.stop()
+    expect((await fixture.ready('a'))?.status).toBe('Unknown')
+    expect(await fixture.taints('a')).toEqual([])
+    fixture.start()
+    await fixture.settle()
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
   it('SYS-7 forgets a deleted node and monitors a recreated one from the start', async () => {
-    await world.anAgent('a')
-    world.start()
-    await world.pass(30_000)
-    world.alive.delete('a')
-    await world.client.delete(nodeKind, { name: 'a' })
-    await world.settle()
-    expect(world.events.at(-1)).toMatchObject({
+    await fixture.anAgent('a')
+    fixture.start()
+    await fixture.advance(30_000)
+    fixture.alive.delete('a')
+    await fixture.client.delete(nodeKind, { name: 'a' })
+    await fixture.settle()
+    expect(fixture.events.at(-1)).toMatchObject({
       reason: 'RemovingNode',
       message: 'Node a event: Removing Node a from Controller',
     })
-    await world.pass(30_000)
-    await world.aNode('a')
-    await world.report('a')
-    await world.pass(39_000)
-    expect(world.writes).toEqual([])
-    await world.pass(2_000)
-    expect(await world.taints('a')).toEqual(UNREACHABLE)
+    await fixture.advance(30_000)
+    await fixture.aNode('a')
+    await fixture.report('a')
+    await fixture.advance(39_000)
+    expect(fixture.writes).toEqual([])
+    await fixture.advance(2_000)
+    expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
   it('SYS-18 never changes a node whose lease is renewed in time, even with stale caches', async () => {
     const step = fc.record({
       waitMs: fc.integer({ min: 0, max: 39_990 }),
-      does: fc.constantFrom('renew', 'report', 'both'),
+      action: fc.constantFrom('renew', 'report', 'both'),
       noise: fc.boolean(),
     })
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), fc.boolean(), async (steps, hasStaleCaches) => {
-        const quiet = await aWorld()
+        const fixture = await createNodeLifecycleFixture()
         try {
-          await quiet.anAgent('a')
-          quiet.start({ hasStaleCaches })
-          await quiet.settle()
-          for (const [index, { waitMs, does, noise }] of steps.entries()) {
-            await quiet.clock.advance(waitMs)
-            if (does !== 'report') await quiet.renew('a')
-            if (does !== 'renew') await quiet.setConditions('a', [heartbeat(index)])
-            if (noise) await quiet.setTaints('a', [{ key: 'noise', value: String(index), effect: 'NoSchedule' }])
-            await quiet.settle()
+          await fixture.anAgent('a')
+          fixture.start({ hasStaleCaches })
+          await fixture.settle()
+          for (const [index, { waitMs, action, noise }] of steps.entries()) {
+            await fixture.clock.advance(waitMs)
+            if (action !== 'report') await fixture.renew('a')
+            if (action !== 'renew') await fixture.setConditions('a', [heartbeat(index)])
+            if (noise) await fixture.setTaints('a', [{ key: 'noise', value: String(index), effect: 'NoSchedule' }])
+            await fixture.settle()
           }
-          await quiet.settle()
-          return quiet.writes.length === 0 && (await quiet.ready('a'))?.status === 'True'
+          await fixture.settle()
+          return fixture.writes.length === 0 && (await fixture.ready('a'))?.status === 'True'
         } finally {
-          await quiet.close()
+          await fixture.close()
         }
       }),
       { numRuns: 40 },
@@ -286,25 +286,25 @@ describe('node health', () => {
 
   it('SYS-18 a node that stops is lost after 40 s, at any time', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 39_990 }), { maxLength: 8 }), async (gaps) => {
-        const quiet = await aWorld()
+      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 39_990 }), { maxLength: 8 }), async (gapsMs) => {
+        const fixture = await createNodeLifecycleFixture()
         try {
-          await quiet.anAgent('a')
-          quiet.start()
-          await quiet.settle()
-          for (const gapMs of gaps) {
-            await quiet.clock.advance(gapMs)
-            await quiet.renew('a')
-            await quiet.settle()
+          await fixture.anAgent('a')
+          fixture.start()
+          await fixture.settle()
+          for (const gapMs of gapsMs) {
+            await fixture.clock.advance(gapMs)
+            await fixture.renew('a')
+            await fixture.settle()
           }
-          await quiet.clock.advance(39_999)
-          await quiet.settle()
-          const before = (await quiet.ready('a'))?.status
-          await quiet.clock.advance(1)
-          await quiet.settle()
-          return before === 'True' && (await quiet.ready('a'))?.status === 'Unknown'
+          await fixture.clock.advance(39_999)
+          await fixture.settle()
+          const statusBefore = (await fixture.ready('a'))?.status
+          await fixture.clock.advance(1)
+          await fixture.settle()
+          return statusBefore === 'True' && (await fixture.ready('a'))?.status === 'Unknown'
         } finally {
-          await quiet.close()
+          await fixture.close()
         }
       }),
       { numRuns: 25 },

@@ -19,30 +19,30 @@ import {
   type WorkQueue,
 } from '../../runtime/index.ts'
 import { type Limits, NODE_LEASES, type NodeLifecycleContext } from './context.ts'
+import {
+  areTaintsChanged,
+  deletedPodsOutOfService,
+  isHealthChanged,
+  isPodChanged,
+  keysIfBeingDeleted,
+  keysIfOnTaintedNode,
+  missingNodesOf,
+  podsOnTaintedNode,
+} from './event-sources.ts'
 import { EVICTION_COMPONENT, NODE_COMPONENT, removingNode } from './events.ts'
-import { evictWhenDue } from './evict-pod.ts'
-import { EvictionMemory } from './eviction-memory.ts'
+import { evictPod } from './evict-pod.ts'
 import { Heartbeats } from './heartbeats.ts'
 import type { NodeLifecycleMetrics } from './metrics.ts'
 import { reconcileNode } from './reconcile-node.ts'
 import { finishedKeys, indexFinishedPods, removeFinishedPods } from './remove-finished-pods.ts'
 import { indexPods, mayForceDelete, removePodOutOfService, removePodsOfMissingNode } from './remove-lost-pods.ts'
 import { Timers } from './timers.ts'
-import {
-  areTaintsChanged,
-  deletedPodsOutOfService,
-  ifBeingDeleted,
-  ifOnTaintedNode,
-  isHealthChanged,
-  isPodChanged,
-  missingNodesOf,
-  podsOnTaintedNode,
-} from './wake-sources.ts'
+import { TolerationTimes } from './toleration-times.ts'
 
 export interface NodeLifecycleDeps extends ControllerDeps {
   readonly options?: NodeLifecycleOptions
   readonly nodeLifecycleMetrics?: NodeLifecycleMetrics
-  /** Run by its creator. Absent: the controllers create and run their own. */
+  /** Must be run by the caller. By default the controllers create and run their recorders. */
   readonly events?: Pick<EventRecorder, 'record'>
 }
 
@@ -71,7 +71,7 @@ const LIMITS: Limits = {
 
 export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLifecycleControllers {
   const { client, caches, clock, random, log, metrics, nodeLifecycleMetrics } = deps
-  const own = deps.events
+  const eventRecorders = deps.events
     ? []
     : [NODE_COMPONENT, EVICTION_COMPONENT].map((component) =>
         createEventRecorder({ client, clock, random, log, component }),
@@ -83,14 +83,14 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     nodes: caches.of(nodeKind),
     leases: caches.of(leaseKind, { namespace: NODE_LEASES }),
     pods: caches.of(podKind),
-    nodeEvents: deps.events ?? own[0]!,
-    evictionEvents: deps.events ?? own[1]!,
+    nodeEvents: deps.events ?? eventRecorders[0]!,
+    evictionEvents: deps.events ?? eventRecorders[1]!,
     metrics: nodeLifecycleMetrics,
     heartbeats: new Heartbeats(clock),
-    evictions: new EvictionMemory(),
+    tolerationTimes: new TolerationTimes(),
     recheckAfter: (name, ms) => timers.set(name, ms, () => nodeController.queue.add(name)),
     missingSinceMs: new Map(),
-    registered: new Map(),
+    registeredUids: new Map(),
     limits: { ...LIMITS, ...deps.options },
   }
   const { nodes, leases, pods } = context
@@ -116,9 +116,9 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     name: 'noexec_taint_pod',
     sources: [
       source({ cache: nodes, keysOf: (node) => podsOnTaintedNode(node, context), matters: areTaintsChanged }),
-      source({ cache: pods, keysOf: (pod) => ifOnTaintedNode(pod, context), matters: isPodChanged }),
+      source({ cache: pods, keysOf: (pod) => keysIfOnTaintedNode(pod, context), matters: isPodChanged }),
     ],
-    reconcile: (key) => evictWhenDue(key, context),
+    reconcile: (key) => evictPod(key, context),
   })
   const orphanController = createController({
     ...common,
@@ -138,7 +138,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
         keysOf: (node) => deletedPodsOutOfService(node, context),
         matters: (next, old) => mayForceDelete(next) !== mayForceDelete(old),
       }),
-      source({ cache: pods, keysOf: ifBeingDeleted }),
+      source({ cache: pods, keysOf: keysIfBeingDeleted }),
     ],
     reconcile: (key, signal) => removePodOutOfService(key, context, signal),
   })
@@ -169,12 +169,12 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
       nodes.subscribe({
         added: (node) => context.heartbeats.observeNode(node),
         updated: (node) => context.heartbeats.observeNode(node),
-        deleted: (node) => forget(node),
+        deleted: (node) => handleDeletion(node),
       }),
       leases.subscribe({
         added: (lease) => context.heartbeats.observeLease(lease),
         updated: (lease) => context.heartbeats.observeLease(lease),
-        deleted: ({ metadata: { name } }) => context.heartbeats.forgetLease(name),
+        deleted: ({ metadata: { name } }) => context.heartbeats.deleteLease(name),
       }),
     ]
     return () => {
@@ -182,27 +182,27 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     }
   }
 
-  function forget(node: Readonly<Stored<Node>>): void {
+  function handleDeletion(node: Readonly<Stored<Node>>): void {
     const { name } = node.metadata
-    context.heartbeats.forgetNode(name)
+    context.heartbeats.deleteNode(name)
     timers.clear(name)
-    if (context.registered.delete(name)) context.nodeEvents.record(nodeKind, node, removingNode(node))
+    if (context.registeredUids.delete(name)) context.nodeEvents.record(nodeKind, node, removingNode(node))
   }
 
   return {
     queues: controllers.map(({ queue }) => queue),
     async run(signal) {
       const stopFollowing = follow()
-      const stopCounting = nodeLifecycleMetrics?.count(context)
-      const recorders = new AbortController()
-      const recording = own.map((recorder) => recorder.run(recorders.signal))
+      const stopCollecting = nodeLifecycleMetrics?.collectFrom(context)
+      const recorderAbort = new AbortController()
+      const recording = eventRecorders.map((recorder) => recorder.run(recorderAbort.signal))
       try {
-        await Promise.all(controllers.map((one) => one.run(signal)))
+        await Promise.all(controllers.map((controller) => controller.run(signal)))
       } finally {
         stopFollowing()
-        stopCounting?.()
+        stopCollecting?.()
         timers.clearAll()
-        recorders.abort()
+        recorderAbort.abort()
         await Promise.all(recording)
       }
     },

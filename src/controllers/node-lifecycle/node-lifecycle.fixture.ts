@@ -19,21 +19,21 @@ export interface StartOptions extends NodeLifecycleOptions {
   /** Runs before every call of the controllers; an error it throws is the response. */
   readonly intercept?: (verb: string, kind: string) => void | Promise<void>
   /** Events go to the server instead of `events`. */
-  readonly ownEvents?: boolean
+  readonly storesEvents?: boolean
   /** The caches receive the initial state and no changes. */
   readonly hasStaleCaches?: boolean
 }
 
-export type World = Awaited<ReturnType<typeof aWorld>>
+export type NodeLifecycleFixture = Awaited<ReturnType<typeof createNodeLifecycleFixture>>
 
 const LEASES = 'kube-node-lease'
 const RENEW_MS = 10_000
 
-export async function aWorld() {
+export async function createNodeLifecycleFixture() {
   const server = await createServerFixture()
   const { clock } = server
   const client = inProcessClient(server.server.objects, SYSTEM_USER)
-  const recorded: (EventDetails & { readonly about: string })[] = []
+  const recorded: (EventDetails & { readonly objectName: string })[] = []
   const writes: string[] = []
   const stops: (() => Promise<void>)[] = []
   const timestamp = () => `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`
@@ -42,7 +42,7 @@ export async function aWorld() {
   /** Nodes whose leases `pass` renews. */
   const alive = new Set<string>()
 
-  function start({ metrics, intercept, ownEvents, hasStaleCaches, ...options }: StartOptions = {}) {
+  function start({ metrics, intercept, storesEvents, hasStaleCaches, ...options }: StartOptions = {}) {
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
     const caches = createCacheSet({
@@ -52,16 +52,16 @@ export async function aWorld() {
     })
     const events = {
       record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) =>
-        void recorded.push({ ...event, about: metadata.name ?? '' }),
+        void recorded.push({ ...event, objectName: metadata.name ?? '' }),
     }
     const controllers = createNodeLifecycleControllers({
-      client: recordingClient(client, writes, intercept),
+      client: recordWrites(client, writes, intercept),
       caches,
       clock,
       random: () => 0.5,
       log: silentLog,
       options,
-      ...(ownEvents ? {} : { events }),
+      ...(storesEvents ? {} : { events }),
       nodeLifecycleMetrics: metrics,
     })
     const running = controllers.run(abort.signal)
@@ -85,8 +85,8 @@ export async function aWorld() {
   async function renew(name: string): Promise<void> {
     const ref = { namespace: LEASES, name }
     const spec = { holderIdentity: `agent of ${name}`, leaseDurationSeconds: 40, renewTime: microTime() }
-    const found = await client.get(leaseKind, ref).catch(() => undefined)
-    if (found) await client.update(leaseKind, { ...found, spec })
+    const lease = await client.get(leaseKind, ref).catch(() => undefined)
+    if (lease) await client.update(leaseKind, { ...lease, spec })
     else await client.create(leaseKind, { metadata: ref, spec })
   }
 
@@ -106,13 +106,13 @@ export async function aWorld() {
   const report = (name: string, ready = 'True') =>
     setConditions(name, [condition('Ready', ready), condition('DiskPressure', 'False')])
 
-  const world = {
+  const fixture = {
     server,
     client,
     clock,
     events: recorded,
     writes,
-    reasons: () => recorded.map(({ reason }) => reason),
+    eventReasons: () => recorded.map(({ reason }) => reason),
     start,
     settle,
     renew,
@@ -151,10 +151,10 @@ export async function aWorld() {
     pod: (name: string): Promise<Readonly<Pod> | undefined> =>
       client.get(podKind, { namespace: 'default', name }).catch(() => undefined),
     /** Advances the clock; agents in `alive` renew their leases. */
-    async pass(ms: number) {
-      for (let leftMs = ms; leftMs > 0; leftMs -= RENEW_MS) {
+    async advance(ms: number) {
+      for (let remainingMs = ms; remainingMs > 0; remainingMs -= RENEW_MS) {
         await settle()
-        await clock.advance(Math.min(leftMs, RENEW_MS))
+        await clock.advance(Math.min(remainingMs, RENEW_MS))
         for (const name of alive) await renew(name)
         await settle()
       }
@@ -164,36 +164,36 @@ export async function aWorld() {
       await server.store.close()
     },
   }
-  return world
+  return fixture
 }
 
 function withoutChanges(client: Client): Client {
-  async function* stateOnly<T extends KubeObject>(events: AsyncIterable<WatchEvent<T>>, signal: AbortSignal) {
+  async function* initialEvents<T extends KubeObject>(events: AsyncIterable<WatchEvent<T>>, signal: AbortSignal) {
     for await (const event of events) {
       yield event
       if (event.type === 'bookmark' && event.endsInitialEvents) break
     }
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   }
-  return { ...client, watch: (kind, request) => stateOnly(client.watch(kind, request), request.signal) }
+  return { ...client, watch: (kind, request) => initialEvents(client.watch(kind, request), request.signal) }
 }
 
-function recordingClient(client: Client, writes: string[], intercept?: StartOptions['intercept']): Client {
-  const watched =
+function recordWrites(client: Client, writes: string[], intercept?: StartOptions['intercept']): Client {
+  const intercepted =
     (verb: 'get' | 'create' | 'update' | 'patch' | 'delete') =>
-    async (kind: any, target: any, ...rest: any[]) => {
+    async (kind: any, target: any, ...args: any[]) => {
       await intercept?.(verb, kind.kind)
       const name = target.metadata?.name ?? target.name
-      const part = rest.find((one) => one?.subresource)?.subresource
-      if (verb !== 'get') writes.push(`${verb} ${kind.kind} ${name}${part ? `/${part}` : ''}`)
-      return (client[verb] as any)(kind, target, ...rest)
+      const subresource = args.find((arg) => arg?.subresource)?.subresource
+      if (verb !== 'get') writes.push(`${verb} ${kind.kind} ${name}${subresource ? `/${subresource}` : ''}`)
+      return (client[verb] as any)(kind, target, ...args)
     }
   return {
     ...client,
-    get: watched('get'),
-    create: watched('create'),
-    update: watched('update'),
-    patch: watched('patch'),
-    delete: watched('delete'),
+    get: intercepted('get'),
+    create: intercepted('create'),
+    update: intercepted('update'),
+    patch: intercepted('patch'),
+    delete: intercepted('delete'),
   }
 }

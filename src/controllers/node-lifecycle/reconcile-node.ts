@@ -10,47 +10,50 @@ import { find } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { isReady, readyOf, unknownConditions } from './conditions.ts'
 import { NODE_LEASES, type NodeLifecycleContext, timestamp } from './context.ts'
-import { registeredNode, statusIsNow } from './events.ts'
-import { isLost, taintsDue } from './taints.ts'
+import { nodeStatusChanged, registeredNode } from './events.ts'
+import { desiredTaints, isLost } from './taints.ts'
 
 export async function reconcileNode(name: string, context: NodeLifecycleContext): Promise<Outcome> {
   const { nodes, heartbeats, metrics, clock } = context
-  const known = nodes.get(name)
-  if (!known || !heartbeats.isMonitored(name)) return done // no agent reports for this node
-  recordRegistered(known, context)
+  const cachedNode = nodes.get(name)
+  if (!cachedNode || !heartbeats.isMonitored(name)) return done // no agent reports for this node
+  recordRegistered(cachedNode, context)
   const startedMs = clock.monotonicMs()
   try {
-    return await updateHealth(known, context)
+    return await updateHealth(cachedNode, context)
   } catch (error) {
     if (isNotFound(error)) return done
     if (isConflict(error)) return backOff('the node changed during the reconcile')
     throw error
   } finally {
-    metrics?.nodeChecked((clock.monotonicMs() - startedMs) / 1_000)
+    metrics?.observeCheck((clock.monotonicMs() - startedMs) / 1_000)
   }
 }
 
-async function updateHealth(known: Readonly<Stored<Node>>, context: NodeLifecycleContext): Promise<Outcome> {
-  const { name } = known.metadata
-  const mayBeLost = graceLeftMs(known, context) <= 0 && unknownConditions(known, '').length > 0
-  const current = mayBeLost ? await readLive(name, context) : known
-  const isLostNow = graceLeftMs(current, context) <= 0
+async function updateHealth(cachedNode: Readonly<Stored<Node>>, context: NodeLifecycleContext): Promise<Outcome> {
+  const { name } = cachedNode.metadata
+  const mayBeLost = remainingGraceMs(cachedNode, context) <= 0 && unknownConditions(cachedNode, '').length > 0
+  const current = mayBeLost ? await readFromServer(name, context) : cachedNode
+  const isLostNow = remainingGraceMs(current, context) <= 0
   const node = isLostNow ? await setUnknownConditions(current, context) : current
   await updateTaints(node, context)
   if (!isLostNow) {
-    context.recheckAfter(name, graceLeftMs(node, context))
+    context.recheckAfter(name, remainingGraceMs(node, context))
     return isReady(node) ? done : stuck(`the node is not ready: ${readyOf(node)?.message ?? 'it has not reported yet'}`)
   }
   return stuck('the node has stopped reporting; waiting for its agent to renew the lease or write the status')
 }
 
 /** Time left until the node counts as lost. A node that never wrote a status has the longer startup grace period. */
-function graceLeftMs(node: Readonly<Stored<Node>>, { heartbeats, limits }: NodeLifecycleContext): number {
+function remainingGraceMs(node: Readonly<Stored<Node>>, { heartbeats, limits }: NodeLifecycleContext): number {
   const graceMs = readyOf(node) ? limits.monitorGraceMs : limits.startupGraceMs
   return graceMs - heartbeats.silentForMs(node.metadata.name)
 }
 
-async function readLive(name: string, { client, heartbeats }: NodeLifecycleContext): Promise<Readonly<Stored<Node>>> {
+async function readFromServer(
+  name: string,
+  { client, heartbeats }: NodeLifecycleContext,
+): Promise<Readonly<Stored<Node>>> {
   try {
     const lease = await find(client, leaseKind, { namespace: NODE_LEASES, name })
     if (lease) heartbeats.observeLease(lease)
@@ -71,31 +74,31 @@ async function setUnknownConditions(
   if (conditions.length === 0) return node
   const { name, resourceVersion } = node.metadata
   const body = { metadata: { resourceVersion }, status: { conditions } }
-  const written = await context.client.patch(nodeKind, { name }, { type: 'strategic', body }, { subresource: 'status' })
-  context.nodes.learn(written)
-  return written
+  const updated = await context.client.patch(nodeKind, { name }, { type: 'strategic', body }, { subresource: 'status' })
+  context.nodes.learn(updated)
+  return updated
 }
 
 async function updateTaints(node: Readonly<Stored<Node>>, context: NodeLifecycleContext): Promise<void> {
-  const { client, clock, nodes, nodeEvents, evictions, metrics } = context
-  const taints = taintsDue(node, timestamp(clock))
+  const { client, clock, nodes, nodeEvents, tolerationTimes, metrics } = context
+  const taints = desiredTaints(node, timestamp(clock))
   if (!taints) return
   const wasLost = isLost(node.spec?.taints)
-  if (wasLost && !isLost(taints) && areAllLost(context)) evictions.allLostUntil(clock.monotonicMs())
+  if (wasLost && !isLost(taints) && areAllLost(context)) tolerationTimes.setAllLostUntil(clock.monotonicMs())
   const { name, resourceVersion } = node.metadata
   const body = { metadata: { resourceVersion }, spec: { taints } }
   nodes.learn(await client.patch(nodeKind, { name }, { type: 'merge', body }))
   if (wasLost === isLost(taints)) return
-  nodeEvents.record(nodeKind, node, statusIsNow(node, wasLost ? 'NodeReady' : 'NodeNotReady'))
-  if (!wasLost) metrics?.nodeLost(node)
+  nodeEvents.record(nodeKind, node, nodeStatusChanged(node, wasLost ? 'NodeReady' : 'NodeNotReady'))
+  if (!wasLost) metrics?.countLostNode(node)
 }
 
 export const areAllLost = ({ nodes }: Pick<NodeLifecycleContext, 'nodes'>): boolean =>
   nodes.size > 0 && nodes.list().every(({ spec }) => isLost(spec?.taints))
 
-function recordRegistered(node: Readonly<Stored<Node>>, { registered, nodeEvents }: NodeLifecycleContext): void {
+function recordRegistered(node: Readonly<Stored<Node>>, { registeredUids, nodeEvents }: NodeLifecycleContext): void {
   const { name, uid } = node.metadata
-  if (registered.get(name) === uid) return
-  registered.set(name, uid)
+  if (registeredUids.get(name) === uid) return
+  registeredUids.set(name, uid)
   nodeEvents.record(nodeKind, node, registeredNode(node))
 }

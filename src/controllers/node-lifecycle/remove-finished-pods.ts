@@ -6,35 +6,35 @@ import type { NodeLifecycleContext } from './context.ts'
 import { hasTerminated, removePods } from './remove-pod.ts'
 
 /** The only key of the work queue. */
-export const FINISHED = 'finished'
+export const FINISHED_KEY = 'finished'
 const FINISHED_PODS = 'node-lifecycle/finished'
 
 export const indexFinishedPods = (pods: Cache<Pod>): void => pods.addIndex(FINISHED_PODS, finishedKeys)
 
 /** Pods that are being deleted do not count. */
 export const finishedKeys = (pod: Readonly<Pod>): string[] =>
-  hasTerminated(pod) && !pod.metadata.deletionTimestamp ? [FINISHED] : []
+  hasTerminated(pod) && !pod.metadata.deletionTimestamp ? [FINISHED_KEY] : []
 
 export async function removeFinishedPods(context: NodeLifecycleContext, signal: AbortSignal): Promise<Outcome> {
-  const finished = context.pods.byIndex(FINISHED_PODS, FINISHED)
-  const surplus = surplusOf(finished, context.limits.finishedPodsMax)
-  await removePods(surplus, context, { reason: 'terminated' }, signal)
+  const finished = context.pods.byIndex(FINISHED_PODS, FINISHED_KEY)
+  const excess = excessPodsOf(finished, context.limits.finishedPodsMax)
+  await removePods(excess, context, { reason: 'terminated' }, signal)
   return done
 }
 
 /** Pure. */
-export function surplusOf(
+export function excessPodsOf(
   finished: readonly Readonly<Stored<Pod>>[],
   podsMax: number,
 ): readonly Readonly<Stored<Pod>>[] {
   if (podsMax <= 0 || finished.length <= podsMax) return []
-  return [...finished].sort(evictedThenOldest).slice(0, finished.length - podsMax)
+  return [...finished].sort(byEvictionAndAge).slice(0, finished.length - podsMax)
 }
 
-function evictedThenOldest(one: Readonly<Stored<Pod>>, other: Readonly<Stored<Pod>>): number {
+function byEvictionAndAge(a: Readonly<Stored<Pod>>, b: Readonly<Stored<Pod>>): number {
   const rank = (pod: Readonly<Pod>) => (pod.status?.phase === 'Failed' && pod.status.reason === 'Evicted' ? 0 : 1)
   const time = (pod: Readonly<Pod>) => pod.metadata.creationTimestamp ?? ''
-  return rank(one) - rank(other) || compare(time(one), time(other)) || compare(one.metadata.name, other.metadata.name)
+  return rank(a) - rank(b) || compare(time(a), time(b)) || compare(a.metadata.name, b.metadata.name)
 }
 
-const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -20,7 +20,7 @@ const nodeNamesOf = ({ spec }: Readonly<Pod>): string[] => (spec?.nodeName ? [sp
 export const podsOn = (pods: Cache<Pod>, nodeName: string): readonly Readonly<Stored<Pod>>[] =>
   pods.byIndex(PODS_BY_NODE, nodeName)
 
-const NODE_IS_GONE = { reason: 'DeletionByPodGC', message: 'PodGC: node no longer exists' }
+const NODE_DELETED = { reason: 'DeletionByPodGC', message: 'PodGC: node no longer exists' }
 
 export async function removePodsOfMissingNode(
   nodeName: string,
@@ -28,8 +28,8 @@ export async function removePodsOfMissingNode(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const { clock, nodes, pods, missingSinceMs, limits } = context
-  const left = podsOn(pods, nodeName).filter((pod) => !isHeldByFinalizers(pod))
-  if (nodes.get({ name: nodeName }) || left.length === 0) {
+  const removable = podsOn(pods, nodeName).filter((pod) => !isHeldByFinalizers(pod))
+  if (nodes.get({ name: nodeName }) || removable.length === 0) {
     missingSinceMs.delete(nodeName)
     return done
   }
@@ -38,8 +38,8 @@ export async function removePodsOfMissingNode(
   const leftMs = sinceMs + limits.quarantineMs - clock.monotonicMs()
   if (leftMs > 0)
     return retryAfter(leftMs, `node ${nodeName} does not exist; its pods are removed unless it is created`)
-  const exists = (await liveNode(nodeName, context)) !== undefined // the cache lags behind
-  if (!exists) await removePods(left, context, { reason: 'orphaned', disruption: NODE_IS_GONE }, signal)
+  const exists = (await readNode(nodeName, context)) !== undefined // the cache lags behind
+  if (!exists) await removePods(removable, context, { reason: 'orphaned', disruption: NODE_DELETED }, signal)
   missingSinceMs.delete(nodeName)
   return done
 }
@@ -55,8 +55,8 @@ export async function removePodOutOfService(
   const node = context.nodes.get({ name: nodeName })
   if (!node || !mayForceDelete(node)) return done
   if (isHeldByFinalizers(pod)) return stuck(`waiting for finalizers: ${pod.metadata.finalizers?.join(', ') ?? 'none'}`)
-  const live = await liveNode(nodeName, context)
-  if (!live || !mayForceDelete(live)) return done // the taint was removed or the node deleted; the cache lags behind
+  const current = await readNode(nodeName, context)
+  if (!current || !mayForceDelete(current)) return done // the taint was removed or the node deleted; the cache lags behind
   await removePods([pod], context, { reason: 'out-of-service' }, signal)
   return done
 }
@@ -64,5 +64,5 @@ export async function removePodOutOfService(
 /** A ready node shuts its pods down itself, even if it is tainted. */
 export const mayForceDelete = (node: Readonly<Node>): boolean => isOutOfService(node) && !isReady(node)
 
-const liveNode = (name: string, { client }: NodeLifecycleContext): Promise<Readonly<Node> | undefined> =>
+const readNode = (name: string, { client }: NodeLifecycleContext): Promise<Readonly<Node> | undefined> =>
   find(client, nodeKind, { name })

@@ -18,22 +18,22 @@ const CONCURRENT_REMOVALS_MAX = 32
 export const hasTerminated = ({ status }: Readonly<Pod>): boolean =>
   status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
-/** Only finalizers keep the pod: nothing more can be done here. */
+/** Whether only finalizers keep the pod. */
 export const isHeldByFinalizers = (pod: Readonly<Pod>): boolean =>
   pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0 && hasTerminated(pod)
 
-/** In batches; throws the first failure after its batch has settled. */
+/** Removes the pods in batches. Throws the first failure after its batch has settled. */
 export async function removePods(
   pods: readonly Readonly<Stored<Pod>>[],
   context: NodeLifecycleContext,
-  why: { readonly reason: RemovalReason; readonly disruption?: Disruption },
+  options: { readonly reason: RemovalReason; readonly disruption?: Disruption },
   signal: AbortSignal,
 ): Promise<void> {
-  for (let at = 0; at < pods.length && !signal.aborted; at += CONCURRENT_REMOVALS_MAX) {
-    const batch = pods.slice(at, at + CONCURRENT_REMOVALS_MAX)
-    const settled = await Promise.allSettled(batch.map((pod) => removePod(pod, context, why)))
-    const failed = settled.find((one) => one.status === 'rejected')
-    if (failed) throw failed.reason
+  for (let start = 0; start < pods.length && !signal.aborted; start += CONCURRENT_REMOVALS_MAX) {
+    const batch = pods.slice(start, start + CONCURRENT_REMOVALS_MAX)
+    const settled = await Promise.allSettled(batch.map((pod) => removePod(pod, context, options)))
+    const failure = settled.find((result) => result.status === 'rejected')
+    if (failure) throw failure.reason
   }
 }
 
@@ -44,18 +44,18 @@ async function removePod(
 ): Promise<void> {
   const { client, metrics } = context
   const { namespace = '', name, uid } = pod.metadata
-  metrics?.podRemoved(namespace, reason)
+  metrics?.countRemoval(namespace, reason)
   try {
     if (!hasTerminated(pod)) await patchStatus(pod, context, { phase: 'Failed' }, disruption)
     await client.delete(podKind, { namespace, name }, { gracePeriodSeconds: 0, uid })
   } catch (error) {
     if (isNotFound(error)) return
-    metrics?.podNotRemoved(namespace, reason)
+    metrics?.countRemovalError(namespace, reason)
     throw error
   }
 }
 
-/** Conditional on the uid: another pod may have the name by now. */
+/** Has the uid as precondition, because another pod may have the same name by now. */
 export function patchStatus(
   { metadata: { namespace, name, uid } }: Readonly<Stored<Pod>>,
   { client, clock }: NodeLifecycleContext,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
-import { isLost, taintsDue, toleratedMs } from './taints.ts'
+import { desiredTaints, isLost, tolerationMs } from './taints.ts'
 
 const NOW = '2026-01-01T00:00:00Z'
 const aNode = (ready: string, taints: Taint[] = []): Node => ({
@@ -15,9 +15,9 @@ const team: Taint = { key: 'team', value: 'storage', effect: 'NoExecute' }
 
 describe('taintsDue', () => {
   it('SYS-18 keeps timeAdded of an existing taint', () => {
-    const old = { ...unreachable, timeAdded: '2020-01-01T00:00:00Z' }
-    expect(taintsDue(aNode('Unknown', [old]), NOW)).toEqual([
-      old,
+    const existingTaint = { ...unreachable, timeAdded: '2020-01-01T00:00:00Z' }
+    expect(desiredTaints(aNode('Unknown', [existingTaint]), NOW)).toEqual([
+      existingTaint,
       { key: unreachable.key, effect: 'NoSchedule', timeAdded: NOW },
     ])
   })
@@ -35,12 +35,13 @@ describe('taintsDue', () => {
     })
     const taints = fc.uniqueArray(taint, { selector: ({ key, effect }) => `${key}:${effect}` })
     fc.assert(
-      fc.property(fc.constantFrom('True', 'False', 'Unknown'), taints, (ready, there) => {
-        const due = taintsDue(aNode(ready, there), NOW) ?? there
-        expect(taintsDue(aNode(ready, due), NOW)).toBeUndefined()
-        expect(isLost(due)).toBe(ready !== 'True')
-        const others = (all: Taint[]) => all.filter(({ key, effect }) => key === 'x' || effect === 'PreferNoSchedule')
-        expect(others(due)).toEqual(others(there))
+      fc.property(fc.constantFrom('True', 'False', 'Unknown'), taints, (ready, existing) => {
+        const desired = desiredTaints(aNode(ready, existing), NOW) ?? existing
+        expect(desiredTaints(aNode(ready, desired), NOW)).toBeUndefined()
+        expect(isLost(desired)).toBe(ready !== 'True')
+        const unmanaged = (all: Taint[]) =>
+          all.filter(({ key, effect }) => key === 'x' || effect === 'PreferNoSchedule')
+        expect(unmanaged(desired)).toEqual(unmanaged(existing))
       }),
     )
   })
@@ -48,25 +49,27 @@ describe('taintsDue', () => {
 
 describe('toleratedMs', () => {
   it('SYS-18 is 300 s for a lost node by default', () => {
-    expect(toleratedMs([unreachable])).toBe(300_000)
-    expect(toleratedMs([notReady])).toBe(300_000)
-    expect(toleratedMs([unreachable], [{ key: unreachable.key, operator: 'Exists', tolerationSeconds: 6 }])).toBe(6_000)
-    expect(toleratedMs([unreachable], [{ operator: 'Exists' }])).toBe(Number.POSITIVE_INFINITY)
-    expect(toleratedMs([unreachable], [{ operator: 'Exists', effect: 'NoSchedule' }])).toBe(300_000)
+    expect(tolerationMs([unreachable])).toBe(300_000)
+    expect(tolerationMs([notReady])).toBe(300_000)
+    expect(tolerationMs([unreachable], [{ key: unreachable.key, operator: 'Exists', tolerationSeconds: 6 }])).toBe(
+      6_000,
+    )
+    expect(tolerationMs([unreachable], [{ operator: 'Exists' }])).toBe(Number.POSITIVE_INFINITY)
+    expect(tolerationMs([unreachable], [{ operator: 'Exists', effect: 'NoSchedule' }])).toBe(300_000)
   })
 
   it('SYS-18 is the shortest toleration of all taints, at least 0', () => {
-    const bears = (tolerationSeconds?: number) => ({
+    const aToleration = (tolerationSeconds?: number) => ({
       key: 'team',
       value: 'storage',
       effect: 'NoExecute' as const,
       ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }),
     })
-    expect(toleratedMs([team])).toBe(0)
-    expect(toleratedMs([team], [bears()])).toBe(Number.POSITIVE_INFINITY)
-    expect(toleratedMs([team, unreachable], [bears()])).toBe(300_000)
-    expect(toleratedMs([team, unreachable], [bears(20)])).toBe(20_000)
-    expect(toleratedMs([team], [bears(-5)])).toBe(0)
-    expect(toleratedMs([])).toBe(Number.POSITIVE_INFINITY)
+    expect(tolerationMs([team])).toBe(0)
+    expect(tolerationMs([team], [aToleration()])).toBe(Number.POSITIVE_INFINITY)
+    expect(tolerationMs([team, unreachable], [aToleration()])).toBe(300_000)
+    expect(tolerationMs([team, unreachable], [aToleration(20)])).toBe(20_000)
+    expect(tolerationMs([team], [aToleration(-5)])).toBe(0)
+    expect(tolerationMs([])).toBe(Number.POSITIVE_INFINITY)
   })
 })

@@ -1,8 +1,8 @@
-// Which taints follow from a node's conditions, and how long pods tolerate them. Pure.
+// Computes the taints of a node from its conditions, and how long pods tolerate them. Pure.
 //   Ready=False    not-ready     NoSchedule and NoExecute
 //   Ready=Unknown  unreachable   NoSchedule and NoExecute
 //   a pressure     its own key   NoSchedule
-// Taints with other keys are left alone.
+// Taints with other keys do not change.
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import type { Toleration } from '../../api/kinds/pod/pod-schema.ts'
 import { tolerates } from '../../volumes/tolerations.ts'
@@ -17,23 +17,23 @@ const TAINTS_OF_CONDITIONS: Readonly<Record<string, Readonly<Record<string, stri
   DiskPressure: { True: 'node.kubernetes.io/disk-pressure' },
   PIDPressure: { True: 'node.kubernetes.io/pid-pressure' },
 }
-const OWN_KEYS = new Set(Object.values(TAINTS_OF_CONDITIONS).flatMap((keys) => Object.values(keys)))
+const MANAGED_KEYS = new Set(Object.values(TAINTS_OF_CONDITIONS).flatMap((keys) => Object.values(keys)))
 const EVICTING_KEYS: readonly string[] = [NOT_READY, UNREACHABLE]
 /** How long pods without a matching toleration stay on a node that is not ready or unreachable. */
 const DEFAULT_TOLERATION_SECONDS = 300
 
-/** The taints the node should have; undefined if it has them. Existing taints keep their timeAdded. */
-export function taintsDue(node: Readonly<Node>, now: string): Taint[] | undefined {
+/** Returns the taints that the node should have, or undefined if it has them. Existing taints keep their timeAdded. */
+export function desiredTaints(node: Readonly<Node>, now: string): Taint[] | undefined {
   const existing = node.spec?.taints ?? []
-  const due = ownTaints(node)
-  const isDue = (taint: Taint) => due.some((one) => isSame(one, taint))
-  const kept = existing.filter((taint) => !isOwn(taint) || isDue(taint))
-  const added = due.filter((one) => !existing.some((taint) => isSame(one, taint)))
-  if (kept.length === existing.length && added.length === 0) return undefined
-  return [...kept, ...added.map((taint) => ({ ...taint, timeAdded: now }))]
+  const desired = taintsOfConditions(node)
+  const isDesired = (taint: Taint) => desired.some((candidate) => isSameTaint(candidate, taint))
+  const remaining = existing.filter((taint) => !isManaged(taint) || isDesired(taint))
+  const added = desired.filter((taint) => !existing.some((present) => isSameTaint(present, taint)))
+  if (remaining.length === existing.length && added.length === 0) return undefined
+  return [...remaining, ...added.map((taint) => ({ ...taint, timeAdded: now }))]
 }
 
-function ownTaints({ status }: Readonly<Node>): Taint[] {
+function taintsOfConditions({ status }: Readonly<Node>): Taint[] {
   const keys = (status?.conditions ?? []).flatMap(({ type, status: is }) => TAINTS_OF_CONDITIONS[type]?.[is] ?? [])
   return keys.flatMap((key): Taint[] => [
     { key, effect: 'NoSchedule' },
@@ -41,12 +41,12 @@ function ownTaints({ status }: Readonly<Node>): Taint[] {
   ])
 }
 
-const isSame = (one: Taint, other: Taint): boolean => one.key === other.key && one.effect === other.effect
+const isSameTaint = (taint: Taint, other: Taint): boolean => taint.key === other.key && taint.effect === other.effect
 
-const isOwn = ({ key, effect }: Taint): boolean =>
-  OWN_KEYS.has(key) && (effect === 'NoSchedule' || (effect === 'NoExecute' && EVICTING_KEYS.includes(key)))
+const isManaged = ({ key, effect }: Taint): boolean =>
+  MANAGED_KEYS.has(key) && (effect === 'NoSchedule' || (effect === 'NoExecute' && EVICTING_KEYS.includes(key)))
 
-/** Tainted as not ready or unreachable. */
+/** Whether the node is tainted as not ready or unreachable. */
 export const isLost = (taints: readonly Taint[] | undefined): boolean =>
   taints?.some(({ key, effect }) => effect === 'NoExecute' && EVICTING_KEYS.includes(key)) ?? false
 
@@ -57,26 +57,26 @@ export const evictingTaints = (node: Readonly<Node> | undefined): readonly Taint
   node?.spec?.taints?.filter(({ effect }) => effect === 'NoExecute') ?? []
 
 /** How long a pod tolerates all these taints: 0 if it does not tolerate one of them, Infinity if it always does. */
-export function toleratedMs(taints: readonly Taint[], tolerations: readonly Toleration[] = []): number {
+export function tolerationMs(taints: readonly Taint[], tolerations: readonly Toleration[] = []): number {
   const all = [...tolerations, ...impliedTolerations(tolerations)]
-  const each = taints.map((taint) => {
-    const used = all.find((toleration) => tolerates(toleration, taint))
-    if (!used) return 0
-    return used.tolerationSeconds === undefined
+  const toleratedTimes = taints.map((taint) => {
+    const toleration = all.find((toleration) => tolerates(toleration, taint))
+    if (!toleration) return 0
+    return toleration.tolerationSeconds === undefined
       ? Number.POSITIVE_INFINITY
-      : Math.max(0, Number(used.tolerationSeconds)) * 1_000
+      : Math.max(0, Number(toleration.tolerationSeconds)) * 1_000
   })
-  return Math.min(Number.POSITIVE_INFINITY, ...each)
+  return Math.min(Number.POSITIVE_INFINITY, ...toleratedTimes)
 }
 
 /** The tolerations that Kubernetes' admission adds to every pod, unless the pod has its own. */
 const impliedTolerations = (tolerations: readonly Toleration[]): Toleration[] =>
-  EVICTING_KEYS.filter((key) => !tolerations.some((one) => isAbout(one, key))).map((key) => ({
+  EVICTING_KEYS.filter((key) => !tolerations.some((toleration) => appliesTo(toleration, key))).map((key) => ({
     key,
     operator: 'Exists',
     effect: 'NoExecute',
     tolerationSeconds: DEFAULT_TOLERATION_SECONDS,
   }))
 
-const isAbout = (toleration: Toleration, key: string): boolean =>
+const appliesTo = (toleration: Toleration, key: string): boolean =>
   (!toleration.key || toleration.key === key) && (!toleration.effect || toleration.effect === 'NoExecute')

@@ -1,4 +1,4 @@
-// Which keys a change of a node or pod wakes, and which changes matter. Pure except for cache lookups.
+// Maps changes of nodes and pods to the keys to reconcile, and determines which changes are relevant. Reads only caches.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
@@ -9,10 +9,10 @@ import { evictingTaints } from './taints.ts'
 
 export const isHealthChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
   heartbeatOf(next) !== heartbeatOf(old) ||
-  conditionsText(next) !== conditionsText(old) ||
+  formatConditions(next) !== formatConditions(old) ||
   JSON.stringify(next.spec?.taints) !== JSON.stringify(old.spec?.taints)
 
-const conditionsText = ({ status }: Readonly<Node>): string =>
+const formatConditions = ({ status }: Readonly<Node>): string =>
   (status?.conditions ?? []).map(({ type, status: is }) => `${type}=${is}`).join()
 
 export const areTaintsChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
@@ -26,17 +26,17 @@ export const isPodChanged = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =
 export const podsOnTaintedNode = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
   evictingTaints(node).length > 0 ? podsOn(pods, keyOfObject(node)).map(keyOfObject) : []
 
-export function ifOnTaintedNode(pod: Readonly<Pod>, { nodes, evictions }: NodeLifecycleContext): ObjectKey[] {
+export function keysIfOnTaintedNode(pod: Readonly<Pod>, { nodes, tolerationTimes }: NodeLifecycleContext): ObjectKey[] {
   const key = keyOfObject(pod)
   const isTainted = evictingTaints(nodes.get({ name: pod.spec?.nodeName ?? '' })).length > 0
-  return isTainted || evictions.has(key) ? [key] : []
+  return isTainted || tolerationTimes.has(key) ? [key] : []
 }
 
 export const missingNodesOf = ({ spec }: Readonly<Pod>, { nodes }: NodeLifecycleContext): string[] =>
   spec?.nodeName && !nodes.get({ name: spec.nodeName }) ? [spec.nodeName] : []
 
-export const ifBeingDeleted = (pod: Readonly<Pod>): ObjectKey[] =>
+export const keysIfBeingDeleted = (pod: Readonly<Pod>): ObjectKey[] =>
   pod.metadata.deletionTimestamp !== undefined && pod.spec?.nodeName ? [keyOfObject(pod)] : []
 
 export const deletedPodsOutOfService = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
-  mayForceDelete(node) ? podsOn(pods, keyOfObject(node)).flatMap(ifBeingDeleted) : []
+  mayForceDelete(node) ? podsOn(pods, keyOfObject(node)).flatMap(keysIfBeingDeleted) : []

@@ -1,0 +1,31 @@
+// Stores when the toleration of each pod on a tainted node started, on the monotonic clock, and when all nodes were last
+// lost. If no node reports, this process is probably disconnected: evictions are suspended, and all tolerations start
+// again when the first node reports. Bounded by the number of pods on tainted nodes.
+
+export class TolerationTimes {
+  readonly #since = new Map<string, { readonly uid: string | undefined; readonly ms: number }>()
+  #allLostUntilMs = Number.NEGATIVE_INFINITY
+
+  /** Returns the time at which the pod's toleration started: now, unless it has started already. */
+  begin(key: string, uid: string | undefined, nowMs: number): number {
+    let start = this.#since.get(key)
+    if (!start || start.uid !== uid) {
+      start = { uid, ms: nowMs }
+      this.#since.set(key, start)
+    }
+    return Math.max(start.ms, this.#allLostUntilMs)
+  }
+
+  has(key: string): boolean {
+    return this.#since.has(key)
+  }
+
+  /** Returns whether there was an entry. */
+  end(key: string): boolean {
+    return this.#since.delete(key)
+  }
+
+  setAllLostUntil(ms: number): void {
+    this.#allLostUntilMs = Math.max(this.#allLostUntilMs, ms)
+  }
+}
