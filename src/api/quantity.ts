@@ -43,23 +43,29 @@ export function formatQuantity({ nanos, format, text }: Quantity): string {
 
 /** Returns a negative number, zero or a positive number, as for Array.sort. */
 export function compareQuantities(a: QuantityLike, b: QuantityLike): number {
-  const left = quantityOf(a).nanos
-  const right = quantityOf(b).nanos
-  return left < right ? -1 : left > right ? 1 : 0
+  const nanosA = quantityOf(a).nanos
+  const nanosB = quantityOf(b).nanos
+  return nanosA < nanosB ? -1 : nanosA > nanosB ? 1 : 0
 }
 
 /** Returns the sum in the format of `a`, or of `b` if `a` is zero. */
 export function addQuantities(a: QuantityLike, b: QuantityLike): Quantity {
-  const left = quantityOf(a)
-  const right = quantityOf(b)
-  return { nanos: left.nanos + right.nanos, format: left.nanos === 0n ? right.format : left.format }
+  const quantityA = quantityOf(a)
+  const quantityB = quantityOf(b)
+  return {
+    nanos: quantityA.nanos + quantityB.nanos,
+    format: quantityA.nanos === 0n ? quantityB.format : quantityA.format,
+  }
 }
 
 /** Returns the difference in the format of `a`, or of `b` if `a` is zero. */
 export function subtractQuantities(a: QuantityLike, b: QuantityLike): Quantity {
-  const left = quantityOf(a)
-  const right = quantityOf(b)
-  return { nanos: left.nanos - right.nanos, format: left.nanos === 0n ? right.format : left.format }
+  const quantityA = quantityOf(a)
+  const quantityB = quantityOf(b)
+  return {
+    nanos: quantityA.nanos - quantityB.nanos,
+    format: quantityA.nanos === 0n ? quantityB.format : quantityA.format,
+  }
 }
 
 export function quantitySign(value: QuantityLike): -1 | 0 | 1 {

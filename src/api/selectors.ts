@@ -15,11 +15,11 @@ export interface LabelSelector {
   /** The requirements, sorted by key. An empty list selects every object. */
   readonly requirements: readonly LabelRequirement[]
   /** True for an absent selector, which selects no object. */
-  readonly nothing?: boolean
+  readonly matchesNothing?: boolean
 }
 
 export const EVERYTHING: LabelSelector = Object.freeze({ requirements: Object.freeze([]) })
-export const NOTHING: LabelSelector = Object.freeze({ requirements: Object.freeze([]), nothing: true })
+export const NOTHING: LabelSelector = Object.freeze({ requirements: Object.freeze([]), matchesNothing: true })
 
 /** The labels of an object, if any. */
 export type Labels = Readonly<Record<string, string>> | undefined | null
@@ -62,8 +62,8 @@ export interface LabelSelectorObject {
     | null
 }
 
-export function matchesLabels({ requirements, nothing }: LabelSelector, labels: Labels): boolean {
-  if (nothing) return false
+export function matchesLabels({ requirements, matchesNothing }: LabelSelector, labels: Labels): boolean {
+  if (matchesNothing) return false
   for (const requirement of requirements) if (!satisfies(requirement, labels)) return false
   return true
 }

@@ -50,26 +50,26 @@ export function applyConfig(
   { live, config, entries }: { live: Value; config: Value; entries: readonly Entry[] },
 ): ApplyResult {
   const previous = entries.find((entry) => isEntryOf(entry, writer, 'Apply'))
-  const others = entries.filter((entry) => entry !== previous)
+  const otherEntries = entries.filter((entry) => entry !== previous)
   const ownFields = withoutUntracked(appliedFields(shape, config))
   const merged = mergeConfig(shape, live, config)
-  const pruned = previous ? prune(shape, merged, { previous: previous.fieldsV1, ownFields, others }) : merged
+  const pruned = previous ? prune(shape, merged, { previous: previous.fieldsV1, ownFields, otherEntries }) : merged
   const object = complete(pruned)
 
   const { removed, modified, added } = compare(shape, live, object)
   const changed = union(modified, added)
-  const conflicts = findConflicts(others, changed)
+  const conflicts = findConflicts(otherEntries, changed)
   if (conflicts.length > 0 && !force) throw new ConflictError(conflicts)
 
-  const remaining = removeOwnership(others, union(changed, removed))
+  const remaining = removeOwnership(otherEntries, union(changed, removed))
   if (isEmptySet(ownFields)) return { object, entries: sortEntries(remaining) }
   const isUnchanged = previous && isEmptySet(changed) && isEmptySet(removed) && sameSet(previous.fieldsV1, ownFields)
   const entry = createEntry(writer, 'Apply', ownFields, isUnchanged ? (previous.time ?? time) : time)
   return { object, entries: sortEntries([...remaining, entry]) }
 }
 
-const findConflicts = (others: readonly Entry[], changed: FieldSet): Conflict[] =>
-  others.flatMap((entry) => pathsOf(intersection(entry.fieldsV1, changed)).map((path) => ({ with: entry, path })))
+const findConflicts = (otherEntries: readonly Entry[], changed: FieldSet): Conflict[] =>
+  otherEntries.flatMap((entry) => pathsOf(intersection(entry.fieldsV1, changed)).map((path) => ({ with: entry, path })))
 
 /**
  * Removes the fields that this manager set before and that no manager sets now. Removing a field removes all fields below
@@ -78,12 +78,12 @@ const findConflicts = (others: readonly Entry[], changed: FieldSet): Conflict[] 
 function prune(
   shape: ObjectShape,
   merged: Value,
-  { previous, ownFields, others }: { previous: FieldSet; ownFields: FieldSet; others: readonly Entry[] },
+  { previous, ownFields, otherEntries }: { previous: FieldSet; ownFields: FieldSet; otherEntries: readonly Entry[] },
 ): Value {
   const includeParents = (set: FieldSet) => withParents(shape, set)
   const fieldsIn = (object: Value) => includeParents(appliedFields(shape, object))
   const mergedFields = fieldsIn(merged)
-  const ownedFields = others.reduce((set, entry) => union(set, entry.fieldsV1), ownFields)
+  const ownedFields = otherEntries.reduce((set, entry) => union(set, entry.fieldsV1), ownFields)
 
   const withoutPrevious = removeFields(shape, merged, includeParents(previous))
   const unownedFields = difference(mergedFields, union(fieldsIn(withoutPrevious), includeParents(ownedFields)))

@@ -4,18 +4,18 @@ import type { Shape } from './shape.ts'
 
 /** Returns the set with the object fields above each member as additional members. */
 export function withParents(shape: Shape, set: FieldSet): FieldSet {
-  const expanded: Record<string, FieldSet> = {}
+  const result: Record<string, FieldSet> = {}
   for (const element in set) {
     const node = set[element]!
     if (element === ITSELF) {
-      expanded[ITSELF] = node
+      result[ITSELF] = node
       continue
     }
     const inner = childShape(shape, element)
-    const below = inner ? withParents(inner, node) : node
-    expanded[element] = shape.is === 'object' && inner && !isMember(node) ? { [ITSELF]: {}, ...below } : below
+    const children = inner ? withParents(inner, node) : node
+    result[element] = shape.is === 'object' && inner && !isMember(node) ? { [ITSELF]: {}, ...children } : children
   }
-  return expanded
+  return result
 }
 
 function childShape(shape: Shape, element: string): Shape | undefined {

@@ -53,7 +53,7 @@ function mergeObject(original: JsonObject, patch: JsonObject, context: MergeCont
   }
   for (const [key, change] of Object.entries(patch)) {
     const listName = parseListName(key, ORDER_PREFIX, context)
-    if (listName !== undefined) orderField(merged, listName, change, { base, place: context })
+    if (listName !== undefined) orderField(merged, listName, change, { base, context })
   }
   for (const [key, change] of Object.entries(patch)) {
     const listName = parseListName(key, DELETE_PREFIX, context)
@@ -137,7 +137,7 @@ function orderField(
   merged: { [key: string]: JsonValue },
   key: string,
   order: JsonValue,
-  { base, place: context }: { base: JsonObject; place: MergeContext },
+  { base, context }: { base: JsonObject; context: MergeContext },
 ): void {
   const field = fieldContext(context, key)
   if (!isJsonArray(order)) throw inapplicable(field, `has a ${ORDER_PREFIX} that is not a list`)

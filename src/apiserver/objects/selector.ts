@@ -19,7 +19,7 @@ export function selectorOf(
       )
     }
   }
-  const matchesAllLabels = labels === EVERYTHING || (labels.requirements.length === 0 && !labels.nothing)
+  const matchesAllLabels = labels === EVERYTHING || (labels.requirements.length === 0 && !labels.matchesNothing)
   if (matchesAllLabels && fields.length === 0) return undefined
   return (object) => {
     if (!matchesAllLabels && !matchesLabels(labels, object.metadata.labels)) return false

@@ -168,7 +168,7 @@ export const volumeMount = object('io.k8s.api.core.v1.VolumeMount', 'Mounts a vo
   recursiveReadOnly: ptr(
     7,
     string,
-    'Disabled, IfPossible or Enabled: whether a read-only mount covers mounts below it too.',
+    'Whether mounts below a read-only mount are also read-only: Disabled, IfPossible or Enabled.',
   ),
   mountPath: req(3, string, 'Mount path in the container; must not contain a colon.'),
   subPath: opt(4, string, 'Directory or file of the volume to mount instead of its root.'),
@@ -361,7 +361,7 @@ const capabilities = object(
   'Linux capabilities added to or dropped from the default set of the runtime.',
   {
     add: opt(1, list(string), 'Capabilities to add, for example NET_ADMIN.'),
-    drop: opt(2, list(string), 'Capabilities to drop; ALL drops every one.'),
+    drop: opt(2, list(string), 'Capabilities to drop; ALL drops all.'),
   },
 )
 
@@ -404,7 +404,7 @@ export const appArmorProfile = object('io.k8s.api.core.v1.AppArmorProfile', 'App
   type: req(
     1,
     oneOf('Unconfined', 'RuntimeDefault', 'Localhost'),
-    'Source of the profile: the runtime, one loaded on the node, or none.',
+    'Source of the profile: the container runtime, a profile on the node, or none.',
   ),
   localhostProfile: ptr(2, string, 'Name of a profile loaded on the node; only with type Localhost.'),
 })
@@ -435,9 +435,9 @@ export const securityContext = object(
 export const container = object('io.k8s.api.core.v1.Container', 'A container of a pod.', {
   name: req(1, string, 'Name of the container, unique in its pod; immutable.'),
   image: opt(2, string, 'Image to run, with an optional tag or digest.'),
-  command: opt(3, list(string), 'Program to run instead of the entry point of the image; no shell is involved.'),
-  args: opt(4, list(string), 'Arguments for the program, instead of those the image brings.'),
-  workingDir: opt(5, string, 'Directory to start in; by default the one the image names.'),
+  command: opt(3, list(string), 'Program to run; overrides the entry point of the image and is not run in a shell.'),
+  args: opt(4, list(string), 'Arguments of the program; overrides those of the image.'),
+  workingDir: opt(5, string, 'Working directory; by default that of the image.'),
   ports: opt(6, list(containerPort), 'Ports on which the container listens; mostly informative.', {
     merge: 'containerPort',
     list: 'map',
@@ -446,9 +446,9 @@ export const container = object('io.k8s.api.core.v1.Container', 'A container of 
   envFrom: opt(
     19,
     list(envFromSource),
-    'ConfigMaps and Secrets whose entries all become variables; env and later sources win.',
+    'ConfigMaps and Secrets whose entries become variables; env and later sources take precedence.',
   ),
-  env: opt(7, list(envVar), 'Environment variables to set, one by one.', {
+  env: opt(7, list(envVar), 'Environment variables of the container.', {
     merge: 'name',
     list: 'map',
     keys: ['name'],
@@ -473,7 +473,7 @@ export const container = object('io.k8s.api.core.v1.Container', 'A container of 
   }),
   livenessProbe: ptr(10, probe, 'Probe that restarts the container if it fails.'),
   readinessProbe: ptr(11, probe, 'Probe that makes the container not ready while it fails.'),
-  startupProbe: ptr(22, probe, 'Probe that delays the other probes until it has succeeded once.'),
+  startupProbe: ptr(22, probe, 'Probe that delays the other probes until it succeeds.'),
   lifecycle: ptr(12, lifecycle, 'Hooks for the start and stop of the container.'),
   terminationMessagePath: opt(
     13,
@@ -490,8 +490,8 @@ export const container = object('io.k8s.api.core.v1.Container', 'A container of 
     oneOf('Always', 'Never', 'IfNotPresent'),
     'When the image is fetched; Always for the latest tag, otherwise IfNotPresent.',
   ),
-  securityContext: ptr(15, securityContext, 'Security settings of this container, before those of the pod.'),
-  stdin: opt(16, boolean, 'Keep standard input open, so that one can attach to it.'),
+  securityContext: ptr(15, securityContext, 'Security settings of this container; they override those of the pod.'),
+  stdin: opt(16, boolean, 'Whether standard input is kept open for attaching.'),
   stdinOnce: opt(17, boolean, 'Close standard input after the first attached client leaves.'),
   tty: opt(18, boolean, 'Give the container a terminal; stdin must be on as well.'),
 })
@@ -504,9 +504,9 @@ const ephemeralContainerCommon = object(
   {
     name: req(1, string, 'Name of the container, unique in its pod.'),
     image: opt(2, string, 'Image to run, with an optional tag or digest.'),
-    command: opt(3, list(string), 'Program to run instead of the entry point of the image; no shell is involved.'),
-    args: opt(4, list(string), 'Arguments for the program, instead of those the image brings.'),
-    workingDir: opt(5, string, 'Directory to start in; by default the one the image names.'),
+    command: opt(3, list(string), 'Program to run; overrides the entry point of the image and is not run in a shell.'),
+    args: opt(4, list(string), 'Arguments of the program; overrides those of the image.'),
+    workingDir: opt(5, string, 'Working directory; by default that of the image.'),
     ports: opt(6, list(containerPort), 'Must be empty: ephemeral containers have no ports.', {
       merge: 'containerPort',
       list: 'map',
@@ -515,9 +515,9 @@ const ephemeralContainerCommon = object(
     envFrom: opt(
       19,
       list(envFromSource),
-      'ConfigMaps and Secrets whose entries all become variables; env and later sources win.',
+      'ConfigMaps and Secrets whose entries become variables; env and later sources take precedence.',
     ),
-    env: opt(7, list(envVar), 'Environment variables to set, one by one.', {
+    env: opt(7, list(envVar), 'Environment variables of the container.', {
       merge: 'name',
       list: 'map',
       keys: ['name'],
@@ -555,8 +555,8 @@ const ephemeralContainerCommon = object(
       oneOf('Always', 'Never', 'IfNotPresent'),
       'When the image is fetched; Always for the latest tag, otherwise IfNotPresent.',
     ),
-    securityContext: ptr(15, securityContext, 'Security settings of this container, before those of the pod.'),
-    stdin: opt(16, boolean, 'Keep standard input open, so that one can attach to it.'),
+    securityContext: ptr(15, securityContext, 'Security settings of this container; they override those of the pod.'),
+    stdin: opt(16, boolean, 'Whether standard input is kept open for attaching.'),
     stdinOnce: opt(17, boolean, 'Close standard input after the first attached client leaves.'),
     tty: opt(18, boolean, 'Give the container a terminal; stdin must be on as well.'),
   },
@@ -567,7 +567,7 @@ export const ephemeralContainer = object(
   'A container added to a running pod for debugging; it cannot be changed or removed.',
   {
     ...within(1, ephemeralContainerCommon.fields),
-    targetContainerName: opt(2, string, 'Container of the pod whose processes this one joins; none by default.'),
+    targetContainerName: opt(2, string, 'Container of the pod whose process namespace is shared; none by default.'),
   },
 )
 

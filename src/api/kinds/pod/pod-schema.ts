@@ -53,14 +53,14 @@ const podSecurityContext = object(
     supplementalGroupsPolicy: ptr(
       12,
       oneOf('Merge', 'Strict'),
-      'Merge adds the groups of the image to those set here; Strict does not.',
+      'Merge adds the groups of the image to supplementalGroups; Strict does not.',
     ),
     fsGroup: ptr(5, int64, 'Group ID that owns the files of volumes that support ownership management.'),
     sysctls: opt(7, list(sysctl), 'Kernel parameters to set in the namespaces of this pod.'),
     fsGroupChangePolicy: ptr(
       9,
       oneOf('OnRootMismatch', 'Always'),
-      'Whether volume ownership is changed at every mount or only if that of the root differs.',
+      'Whether the ownership of volumes is changed at every mount, or only if the ownership of the root differs.',
     ),
     seccompProfile: ptr(10, seccompProfile, 'System call filter for every container that does not set its own.'),
     appArmorProfile: ptr(11, appArmorProfile, 'AppArmor profile for every container that does not set its own.'),
@@ -85,7 +85,7 @@ const nodeAffinity = object('io.k8s.api.core.v1.NodeAffinity', 'Required and pre
   requiredDuringSchedulingIgnoredDuringExecution: ptr(
     1,
     nodeSelector,
-    'Nodes on which the pod can run; checked by the scheduler, not once the pod runs.',
+    'Nodes on which the pod can run; the scheduler evaluates this, and running pods are not affected.',
   ),
   preferredDuringSchedulingIgnoredDuringExecution: opt(
     2,
@@ -180,19 +180,11 @@ const podDNSConfigOption = object('io.k8s.api.core.v1.PodDNSConfigOption', 'A re
   value: ptr(2, string, 'Value of the option, if it has one.'),
 })
 
-const podDNSConfig = object(
-  'io.k8s.api.core.v1.PodDNSConfig',
-  'Resolver settings added to those that follow from dnsPolicy.',
-  {
-    nameservers: opt(1, list(string), 'Name server addresses to append, without duplicates.'),
-    searches: opt(2, list(string), 'Search domains to append, without duplicates.'),
-    options: opt(
-      3,
-      list(podDNSConfigOption),
-      'Resolver options; one given here replaces the same option from dnsPolicy.',
-    ),
-  },
-)
+const podDNSConfig = object('io.k8s.api.core.v1.PodDNSConfig', 'Resolver settings in addition to those of dnsPolicy.', {
+  nameservers: opt(1, list(string), 'Name server addresses to append, without duplicates.'),
+  searches: opt(2, list(string), 'Search domains to append, without duplicates.'),
+  options: opt(3, list(podDNSConfigOption), 'Resolver options; they override those of dnsPolicy.'),
+})
 
 const podReadinessGate = object(
   'io.k8s.api.core.v1.PodReadinessGate',
@@ -207,7 +199,11 @@ export const topologySpreadConstraint = object(
   'How pods are spread over topology domains.',
   {
     maxSkew: req(1, int32, 'Maximum difference in the number of matching pods between a domain and the smallest one.'),
-    topologyKey: req(2, string, 'Node label that divides the nodes into domains; equal values share one domain.'),
+    topologyKey: req(
+      2,
+      string,
+      'Node label that divides the nodes into domains; nodes with the same value are in the same domain.',
+    ),
     whenUnsatisfiable: req(
       3,
       oneOf('DoNotSchedule', 'ScheduleAnyway'),
@@ -285,7 +281,7 @@ export const podSpec = object(
       'Containers that run to completion, in order, before the main ones start.',
       { merge: 'name', list: 'map', keys: ['name'] },
     ),
-    containers: req(2, list(container), 'Containers of the pod; at least one. None can be added or removed later.', {
+    containers: req(2, list(container), 'Containers of the pod, at least one; containers cannot be added or removed.', {
       merge: 'name',
       list: 'map',
       keys: ['name'],
@@ -472,7 +468,7 @@ const volumeMountStatus = object('io.k8s.api.core.v1.VolumeMountStatus', 'Actual
   name: req(1, string, 'Name of the volume.'),
   mountPath: req(2, string, 'Mount path in the container.'),
   readOnly: opt(3, boolean, 'Whether the mount is read-only.'),
-  recursiveReadOnly: ptr(4, string, 'Enabled or Disabled: whether mounts below this one are read-only as well.'),
+  recursiveReadOnly: ptr(4, string, 'Whether mounts below this mount are also read-only: Enabled or Disabled.'),
   volumeStatus: ptr(5, volumeStatus, 'Further details for the type of volume.'),
 })
 
@@ -506,7 +502,7 @@ const resourceHealth = object(
 
 const resourceStatus = object(
   'io.k8s.api.core.v1.ResourceStatus',
-  'Health of the resources of one name of a container.',
+  'Health of the resources of a container with one name.',
   {
     name: req(1, string, 'Resource name as in the spec, or claim:name/request for a device claim.'),
     resources: opt(2, list(resourceHealth), 'Health of each resource.', {
@@ -690,7 +686,7 @@ const nodeAllocatableResourceClaimStatus = object(
 
 const podVolumeHealth = object(
   'io.k8s.api.core.v1.PodVolumeHealth',
-  'Health of one volume of a pod, as seen from its node.',
+  'Health of one volume of a pod, as reported by its node.',
   {
     name: req(1, string, 'Name of the entry in spec.volumes.'),
     healthConditions: opt(
@@ -723,7 +719,7 @@ const podStatus = object(
     nominatedNodeName: opt(
       11,
       string,
-      'Node on which other pods are preempted for this one; it may still be scheduled elsewhere.',
+      'Node on which other pods are preempted for this pod, which may be scheduled to another node.',
     ),
     hostIP: opt(5, string, 'Primary IP address of the node.'),
     hostIPs: opt(16, list(hostIP), 'All IP addresses of the node, the primary one first.', { merge: 'ip' }),

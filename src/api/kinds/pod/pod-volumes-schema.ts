@@ -344,7 +344,7 @@ const storageOSVolumeSource = object(
   'A StorageOS volume; deprecated and no longer supported.',
   {
     volumeName: opt(1, string, 'Name of the volume within its StorageOS namespace.'),
-    volumeNamespace: opt(2, string, 'StorageOS namespace to look in; by default the one of the pod.'),
+    volumeNamespace: opt(2, string, 'StorageOS namespace of the volume; by default that of the pod.'),
     fsType: opt(3, string, 'File system to mount; ext4 if unset.'),
     readOnly: opt(4, boolean, 'Mount read-only; false by default.'),
     secretRef: ptr(5, localObjectReference, 'Secret with the credentials for StorageOS.'),

@@ -179,7 +179,7 @@ const csiPersistentVolumeSource = object('io.k8s.api.core.v1.CSIPersistentVolume
   controllerExpandSecretRef: ptr(
     9,
     secretReference,
-    'Secret for ControllerExpandVolume; can be set once after creation.',
+    'Secret for ControllerExpandVolume; can be set after creation if it is unset.',
   ),
   nodeExpandSecretRef: ptr(10, secretReference, 'Secret for NodeExpandVolume.'),
 })
@@ -230,7 +230,7 @@ export const persistentVolumeSource = object(
 )
 
 export const volumeNodeAffinity = object('io.k8s.api.core.v1.VolumeNodeAffinity', 'Nodes that can access a volume.', {
-  required: ptr(1, nodeSelector, 'Selects the nodes; pods that use the volume run only there.'),
+  required: ptr(1, nodeSelector, 'Nodes to which pods that use the volume can be scheduled.'),
 })
 
 export const persistentVolumeSpec = object(
@@ -250,7 +250,7 @@ export const persistentVolumeSpec = object(
     persistentVolumeReclaimPolicy: opt(
       5,
       oneOf('Recycle', 'Delete', 'Retain'),
-      'What happens to the volume after its claim is deleted: Retain keeps it, Delete deletes it.',
+      'Whether the volume is kept (Retain) or deleted (Delete) after its claim is deleted.',
       { default: 'Retain' },
     ),
     storageClassName: opt(6, string, 'StorageClass of the volume; empty for none.'),
