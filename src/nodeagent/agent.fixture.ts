@@ -60,7 +60,7 @@ export interface AgentFixture {
   /** The errors passed to NotifyRegistrationStatus. An empty string is success. */
   readonly notified: string[]
   /** Resolves when the agent has stopped, with the error that stopped it, if any. */
-  readonly ended: Promise<Error | undefined>
+  readonly stopped: Promise<Error | undefined>
   /** The sockets in the registration directory. The next scan detects changes. */
   readonly sockets: PluginSocket[]
   start(more?: Partial<NodeAgentDeps>): void
@@ -68,14 +68,14 @@ export interface AgentFixture {
   stop(): Promise<void>
   /** Kills the agent. Calls that it has in progress never return. */
   kill(): void
-  driverGoes(): void
-  driverComes(): void
-  script(rules: readonly FakeRule[]): void
+  stopDriver(): void
+  startDriver(): void
+  setRules(rules: readonly FakeRule[]): void
   /** Returns the names of the node service calls since the previous call of this function. */
   calls(): string[]
   /** Creates a volume in the driver, and a PV and a claim that are bound to each other. */
-  aVolume(name: string, more?: { pv?: object; csi?: object; claim?: object; claimStatus?: object }): Promise<void>
-  aPod(
+  createVolume(name: string, more?: { pv?: object; csi?: object; claim?: object; claimStatus?: object }): Promise<void>
+  createPod(
     name: string,
     claims: readonly string[],
     more?: { spec?: object; container?: object; readOnly?: boolean },
@@ -86,9 +86,9 @@ export interface AgentFixture {
   events(name: string): Promise<string[]>
   until(condition: () => Promise<boolean> | boolean, description: string): Promise<void>
   untilRunning(name: string): Promise<void>
-  untilGone(name: string): Promise<void>
+  untilDeleted(name: string): Promise<void>
   /** Waits until no reconcile is running or queued. */
-  untilQuiet(): Promise<void>
+  untilIdle(): Promise<void>
 }
 
 export async function createAgentFixture(options: AgentFixtureOptions = {}): Promise<AgentFixture> {
@@ -154,7 +154,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
     get agent() {
       return agent
     },
-    get ended() {
+    get stopped() {
       return run!.stopped
     },
     start(overrides = {}) {
@@ -209,20 +209,20 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
       run.abort.abort()
       run = undefined
     },
-    driverGoes() {
+    stopDriver() {
       isDriverUp = false
     },
-    driverComes() {
+    startDriver() {
       isDriverUp = true
     },
-    script: (rules) => fake.script.setRules(rules),
+    setRules: (rules) => fake.script.setRules(rules),
     calls() {
       const newCalls = fake.record.calls.slice(seenCalls)
       seenCalls = fake.record.calls.length
       return newCalls.filter(({ method }) => VOLUME_CALLS.test(method)).map(({ method }) => method)
     },
 
-    async aVolume(name, more = {}) {
+    async createVolume(name, more = {}) {
       const capability = { accessMode: { mode: 1 }, accessType: { case: 'mount' as const, value: {} } }
       const request = create(CreateVolumeRequestSchema, {
         name,
@@ -263,7 +263,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
       await expectSuccess(server.patch(`${CLAIMS}/${name}/status`, { status }))
     },
 
-    async aPod(name, claims, more = {}) {
+    async createPod(name, claims, more = {}) {
       const volumes = claims.map((claimName) => ({
         name: claimName,
         persistentVolumeClaim: { claimName, ...(more.readOnly ? { readOnly: true } : {}) },
@@ -299,9 +299,9 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
       throw new Error(`timed out waiting for ${description}; ${JSON.stringify(agent?.standings())}`)
     },
     untilRunning: (name) => fixture.until(async () => (await fixture.phase(name)) === 'Running', `${name} to run`),
-    untilGone: (name) =>
+    untilDeleted: (name) =>
       fixture.until(async () => (await server.get(`${PODS}/${name}`)).status === 404, `${name} to be deleted`),
-    async untilQuiet() {
+    async untilIdle() {
       for (let turns = 0; turns < 30; turns++) {
         await new Promise((resolve) => setImmediate(resolve))
         if (agent.isBusy) turns = 0

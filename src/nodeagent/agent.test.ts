@@ -4,13 +4,13 @@ import { createAgentFixture, DRIVER, NODE, PODS, ROOT } from './agent.fixture.ts
 describe('the node agent', () => {
   it('SYS-7 stages and publishes a volume, then runs the pod', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    const uid = await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    const uid = await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders`
     expect(fixture.disk.mounted).toContain(`${target}/mount`)
-    expect(JSON.parse(fixture.disk.show()[`${target}/vol_data.json`]!)).toMatchObject({
+    expect(JSON.parse(fixture.disk.snapshot()[`${target}/vol_data.json`]!)).toMatchObject({
       specVolID: 'pv-orders',
       driverName: DRIVER,
       nodeName: NODE,
@@ -26,73 +26,73 @@ describe('the node agent', () => {
 
   it('SYS-7 unpublishes and unstages the volumes of a deleted pod and cleans up the disk', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    const pathsBefore = fixture.disk.show()
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    const pathsBefore = fixture.disk.snapshot()
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     fixture.calls()
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilGone('shop')
-    await fixture.untilQuiet()
+    await fixture.untilDeleted('shop')
+    await fixture.untilIdle()
     expect(fixture.calls()).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume'])
     expect(fixture.disk.mounted.size).toBe(0)
-    expect(newPaths(pathsBefore, fixture.disk.show())).toEqual([])
+    expect(newPaths(pathsBefore, fixture.disk.snapshot())).toEqual([])
   })
 
   it('SYS-7 stages a volume once for two pods, and unstages it with the last pod', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    await fixture.aPod('one', ['orders'])
-    await fixture.aPod('two', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('one', ['orders'])
+    await fixture.createPod('two', ['orders'])
     await fixture.untilRunning('one')
     await fixture.untilRunning('two')
     expect(fixture.calls().sort()).toEqual(['NodePublishVolume', 'NodePublishVolume', 'NodeStageVolume'])
     await fixture.server.delete(`${PODS}/one`)
-    await fixture.untilGone('one')
+    await fixture.untilDeleted('one')
     expect(fixture.calls()).toEqual(['NodeUnpublishVolume'])
     await fixture.server.delete(`${PODS}/two`)
-    await fixture.untilGone('two')
+    await fixture.untilDeleted('two')
     expect(fixture.calls()).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume'])
     expect(fixture.fake.record.overlaps).toEqual([])
   })
 
   it('SYS-7 cleans up after a pod that is deleted without grace period', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    const pathsBefore = fixture.disk.show()
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    const pathsBefore = fixture.disk.snapshot()
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
     await fixture.until(() => fixture.disk.mounted.size === 0, 'everything to be unmounted')
-    await fixture.untilQuiet()
-    expect(newPaths(pathsBefore, fixture.disk.show())).toEqual([])
+    await fixture.untilIdle()
+    expect(newPaths(pathsBefore, fixture.disk.snapshot())).toEqual([])
   })
 
   it('SYS-7 publishes a block volume as a device with a link in the directory of the pod', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('raw', { pv: { volumeMode: 'Block' }, claim: { volumeMode: 'Block' } })
-    const pathsBefore = fixture.disk.show()
-    const uid = await fixture.aPod('db', ['raw'], {
+    await fixture.createVolume('raw', { pv: { volumeMode: 'Block' }, claim: { volumeMode: 'Block' } })
+    const pathsBefore = fixture.disk.snapshot()
+    const uid = await fixture.createPod('db', ['raw'], {
       container: { volumeMounts: [], volumeDevices: [{ name: 'raw', devicePath: '/dev/raw' }] },
     })
     await fixture.untilRunning('db')
     const target = `${ROOT}/plugins/kubernetes.io/csi/volumeDevices/publish/pv-raw/${uid}`
-    expect(fixture.disk.show()[`${ROOT}/pods/${uid}/volumeDevices/kubernetes.io~csi/pv-raw`]).toBe(`-> ${target}`)
+    expect(fixture.disk.snapshot()[`${ROOT}/pods/${uid}/volumeDevices/kubernetes.io~csi/pv-raw`]).toBe(`-> ${target}`)
     const stage = fixture.fake.record.calls.find(({ method }) => method === 'NodeStageVolume')
     expect(stage?.request).toMatchObject({ volumeCapability: { block: {} } })
     await fixture.server.delete(`${PODS}/db`)
-    await fixture.untilGone('db')
-    await fixture.untilQuiet()
-    expect(newPaths(pathsBefore, fixture.disk.show())).toEqual([])
+    await fixture.untilDeleted('db')
+    await fixture.untilIdle()
+    expect(newPaths(pathsBefore, fixture.disk.snapshot())).toEqual([])
   })
 
   it('SYS-7 sends access mode, file system, mount options, readonly and pod info to the driver', async () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: false, podInfoOnMount: true } })
-    await fixture.aVolume('orders', {
+    await fixture.createVolume('orders', {
       pv: { mountOptions: ['noatime'] },
       csi: { fsType: 'xfs', volumeAttributes: { color: 'red' } },
     })
-    const uid = await fixture.aPod('shop', ['orders'], { readOnly: true })
+    const uid = await fixture.createPod('shop', ['orders'], { readOnly: true })
     await fixture.untilRunning('shop')
     const requestOf = (method: string) =>
       fixture.fake.record.calls.find((call) => call.method === method)?.request as any
@@ -109,8 +109,8 @@ describe('the node agent', () => {
 
   it('SYS-7 passes secrets to the driver and stores them in no event or record', async () => {
     const fixture = await createAgentFixture({ settings: { secretKeys: [] } })
-    await fixture.aVolume('orders', { csi: { nodeStageSecretRef: { namespace: 'default', name: 'keys' } } })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders', { csi: { nodeStageSecretRef: { namespace: 'default', name: 'keys' } } })
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(/FailedMount: .*secret keys in namespace default/)
     await fixture.server.post('/api/v1/namespaces/default/secrets', {
@@ -120,15 +120,15 @@ describe('the node agent', () => {
     await fixture.untilRunning('shop')
     const stage = fixture.fake.record.calls.find(({ method }) => method === 'NodeStageVolume')
     expect(stage?.secretKeys).toEqual(['password'])
-    expect(JSON.stringify([fixture.disk.show(), await fixture.events('shop')])).not.toContain('hunter2')
+    expect(JSON.stringify([fixture.disk.snapshot(), await fixture.events('shop')])).not.toContain('hunter2')
   })
 
   it('SYS-7 applies fsGroup by the policy of the driver, unless the driver has VOLUME_MOUNT_GROUP', async () => {
     const fixture = await createAgentFixture()
     const spec = { securityContext: { fsGroup: 2000, fsGroupChangePolicy: 'OnRootMismatch' } }
-    await fixture.aVolume('typed', { csi: { fsType: 'ext4' } })
-    await fixture.aVolume('untyped')
-    const shop = await fixture.aPod('shop', ['typed', 'untyped'], { spec })
+    await fixture.createVolume('typed', { csi: { fsType: 'ext4' } })
+    await fixture.createVolume('untyped')
+    const shop = await fixture.createPod('shop', ['typed', 'untyped'], { spec })
     await fixture.untilRunning('shop')
     const path = (name: string) => `${ROOT}/pods/${shop}/volumes/kubernetes.io~csi/pv-${name}/mount`
     expect(fixture.disk.groups.get(path('typed'))).toEqual({ group: 2000, readOnly: false, onlyOnRootMismatch: true })
@@ -138,8 +138,8 @@ describe('the node agent', () => {
       settings: { node: ['STAGE_UNSTAGE_VOLUME', 'VOLUME_MOUNT_GROUP'] },
       csiDriver: { attachRequired: false, fsGroupPolicy: 'File' },
     })
-    await fixtureWithMountGroup.aVolume('orders')
-    await fixtureWithMountGroup.aPod('shop', ['orders'], { spec })
+    await fixtureWithMountGroup.createVolume('orders')
+    await fixtureWithMountGroup.createPod('shop', ['orders'], { spec })
     await fixtureWithMountGroup.untilRunning('shop')
     expect(fixtureWithMountGroup.disk.groups.size).toBe(0)
     const publish = fixtureWithMountGroup.fake.record.calls.find(({ method }) => method === 'NodePublishVolume')
@@ -149,10 +149,10 @@ describe('the node agent', () => {
   it('SYS-7 mounts a ReadWriteOncePod volume for one pod only', async () => {
     const fixture = await createAgentFixture()
     const modes = { accessModes: ['ReadWriteOncePod'] }
-    await fixture.aVolume('orders', { pv: modes, claim: modes })
-    await fixture.aPod('first', ['orders'])
+    await fixture.createVolume('orders', { pv: modes, claim: modes })
+    await fixture.createPod('first', ['orders'])
     await fixture.untilRunning('first')
-    await fixture.aPod('second', ['orders'])
+    await fixture.createPod('second', ['orders'])
     await fixture.until(async () => (await fixture.events('second')).length > 0, 'an event')
     expect((await fixture.events('second'))[0]).toMatch(
       /FailedMount: .*ReadWriteOncePod.*already in use by another pod/,

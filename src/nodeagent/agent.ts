@@ -36,7 +36,7 @@ import { createCsiNodeWriter } from './node/csi-node-writer.ts'
 import type { MachineInfo } from './node/machine-info.ts'
 import { createNodeHeartbeat } from './node/node-heartbeat.ts'
 import { agentPaths } from './paths.ts'
-import { createAttempts } from './pods/mount-backoff.ts'
+import { createMountBackoff } from './pods/mount-backoff.ts'
 import { BY_UID, createPodController, unfinishedPods } from './pods/pod-controller.ts'
 import { type MountedVolume, type PodDeps, reconcilePod } from './pods/reconcile-pod.ts'
 import { createDrivers } from './registration/drivers.ts'
@@ -128,7 +128,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   })
   const records = createMountRecords({ disk, paths, nodeName, log })
   const containers = deps.containers ?? noContainers()
-  const attempts = createAttempts({ clock })
+  const mountBackoff = createMountBackoff({ clock })
   const mounted = new Map<string, Map<string, MountedVolume>>()
   const statsCollector = createStatsCollector({
     mounted,
@@ -173,7 +173,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   const orphanQueue = createWorkQueue({ name: 'node-orphans', clock, random, log })
   containers.onChange((uid) => controller.queue.add(uid))
   drivers.onChange(() => {
-    attempts.forgetDelays()
+    mountBackoff.endAll()
     for (const uid of unfinishedPods(controller)) controller.queue.add(uid)
     for (const { key } of orphanQueue.standings()) orphanQueue.add(key)
   })
@@ -212,7 +212,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       lock: keyedLock(),
       completedSteps: createCompletedSteps(),
       containers,
-      attempts,
+      mountBackoff,
       mounted,
       expand: deps.expand ?? createExpandVolume({ client, drivers, records, events, metrics, clock, random }),
       hostIP: deps.machine.address,

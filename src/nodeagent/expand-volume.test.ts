@@ -49,9 +49,9 @@ describe('NodeExpandVolume', () => {
     const pendingCondition = { type: 'FileSystemResizePending', status: 'True' }
     const otherCondition = { type: 'ModifyingVolume', status: 'True' }
     const status = { ...withResizeState('NodeResizePending'), conditions: [pendingCondition, otherCondition] }
-    await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: status })
+    await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: status })
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await fixture.untilExpanded()
     const statusAfter = await fixture.status()
@@ -69,9 +69,9 @@ describe('NodeExpandVolume', () => {
   it('REX-1 (24) is called if only the condition FileSystemResizePending is set, as by older resizers', async () => {
     const fixture = await createExpandFixture()
     const conditions = [{ type: 'FileSystemResizePending', status: 'True' }]
-    await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: { conditions } })
+    await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: { conditions } })
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilExpanded()
     expect((await fixture.status()).conditions).toBeUndefined()
   })
@@ -79,10 +79,10 @@ describe('NodeExpandVolume', () => {
   for (const state of ['NodeResizeInfeasible', 'ControllerResizeInProgress', 'ControllerResizeInfeasible']) {
     it(`REX-9 (23) is not called in ${state}, and the pod runs`, async () => {
       const fixture = await createExpandFixture()
-      await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState(state) })
-      await fixture.aPod('shop', ['orders'])
+      await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState(state) })
+      await fixture.createPod('shop', ['orders'])
       await fixture.untilRunning('shop')
-      await fixture.untilQuiet()
+      await fixture.untilIdle()
       expect(fixture.expandCalls()).toEqual([])
       expect(await fixture.status()).toMatchObject({ capacity: { storage: '1Gi' }, ...withResizeState(state) })
     })
@@ -91,18 +91,18 @@ describe('NodeExpandVolume', () => {
   it('REX-1 (27) is called for a shared volume on each node, unless node expansion is not required', async () => {
     for (const annotations of [undefined, { 'volume.kubernetes.io/node-expansion-not-required': 'true' }]) {
       const fixture = await createExpandFixture()
-      await fixture.aVolume('orders', {
+      await fixture.createVolume('orders', {
         pv: { accessModes: ['ReadWriteMany'] },
         claim: { accessModes: ['ReadWriteMany'] },
       })
-      await fixture.aPod('shop', ['orders'])
+      await fixture.createPod('shop', ['orders'])
       await fixture.untilRunning('shop')
       if (annotations) await fixture.server.patch(`${CLAIMS}/orders`, { metadata: { annotations } }, 'merge')
       await fixture.expandOnController(2, EXPANDED_TO_2GI) // another node has already updated the claim
-      await fixture.untilQuiet()
+      await fixture.untilIdle()
       const version = (await fixture.server.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion
       await fixture.triggerReconcile()
-      await fixture.untilQuiet()
+      await fixture.untilIdle()
       expect(fixture.expandCalls()).toHaveLength(annotations ? 0 : 1)
       expect((await fixture.server.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion).toBe(version)
     }
@@ -110,26 +110,26 @@ describe('NodeExpandVolume', () => {
 
   it('REX-1 (27) is not called for an expanded volume that is not shared', async () => {
     const fixture = await createExpandFixture()
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await fixture.expandOnController(2, EXPANDED_TO_2GI)
     await fixture.triggerReconcile()
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     expect(fixture.expandCalls()).toEqual([])
   })
 
   it('REX-1 is not called for a read-only volume, and an event is recorded', async () => {
     const fixture = await createExpandFixture()
-    await fixture.aVolume('orders', {
+    await fixture.createVolume('orders', {
       pv: EXPANDED_TO_2GI,
       csi: { readOnly: true },
       claimStatus: withResizeState('NodeResizePending'),
     })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await fixture.triggerReconcile()
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     expect(fixture.expandCalls()).toEqual([])
     expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^FileSystemResizeFailed: .*read-only/))
   })
@@ -142,13 +142,13 @@ describe('a successful expansion', () => {
   ] as const) {
     it(`REX-9 is complete even if the driver reports ${reportedSize}`, async () => {
       const fixture = await createExpandFixture()
-      await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
+      await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
       for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
-      fixture.script([{ method: 'NodeExpandVolume', effect: { do: 'overrideSize', bytes } }])
-      await fixture.aPod('shop', ['orders'])
+      fixture.setRules([{ method: 'NodeExpandVolume', effect: { do: 'overrideSize', bytes } }])
+      await fixture.createPod('shop', ['orders'])
       await fixture.untilExpanded()
       await fixture.triggerReconcile()
-      await fixture.untilQuiet()
+      await fixture.untilIdle()
       expect(fixture.expandCalls()).toHaveLength(1)
     })
   }
@@ -158,10 +158,14 @@ describe('a failed expansion', () => {
   async function createFailingFixture(...rules: readonly ReturnType<typeof aFailure>[]) {
     const fixture = await createExpandFixture()
     const claim = { resources: { requests: { storage: '2Gi' } } }
-    await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claim, claimStatus: withResizeState('NodeResizePending') })
+    await fixture.createVolume('orders', {
+      pv: EXPANDED_TO_2GI,
+      claim,
+      claimStatus: withResizeState('NodeResizePending'),
+    })
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
-    fixture.script(rules)
-    await fixture.aPod('shop', ['orders'])
+    fixture.setRules(rules)
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     return fixture
   }
@@ -171,7 +175,7 @@ describe('a failed expansion', () => {
       const fixture = await createFailingFixture(aFailure(code))
       await fixture.until(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
       await fixture.triggerReconcile()
-      await fixture.untilQuiet()
+      await fixture.untilIdle()
       expect(fixture.expandCalls()).toHaveLength(1)
       const error = (await fixture.status()).conditions.find(({ type }: { type: string }) => type === 'NodeResizeError')
       expect(error).toMatchObject({ message: expect.stringMatching(/^failed to expand pvc with rpc error: code = /) })
@@ -199,7 +203,7 @@ describe('a failed expansion', () => {
     await fixture.until(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
     expect(fixture.expandCalls().length).toBeLessThanOrEqual(calls + 1)
     await fixture.expandOnController(2, withResizeState('NodeResizePending'))
-    fixture.script([])
+    fixture.setRules([])
     await fixture.untilExpanded()
   })
 
@@ -214,19 +218,19 @@ describe('a failed expansion', () => {
     await fixture.until(async () => (await fixture.status()).conditions?.length === 2, 'the error')
     expect(await fixture.state()).toBe('NodeResizeInProgress')
     await fixture.triggerReconcile()
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     expect(fixture.expandCalls()).toHaveLength(1)
-    fixture.script([])
+    fixture.setRules([])
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilGone('shop')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.untilDeleted('shop')
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilExpanded()
   })
 
   it('REX-9 sets NodeResizeInfeasible if the driver lacks EXPAND_VOLUME, and the pod runs', async () => {
     const fixture = await createExpandFixture({ settings: { node: ['STAGE_UNSTAGE_VOLUME'] } })
-    await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await fixture.until(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
     expect(JSON.stringify(await fixture.status())).toContain('EXPAND_VOLUME')
@@ -234,10 +238,10 @@ describe('a failed expansion', () => {
 
   it('REX-8 saves the new size even if the claim is edited during the call', async () => {
     const fixture = await createExpandFixture()
-    await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
+    await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
-    fixture.script([{ method: 'NodeExpandVolume', times: 1, effect: { do: 'hang' } }])
-    await fixture.aPod('shop', ['orders'])
+    fixture.setRules([{ method: 'NodeExpandVolume', times: 1, effect: { do: 'hang' } }])
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver call')
     await fixture.server.patch(`${CLAIMS}/orders`, { metadata: { labels: { edited: 'yes' } } }, 'merge')
     fixture.fake.script.release()
@@ -247,14 +251,14 @@ describe('a failed expansion', () => {
 
   it('REX-8 calls the driver once for a volume of two pods', async () => {
     const fixture = await createExpandFixture()
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
-    await fixture.aPod('office', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
+    await fixture.createPod('office', ['orders'])
     await fixture.untilRunning('shop')
     await fixture.untilRunning('office')
     await fixture.expandOnController(2, withResizeState('NodeResizePending'))
     await fixture.untilExpanded()
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     expect(fixture.expandCalls()).toHaveLength(1)
     expect(fixture.fake.record.overlaps).toEqual([])
   })

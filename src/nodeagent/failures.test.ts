@@ -9,7 +9,7 @@ import type { Client } from '../client/index.ts'
 import { type AgentFixture, createAgentFixture, DRIVER, NODE, PODS, ROOT } from './agent.fixture.ts'
 
 const findStagingPath = (fixture: AgentFixture) =>
-  Object.keys(fixture.disk.show()).find((path) => path.endsWith('/globalmount')) ?? 'nothing is staged'
+  Object.keys(fixture.disk.snapshot()).find((path) => path.endsWith('/globalmount')) ?? 'nothing is staged'
 
 /** Returns the waiting state of the pod's container. */
 const waitingStateOf = async (fixture: AgentFixture) =>
@@ -30,8 +30,8 @@ describe('an agent with an unavailable server', () => {
     })
     const fixture = await createAgentFixture({ wrapClient })
     expect(failures).toBe(2)
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
   })
 })
@@ -39,9 +39,9 @@ describe('an agent with an unavailable server', () => {
 describe('an agent with a failing driver', () => {
   it('SYS-7 repeats NodeStageVolume if the driver stops during the call', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    fixture.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(
       /^FailedMount: MountVolume.MountDevice failed for volume "pv-orders" : rpc error: code = Unavailable/,
@@ -58,28 +58,28 @@ describe('an agent with a failing driver', () => {
 
   it('SYS-7 unstages the volume of a deleted pod after NodeStageVolume failed with an uncertain error', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    fixture.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED' } }])
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    fixture.setRules([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED' } }])
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     fixture.calls()
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilGone('shop')
+    await fixture.untilDeleted('shop')
     expect(fixture.calls()).toEqual(['NodeUnstageVolume'])
   })
 
   it('SYS-7 does not unstage the volume of a deleted pod after NodeStageVolume failed with a final error', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    fixture.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message: 'bad' } }])
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    fixture.setRules([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message: 'bad' } }])
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     expect(findStagingPath(fixture)).toBe('nothing is staged')
     fixture.calls()
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilGone('shop')
+    await fixture.untilDeleted('shop')
     expect(fixture.calls()).toEqual([])
   })
 
@@ -87,8 +87,8 @@ describe('an agent with a failing driver', () => {
     const fixture = await createAgentFixture()
     fixture.sockets.splice(0)
     await fixture.until(() => fixture.agent.drivers().registered.length === 0, 'the driver to be unregistered')
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toContain(`driver name ${DRIVER} not found in the list of registered`)
     fixture.sockets.push({ path: `${ROOT}/plugins_registry/new.sock`, id: '2' })
@@ -99,8 +99,8 @@ describe('an agent with a failing driver', () => {
     const settings = { nodes: [{ id: NODE, segments: { 'example.com/zone': 'a' } }] }
     const fixture = await createAgentFixture({ settings, autoStart: false })
     await fixture.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
     fixture.start()
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     const message = /example.com\/zone=b, but driver "fake.stowage.example" reports a. Correct the driver/
@@ -116,7 +116,7 @@ describe('an agent with a failing driver', () => {
 
   it('SYS-7 stops immediately while a driver hangs during registration', async () => {
     const fixture = await createAgentFixture({ autoStart: false })
-    fixture.script([{ method: 'NodeGetInfo', effect: { do: 'hang' } }])
+    fixture.setRules([{ method: 'NodeGetInfo', effect: { do: 'hang' } }])
     fixture.start()
     await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
     await fixture.stop()
@@ -125,34 +125,34 @@ describe('an agent with a failing driver', () => {
 
   it('SYS-7 keeps a deleted pod and records an event while its driver is unavailable', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
-    fixture.driverGoes()
+    fixture.stopDriver()
     await fixture.server.delete(`${PODS}/shop`)
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(
       /^FailedUnmount: UnmountVolume.TearDown failed for volume "pv-orders"/,
     )
     expect(fixture.disk.mounted.size).toBe(2)
-    fixture.driverComes()
-    await fixture.untilGone('shop')
+    fixture.startDriver()
+    await fixture.untilDeleted('shop')
     expect(fixture.disk.mounted.size).toBe(0)
   })
 
   it('SYS-7 removes a pod whose volume was deleted in the driver', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
-    fixture.script([
+    fixture.setRules([
       { method: 'NodeUnpublishVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
       { method: 'NodeUnstageVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
     ])
     await fixture.server.delete(`${PODS}/shop`)
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     fixture.disk.reboot() // a reboot also removes the mounts
-    await fixture.untilGone('shop')
+    await fixture.untilDeleted('shop')
   })
 })
 
@@ -160,8 +160,8 @@ describe('an agent on a failing node', () => {
   it('SYS-7 records an event for a target that contains files, and keeps the files', async () => {
     const fixture = await createAgentFixture()
     await fixture.stop()
-    await fixture.aVolume('orders')
-    const uid = await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    const uid = await fixture.createPod('shop', ['orders'])
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
     fixture.disk.put(`${target}/precious`, 'file', 'data')
     fixture.calls()
@@ -170,16 +170,16 @@ describe('an agent on a failing node', () => {
     expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: .*occupied by files.*Nothing was removed/)
     expect(await fixture.phase('shop')).toBe('Pending')
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilGone('shop')
-    expect(fixture.disk.show()[`${target}/precious`]).toBe('data')
+    await fixture.untilDeleted('shop')
+    expect(fixture.disk.snapshot()[`${target}/precious`]).toBe('data')
     expect(fixture.calls()).toEqual([])
   })
 
   it('SYS-7 does not unmount a target that is mounted without a record', async () => {
     const fixture = await createAgentFixture()
     await fixture.stop()
-    await fixture.aVolume('orders')
-    const uid = await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    const uid = await fixture.createPod('shop', ['orders'])
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
     fixture.disk.mountAt(target)
     fixture.start()
@@ -192,11 +192,11 @@ describe('an agent on a failing node', () => {
 
   it('SYS-7 records an event for a full disk without a driver call, and recovers', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
+    await fixture.createVolume('orders')
     fixture.disk.beforeWrite = (operation) => {
       if (operation === 'writeText') throw new Error('ENOSPC: no space left on device')
     }
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: .*no space left on device/)
     expect(await fixture.phase('shop')).toBe('Pending')
@@ -208,21 +208,21 @@ describe('an agent on a failing node', () => {
 
   it('SYS-7 unstages the volume of a pod that is deleted during NodeStageVolume', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    fixture.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
     await fixture.server.delete(`${PODS}/shop`)
     fixture.fake.script.release()
-    await fixture.untilGone('shop')
+    await fixture.untilDeleted('shop')
     expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodeUnstageVolume'])
     expect(fixture.disk.mounted.size).toBe(0)
   })
 
   it('SYS-7 mounts the volumes again after a reboot, and the pod stays Running', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     fixture.kill()
     fixture.disk.reboot()
@@ -236,27 +236,27 @@ describe('an agent on a failing node', () => {
 
   it('SYS-7 cleans up after pods that were deleted while the agent was down', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    const uid = await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    const uid = await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     fixture.kill()
     await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
     fixture.start()
-    await fixture.until(() => !(`${ROOT}/pods/${uid}` in fixture.disk.show()), 'the directory of the pod to go')
+    await fixture.until(() => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()), 'the directory of the pod to go')
     expect(fixture.disk.mounted.size).toBe(0)
   })
 
   it('SYS-7 unstages volumes without publications', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    const uid = await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    const uid = await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     fixture.kill()
     await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
     // Simulate a user who removes the directory of the pod.
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
     fixture.disk.unmountAt(target)
-    fixture.disk.take(`${ROOT}/pods/${uid}`)
+    fixture.disk.delete(`${ROOT}/pods/${uid}`)
     for (const volume of Object.values(fixture.fake.state.volumes)) delete volume.onNodes[NODE]?.published[target]
     fixture.calls()
     fixture.start()
@@ -270,10 +270,10 @@ describe('an agent on a failing node', () => {
     for (const uid of ['u-1', 'u-2']) fixture.disk.put(`${path(uid)}/vol_data.json`, 'file', '')
     fixture.disk.mountAt(`${path('u-2')}/mount`)
     fixture.start()
-    await fixture.until(() => !(`${ROOT}/pods/u-1` in fixture.disk.show()), 'the directory of the pod to go')
-    await fixture.untilQuiet()
+    await fixture.until(() => !(`${ROOT}/pods/u-1` in fixture.disk.snapshot()), 'the directory of the pod to go')
+    await fixture.untilIdle()
     expect(fixture.disk.mounted).toContain(`${path('u-2')}/mount`)
-    expect(`${path('u-2')}/vol_data.json` in fixture.disk.show()).toBe(true)
+    expect(`${path('u-2')}/vol_data.json` in fixture.disk.snapshot()).toBe(true)
   })
 
   it('SYS-7 does not change a volume with an invalid record', async () => {
@@ -283,7 +283,7 @@ describe('an agent on a failing node', () => {
     fixture.disk.mountAt(`${path}/mount`)
     fixture.start()
     await fixture.until(() => fixture.agent.standings().some(({ key }) => key === 'u-1'), 'the failure')
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     expect(fixture.disk.mounted).toContain(`${path}/mount`)
     expect(fixture.agent.standings()[0]?.because).toContain('not empty')
   })
@@ -295,10 +295,10 @@ describe('a killed agent', () => {
     for (const moment of ['before', 'after'] as const) {
       it(`SYS-7 recovers after a kill ${moment} ${step} takes effect`, async () => {
         const fixture = await createAgentFixture()
-        await fixture.aVolume('orders')
+        await fixture.createVolume('orders')
         const effect = moment === 'before' ? ({ do: 'hang' } as const) : ({ do: 'loseReply', as: 'hang' } as const)
-        fixture.script([{ method: step, times: 1, effect }])
-        await fixture.aPod('shop', ['orders'])
+        fixture.setRules([{ method: step, times: 1, effect }])
+        await fixture.createPod('shop', ['orders'])
         await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
         fixture.kill()
         fixture.fake.script.release()
@@ -306,8 +306,8 @@ describe('a killed agent', () => {
         fixture.start()
         await fixture.untilRunning('shop')
         await fixture.server.delete(`${PODS}/shop`)
-        await fixture.untilGone('shop')
-        await fixture.untilQuiet()
+        await fixture.untilDeleted('shop')
+        await fixture.untilIdle()
         expect(fixture.disk.mounted.size).toBe(0)
         expect(Object.values(fixture.fake.state.volumes).every(({ onNodes }) => !onNodes[NODE])).toBe(true)
       })
@@ -318,7 +318,7 @@ describe('a killed agent', () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 24 }), fc.integer({ min: 1, max: 24 }), async (first, second) => {
         const fixture = await createAgentFixture()
-        await fixture.aVolume('orders')
+        await fixture.createVolume('orders')
         const killAtWrite = (writeNumber: number) => {
           let writes = 0
           fixture.disk.beforeWrite = () => {
@@ -333,7 +333,7 @@ describe('a killed agent', () => {
           fixture.kill()
           fixture.start()
         }
-        const uid = await fixture.aPod('shop', ['orders'])
+        const uid = await fixture.createPod('shop', ['orders'])
         killAtWrite(first)
         for (let round = 0; round < 100; round++) await new Promise((resolve) => setImmediate(resolve))
         await restart()
@@ -342,10 +342,10 @@ describe('a killed agent', () => {
         await fixture.server.delete(`${PODS}/shop`)
         for (let round = 0; round < 100; round++) await new Promise((resolve) => setImmediate(resolve))
         await restart()
-        await fixture.untilGone('shop')
-        await fixture.until(() => !(`${ROOT}/pods/${uid}` in fixture.disk.show()), 'the directory of the pod to go')
+        await fixture.untilDeleted('shop')
+        await fixture.until(() => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()), 'the directory of the pod to go')
         expect(fixture.disk.mounted.size).toBe(0)
-        expect(Object.keys(fixture.disk.show()).filter((path) => path.endsWith('vol_data.json'))).toEqual([])
+        expect(Object.keys(fixture.disk.snapshot()).filter((path) => path.endsWith('vol_data.json'))).toEqual([])
         expect(fixture.fake.record.overlaps).toEqual([])
         await fixture.stop()
       }),

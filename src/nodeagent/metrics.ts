@@ -5,9 +5,9 @@ import { type CallObserver, goNameOf } from '../csi/index.ts'
 export interface AgentMetrics {
   readonly calls: CallObserver
   /** Runs a volume operation, and records its duration and status. */
-  during<T>(driver: string, operation: StorageOperation, work: () => Promise<T>): Promise<T>
+  measure<T>(driver: string, operation: StorageOperation, work: () => Promise<T>): Promise<T>
   setVolume(volume: VolumeLabels, stats: VolumeStats): void
-  forgetVolume(volume: VolumeLabels): void
+  removeVolume(volume: VolumeLabels): void
 }
 
 export type StorageOperation =
@@ -102,7 +102,7 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
           seconds,
         ),
     },
-    async during(driver, operation, work) {
+    async measure(driver, operation, work) {
       const startedMs = clock.monotonicMs()
       const observe = (status: string) =>
         operations.observe(
@@ -119,6 +119,6 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
       }
     },
     setVolume,
-    forgetVolume: (volume) => setVolume(volume, {}),
+    removeVolume: (volume) => setVolume(volume, {}),
   }
 }

@@ -15,7 +15,7 @@ describe('an agent that is killed at random', () => {
       const fixture = await createAgentFixture()
       for (let index = 0; index < VOLUMES; index++) {
         const mode = index % 3 === 0 ? { volumeMode: 'Block' } : {}
-        await fixture.aVolume(`v${index}`, { pv: mode, claim: mode })
+        await fixture.createVolume(`v${index}`, { pv: mode, claim: mode })
       }
       const podNames: string[] = []
       let createdCount = 0
@@ -27,7 +27,7 @@ describe('an agent that is killed at random', () => {
           const index = Math.floor(random() * VOLUMES)
           const claim = `v${index}`
           const device = { volumeMounts: [], volumeDevices: [{ name: claim, devicePath: '/dev/x' }] }
-          await fixture.aPod(name, [claim], index % 3 === 0 ? { container: device } : {})
+          await fixture.createPod(name, [claim], index % 3 === 0 ? { container: device } : {})
           podNames.push(name)
         } else if (podNames.length > 0 && chance < 0.75) {
           const [name] = podNames.splice(Math.floor(random() * podNames.length), 1)
@@ -37,19 +37,19 @@ describe('an agent that is killed at random', () => {
           fixture.kill()
           fixture.start()
         } else if (chance < 0.92) {
-          fixture.driverGoes()
-        } else fixture.driverComes()
+          fixture.stopDriver()
+        } else fixture.startDriver()
         for (let turns = Math.floor(random() * 12); turns > 0; turns--) await new Promise((next) => setImmediate(next))
         if (random() < 0.3) await fixture.server.clock.advance(random() * 3_000)
       }
-      fixture.driverComes()
+      fixture.startDriver()
       await fixture.until(
         async () => (await fixture.server.get(PODS)).json.items.length === 0,
         'all pods to be deleted',
       )
       await fixture.until(() => fixture.disk.mounted.size === 0, 'all volumes to be unmounted')
       await fixture.until(() => fixture.agent.standings().length === 0, 'the agent to complete')
-      const remainingPaths = Object.keys(fixture.disk.show()).filter(
+      const remainingPaths = Object.keys(fixture.disk.snapshot()).filter(
         (path) => path.includes('/pods/') || path.includes('vol_data'),
       )
       expect(remainingPaths).toEqual([])

@@ -1,21 +1,21 @@
 // The error of a volume that is not mounted yet. A failure is recorded as an event and retried with backoff. A volume that
 // waits for another component is retried when that component makes a change; an event is recorded only after a timeout.
 
-export type ProblemReason = 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume'
+export type VolumeErrorReason = 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume'
 
-export class VolumeProblem extends Error {
-  override readonly name = 'VolumeProblem'
-  readonly reason: ProblemReason
+export class VolumeError extends Error {
+  override readonly name = 'VolumeError'
+  readonly reason: VolumeErrorReason
   /** Whether the volume waits for another component, which is not a failure. */
   readonly isWaiting: boolean
 
-  constructor(message: string, { reason = 'FailedMount' as ProblemReason, isWaiting = false } = {}) {
+  constructor(message: string, { reason = 'FailedMount' as VolumeErrorReason, isWaiting = false } = {}) {
     super(message)
     this.reason = reason
     this.isWaiting = isWaiting
   }
 }
 
-export const waitingFor = (message: string) => new VolumeProblem(message, { isWaiting: true })
+export const waitingFor = (message: string) => new VolumeError(message, { isWaiting: true })
 
-export const failedMount = (message: string) => new VolumeProblem(message)
+export const failedMount = (message: string) => new VolumeError(message)

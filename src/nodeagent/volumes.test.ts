@@ -15,8 +15,8 @@ describe('an attached volume', () => {
     const condition = csiDriver ? 'with attachRequired' : 'without a CSIDriver'
     it(`SYS-18 SYS-7 is staged with its publish context after it is attached, ${condition}`, async () => {
       const fixture = await createAgentFixture({ csiDriver })
-      await fixture.aVolume('orders')
-      await fixture.aPod('shop', ['orders'])
+      await fixture.createVolume('orders')
+      await fixture.createPod('shop', ['orders'])
       const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
       await fixture.until(
         async () => JSON.stringify((await fixture.pod('shop')).status).includes(`VolumeAttachment ${name}`),
@@ -37,22 +37,22 @@ describe('an attached volume', () => {
       const inUse = async () => (await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse ?? []
       expect(await inUse()).toEqual([`kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`])
       await fixture.server.delete(`${PODS}/shop`)
-      await fixture.untilGone('shop')
+      await fixture.untilDeleted('shop')
       expect(await inUse()).toEqual([])
     })
   }
 
   it('SYS-18 is reported as in use before it is staged', async () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
-    await fixture.aVolume('orders')
+    await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     await fixture.server.post(ATTACHMENTS, {
       metadata: { name },
       spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
     })
     await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
-    fixture.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
-    await fixture.aPod('shop', ['orders'])
+    fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
     fixture.fake.script.release()
@@ -70,7 +70,7 @@ describe('an attached volume', () => {
       },
     })
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
-    await fixture.aVolume('orders')
+    await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const attach = async () => {
       const source = { persistentVolumeName: 'pv-orders' }
@@ -82,9 +82,9 @@ describe('an attached volume', () => {
       await fixture.server.delete(`${ATTACHMENTS}/${name}`)
     }
     await attach()
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(() => detach === undefined, 'the volume to be detached')
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     expect(fixture.calls()).toEqual([])
     expect(await fixture.phase('shop')).toBe('Pending')
     await attach()
@@ -95,12 +95,12 @@ describe('an attached volume', () => {
   it('SYS-18 is staged only if it is in volumesAttached on a server without atomic commits', async () => {
     const wrapClient = (client: Client): Client => ({ ...client, commitsAtomically: async () => false })
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
-    await fixture.aVolume('orders')
+    await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const source = { persistentVolumeName: 'pv-orders' }
     await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
     await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(
       async () => JSON.stringify((await fixture.pod('shop')).status).includes('attached volumes of node'),
       'the reason in the pod status',
@@ -125,12 +125,12 @@ describe('an attached volume', () => {
       },
     })
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
-    await fixture.aVolume('orders')
+    await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const source = { persistentVolumeName: 'pv-orders' }
     await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
     await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
 
     const expectedNames = [`kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`]
@@ -140,11 +140,11 @@ describe('an attached volume', () => {
       reports.length = 0
       fixture.start()
       await fixture.until(() => reports.length > (isNodeDeleted ? 1 : 0), 'the node to report')
-      await fixture.untilQuiet()
+      await fixture.untilIdle()
       expect(reports).toEqual(reports.map(() => expectedNames))
     }
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilGone('shop')
+    await fixture.untilDeleted('shop')
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toBeUndefined()
   })
 
@@ -159,12 +159,12 @@ describe('an attached volume', () => {
       },
     })
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
-    await fixture.aVolume('orders')
+    await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const source = { persistentVolumeName: 'pv-orders' }
     await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
     await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await expect(delayedReport?.()).rejects.toMatchObject({ code: 409 })
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
@@ -172,7 +172,7 @@ describe('an attached volume', () => {
 
   it('SYS-18 has its attach error in an event of the pod', async () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
-    await fixture.aVolume('orders')
+    await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     await fixture.server.post(ATTACHMENTS, {
       metadata: { name },
@@ -180,7 +180,7 @@ describe('an attached volume', () => {
     })
     const attachError = { message: 'the storage array is unavailable', time: '2026-01-01T00:00:00Z' }
     await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: false, attachError } })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toBe(
       'FailedAttachVolume: AttachVolume.Attach failed for volume "pv-orders" : the storage array is unavailable',
@@ -196,8 +196,8 @@ describe('an expanded volume', () => {
 
   it('SYS-7 is expanded while it is mounted, and the claim is updated', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     fixture.calls()
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * 1024 ** 3
@@ -212,12 +212,12 @@ describe('an expanded volume', () => {
 
   it('SYS-7 is not expanded again after the driver rejected it as in use, and the pod runs', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders', { pv: { capacity: { storage: '2Gi' } }, claimStatus: pending })
-    fixture.script([{ method: 'NodeExpandVolume', effect: { do: 'fail', code: 'FAILED_PRECONDITION' } }])
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders', { pv: { capacity: { storage: '2Gi' } }, claimStatus: pending })
+    fixture.setRules([{ method: 'NodeExpandVolume', effect: { do: 'fail', code: 'FAILED_PRECONDITION' } }])
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await fixture.server.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     expect(fixture.calls().filter((call) => call === 'NodeExpandVolume')).toHaveLength(1)
     expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^VolumeResizeFailed: /))
   })
@@ -231,7 +231,7 @@ describe('a volume without a CSI driver', () => {
 
   it('SYS-7 is removed with its pod if it is an emptyDir', async () => {
     const fixture = await createAgentFixture()
-    const uid = await fixture.aPod(
+    const uid = await fixture.createPod(
       'shop',
       [],
       podFields(
@@ -250,9 +250,9 @@ describe('a volume without a CSI driver', () => {
     expect(fixture.disk.mounted).toEqual(new Set([`${path}/mem`]))
     fixture.disk.put(`${path}/tmp/file`, 'file', 'scratch')
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilGone('shop')
+    await fixture.untilDeleted('shop')
     await fixture.until(
-      () => !Object.keys(fixture.disk.show()).some((entry) => entry.includes(uid)),
+      () => !Object.keys(fixture.disk.snapshot()).some((entry) => entry.includes(uid)),
       'the directory of the pod to be removed',
     )
   })
@@ -261,21 +261,21 @@ describe('a volume without a CSI driver', () => {
     const fixture = await createAgentFixture()
     const mount = [{ name: 'host', mountPath: '/h' }]
     const withHostPath = (path: string, type: string) => podFields([{ name: 'host', hostPath: { path, type } }], mount)
-    await fixture.aPod('accepted', [], withHostPath('/srv/new', 'DirectoryOrCreate'))
+    await fixture.createPod('accepted', [], withHostPath('/srv/new', 'DirectoryOrCreate'))
     await fixture.untilRunning('accepted')
-    expect(fixture.disk.show()['/srv/new']).toBe('directory')
-    await fixture.aPod('rejected', [], withHostPath('/srv/new', 'File'))
+    expect(fixture.disk.snapshot()['/srv/new']).toBe('directory')
+    await fixture.createPod('rejected', [], withHostPath('/srv/new', 'File'))
     await fixture.until(async () => (await fixture.events('rejected')).length > 0, 'an event')
     expect((await fixture.events('rejected'))[0]).toMatch(/hostPath type check failed: \/srv\/new is not a file/)
     await fixture.server.delete(`${PODS}/accepted`)
-    await fixture.untilGone('accepted')
-    expect(fixture.disk.show()['/srv/new']).toBe('directory')
+    await fixture.untilDeleted('accepted')
+    expect(fixture.disk.snapshot()['/srv/new']).toBe('directory')
   })
 
   it('SYS-7 is rejected with the name of its source if the source is not supported', async () => {
     const fixture = await createAgentFixture()
     const config = podFields([{ name: 'conf', configMap: { name: 'c' } }], [{ name: 'conf', mountPath: '/c' }])
-    await fixture.aPod('shop', [], config)
+    await fixture.createPod('shop', [], config)
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toContain('this node agent does not support configMap volumes')
     expect(await fixture.phase('shop')).toBe('Pending')
@@ -284,8 +284,8 @@ describe('a volume without a CSI driver', () => {
   it('SYS-7 is used without a driver call if it is a hostPath PV', async () => {
     const fixture = await createAgentFixture()
     fixture.disk.put('/srv/pv', 'directory')
-    await fixture.aVolume('orders', { pv: { csi: undefined, hostPath: { path: '/srv/pv', type: 'Directory' } } })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders', { pv: { csi: undefined, hostPath: { path: '/srv/pv', type: 'Directory' } } })
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     expect(fixture.calls()).toEqual([])
   })
@@ -296,10 +296,10 @@ describe('a volume without a CSI driver', () => {
     fixture.disk.put('/srv/data/link', 'link', '/etc')
     const withSubPath = (subPath: string) =>
       podFields([{ name: 'd', hostPath: { path: '/srv/data' } }], [{ name: 'd', mountPath: '/d', subPath }])
-    await fixture.aPod('accepted', [], withSubPath('a/b'))
+    await fixture.createPod('accepted', [], withSubPath('a/b'))
     await fixture.untilRunning('accepted')
-    expect(fixture.disk.show()['/srv/data/a/b']).toBe('directory')
-    await fixture.aPod('rejected', [], withSubPath('link/passwd'))
+    expect(fixture.disk.snapshot()['/srv/data/a/b']).toBe('directory')
+    await fixture.createPod('rejected', [], withSubPath('link/passwd'))
     await fixture.until(async () => (await fixture.events('rejected')).length > 0, 'an event')
     expect((await fixture.events('rejected'))[0]).toMatch(/^Failed: Error: failed to prepare subPath .* link/)
     const { containerStatuses } = (await fixture.pod('rejected')).status
@@ -310,8 +310,8 @@ describe('a volume without a CSI driver', () => {
 describe('a pod', () => {
   it('SYS-7 waits for an unbound claim, with an event after two minutes', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders', { claimStatus: { phase: 'Pending' } })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders', { claimStatus: { phase: 'Pending' } })
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(
       async () => JSON.stringify((await fixture.pod('shop')).status).includes('is not bound to a volume yet'),
       'the reason in the pod status',
@@ -329,8 +329,8 @@ describe('a pod', () => {
   it('SYS-7 stays Pending if the node affinity of its volume does not match the node', async () => {
     const fixture = await createAgentFixture()
     const otherZone = { matchExpressions: [{ key: 'example.com/zone', operator: 'In', values: ['far'] }] }
-    await fixture.aVolume('orders', { pv: { nodeAffinity: { required: { nodeSelectorTerms: [otherZone] } } } })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders', { pv: { nodeAffinity: { required: { nodeSelectorTerms: [otherZone] } } } })
+    await fixture.createPod('shop', ['orders'])
     await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toContain('NodeAffinity check failed')
     expect(fixture.calls()).toEqual([])
@@ -338,17 +338,17 @@ describe('a pod', () => {
 
   it('SYS-7 keeps running while its claim is being deleted', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await fixture.server.delete(`${CLAIMS}/orders`)
     await fixture.server.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     expect(await fixture.phase('shop')).toBe('Running')
     expect(await fixture.events('shop')).toEqual([])
     fixture.kill()
     fixture.start()
-    await fixture.untilQuiet()
+    await fixture.untilIdle()
     expect(await fixture.events('shop')).toEqual([])
   })
 })
@@ -357,8 +357,8 @@ describe('the stats of a volume', () => {
   it('SYS-7 PIO-8 are exported under the names of the kubelet until the pod is deleted', async () => {
     const rates = { readIops: 10, writeIops: 30, readBps: 1_000, writeBps: 2_000 }
     const fixture = await createAgentFixture({ agent: { ratesAt: async () => rates } })
-    await fixture.aVolume('orders', { pv: { capacity: { storage: '1Gi', iops: '100', throughput: '10Mi' } } })
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders', { pv: { capacity: { storage: '1Gi', iops: '100', throughput: '10Mi' } } })
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     const exportedSamples = async () => {
       const lines = (await fixture.registry.metrics())
@@ -384,20 +384,20 @@ describe('the stats of a volume', () => {
       /storage_operation_duration_seconds_count\{volume_plugin="kubernetes.io\/csi:fake.stowage.example",operation_name="volume_mount",status="success",migrated="false"\} 1/,
     )
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.untilGone('shop')
+    await fixture.untilDeleted('shop')
     await fixture.until(async () => (await exportedSamples()).length === 0, 'the metrics of the volume to be removed')
   })
 
   it('SYS-7 are collected with NodeGetVolumeStats every one to two minutes', async () => {
     const fixture = await createAgentFixture()
-    await fixture.aVolume('orders')
-    await fixture.aPod('shop', ['orders'])
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     const countCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'NodeGetVolumeStats').length
     await fixture.until(() => countCalls() === 2, 'the first two calls')
     for (let minute = 0; minute < 10; minute++) {
       await fixture.server.clock.advance(60_000)
-      await fixture.untilQuiet()
+      await fixture.untilIdle()
     }
     expect(countCalls()).toBeGreaterThanOrEqual(2 + 5)
     expect(countCalls()).toBeLessThanOrEqual(2 + 10)

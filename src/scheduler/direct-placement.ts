@@ -24,7 +24,7 @@ import {
   stuck,
 } from '../runtime/index.ts'
 import { SELECTED_NODE } from '../volumes/names.ts'
-import { isFinished, podInfo } from './cluster/pod-info.ts'
+import { isFinished, podInfoOf } from './cluster/pod-info.ts'
 import { isOwnedBy } from './plugins/volume-binding/pod-volumes.ts'
 
 export interface DirectPlacementDeps extends ControllerDeps {
@@ -41,7 +41,7 @@ const ATTEMPTS_MAX = 10_000 // beyond this the claim with the oldest attempt sta
 
 /** Returns the claims of a pod that is on a node. */
 const claimsOfAssignedPod = (pod: Readonly<Pod>): ObjectKey[] =>
-  pod.spec?.nodeName && !isFinished(pod) ? podInfo(pod).claims.map(({ key }) => key) : []
+  pod.spec?.nodeName && !isFinished(pod) ? podInfoOf(pod).claims.map(({ key }) => key) : []
 
 export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
   const { pods, claims, classes, nodes, clock, random, log, metrics } = deps
@@ -104,7 +104,7 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, attempt
 
 /** Whether the pod uses the claim. The claim of an ephemeral volume must have been created for this pod. */
 const mayUse = (pod: Readonly<Pod>, key: ObjectKey, claim: Readonly<Stored<PersistentVolumeClaim>>): boolean => {
-  const podClaim = podInfo(pod).claims.find((candidate) => candidate.key === key)
+  const podClaim = podInfoOf(pod).claims.find((candidate) => candidate.key === key)
   return podClaim !== undefined && !pod.metadata.deletionTimestamp && (!podClaim.isEphemeral || isOwnedBy(claim, pod))
 }
 

@@ -5,7 +5,7 @@ import type { KubeObject, Stored } from '../api/kind.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import type { ClusterState } from './cluster/cluster-state.ts'
-import { isFinished, podInfo } from './cluster/pod-info.ts'
+import { isFinished, podInfoOf } from './cluster/pod-info.ts'
 import type { ClusterEvent } from './framework/cluster-events.ts'
 import type { SchedulerCaches } from './framework/scheduler-caches.ts'
 import type { SchedulingQueue } from './queue/queue.ts'
@@ -74,8 +74,8 @@ export function addEventHandlers({ caches, cluster, queue, emit, isResponsibleFo
       if (pod.metadata.deletionTimestamp) queue.remove(key)
       return
     }
-    if (old && queue.has(key) && hasSameSpec(pod, old)) queue.refresh(podInfo(pod))
-    else queue.add(podInfo(pod))
+    if (old && queue.has(key) && hasSameSpec(pod, old)) queue.refresh(podInfoOf(pod))
+    else queue.add(podInfoOf(pod))
   }
 
   /** Applies `update`, and emits podRemoved if it returns true: the pod left its node. */

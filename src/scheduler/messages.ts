@@ -6,7 +6,7 @@ import type { Reason } from './framework/status.ts'
 
 export const NO_NODES = 'no nodes available to schedule pods'
 
-export function noNodeFits(statuses: NodeStatuses, explanations: readonly string[]): string {
+export function noNodeFitsMessage(statuses: NodeStatuses, explanations: readonly string[]): string {
   const counts = new Map<string, number>()
   for (const { reasons } of statuses.values()) {
     for (const { message } of reasons) counts.set(message, (counts.get(message) ?? 0) + 1)
@@ -15,15 +15,15 @@ export function noNodeFits(statuses: NodeStatuses, explanations: readonly string
   return [`0/${statuses.size} nodes are available: ${reasonCounts.join(', ')}.`, ...explanations].join(' ')
 }
 
-export const podRejected = (nodes: number, reasons: readonly Reason[]): string =>
+export const podRejectedMessage = (nodes: number, reasons: readonly Reason[]): string =>
   `0/${nodes} nodes are available: ${joinMessages(reasons)}.`
 
-export const assigned = (podKey: string, node: string): string => `Successfully assigned ${podKey} to ${node}`
+export const assignedMessage = (podKey: string, node: string): string => `Successfully assigned ${podKey} to ${node}`
 
-export const nodeRejectsAfterPreBind = (nodeName: string, reasons: readonly Reason[]): string =>
+export const nodeRejectedMessage = (nodeName: string, reasons: readonly Reason[]): string =>
   `node ${JSON.stringify(nodeName)} was selected, but no longer accepts the pod now that its volumes are bound: ${joinMessages(reasons)}`
 
-export const nodeDeleted = (nodeName: string): string =>
+export const nodeDeletedMessage = (nodeName: string): string =>
   `node ${JSON.stringify(nodeName)} was selected, but was deleted`
 
 const joinMessages = (reasons: readonly Reason[]): string => reasons.map(({ message }) => message).join(', ')

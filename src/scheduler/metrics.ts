@@ -3,8 +3,8 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { SchedulingQueue } from './queue/queue.ts'
 
 export interface SchedulerMetrics {
-  attempted(result: 'scheduled' | 'unschedulable' | 'error', profile: string, attemptDuration: number): void
-  volumeStageFailed(operation: 'predicate' | 'assume' | 'bind'): void
+  observeAttempt(result: 'scheduled' | 'unschedulable' | 'error', profile: string, attemptDuration: number): void
+  countVolumeStageError(operation: 'predicate' | 'assume' | 'bind'): void
   /** The running schedulers, which the gauges read when metrics are scraped. */
   readonly running: Set<{ readonly queue: Pick<SchedulingQueue, 'sizes'>; readonly reservations: number }>
 }
@@ -60,11 +60,11 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
     },
   })
   return {
-    attempted(result, profile, seconds) {
+    observeAttempt(result, profile, seconds) {
       attempts.inc({ result, profile })
       attemptDuration.observe({ result, profile }, seconds)
     },
-    volumeStageFailed: (operation) => volumeStageErrors.inc({ operation }),
+    countVolumeStageError: (operation) => volumeStageErrors.inc({ operation }),
     running,
   }
 }

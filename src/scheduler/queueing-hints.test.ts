@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { manualClock } from '../base/manual-clock.ts'
-import { podInfo } from './cluster/pod-info.ts'
+import { podInfoOf } from './cluster/pod-info.ts'
 import type { Hint, QueueingHint } from './framework/cluster-events.ts'
 import type { Plugin } from './framework/plugin.ts'
 import { SKIP, unschedulable } from './framework/status.ts'
@@ -27,7 +27,7 @@ function setUp(plugins: readonly Plugin[], { rejectedBy = plugins.map(({ name })
     signature: 'same',
   }
   for (const name of pods) {
-    queue.add(podInfo({ metadata: { namespace: 'ns', name, uid: name }, spec: { containers: [] } }))
+    queue.add(podInfoOf({ metadata: { namespace: 'ns', name, uid: name }, spec: { containers: [] } }))
     const pod = queue.pop()!
     queue.addUnschedulable(pod, rejection, hints.keysOf(pod.info, rejection))
   }

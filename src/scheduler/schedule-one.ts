@@ -20,7 +20,14 @@ import type { ClusterEvent, PluginRejection } from './framework/cluster-events.t
 import type { Plugin, Remedy } from './framework/plugin.ts'
 import { signPod } from './framework/sign-pod.ts'
 import { type Reason, reasonKey } from './framework/status.ts'
-import { assigned, NO_NODES, nodeDeleted, nodeRejectsAfterPreBind, noNodeFits, podRejected } from './messages.ts'
+import {
+  assignedMessage,
+  NO_NODES,
+  nodeDeletedMessage,
+  nodeRejectedMessage,
+  noNodeFitsMessage,
+  podRejectedMessage,
+} from './messages.ts'
 import type { SchedulerMetrics } from './metrics.ts'
 import type { QueuedPod, SchedulingQueue } from './queue/queue.ts'
 import type { Rejection } from './queue/unschedulable-pods.ts'
@@ -60,16 +67,16 @@ export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: Abort
   try {
     decision = decide(info, deps)
   } catch (error) {
-    deps.metrics?.attempted('error', profile, elapsedSeconds())
+    deps.metrics?.observeAttempt('error', profile, elapsedSeconds())
     deps.log.error({ err: error, pod: info.key }, 'evaluating a pod failed; retrying after a backoff')
     retryAfterFailure(queued, error, deps)
     return undefined
   }
   if (decision.do === 'wait') {
-    deps.metrics?.attempted('unschedulable', profile, elapsedSeconds())
+    deps.metrics?.observeAttempt('unschedulable', profile, elapsedSeconds())
     return markUnschedulable(queued, decision.rejection, deps, signal)
   }
-  deps.metrics?.attempted('scheduled', profile, elapsedSeconds())
+  deps.metrics?.observeAttempt('scheduled', profile, elapsedSeconds())
   const { node, active } = decision
   deps.cluster.assume(info, node.name)
   for (const { plugin, state } of active) plugin.reserve?.(state, node)
@@ -86,7 +93,7 @@ function decide(info: PodInfo, deps: ScheduleDeps): Decision {
   const { nodes } = cluster
   if (outcome.is === 'rejected') {
     const { plugin, status } = outcome
-    const message = podRejected(nodes.length, status.reasons)
+    const message = podRejectedMessage(nodes.length, status.reasons)
     return { do: 'wait', rejection: rejectionOf(message, [plugin], status.reasons, undefined) }
   }
   const { active } = outcome
@@ -97,7 +104,7 @@ function decide(info: PodInfo, deps: ScheduleDeps): Decision {
   }
   const { statuses } = result
   const explanations = active.flatMap(({ plugin, state }) => plugin.explain?.(state, statuses) ?? [])
-  const message = nodes.length === 0 ? NO_NODES : noNodeFits(statuses, explanations)
+  const message = nodes.length === 0 ? NO_NODES : noNodeFitsMessage(statuses, explanations)
   const rejectedBy = nodes.length === 0 ? plugins.map(({ name }) => name) : result.rejectedBy
   const reasons = [...statuses.values()].flatMap((status) => status.reasons)
   return { do: 'wait', rejection: rejectionOf(message, rejectedBy, reasons, signature ?? signPod(info, plugins)) }
@@ -192,7 +199,7 @@ async function runBindingCycle(
     deps.events.record(podKind, info.pod, {
       type: 'Normal',
       reason: 'Scheduled',
-      message: assigned(info.key, node.name),
+      message: assignedMessage(info.key, node.name),
       action: 'Binding',
     })
     deps.queue.remove(info.key)
@@ -231,7 +238,7 @@ async function runPreBinds(info: PodInfo, node: NodeInfo, active: readonly Activ
     }
   }
   const rejection = recheckNode(info, node.name, deps)
-  if (rejection) throw new Error(nodeRejectsAfterPreBind(node.name, rejection.status.reasons))
+  if (rejection) throw new Error(nodeRejectedMessage(node.name, rejection.status.reasons))
 }
 
 /** Filters the node again, because it may have been cordoned or tainted during preBind. */
@@ -244,7 +251,7 @@ function recheckNode(info: PodInfo, nodeName: string, deps: ScheduleDeps): Plugi
 }
 
 async function bindPod({ key, uid, pod }: PodInfo, nodeName: string, deps: ScheduleDeps): Promise<void> {
-  if (!deps.cluster.node(nodeName)) throw new Error(nodeDeleted(nodeName))
+  if (!deps.cluster.node(nodeName)) throw new Error(nodeDeletedMessage(nodeName))
   const { namespace, name = '' } = pod.metadata
   // The subresource expects a Binding, which is not a stored kind.
   const body = { metadata: { namespace, name, uid }, target: { kind: 'Node', name: nodeName } } as Pod

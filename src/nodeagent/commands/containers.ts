@@ -18,9 +18,9 @@ export interface Containers {
   /** Stops the processes of the pod. Returns whether all have exited. Called again after `onChange`. */
   stop(uid: string, graceSeconds: number): Promise<boolean>
   /** Returns the state of the containers after `stop`. */
-  ended(pod: Readonly<Pod>): Promise<PodView>
+  finalView(pod: Readonly<Pod>): Promise<PodView>
   /** Removes the records and logs of the pod's containers. */
-  forget(uid: string): Promise<void>
+  removeRecords(uid: string): Promise<void>
   /** Registers a function that is called with the UID of a pod whose containers have changed. */
   onChange(run: (uid: string) => void): void
 }
@@ -28,8 +28,8 @@ export interface Containers {
 export const noContainers = (): Containers => ({
   advance: async (pod) => viewOfAll(pod, { is: 'running' }, { is: 'ended', code: 0, reason: 'Completed' }),
   stop: async () => true,
-  ended: async (pod) => viewOfAll(pod, { is: 'ended', code: 0, reason: 'Completed' }),
-  forget: async () => {},
+  finalView: async (pod) => viewOfAll(pod, { is: 'ended', code: 0, reason: 'Completed' }),
+  removeRecords: async () => {},
   onChange() {},
 })
 

@@ -234,17 +234,17 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       return false
     },
 
-    ended: (pod) =>
+    finalView: (pod) =>
       mapContainers(pod, async ({ name }) => {
         const latest = await readLatestRun(pod.metadata.uid ?? '', name)
         return latest ? viewOf(latest) : { is: 'ended', code: 0, reason: 'Completed' }
       }),
 
-    async forget(uid) {
+    async removeRecords(uid) {
       timers.get(uid)?.()
       timers.delete(uid)
       deadlines.delete(uid)
-      await disk.removeScratch(paths.containers(uid))
+      await disk.removeTree(paths.containers(uid))
     },
 
     onChange(run) {

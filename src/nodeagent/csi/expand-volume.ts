@@ -143,7 +143,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
       if (!driver.capabilities.has('EXPAND_VOLUME')) throw expansionUnsupported(published.volume)
       const ref = published.volume.expandSecret
       secrets = ref ? await readCredentials(client, ref, signal) : {}
-      await metrics.during(published.volume.driver, 'volume_fs_resize', () =>
+      await metrics.measure(published.volume.driver, 'volume_fs_resize', () =>
         callDriver(published, driver, plan.size, secrets, signal),
       )
     } catch (error) {

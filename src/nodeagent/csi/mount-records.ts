@@ -50,8 +50,8 @@ export interface MountRecords {
   recordPublication(publication: Publication): Promise<void>
   recordStaging(staging: Staging): Promise<void>
   /** Must be called after the unmount. Throws and removes nothing if the target is mounted or not empty. */
-  erasePublication(publication: Publication): Promise<void>
-  eraseStaging(staging: Staging): Promise<void>
+  removePublication(publication: Publication): Promise<void>
+  removeStaging(staging: Staging): Promise<void>
 }
 
 export const volumeKey = ({ driver, handle }: VolumeIdentity): string => `${driver}^${handle}`
@@ -114,7 +114,7 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
     for (const volume of await disk.list(paths.blockLinks(uid))) {
       const data = await readVolData(paths.blockData(volume))
       if (data) addToIndex(publicationOf(uid, volume, 'Block', data))
-      else if ((await disk.kindBehind(paths.blockLink(uid, volume))) === undefined) {
+      else if ((await disk.kindOfTarget(paths.blockLink(uid, volume))) === undefined) {
         await disk.removeFile(paths.blockLink(uid, volume)) // a dangling link
       }
     }
@@ -210,7 +210,7 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
       stagings.set(volumeKey(staging), staging)
     },
 
-    async erasePublication(publication) {
+    async removePublication(publication) {
       const { uid, volume, mode, target } = publication
       if (mode === 'Filesystem') {
         await removeDirectory(target)
@@ -236,7 +236,7 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
       removeFromIndex(publication)
     },
 
-    async eraseStaging(staging) {
+    async removeStaging(staging) {
       await removeDirectory(staging.path)
       if (staging.mode === 'Filesystem') {
         const directory = join(staging.path, '..')

@@ -18,7 +18,7 @@ import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { AgentPaths } from '../paths.ts'
 import type { Drivers, RegisteredDriver } from '../registration/drivers.ts'
-import { failedMount, VolumeProblem, waitingFor } from '../volume-error.ts'
+import { failedMount, VolumeError, waitingFor } from '../volume-error.ts'
 import type { CsiVolume, SecretRef } from './csi-volume.ts'
 import { groupOfPod, ownershipChange } from './fs-group-policy.ts'
 import { type MountRecords, type Publication, type Staging, volumeKey } from './mount-records.ts'
@@ -65,7 +65,7 @@ export const CALL_TIMEOUT_MS = 120_000
 
 export const publicationKey = ({ uid, volume }: Pick<Publication, 'uid' | 'volume'>) => `${uid}/${volume}`
 
-/** Throws VolumeProblem. */
+/** Throws VolumeError. */
 export async function mountCsiVolume(
   pod: Readonly<Pod>,
   volume: CsiVolume,
@@ -86,7 +86,7 @@ export async function mountCsiVolume(
     const attachment = attachmentOf(volume, csiDriver, deps)
     const publication = publicationOf(pod, volume, attachment?.metadata.name ?? '', deps)
     const metric = volume.mode === 'Block' ? 'map_volume' : 'volume_mount'
-    return deps.metrics.during(volume.driver, metric, async () => {
+    return deps.metrics.measure(volume.driver, metric, async () => {
       const operation = { pod, volume, publication, driver, csiDriver, attachment, deps, signal }
       await recordPublication(operation)
       if (attachment) await confirmAttached(attachment, operation)
@@ -148,7 +148,7 @@ async function isListedAsAttached(
 const isAttached = ({ metadata, status }: Readonly<VolumeAttachment>): boolean =>
   status?.attached === true && metadata.deletionTimestamp === undefined
 
-function notRegistered(volume: CsiVolume, step: string, drivers: Drivers): VolumeProblem {
+function notRegistered(volume: CsiVolume, step: string, drivers: Drivers): VolumeError {
   if (!drivers.isSettled)
     return waitingFor(`the drivers of this node are still being registered; waiting for ${volume.driver}`)
   const registrationError = drivers.registrationErrorOf(volume.driver)
@@ -188,7 +188,7 @@ function attachmentOf(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefi
   if (attachment && isAttached(attachment)) return attachment
   const because = attachment?.status?.attachError?.message
   if (because) {
-    throw new VolumeProblem(`AttachVolume.Attach failed for volume "${volume.volume}" : ${because}`, {
+    throw new VolumeError(`AttachVolume.Attach failed for volume "${volume.volume}" : ${because}`, {
       reason: 'FailedAttachVolume',
       isWaiting: true,
     })
@@ -249,9 +249,9 @@ async function stage(operation: MountOperation): Promise<void> {
     )
   } catch (error) {
     // Keep the record of an earlier staging, which may have left a mount behind.
-    if (isNew && !isUncertain(error)) await records.eraseStaging(staging)
+    if (isNew && !isUncertain(error)) await records.removeStaging(staging)
     const step = volume.mode === 'Block' ? 'MapVolume.SetUpDevice' : 'MountVolume.MountDevice'
-    throw toVolumeProblem(error, step, volume)
+    throw toVolumeError(error, step, volume)
   }
   completedSteps.staged.add(key)
 }
@@ -277,7 +277,7 @@ async function publish(operation: MountOperation): Promise<void> {
     )
   } catch (error) {
     if (wasNeverPublished && !isUncertain(error)) completedSteps.neverPublished.add(key)
-    throw toVolumeProblem(error, volume.mode === 'Block' ? 'MapVolume.MapPodDevice' : 'MountVolume.SetUp', volume)
+    throw toVolumeError(error, volume.mode === 'Block' ? 'MapVolume.MapPodDevice' : 'MountVolume.SetUp', volume)
   }
   completedSteps.published.add(key)
 }
@@ -306,7 +306,7 @@ async function applyFsGroup({ pod, volume, publication, driver, csiDriver, deps 
   })
   if (!change) return
   try {
-    await deps.metrics.during(volume.driver, 'volume_apply_access_control', () =>
+    await deps.metrics.measure(volume.driver, 'volume_apply_access_control', () =>
       deps.disk.applyFsGroup(publication.target, change),
     )
   } catch (error) {
@@ -320,9 +320,9 @@ async function applyFsGroup({ pod, volume, publication, driver, csiDriver, deps 
 const readSecrets = async (ref: SecretRef | undefined, { client }: MountDeps, signal: AbortSignal) =>
   ref ? { ...(await readCredentials(client, ref, signal)) } : {}
 
-function toVolumeProblem(error: unknown, step: string, { volume, mode }: CsiVolume): VolumeProblem {
+function toVolumeError(error: unknown, step: string, { volume, mode }: CsiVolume): VolumeError {
   const because = error instanceof CsiError ? error.rpcText : (error as Error).message
-  return new VolumeProblem(`${step} failed for volume "${volume}" : ${because}`, {
+  return new VolumeError(`${step} failed for volume "${volume}" : ${because}`, {
     reason: mode === 'Block' ? 'FailedMapVolume' : 'FailedMount',
   })
 }

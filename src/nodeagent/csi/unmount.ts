@@ -23,7 +23,7 @@ export async function unmountCsiVolume(
     const staging = records.stagingOf(publication)
     if (isLast && staging) await unstage(staging, deps, signal)
     if (isLast) await deps.inUse.remove(publication)
-    await records.erasePublication(publication)
+    await records.removePublication(publication)
     completedSteps.neverPublished.delete(publicationKey(publication))
   })
 }
@@ -48,7 +48,7 @@ async function unpublish(publication: Publication, deps: UnmountDeps, signal: Ab
     throw unmountError(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
   const operation = publication.mode === 'Block' ? 'unmap_volume' : 'volume_unmount'
   try {
-    await metrics.during(name, operation, () =>
+    await metrics.measure(name, operation, () =>
       driver.csi.node.nodeUnpublishVolume(
         { volumeId: handle, targetPath: target },
         { timeoutMs: CALL_TIMEOUT_MS, signal },
@@ -69,9 +69,9 @@ async function unstage(staging: Staging, deps: UnmountDeps, signal: AbortSignal)
     throw unmountError(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
   completedSteps.staged.delete(volumeKey(staging))
   // A block volume has one record for staging and publication, even if its driver does not support staging.
-  if (!driver.capabilities.has('STAGE_UNSTAGE_VOLUME')) return records.eraseStaging(staging)
+  if (!driver.capabilities.has('STAGE_UNSTAGE_VOLUME')) return records.removeStaging(staging)
   try {
-    await metrics.during(name, mode === 'Block' ? 'unmap_device' : 'unmount_device', () =>
+    await metrics.measure(name, mode === 'Block' ? 'unmap_device' : 'unmount_device', () =>
       driver.csi.node.nodeUnstageVolume(
         { volumeId: handle, stagingTargetPath: path },
         { timeoutMs: CALL_TIMEOUT_MS, signal },
@@ -80,7 +80,7 @@ async function unstage(staging: Staging, deps: UnmountDeps, signal: AbortSignal)
   } catch (error) {
     if (!isVolumeNotFound(error) || (await disk.isMountPoint(path))) throw unmountError(messageOf(error))
   }
-  await records.eraseStaging(staging)
+  await records.removeStaging(staging)
 }
 
 /** Whether the volume was deleted in the driver. If it is not mounted either, there is nothing to undo. */

@@ -1,5 +1,5 @@
 // NodeDisk: the operations of the agent on files and mounts. host-disk.ts implements it on the machine, memory-disk.ts in
-// memory. All operations are idempotent. None removes the contents of a volume: `removeScratch` does not cross mounts, and
+// memory. All operations are idempotent. None removes the contents of a volume: `removeTree` does not cross mounts, and
 // the others remove only empty directories.
 
 export type PathKind = 'directory' | 'file' | 'link' | 'socket' | 'block device' | 'character device' | 'other'
@@ -10,7 +10,7 @@ export interface NodeDisk {
   /** Returns undefined if the path does not exist. Does not follow links. */
   kindOf(path: string): Promise<PathKind | undefined>
   /** Like `kindOf`, but follows links. */
-  kindBehind(path: string): Promise<PathKind | undefined>
+  kindOfTarget(path: string): Promise<PathKind | undefined>
   /** Returns the sorted names in a directory, or an empty array if it does not exist. */
   list(path: string): Promise<string[]>
   readText(path: string): Promise<string | undefined>
@@ -22,7 +22,7 @@ export interface NodeDisk {
   /** Returns true if the directory no longer exists, false if it is not empty or is a mount point. */
   removeEmptyDirectory(path: string): Promise<boolean>
   /** Removes a directory of the agent or an emptyDir with its contents. Throws if it contains a mount point. */
-  removeScratch(path: string): Promise<void>
+  removeTree(path: string): Promise<void>
   setMode(path: string, mode: number): Promise<void>
   /** Creates a link, or replaces a link that has another target. */
   link(target: string, path: string): Promise<void>
@@ -30,7 +30,7 @@ export interface NodeDisk {
   isMountPoint(path: string): Promise<boolean>
   mountsUnder(path: string): Promise<string[]>
   bind(source: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>
-  mountMemory(path: string, sizeBytes?: number): Promise<void>
+  mountTmpfs(path: string, sizeBytes?: number): Promise<void>
   unmount(path: string): Promise<void>
 
   /** Applies fsGroup to a volume. */

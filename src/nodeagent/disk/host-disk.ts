@@ -45,7 +45,7 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       await mkdir(path, { recursive: true, mode })
     },
     kindOf: async (path) => kindOf(await lstat(path).catch(ignoreNotFound)),
-    kindBehind: async (path) => kindOf(await stat(path).catch(ignoreNotFound)),
+    kindOfTarget: async (path) => kindOf(await stat(path).catch(ignoreNotFound)),
     list: async (path) => ((await readdir(path).catch(ignoreNotFound)) ?? []).sort(),
     readText: readTextIfPresent,
     async writeText(path, text) {
@@ -71,7 +71,7 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
         throw error
       }
     },
-    async removeScratch(path) {
+    async removeTree(path) {
       if ((await lstat(path).catch(ignoreNotFound)) === undefined) return
       const [mountPoint] = await mountsUnder(path)
       if (mountPoint !== undefined)
@@ -93,7 +93,7 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       await makeBindTarget(source, target)
       await mounts.bind(source, target, options)
     },
-    async mountMemory(path, sizeBytes) {
+    async mountTmpfs(path, sizeBytes) {
       if (await mounts.isMountPoint(path)) return
       const size = sizeBytes === undefined ? [] : ['-o', `size=${sizeBytes}`]
       await run('mount', ['-t', 'tmpfs', ...size, 'tmpfs', path])

@@ -3,15 +3,15 @@
 import { dirname, join } from 'node:path'
 import type { GroupOptions, NodeDisk, PathKind } from './disk.ts'
 import { SubPathError } from './disk.ts'
-import { partsOf } from './sub-path.ts'
+import { splitSubPath } from './sub-path.ts'
 
 export interface MemoryDisk extends NodeDisk {
   /** Returns all paths with their contents: the text of a file, `-> target` for a link, otherwise the kind. */
-  show(): Record<string, string>
+  snapshot(): Record<string, string>
   readonly mounted: ReadonlySet<string>
   readonly groups: ReadonlyMap<string, GroupOptions>
   put(path: string, kind: PathKind, text?: string): void
-  take(path: string): void
+  delete(path: string): void
   mountAt(path: string): void
   unmountAt(path: string): void
   reboot(): void
@@ -55,7 +55,7 @@ export function createMemoryDisk(): MemoryDisk {
     mounted,
     groups,
     put,
-    take(path) {
+    delete(path) {
       for (const child of childrenOf(path)) entries.delete(child)
       entries.delete(path)
     },
@@ -65,7 +65,7 @@ export function createMemoryDisk(): MemoryDisk {
     },
     unmountAt: (path) => void mounted.delete(path),
     reboot: () => mounted.clear(),
-    show() {
+    snapshot() {
       const visibleEntries = [...entries].filter(([path]) => path !== '/').sort(([a], [b]) => (a < b ? -1 : 1))
       return Object.fromEntries(
         visibleEntries.map(([path, { kind, text }]) => [
@@ -81,7 +81,7 @@ export function createMemoryDisk(): MemoryDisk {
       else if (entries.get(resolveLink(path))?.kind !== 'directory') throw systemError('EEXIST', path)
     },
     kindOf: async (path) => entries.get(path)?.kind,
-    kindBehind: async (path) => entries.get(resolveLink(path))?.kind,
+    kindOfTarget: async (path) => entries.get(resolveLink(path))?.kind,
     async list(path) {
       const prefix = path === '/' ? '/' : `${path}/`
       const names = childrenOf(path).map((child) => child.slice(prefix.length))
@@ -111,12 +111,12 @@ export function createMemoryDisk(): MemoryDisk {
       entries.delete(path)
       return true
     },
-    async removeScratch(path) {
-      beforeWrite('removeScratch', path)
+    async removeTree(path) {
+      beforeWrite('removeTree', path)
       const [mountPoint] = await disk.mountsUnder(path)
       if (mountPoint !== undefined)
         throw new Error(`Cannot remove ${path}: a volume is still mounted at ${mountPoint}.`)
-      disk.take(path)
+      disk.delete(path)
     },
     async setMode() {},
     async link(target, path) {
@@ -133,8 +133,8 @@ export function createMemoryDisk(): MemoryDisk {
       if (!entries.has(target)) put(target, entries.get(resolveLink(source))!.kind)
       mounted.add(target)
     },
-    async mountMemory(path) {
-      beforeWrite('mountMemory', path)
+    async mountTmpfs(path) {
+      beforeWrite('mountTmpfs', path)
       mounted.add(path)
     },
     async unmount(path) {
@@ -147,7 +147,7 @@ export function createMemoryDisk(): MemoryDisk {
     },
     async makeSubPath(root, subPath) {
       let path = resolveLink(root)
-      for (const part of partsOf(subPath)) {
+      for (const part of splitSubPath(subPath)) {
         path = join(path, part)
         if (entries.get(path)?.kind === 'link') {
           throw new SubPathError(`subPath ${JSON.stringify(subPath)} contains a link, which is not followed`)
@@ -174,7 +174,7 @@ export function applyNodeCall(
   if (method === 'NodePublishVolume') disk.mountAt(request.targetPath)
   if (method === 'NodeUnpublishVolume') {
     disk.unmountAt(request.targetPath)
-    disk.take(request.targetPath)
+    disk.delete(request.targetPath)
   }
 }
 

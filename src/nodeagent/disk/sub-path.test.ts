@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { SubPathError } from './disk.ts'
-import { makeSubPath, partsOf } from './sub-path.ts'
+import { makeSubPath, splitSubPath } from './sub-path.ts'
 
 describe('makeSubPath', () => {
   it('SYS-7 never returns a path outside the volume, regardless of the links that it contains', async () => {
@@ -49,7 +49,7 @@ describe('partsOf', () => {
       fc.property(fc.string(), (subPath) => {
         try {
           expect(
-            partsOf(subPath).every((segment) => segment !== '..' && segment !== '' && !segment.includes('/')),
+            splitSubPath(subPath).every((segment) => segment !== '..' && segment !== '' && !segment.includes('/')),
           ).toBe(true)
         } catch (error) {
           expect(error).toBeInstanceOf(SubPathError)

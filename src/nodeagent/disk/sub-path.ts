@@ -18,7 +18,7 @@ export async function withSubPath<T>(
   subPath: string,
   use: (opened: FileHandle, path: string) => Promise<T>,
 ): Promise<T> {
-  const parts = partsOf(subPath)
+  const parts = splitSubPath(subPath)
   const volumeRoot = await realpath(root) // the root itself may be a link, created by the driver
   let current = await open(volumeRoot, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
@@ -35,7 +35,7 @@ export async function withSubPath<T>(
 }
 
 /** Splits a subPath into its parts: `a/b/` and `a//b` become `['a', 'b']`. Throws SubPathError for an invalid subPath. */
-export function partsOf(subPath: string): string[] {
+export function splitSubPath(subPath: string): string[] {
   const parts = subPath.split('/').filter((part) => part !== '' && part !== '.')
   if (subPath.startsWith('/')) throw new SubPathError(`subPath ${quote(subPath)} must not be an absolute path`)
   if (parts.includes('..')) throw new SubPathError(`subPath ${quote(subPath)} must not contain ".."`)

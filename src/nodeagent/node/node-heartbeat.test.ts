@@ -21,7 +21,7 @@ describe('the node heartbeat', () => {
     const versionBefore = (await fixture.server.get(NODE_URL)).json.metadata.resourceVersion
     await fixture.stop()
     fixture.start({ identity: 'another' })
-    const error = await fixture.ended
+    const error = await fixture.stopped
     expect(error?.name).toBe('NodeNameTakenError')
     expect(error?.message).toMatch(
       /"node-1" is used by another agent \(agent-1\), which renewed its lease \d+ s ago\. Choose/,
@@ -35,7 +35,7 @@ describe('the node heartbeat', () => {
     await fixture.server.clock.advance(41_000)
     fixture.start({ identity: 'another' })
     await fixture.until(() => fixture.agent.drivers().registered.includes(DRIVER), 'the second agent to start')
-    const agentStopped = fixture.ended
+    const agentStopped = fixture.stopped
     const { spec } = (await fixture.server.get(LEASE_URL)).json
     expect(spec.holderIdentity).toBe('another')
     const renewTime = new Date(fixture.server.clock.nowMs() + 60_000).toISOString().replace('Z', '000Z')

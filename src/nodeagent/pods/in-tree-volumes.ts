@@ -22,7 +22,7 @@ export async function prepareHostPath(
     failedMount(`MountVolume.SetUp failed for volume "${name}" : hostPath type check failed: ${path} ${because}`)
   if (!path.startsWith('/')) throw typeCheckError('is not an absolute path')
   if (type === '') return path
-  const kind = await disk.kindBehind(path)
+  const kind = await disk.kindOfTarget(path)
   if (kind === undefined && type === 'DirectoryOrCreate') await disk.makeDirectory(path, DIRECTORY_MODE)
   else if (kind === undefined && type === 'FileOrCreate') await disk.makeEmptyFile(path, FILE_MODE)
   else if (kind !== KIND_OF_TYPE[type]) throw typeCheckError(`is not a ${KIND_OF_TYPE[type]}`)
@@ -53,7 +53,7 @@ export async function makeEmptyDir(
   const path = paths.emptyDir(uid, name)
   await disk.makeDirectory(path, EMPTY_DIR_MODE)
   if (emptyDir.inMemory) {
-    await disk.mountMemory(
+    await disk.mountTmpfs(
       path,
       emptyDir.sizeLimit === undefined ? undefined : Number(quantityToBytes(emptyDir.sizeLimit)),
     )
@@ -67,6 +67,6 @@ export async function removeEmptyDirs(uid: string, { disk, paths }: EmptyDirDeps
   for (const name of await disk.list(paths.emptyDirs(uid))) {
     const path = paths.emptyDir(uid, name)
     if (await disk.isMountPoint(path)) await disk.unmount(path)
-    await disk.removeScratch(path)
+    await disk.removeTree(path)
   }
 }

@@ -99,7 +99,7 @@ describe('the status of a pod', () => {
 
   it('SYS-7 is Succeeded for a stopped pod, regardless of its restart policy', () => {
     const pod = aPod('Always')
-    const status = statusOf(pod, viewOfAll(pod, anEndedContainer(0)), NOW, { isOver: true })
+    const status = statusOf(pod, viewOfAll(pod, anEndedContainer(0)), NOW, { isStopped: true })
     expect(status.phase).toBe('Succeeded')
     expect(status.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ reason: 'PodCompleted' })
   })

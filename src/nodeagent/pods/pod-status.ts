@@ -64,9 +64,9 @@ export function phaseOf({ spec }: Readonly<Pod>, { init, main }: PodView): Phase
 }
 
 /** `isStopped` means that no container is started again, because the pod is being deleted. */
-export function statusOf(pod: Readonly<Pod>, view: PodView, nowMs: number, { isOver = false } = {}): PodStatus {
+export function statusOf(pod: Readonly<Pod>, view: PodView, nowMs: number, { isStopped = false } = {}): PodStatus {
   const { spec, status: old } = pod
-  const phase = isOver ? stoppedPhaseOf(view) : phaseOf(pod, view)
+  const phase = isStopped ? stoppedPhaseOf(view) : phaseOf(pod, view)
   const isFinished = phase === 'Succeeded' || phase === 'Failed'
   const now = timestamp(nowMs)
   const containers = spec?.containers ?? []

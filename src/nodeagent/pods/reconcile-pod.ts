@@ -16,13 +16,13 @@ import type { ExpandVolume, PublishedVolume } from '../csi/expand-volume.ts'
 import { type MountDeps, mountCsiVolume, publicationKey } from '../csi/mount.ts'
 import type { Publication } from '../csi/mount-records.ts'
 import { unmountCsiVolume } from '../csi/unmount.ts'
-import { VolumeProblem } from '../volume-error.ts'
+import { VolumeError } from '../volume-error.ts'
 import { makeEmptyDir, prepareHostPath, removeEmptyDirs } from './in-tree-volumes.ts'
-import type { Attempts } from './mount-backoff.ts'
+import type { MountBackoff } from './mount-backoff.ts'
 import { type PodView, statusOf, statusPatch, viewOfAll } from './pod-status.ts'
 import { prepareSubPaths } from './prepare-sub-paths.ts'
 import { type ResolveDeps, resolveVolume } from './resolve-volume.ts'
-import { type WantedVolume, wantedVolumes } from './used-volumes.ts'
+import { type UsedVolume, usedVolumesOf } from './used-volumes.ts'
 
 export interface PodDeps extends MountDeps, ResolveDeps {
   readonly client: Client
@@ -30,7 +30,7 @@ export interface PodDeps extends MountDeps, ResolveDeps {
   readonly events: EventRecorder
   readonly containers: Containers
   readonly expand: ExpandVolume
-  readonly attempts: Attempts
+  readonly mountBackoff: MountBackoff
   readonly hostIP: string
   /** The mounted volumes by pod UID and volume name. */
   readonly mounted: Map<string, Map<string, MountedVolume>>
@@ -69,7 +69,7 @@ async function startPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: 
   await deps.disk.makeDirectory(deps.paths.pod(uid), DIRECTORY_MODE)
   const volumes = deps.mounted.get(uid) ?? new Map<string, MountedVolume>()
   deps.mounted.set(uid, volumes)
-  const usedVolumes = wantedVolumes(pod)
+  const usedVolumes = usedVolumesOf(pod)
   const problems = await Promise.all(
     usedVolumes.map((usedVolume) => tryMount(pod, uid, usedVolume, { volumes, deps, signal })),
   )
@@ -77,7 +77,7 @@ async function startPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: 
     problems[index] ? [{ name, problem: problems[index] }] : [],
   )
   if (missing.length > 0) return waitForVolumes(pod, uid, missing, deps)
-  deps.attempts.forgetPod(uid)
+  deps.mountBackoff.removePod(uid)
 
   const subPathError = await prepareSubPaths(pod, volumes, deps.disk)
   if (subPathError !== undefined) {
@@ -101,34 +101,34 @@ function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): 
 async function tryMount(
   pod: Readonly<Pod>,
   uid: string,
-  usedVolume: WantedVolume,
+  usedVolume: UsedVolume,
   { volumes, deps, signal }: { volumes: Map<string, MountedVolume>; deps: PodDeps; signal: AbortSignal },
-): Promise<VolumeProblem | undefined> {
-  const pending = deps.attempts.pending(uid, usedVolume.name)
+): Promise<VolumeError | undefined> {
+  const pending = deps.mountBackoff.pendingError(uid, usedVolume.name)
   if (pending) return pending
   try {
     volumes.set(usedVolume.name, await mount(pod, uid, usedVolume, { volumes, deps, signal }))
-    deps.attempts.succeeded(uid, usedVolume.name)
+    deps.mountBackoff.recordSuccess(uid, usedVolume.name)
     return undefined
   } catch (error) {
-    const problem = error instanceof VolumeProblem ? error : toVolumeProblem(error, usedVolume)
+    const problem = error instanceof VolumeError ? error : toVolumeError(error, usedVolume)
     const isReported = !problem.isWaiting || problem.reason === 'FailedAttachVolume'
     if (isReported && !signal.aborted) {
       deps.events.record(podKind, pod, { type: 'Warning', reason: problem.reason, message: problem.message })
     }
-    deps.attempts.failed(uid, usedVolume.name, problem)
+    deps.mountBackoff.recordFailure(uid, usedVolume.name, problem)
     return problem
   }
 }
 
 /** Converts an unexpected error, such as a full disk, a missing permission or an unavailable server. */
-const toVolumeProblem = (error: unknown, { name }: WantedVolume) =>
-  new VolumeProblem(`MountVolume.SetUp failed for volume "${name}" : ${(error as Error).message}`)
+const toVolumeError = (error: unknown, { name }: UsedVolume) =>
+  new VolumeError(`MountVolume.SetUp failed for volume "${name}" : ${(error as Error).message}`)
 
 async function mount(
   pod: Readonly<Pod>,
   uid: string,
-  usedVolume: WantedVolume,
+  usedVolume: UsedVolume,
   { volumes, deps, signal }: { volumes: Map<string, MountedVolume>; deps: PodDeps; signal: AbortSignal },
 ): Promise<MountedVolume> {
   const resolved = resolveVolume(pod, usedVolume, deps)
@@ -184,7 +184,7 @@ const anyRequiresRepublish = (volumes: ReadonlyMap<string, MountedVolume>, deps:
 
 interface MissingVolume {
   readonly name: string
-  readonly problem: VolumeProblem
+  readonly problem: VolumeError
 }
 
 async function waitForVolumes(
@@ -194,8 +194,8 @@ async function waitForVolumes(
   deps: PodDeps,
 ): Promise<Outcome> {
   const because = missing.map(({ problem }) => problem.message).join('; ')
-  if (deps.attempts.waitedMs(uid) >= MOUNT_TIMEOUT_MS) {
-    deps.attempts.reported(uid)
+  if (deps.mountBackoff.waitedMs(uid) >= MOUNT_TIMEOUT_MS) {
+    deps.mountBackoff.resetWait(uid)
     const names = missing.map(({ name }) => name).join(' ')
     const message = `Unable to attach or mount volumes: unmounted volumes=[${names}]: timed out waiting for the condition: ${because}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedMount', message })
@@ -204,8 +204,8 @@ async function waitForVolumes(
   if (pod.status?.phase !== 'Running') {
     await writeStatus(pod, viewOfAll(pod, { is: 'waiting', reason: 'ContainerCreating', message: because }), deps)
   }
-  const untilTimeoutMs = Math.max(0, MOUNT_TIMEOUT_MS - deps.attempts.waitedMs(uid))
-  return retryAfter(Math.min(deps.attempts.dueInMs(uid), untilTimeoutMs), because)
+  const untilTimeoutMs = Math.max(0, MOUNT_TIMEOUT_MS - deps.mountBackoff.waitedMs(uid))
+  return retryAfter(Math.min(deps.mountBackoff.retryInMs(uid), untilTimeoutMs), because)
 }
 
 async function terminatePod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
@@ -213,7 +213,7 @@ async function terminatePod(pod: Readonly<Pod>, uid: string, deps: PodDeps, sign
   const wait = await stopPod(uid, deps, signal, { pod, graceSeconds })
   if (wait) return wait
   const isMarkedForRemoval = pod.metadata.deletionGracePeriodSeconds === 0
-  if (!isFinished(pod)) await writeStatus(pod, await deps.containers.ended(pod), deps, { isOver: true })
+  if (!isFinished(pod)) await writeStatus(pod, await deps.containers.finalView(pod), deps, { isStopped: true })
   if (isMarkedForRemoval) return done // finalizers delay the removal
   const { name = '', namespace = '' } = pod.metadata
   await deps.client.delete(podKind, { namespace, name }, { gracePeriodSeconds: 0, uid }).catch(ignoreIfChanged)
@@ -238,7 +238,7 @@ async function stopPod(
       ),
   )
   deps.mounted.delete(uid)
-  deps.attempts.forgetPod(uid)
+  deps.mountBackoff.removePod(uid)
   if (problems.length === 0) {
     await removeEmptyDirs(uid, deps)
     return undefined
@@ -252,8 +252,8 @@ async function removePod(uid: string, deps: PodDeps, signal: AbortSignal): Promi
   const wait = await stopPod(uid, deps, signal)
   if (wait) return wait
   const { disk, paths } = deps
-  await deps.containers.forget(uid)
-  await disk.removeScratch(paths.subPaths(uid))
+  await deps.containers.removeRecords(uid)
+  await disk.removeTree(paths.subPaths(uid))
   for (const path of [paths.csiVolumes(uid), paths.emptyDirs(uid), paths.blockLinks(uid)]) {
     await disk.removeEmptyDirectory(path)
     await disk.removeEmptyDirectory(dirname(path))
@@ -266,7 +266,7 @@ async function writeStatus(
   pod: Readonly<Pod>,
   view: PodView,
   { client, clock, hostIP }: PodDeps,
-  options: { readonly isOver?: boolean } = {},
+  options: { readonly isStopped?: boolean } = {},
 ): Promise<void> {
   const next: PodStatus = statusOf(pod, { ...view, hostIP }, clock.nowMs(), options)
   const status = statusPatch(pod.status, next)

@@ -1,5 +1,5 @@
 // Resolves a volume of a pod to a CSI volume, a hostPath or an emptyDir. A claim and its PV must be bound to each other.
-// Throws a VolumeProblem if the volume must wait for another component or cannot be mounted.
+// Throws a VolumeError if the volume must wait for another component or cannot be mounted.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -8,7 +8,7 @@ import type { Cache } from '../../runtime/index.ts'
 import { isReachableFrom, type NodeIdentity } from '../../volumes/node-affinity.ts'
 import { type CsiVolume, csiVolumeOf, inlineVolumeOf } from '../csi/csi-volume.ts'
 import { failedMount, waitingFor } from '../volume-error.ts'
-import { sourceOf, type WantedVolume } from './used-volumes.ts'
+import { sourceOf, type UsedVolume } from './used-volumes.ts'
 
 export type ResolvedVolume =
   | { readonly is: 'csi'; readonly volume: CsiVolume }
@@ -23,7 +23,7 @@ export interface ResolveDeps {
   hasRecord(uid: string, volume: string): boolean
 }
 
-export function resolveVolume(pod: Readonly<Pod>, usedVolume: WantedVolume, deps: ResolveDeps): ResolvedVolume {
+export function resolveVolume(pod: Readonly<Pod>, usedVolume: UsedVolume, deps: ResolveDeps): ResolvedVolume {
   const { volume, name } = usedVolume
   if (volume.persistentVolumeClaim) {
     const { claimName, readOnly = false } = volume.persistentVolumeClaim
@@ -52,7 +52,7 @@ export function resolveVolume(pod: Readonly<Pod>, usedVolume: WantedVolume, deps
 
 function resolveClaim(
   pod: Readonly<Pod>,
-  usedVolume: WantedVolume,
+  usedVolume: UsedVolume,
   { claimName, readOnly }: { readonly claimName: string; readonly readOnly: boolean },
   deps: ResolveDeps,
 ): ResolvedVolume {
@@ -92,7 +92,7 @@ function resolveClaim(
   return { is: 'hostPath', source: path, readOnly }
 }
 
-function checkMode({ metadata, spec }: Readonly<PersistentVolume>, { name, isMounted, isDevice }: WantedVolume): void {
+function checkMode({ metadata, spec }: Readonly<PersistentVolume>, { name, isMounted, isDevice }: UsedVolume): void {
   const mode = spec?.volumeMode === 'Block' ? 'Block' : 'Filesystem'
   if (mode === 'Block' && isMounted) {
     throw failedMount(

@@ -2,7 +2,7 @@
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Volume } from '../../api/kinds/pod/pod-volumes-schema.ts'
 
-export interface WantedVolume {
+export interface UsedVolume {
   readonly volume: Readonly<Volume>
   readonly name: string
   readonly isMounted: boolean
@@ -10,7 +10,7 @@ export interface WantedVolume {
 }
 
 /** Returns the volumes that a container mounts or uses as a device. The kubelet skips all others, too. */
-export function wantedVolumes({ spec }: Readonly<Pod>): WantedVolume[] {
+export function usedVolumesOf({ spec }: Readonly<Pod>): UsedVolume[] {
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]
   const mounted = new Set(containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)))
   const devices = new Set(containers.flatMap(({ volumeDevices = [] }) => volumeDevices.map(({ name }) => name)))

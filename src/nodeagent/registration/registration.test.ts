@@ -82,11 +82,11 @@ describe('registration of a driver', () => {
   it('CAP-3 registers a driver without a registrar by its socket', async () => {
     const fixture = await createAgentFixture({ autoStart: false })
     fixture.sockets.splice(0)
-    fixture.driverGoes()
+    fixture.stopDriver()
     fixture.start({ driverSockets: ['/run/csi.sock'] })
     await fixture.until(() => Object.keys(fixture.agent.drivers().problems).length > 0, 'the registration error')
     expect(fixture.agent.drivers().registered).toEqual([])
-    fixture.driverComes()
+    fixture.startDriver()
     await fixture.until(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
     expect(fixture.notified).toEqual([])
   })

@@ -63,7 +63,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     }
     for (const previous of exported.get(uid) ?? []) {
       const isExported = labels.some((label) => isSame(label, previous)) || isExportedForOtherPod(uid, previous)
-      if (!isExported) metrics.forgetVolume(previous)
+      if (!isExported) metrics.removeVolume(previous)
     }
     if (labels.length === 0) {
       exported.delete(uid)

@@ -7,7 +7,7 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { getOrCreate } from '../get-or-create.ts'
 import { NodeInfo } from './node-info.ts'
-import { isFinished, type PodInfo, podInfo } from './pod-info.ts'
+import { isFinished, type PodInfo, podInfoOf } from './pod-info.ts'
 
 export class ClusterState {
   /** The order is stable, because each search continues where the previous one ended. */
@@ -58,7 +58,7 @@ export class ClusterState {
     if (placement?.isAssumed && !nodeName && placement.uid === pod.metadata.uid) return false // still being bound
     if (!nodeName || isFinished(pod)) return this.removePod(key)
     if (placement && placement.nodeInfo.name !== nodeName) this.removePod(key)
-    this.#addPod(podInfo(pod), nodeName, false)
+    this.#addPod(podInfoOf(pod), nodeName, false)
     return false
   }
 

@@ -2,8 +2,8 @@
 // plugins read it.
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
-import { type Amounts, addAmounts, allocatableOf } from './amounts.ts'
 import type { PodInfo } from './pod-info.ts'
+import { addAmounts, allocatableOf, type ResourceAmounts } from './resource-amounts.ts'
 
 /** The requests that scoring assumes for a pod without requests, so that such pods spread over the nodes. */
 const CPU_DEFAULT_MILLIS = 100
@@ -15,7 +15,7 @@ export class NodeInfo {
   node: Readonly<Node> | undefined
   labels: Readonly<Record<string, string>> = {}
   taints: readonly Taint[] = []
-  allocatable: Amounts | undefined
+  allocatable: ResourceAmounts | undefined
   readonly pods = new Map<ObjectKey, PodInfo>()
   requested = new Map<string, number>()
   /** Sums of requests with the defaults above, for scoring only. */
@@ -59,5 +59,5 @@ export class NodeInfo {
   }
 }
 
-export const nonZeroCpu = (requests: Amounts): number => requests.get('cpu') || CPU_DEFAULT_MILLIS
-export const nonZeroMemory = (requests: Amounts): number => requests.get('memory') || MEMORY_DEFAULT_BYTES
+export const nonZeroCpu = (requests: ResourceAmounts): number => requests.get('cpu') || CPU_DEFAULT_MILLIS
+export const nonZeroMemory = (requests: ResourceAmounts): number => requests.get('memory') || MEMORY_DEFAULT_BYTES

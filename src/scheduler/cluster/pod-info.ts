@@ -1,14 +1,14 @@
 // A pod with the data that the scheduler derives from it. It is computed once per version of the pod.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
-import { type Amounts, requestsOf } from './amounts.ts'
+import { type ResourceAmounts, requestsOf } from './resource-amounts.ts'
 
 export interface PodInfo {
   readonly key: ObjectKey
   readonly uid: string
   readonly pod: Readonly<Pod>
   readonly priority: number
-  readonly requests: Amounts
+  readonly requests: ResourceAmounts
   readonly claims: readonly PodClaim[]
 }
 
@@ -19,7 +19,7 @@ export interface PodClaim {
   readonly isEphemeral: boolean
 }
 
-export const podInfo = (pod: Readonly<Pod>): PodInfo => ({
+export const podInfoOf = (pod: Readonly<Pod>): PodInfo => ({
   key: keyOfObject(pod),
   uid: pod.metadata.uid ?? '',
   pod,

@@ -2,7 +2,7 @@
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { NodeInfo } from '../cluster/node-info.ts'
-import { podInfo } from '../cluster/pod-info.ts'
+import { podInfoOf } from '../cluster/pod-info.ts'
 import type { Plugin } from '../framework/plugin.ts'
 
 export function aNode({ name = 'n1', ...fields }: Partial<Node> & { name?: string } = {}): NodeInfo {
@@ -21,13 +21,13 @@ export const requesting = (requests: Record<string, string>, name = 'p'): Pod =>
 
 /** Returns the messages with which the plugin rejects the node. */
 export function rejections(plugin: Plugin, pod: Pod, node: NodeInfo): readonly string[] {
-  const result = plugin.preFilter(podInfo(pod))
+  const result = plugin.preFilter(podInfoOf(pod))
   if (result.code === 'Skip') return []
   const status = result.code === 'Success' ? plugin.filter?.(result.state, node) : result
   return status?.reasons.map(({ message }) => message) ?? []
 }
 
 export function scores(plugin: Plugin, pod: Pod, nodes: readonly NodeInfo[]): readonly number[] | undefined {
-  const result = plugin.preFilter(podInfo(pod))
+  const result = plugin.preFilter(podInfoOf(pod))
   return result.code === 'Success' ? plugin.score?.(result.state, nodes) : undefined
 }

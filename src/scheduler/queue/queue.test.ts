@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
-import { podInfo } from '../cluster/pod-info.ts'
+import { podInfoOf } from '../cluster/pod-info.ts'
 import { type QueuedPod, SchedulingQueue } from './queue.ts'
 import type { Rejection } from './unschedulable-pods.ts'
 
 const NEVER = new AbortController().signal
 const aPod = (name: string, priority = 0) =>
-  podInfo({ metadata: { namespace: 'ns', name, uid: name }, spec: { containers: [], priority } })
+  podInfoOf({ metadata: { namespace: 'ns', name, uid: name }, spec: { containers: [], priority } })
 const aRejection = (signature?: string): Rejection => ({
   message: 'no node fits',
   rejectedBy: new Set(['Plugin']),

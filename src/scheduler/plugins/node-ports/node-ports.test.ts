@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { podInfo } from '../../cluster/pod-info.ts'
+import { podInfoOf } from '../../cluster/pod-info.ts'
 import { aNode, aPod, rejections } from '../plugins.fixture.ts'
 import { nodePorts, PORT_CONFLICT } from './node-ports.ts'
 
@@ -7,7 +7,7 @@ describe('NodePorts', () => {
   const aPodWithHostPort = (hostPort: number, port: object = {}, name = 'p') =>
     aPod({ containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort, ...port }] }] }, name)
   const nodeUsingPort80 = aNode()
-  nodeUsingPort80.addPod(podInfo(aPodWithHostPort(80, { hostIP: '10.0.0.1' }, 'existing')))
+  nodeUsingPort80.addPod(podInfoOf(aPodWithHostPort(80, { hostIP: '10.0.0.1' }, 'existing')))
 
   it.each([
     [aPodWithHostPort(80), [PORT_CONFLICT.message]],

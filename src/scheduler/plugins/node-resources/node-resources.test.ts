@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { requestsOf } from '../../cluster/amounts.ts'
-import { podInfo } from '../../cluster/pod-info.ts'
+import { podInfoOf } from '../../cluster/pod-info.ts'
+import { requestsOf } from '../../cluster/resource-amounts.ts'
 import { aNode, aPod, rejections, requesting, scores } from '../plugins.fixture.ts'
 import { nodeResources, TOO_MANY_PODS } from './node-resources.ts'
 
@@ -11,7 +11,7 @@ describe('NodeResourcesFit', () => {
 
   it('CAP-12 lists every insufficient resource', () => {
     const node = sizedNode()
-    node.addPod(podInfo(requesting({ cpu: '3' }, 'existing')))
+    node.addPod(podInfoOf(requesting({ cpu: '3' }, 'existing')))
     expect(
       rejections(nodeResources, requesting({ cpu: '1500m', memory: '9Gi', 'example.com/gpu': '1' }), node),
     ).toEqual(['Insufficient cpu', 'Insufficient memory', 'Insufficient example.com/gpu'])
@@ -20,7 +20,7 @@ describe('NodeResourcesFit', () => {
 
   it('CAP-12 limits the number of pods', () => {
     const node = sizedNode({ pods: '1' })
-    node.addPod(podInfo(aPod({}, 'existing')))
+    node.addPod(podInfoOf(aPod({}, 'existing')))
     expect(rejections(nodeResources, aPod(), node)).toEqual([TOO_MANY_PODS.message])
   })
 
@@ -50,7 +50,7 @@ describe('NodeResourcesFit', () => {
 
   it('CAP-12 scores the node with fewer pods higher, even for pods without requests', () => {
     const [busy, idle] = [sizedNode(), sizedNode()]
-    busy.addPod(podInfo(aPod({}, 'existing')))
+    busy.addPod(podInfoOf(aPod({}, 'existing')))
     const [busyScore = 0, idleScore = 0] = scores(nodeResources, aPod(), [busy, idle]) ?? []
     expect(idleScore).toBeGreaterThan(busyScore)
   })
@@ -66,7 +66,7 @@ describe('NodeResourcesFit', () => {
             node.removePod(`default/p${id}`)
             cpuByPod.delete(id)
           } else {
-            node.addPod(podInfo(requesting({ cpu: `${cpu}m` }, `p${id}`)))
+            node.addPod(podInfoOf(requesting({ cpu: `${cpu}m` }, `p${id}`)))
             cpuByPod.set(id, cpu)
           }
         }

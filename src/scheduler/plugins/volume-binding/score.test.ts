@@ -6,7 +6,7 @@ import { aVolume } from '../../../volumes/claims-and-volumes.fixture.ts'
 import { gi } from '../../scheduler.fixture.ts'
 import { parseCapacityReport } from './capacity/capacity-report.ts'
 import type { NodePlan } from './node-planner.ts'
-import { CAPACITY_PREFERENCE, scoreOf } from './score.ts'
+import { CAPACITY_PREFERENCE, scorePlan } from './score.ts'
 
 const storedMetadata = { uid: 'u', resourceVersion: '1' }
 const aClass = (name: string, preference?: string): Stored<StorageClass> => ({
@@ -37,7 +37,7 @@ const aBindingPlan = (size: number, volumeSize: number, provision: NodePlan['pro
   provision,
   shared: [],
 })
-const score = (plan: NodePlan) => scoreOf(plan, undefined)
+const score = (plan: NodePlan) => scorePlan(plan, undefined)
 
 describe('the score of a node for volumes', () => {
   it('PLUS-3 is highest for the node with the most free capacity by default', () => {

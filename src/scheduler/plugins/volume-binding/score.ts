@@ -20,7 +20,7 @@ interface Usage {
   capacity: bigint
 }
 
-export function scoreOf(plan: NodePlan, reservations: Reservations | undefined): number {
+export function scorePlan(plan: NodePlan, reservations: Reservations | undefined): number {
   const usageByClass = plan.bind.length > 0 ? usageOfExistingVolumes(plan) : usageOfNewVolumes(plan, reservations)
   if (usageByClass.size === 0) return 0
   let sum = 0

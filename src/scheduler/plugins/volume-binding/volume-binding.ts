@@ -26,7 +26,7 @@ import { type NodePlan, NodePlanner, type PlannerDeps } from './node-planner.ts'
 import { type BoundClaim, classifyClaims, type DelayedClaim } from './pod-volumes.ts'
 import { classKey, driverKey, volumeBindingHints } from './queueing-hints.ts'
 import { NOT_ENOUGH_SPACE, preBindFailed } from './reasons.ts'
-import { scoreOf } from './score.ts'
+import { scorePlan } from './score.ts'
 import { deleteClaims, deletingClaimsMessage, explainStranded, recreatableClaims } from './stranded-claims.ts'
 import { type TrackingDeps, trackClaim, trackDeletedVolume } from './track-reservations.ts'
 
@@ -183,7 +183,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     filter: ({ planner }, node) => planner.filter(node),
     avoid: (state, { name }) => state.failedNodes?.has(name) ?? false,
     score: ({ planner, delayed }, nodes) =>
-      delayed.length === 0 ? undefined : nodes.map((node) => scoreOf(planner.planFor(node), reservations)),
+      delayed.length === 0 ? undefined : nodes.map((node) => scorePlan(planner.planFor(node), reservations)),
     reserve(state, node) {
       if (state.delayed.length === 0) return
       state.plan = state.planner.planFor(node)
@@ -205,7 +205,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
           timeoutMs: handle.bindTimeoutMs,
         })
       } catch (error) {
-        metrics?.volumeStageFailed('bind')
+        metrics?.countVolumeStageError('bind')
         if (error instanceof BindingError && error.isNodeSpecific) recordNodeFailure(state, node, plan)
         throw new Error(preBindFailed(error instanceof Error ? error.message : String(error)), { cause: error })
       }

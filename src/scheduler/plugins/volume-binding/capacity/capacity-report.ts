@@ -23,9 +23,9 @@ export interface CapacityReport {
 /** The reservations on a report. They are part of the report because they are read for every node. */
 export interface Ledger {
   /** Bytes reserved for volumes that are not yet included in the report. */
-  reserved: bigint
+  reservedBytes: bigint
   /** Size of the smallest volume that the driver has failed to create since its last report. */
-  refused: bigint | undefined
+  failedBytes: bigint | undefined
 }
 
 export type Topology =
@@ -38,7 +38,7 @@ export type Topology =
 
 export function parseCapacityReport(
   object: Readonly<CSIStorageCapacity>,
-  ledger: Ledger = { reserved: 0n, refused: undefined },
+  ledger: Ledger = { reservedBytes: 0n, failedBytes: undefined },
 ): CapacityReport {
   const topology = topologyOf(object.nodeTopology)
   const capacityBytes = bytesOf(object.capacity)

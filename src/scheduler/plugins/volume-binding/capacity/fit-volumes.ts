@@ -110,7 +110,7 @@ export class VolumeFitter {
     const { limitBytes, capacityBytes, maximumBytes, ledger } = report
     if (limitBytes === undefined) return undefined
     if (!reservations && !fitsTogether) return limitBytes
-    if (ledger.refused !== undefined && bytes >= ledger.refused) return 0n
+    if (ledger.failedBytes !== undefined && bytes >= ledger.failedBytes) return 0n
     // A driver that allows a volume larger than its free capacity overcommits: reservations are not subtracted.
     const isCounted = capacityBytes !== undefined && (maximumBytes === undefined || capacityBytes >= maximumBytes)
     if (!isCounted) return limitBytes

@@ -202,9 +202,9 @@ describe('capacity reservations', () => {
     harness.reservations.nodeSelected('ns/c', 'c')
     harness.reservations.provisioningFailed('ns/c', 'c')
     expect(harness.reserved('fast')).toBe(0)
-    expect(harness.index.get('ns/fast')?.ledger.refused).toBe(10n)
+    expect(harness.index.get('ns/fast')?.ledger.failedBytes).toBe(10n)
     await harness.clock.advance(61_000)
-    expect(harness.index.get('ns/fast')?.ledger.refused).toBe(undefined)
+    expect(harness.index.get('ns/fast')?.ledger.failedBytes).toBe(undefined)
     expect(harness.releasedDrivers).toHaveLength(2)
   })
 
@@ -215,9 +215,9 @@ describe('capacity reservations', () => {
     createVolume(harness, 'c', 10)
     harness.reservations.createdOnOtherNodes(requested)
     expect(harness.reserved('fast')).toBe(0)
-    expect(harness.index.get('ns/fast')?.ledger.refused).toBe(10n)
+    expect(harness.index.get('ns/fast')?.ledger.failedBytes).toBe(10n)
     await harness.clock.advance(61_000)
-    expect(harness.index.get('ns/fast')?.ledger.refused).toBe(undefined)
+    expect(harness.index.get('ns/fast')?.ledger.failedBytes).toBe(undefined)
   })
 
   it('PLUS-3 are not subtracted for the claim itself, and ignore a new claim with the same name', () => {

@@ -92,9 +92,9 @@ export class Reservations {
   }
 
   /** Returns the bytes of a report that are reserved for other claims than `ownClaims`. */
-  reservedForOthers({ key, ledger: { reserved } }: CapacityReport, ownClaims: readonly ObjectKey[]): bigint {
-    if (reserved === 0n) return reserved
-    let remaining = reserved
+  reservedForOthers({ key, ledger: { reservedBytes } }: CapacityReport, ownClaims: readonly ObjectKey[]): bigint {
+    if (reservedBytes === 0n) return reservedBytes
+    let remaining = reservedBytes
     for (const claim of ownClaims) remaining -= this.#byClaim.get(claim)?.unreported.get(key) ?? 0n
     return remaining
   }
@@ -226,14 +226,14 @@ export class Reservations {
 
   #reserve(report: ObjectKey, reservation: Reservation, amount: bigint): void {
     const ledger = this.#options.index.get(report)?.ledger
-    if (ledger) ledger.reserved += amount
+    if (ledger) ledger.reservedBytes += amount
     getOrCreate(this.#byReport, report, () => new Set()).add(reservation)
   }
 
   #unreserve(report: ObjectKey, reservation: Reservation, amount: bigint): void {
     const unreported = reservation.unreported.get(report) ?? 0n
     const ledger = this.#options.index.get(report)?.ledger
-    if (ledger) ledger.reserved -= amount
+    if (ledger) ledger.reservedBytes -= amount
     if (unreported > amount) {
       reservation.unreported.set(report, unreported - amount)
       return
@@ -357,7 +357,7 @@ export class Reservations {
   #recordFailure(report: ObjectKey, { driver, bytes }: Pick<RequestedVolume, 'driver' | 'bytes'>): void {
     const ledger = this.#options.index.get(report)?.ledger
     if (!ledger) return
-    ledger.refused = minBytes(bytes, ledger.refused ?? bytes)
+    ledger.failedBytes = minBytes(bytes, ledger.failedBytes ?? bytes)
     const endsAtMs = this.#now() + (this.#options.failedForMs ?? FAILED_FOR_MS)
     this.#failures.set(report, { driver, endsAtMs })
     this.#sweepAt(endsAtMs)
@@ -368,7 +368,7 @@ export class Reservations {
     if (!failure) return
     this.#failures.delete(report)
     const ledger = this.#options.index.get(report)?.ledger
-    if (ledger) ledger.refused = undefined
+    if (ledger) ledger.failedBytes = undefined
     this.#options.onReleased(failure.driver)
   }
 

@@ -5,10 +5,10 @@ import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { parseQuantity } from '../../api/quantity.ts'
 
-export type Amounts = ReadonlyMap<string, number>
+export type ResourceAmounts = ReadonlyMap<string, number>
 
 /** Returns the sum of the pod's containers or, per resource, the peak while its init containers run, if that is higher. */
-export function requestsOf({ spec }: Readonly<Pod>): Amounts {
+export function requestsOf({ spec }: Readonly<Pod>): ResourceAmounts {
   const total = new Map<string, number>()
   for (const { resources } of spec?.containers ?? []) addRequests(total, resources?.requests)
   const initPeak = new Map<string, number>()
@@ -32,12 +32,12 @@ export function requestsOf({ spec }: Readonly<Pod>): Amounts {
 }
 
 /** Returns undefined if the node reports no resources: its resources are then not limited. */
-export function allocatableOf({ status }: Readonly<Node>): Amounts | undefined {
+export function allocatableOf({ status }: Readonly<Node>): ResourceAmounts | undefined {
   const resources = status?.allocatable ?? status?.capacity
   return resources && new Map(Object.entries(resources).map(([name, amount]) => [name, unitsOf(name, amount)]))
 }
 
-export function addAmounts(total: Map<string, number>, amounts: Amounts): void {
+export function addAmounts(total: Map<string, number>, amounts: ResourceAmounts): void {
   for (const [name, amount] of amounts) total.set(name, (total.get(name) ?? 0) + amount)
 }
 
@@ -47,7 +47,7 @@ function addRequests(total: Map<string, number>, requests: Readonly<Record<strin
   }
 }
 
-function raiseToAtLeast(total: Map<string, number>, minimum: Amounts): void {
+function raiseToAtLeast(total: Map<string, number>, minimum: ResourceAmounts): void {
   for (const [name, amount] of minimum) total.set(name, Math.max(total.get(name) ?? 0, amount))
 }
 
