@@ -1,5 +1,5 @@
-// The version that /version and `stowage version` report. gitVersion is the Kubernetes API level, which clients compare
-// with their own; its suffix is the version of Stowage.
+// The version that /version and `stowage version` report. gitVersion is the supported Kubernetes version, which clients
+// compare with their own; its suffix is the version of Stowage.
 declare const STOWAGE_VERSION: string | undefined
 
 export interface VersionInfo {

@@ -1,4 +1,4 @@
-// One stored object in several versions and groups; and the effect of disabling a version or a feature.
+// Tests objects that are served in several versions and groups, and the effect of disabling a version or a feature.
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
@@ -19,7 +19,7 @@ const aClaim = (name: string, spec: object = {}) => ({
 })
 
 describe('a kind with several versions', () => {
-  it('PROV-1 shows the same storage class in each', async () => {
+  it('PROV-1 serves the same storage class in each version', async () => {
     api = await createServerFixture()
     const created = (
       await api.post(`${STORAGE}/v1beta1/storageclasses`, {
@@ -28,15 +28,15 @@ describe('a kind with several versions', () => {
       })
     ).json
     expect(created.apiVersion).toBe('storage.k8s.io/v1beta1')
-    const read = (await api.get(`${STORAGE}/v1/storageclasses/fast`)).json
-    expect(read).toEqual({ ...created, apiVersion: 'storage.k8s.io/v1' })
+    const stable = (await api.get(`${STORAGE}/v1/storageclasses/fast`)).json
+    expect(stable).toEqual({ ...created, apiVersion: 'storage.k8s.io/v1' })
     await api.patch(`${STORAGE}/v1/storageclasses/fast`, { allowVolumeExpansion: true })
     expect((await api.get(`${STORAGE}/v1beta1/storageclasses/fast`)).json.allowVolumeExpansion).toBe(true)
     await api.delete(`${STORAGE}/v1beta1/storageclasses/fast`)
     expect((await api.get(`${STORAGE}/v1/storageclasses/fast`)).status).toBe(404)
   })
 
-  it('VAC-1 shows the same attributes class in each', async () => {
+  it('VAC-1 serves the same attributes class in each version', async () => {
     api = await createServerFixture()
     const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
     await api.post(`${STORAGE}/v1alpha1/volumeattributesclasses`, body)
@@ -64,7 +64,7 @@ describe('a kind with several versions', () => {
 })
 
 describe('events', () => {
-  const core = {
+  const coreEvent = {
     metadata: { name: 'e' },
     involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'p', uid: 'u' },
     type: 'Warning',
@@ -76,20 +76,20 @@ describe('events', () => {
     count: 3,
   }
 
-  it('SYS-11 written in one group can be read in the other', async () => {
+  it('SYS-11 that are created in one group can be read in the other', async () => {
     api = await createServerFixture()
-    await api.post(EVENTS, core)
+    await api.post(EVENTS, coreEvent)
     expect((await api.get(`${NEW_EVENTS}/e`)).json).toMatchObject({
       apiVersion: 'events.k8s.io/v1',
       kind: 'Event',
-      regarding: core.involvedObject,
+      regarding: coreEvent.involvedObject,
       note: 'nothing is left',
       reason: 'NoRoom',
       deprecatedCount: 3,
-      deprecatedFirstTimestamp: core.firstTimestamp,
-      deprecatedSource: core.source,
+      deprecatedFirstTimestamp: coreEvent.firstTimestamp,
+      deprecatedSource: coreEvent.source,
     })
-    const newer = {
+    const newEvent = {
       metadata: { name: 'n' },
       eventTime: '2026-01-01T00:00:00.000000Z',
       reportingController: 'example.com/tester',
@@ -97,13 +97,13 @@ describe('events', () => {
       action: 'Testing',
       reason: 'Tested',
       type: 'Normal',
-      regarding: core.involvedObject,
+      regarding: coreEvent.involvedObject,
       note: 'all is well',
     }
-    expect((await api.post(NEW_EVENTS, newer)).status).toBe(201)
+    expect((await api.post(NEW_EVENTS, newEvent)).status).toBe(201)
     expect((await api.get(`${EVENTS}/n`)).json).toMatchObject({
       apiVersion: 'v1',
-      involvedObject: core.involvedObject,
+      involvedObject: coreEvent.involvedObject,
       message: 'all is well',
       reportingComponent: 'example.com/tester',
     })
@@ -112,7 +112,7 @@ describe('events', () => {
   it('SYS-11 can be selected, watched and patched in either group', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${NEW_EVENTS}?watch=1&resourceVersion=${api.store.revision}`)
-    await api.post(EVENTS, core)
+    await api.post(EVENTS, coreEvent)
     await api.patch(`${EVENTS}/e`, { count: 4 })
     await watch.until((events) => events.length === 2)
     expect(watch.events[1]).toMatchObject({
@@ -134,9 +134,9 @@ describe('events', () => {
     })
   })
 
-  it('SYS-11 expire an hour after the last change', async () => {
+  it('SYS-11 expire an hour after their last change', async () => {
     api = await createServerFixture()
-    await api.post(EVENTS, core)
+    await api.post(EVENTS, coreEvent)
     await api.clock.advance(45 * 60_000)
     await api.patch(`${EVENTS}/e`, { count: 4 })
     await api.clock.advance(45 * 60_000)
@@ -157,10 +157,10 @@ describe('a disabled version or feature', () => {
     const created = (await api.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json
     await api.store.close()
 
-    const off = ['v1', 'v1beta1', 'v1alpha1'].map(
+    const disabled = ['v1', 'v1beta1', 'v1alpha1'].map(
       (version) => `storage.k8s.io/${version}/volumeattributesclasses=false`,
     )
-    api = await createServerFixture({ medium, runtimeConfig: off.join(',') })
+    api = await createServerFixture({ medium, runtimeConfig: disabled.join(',') })
     for (const url of ['/silver', '', '?watch=1']) {
       expect((await api.get(`${STORAGE}/v1/volumeattributesclasses${url}`)).json).toMatchObject({
         code: 404,
@@ -177,41 +177,41 @@ describe('a disabled version or feature', () => {
     expect((await api.get(`${STORAGE}/v1/volumeattributesclasses/silver`)).json).toEqual(created)
   })
 
-  it('SYS-15 is absent from discovery, OpenAPI and routing alike', async () => {
-    const switches = ALL_KINDS.filter((kind) => !kind.isForeign && kind.plural !== 'namespaces').flatMap((kind) =>
+  it('SYS-15 is absent from discovery, OpenAPI and routing', async () => {
+    const settings = ALL_KINDS.filter((kind) => !kind.isForeign && kind.plural !== 'namespaces').flatMap((kind) =>
       kind.versions.flatMap((version) => {
         const groupVersion = kind.group ? `${kind.group}/${version}` : version
         return kind.group ? [groupVersion, `${groupVersion}/${kind.plural}`] : [`${groupVersion}/${kind.plural}`]
       }),
     )
-    const anyConfig = fc.subarray([...new Set(switches)], { maxLength: 8 })
+    const anyConfig = fc.subarray([...new Set(settings)], { maxLength: 8 })
     await fc.assert(
-      fc.asyncProperty(anyConfig, async (off) => {
-        api = await createServerFixture({ runtimeConfig: off.map((name) => `${name}=false`).join(',') })
-        const read = async (path: string) => (await api.get(path)).json
+      fc.asyncProperty(anyConfig, async (disabled) => {
+        api = await createServerFixture({ runtimeConfig: disabled.map((name) => `${name}=false`).join(',') })
+        const readJson = async (path: string) => (await api.get(path)).json
         const aggregated = { accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList' }
-        const announced = (
+        const discoveredGroups = (
           await Promise.all(['/api', '/apis'].map(async (path) => (await api.get(path, aggregated)).json.items))
         ).flat()
-        const documents = (await read('/openapi/v3')).paths
-        const { paths: v2 } = await read('/openapi/v2')
+        const documents = (await readJson('/openapi/v3')).paths
+        const { paths: v2 } = await readJson('/openapi/v2')
         for (const kind of ALL_KINDS.filter(({ isForeign }) => !isForeign)) {
           for (const version of kind.versions) {
             const base = kind.group ? `apis/${kind.group}/${version}` : `api/${version}`
             const groupVersion = kind.group ? `${kind.group}/${version}` : version
-            const isOn = !off.includes(groupVersion) && !off.includes(`${groupVersion}/${kind.plural}`)
-            const label = `${groupVersion}/${kind.plural} with ${off} off`
+            const isOn = !disabled.includes(groupVersion) && !disabled.includes(`${groupVersion}/${kind.plural}`)
+            const label = `${groupVersion}/${kind.plural} with ${disabled} disabled`
 
             const legacy = await api.get(`/${base}`)
             const names = legacy.status === 200 ? legacy.json.resources.map(({ name }: Json) => name) : []
             expect(names.includes(kind.plural), `legacy discovery of ${label}`).toBe(isOn)
 
-            const group = announced.find(({ metadata }: Json) => (metadata.name ?? '') === kind.group)
-            const entries = group?.versions.find((one: Json) => one.version === version)?.resources ?? []
-            const isAnnounced = entries.some(({ resource }: Json) => resource === kind.plural)
-            expect(isAnnounced, `aggregated discovery of ${label}`).toBe(isOn)
+            const group = discoveredGroups.find(({ metadata }: Json) => (metadata.name ?? '') === kind.group)
+            const entries = group?.versions.find((candidate: Json) => candidate.version === version)?.resources ?? []
+            const isDiscovered = entries.some(({ resource }: Json) => resource === kind.plural)
+            expect(isDiscovered, `aggregated discovery of ${label}`).toBe(isOn)
 
-            const v3 = documents[base] ? (await read(documents[base].serverRelativeURL)).paths : {}
+            const v3 = documents[base] ? (await readJson(documents[base].serverRelativeURL)).paths : {}
             for (const [name, paths] of Object.entries({ v3, v2 })) {
               const isDescribed = Object.keys(paths).some(
                 (path) => path.startsWith(`/${base}/`) && path.split('/').includes(kind.plural),
@@ -235,20 +235,20 @@ describe('a disabled version or feature', () => {
     expect((await api.get(`${STORAGE}/v1beta1/volumeattributesclasses`)).status).toBe(200)
   })
 
-  it('VAC-12 drops its fields from new claims, and keeps them in existing ones', async () => {
+  it('VAC-12 drops the attributes class of new claims, and keeps that of existing claims', async () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
-    const kept = (await api.post(CLAIMS, aClaim('old', { volumeAttributesClassName: 'silver' }))).json
+    const existing = (await api.post(CLAIMS, aClaim('old', { volumeAttributesClassName: 'silver' }))).json
     await api.store.close()
     api = await createServerFixture({ medium, gates: 'VolumeAttributesClass=false' })
     expect(
       (await api.post(CLAIMS, aClaim('new', { volumeAttributesClassName: 'silver' }))).json.spec
         .volumeAttributesClassName,
     ).toBeUndefined()
-    expect((await api.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec).toEqual(kept.spec)
+    expect((await api.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec).toEqual(existing.spec)
   })
 
-  it('REX-10 keeps an existing high-water mark, and sets no new one', async () => {
+  it('REX-10 keeps the high-water mark of existing claims, and sets none on new claims', async () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
     await api.post(CLAIMS, aClaim('old'))
@@ -261,7 +261,7 @@ describe('a disabled version or feature', () => {
     expect((await api.post(CLAIMS, aClaim('new'))).json.spec.allocatedResources).toBeUndefined()
   })
 
-  it('PIO-1 drops provisioned IO from new claims, and keeps it in existing ones', async () => {
+  it('PIO-1 drops iops and throughput of new claims, and keeps those of existing claims', async () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
     const requests = { storage: '1Gi', iops: '500' }

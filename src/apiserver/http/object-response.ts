@@ -7,7 +7,7 @@ import { viewOf } from '../objects/object-deps.ts'
 import { listBytes, objectBytes, type StoredObjects } from '../objects/stored-object.ts'
 import type { WriteResult } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
-import type { Listed } from '../verbs/list.ts'
+import type { ListedObjects } from '../verbs/list.ts'
 import { type ApiRequest, type ApiResponse, bytesResponse, jsonResponse, warningHeaders } from './messages.ts'
 import { type AcceptedForm, type Form, negotiate } from './negotiate.ts'
 import { type IncludeObject, partialOf, tableOf } from './table.ts'
@@ -93,7 +93,7 @@ export async function listResponse(
   deps: ResponseDeps,
   { request, resource }: ResponseCall,
   accepted: AcceptedForm,
-  listed: Listed,
+  listed: ListedObjects,
 ): Promise<ApiResponse> {
   const meta = {
     resourceVersion: String(listed.revision),

@@ -57,9 +57,9 @@ export function applyVerb(target: WriteTarget, body: ParsedBody, { force, fieldV
     target,
     warnings: duplicates,
     update: {
-      next: (old, deps) => applyTo({ deps, target, force, given: sent, config }, old),
-      applies: true,
-      needsVersion: false,
+      compute: (old, deps) => applyTo({ deps, target, force, given: sent, config }, old),
+      isApply: true,
+      requiresVersion: false,
     },
   }
 }

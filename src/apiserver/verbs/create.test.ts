@@ -18,7 +18,7 @@ const aClaim = (name: string, spec: object = {}) => ({
 })
 
 describe('POST', () => {
-  it('returns 201 with the stored object: uid, creationTimestamp, resourceVersion, namespace', async () => {
+  it('returns 201 with the stored object, including uid, creationTimestamp, resourceVersion and namespace', async () => {
     const { status, json } = await api.post(MAPS, { metadata: { name: 'a' }, data: { k: 'v' } })
     expect(status).toBe(201)
     expect(json).toEqual({
@@ -74,7 +74,7 @@ describe('POST', () => {
     })
   })
 
-  it('returns 404 for the namespace if it does not exist', async () => {
+  it('returns 404 if the namespace does not exist', async () => {
     expect((await api.post('/api/v1/namespaces/nowhere/configmaps', { metadata: { name: 'a' } })).json).toMatchObject({
       code: 404,
       reason: 'NotFound',
@@ -98,16 +98,16 @@ describe('POST', () => {
     ['another version', MAPS, { apiVersion: 'v2', kind: 'ConfigMap', metadata: { name: 'a' } }, 400],
     ['a resourceVersion', MAPS, { metadata: { name: 'a', resourceVersion: '7' } }, 400],
     ['no name', MAPS, { metadata: {} }, 422],
-    ['a hostile name', MAPS, { metadata: { name: '../../etc' } }, 422],
-    ['a list as a body', MAPS, [], 400],
-  ])('SYS-10 with %s is rejected', async (_, url, body, code) => {
+    ['a path traversal in the name', MAPS, { metadata: { name: '../../etc' } }, 422],
+    ['a list as the body', MAPS, [], 400],
+  ])('SYS-10 rejects a request with %s', async (_, url, body, code) => {
     const { revision } = api.store
     const { status, json } = await api.post(url, body)
     expect({ status, kind: json.kind, code: json.code }).toEqual({ status: code, kind: 'Status', code })
     expect(api.store.revision).toBe(revision)
   })
 
-  it('SYS-10 returns 405 for all namespaces and for a path with a name', async () => {
+  it('SYS-10 returns 405 for a path without a namespace and for a path with a name', async () => {
     expect((await api.post('/api/v1/configmaps', { metadata: { name: 'a' } })).status).toBe(405)
     expect((await api.post(`${MAPS}/a`, { metadata: { name: 'a' } })).status).toBe(405)
   })
@@ -130,17 +130,19 @@ describe('generateName', () => {
     expect(json.metadata.name).toBe('chosen')
   })
 
-  it('SYS-4 retries if a name is taken, then returns Retry-After', async () => {
-    const stuck = await createServerFixture({ random: () => 0 })
-    expect((await stuck.post(MAPS, { metadata: { generateName: 'draft-' } })).json.metadata.name).toBe('draft-bbbbb')
-    const { status, json } = await stuck.post(MAPS, { metadata: { generateName: 'draft-' } })
+  it('SYS-4 generates another name if one is taken, and finally returns 409 with retryAfterSeconds', async () => {
+    const conflicting = await createServerFixture({ random: () => 0 })
+    expect((await conflicting.post(MAPS, { metadata: { generateName: 'draft-' } })).json.metadata.name).toBe(
+      'draft-bbbbb',
+    )
+    const { status, json } = await conflicting.post(MAPS, { metadata: { generateName: 'draft-' } })
     expect(status).toBe(409)
     expect(json).toMatchObject({ reason: 'AlreadyExists', details: { retryAfterSeconds: 1 } })
   })
 })
 
 describe('dryRun=All', () => {
-  it('SYS-4 returns the object and stores nothing', async () => {
+  it('SYS-4 returns the object without storing it', async () => {
     const { revision } = api.store
     const { status, json } = await api.post(`${CLAIMS}?dryRun=All`, aClaim('a'))
     expect(status).toBe(201)
@@ -162,7 +164,7 @@ describe('fieldValidation', () => {
   const post = (query: string, text = body) =>
     api.call('POST', `${MAPS}?${query}`, text, { 'content-type': 'application/json' })
 
-  it('SYS-4 Warn, the default, drops unknown fields with a warning', async () => {
+  it('SYS-4 Warn, which is the default, drops unknown fields and returns warnings', async () => {
     const { status, headers, json } = await post('')
     expect(status).toBe(201)
     expect(headers.warning).toEqual([
@@ -174,7 +176,7 @@ describe('fieldValidation', () => {
     expect(json.data).toEqual({ k: '2' })
   })
 
-  it('SYS-4 Strict rejects with 400 and names every field', async () => {
+  it('SYS-4 Strict rejects the request with 400 and names every field', async () => {
     const { status, json } = await post('fieldValidation=Strict')
     expect(status).toBe(400)
     expect(json).toMatchObject({ reason: 'BadRequest' })
@@ -184,7 +186,7 @@ describe('fieldValidation', () => {
     }
   })
 
-  it('SYS-4 Ignore drops unknown fields silently', async () => {
+  it('SYS-4 Ignore drops unknown fields without a warning', async () => {
     const { status, headers } = await post('fieldValidation=Ignore')
     expect(status).toBe(201)
     expect(headers.warning).toBeUndefined()
@@ -207,13 +209,13 @@ describe('fieldValidation', () => {
   })
 })
 
-describe('defaults', () => {
-  it('PROV-1 a storage class defaults to Delete and Immediate', async () => {
+describe('POST of a specific kind', () => {
+  it('PROV-1 sets reclaimPolicy Delete and volumeBindingMode Immediate on a storage class by default', async () => {
     const { json } = await api.post(CLASSES, { metadata: { name: 'fast' }, provisioner: 'example.com/p' })
     expect(json).toMatchObject({ reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' })
   })
 
-  it('PROV-18 claims, volumes and attributes classes get protection finalizers', async () => {
+  it('PROV-18 adds protection finalizers to claims, volumes and attributes classes', async () => {
     const claim = (await api.post(CLAIMS, aClaim('a'))).json
     expect(claim).toMatchObject({
       metadata: { finalizers: ['kubernetes.io/pvc-protection'] },
@@ -235,15 +237,15 @@ describe('defaults', () => {
       spec: { persistentVolumeReclaimPolicy: 'Retain', volumeMode: 'Filesystem' },
       status: { phase: 'Pending', lastPhaseTransitionTime: '2026-01-01T00:00:00Z' },
     })
-    const silver = await api.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
+    const attributesClass = await api.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'silver' },
       driverName: 'd.example.com',
       parameters: { iops: '1' },
     })
-    expect(silver.json.metadata.finalizers).toEqual(['kubernetes.io/vac-protection'])
+    expect(attributesClass.json.metadata.finalizers).toEqual(['kubernetes.io/vac-protection'])
   })
 
-  it('VAC-9 (59) an attributes class created with its finalizer has it once', async () => {
+  it('VAC-9 (59) does not add the finalizer of an attributes class twice', async () => {
     const { json } = await api.post(ATTRIBUTES_CLASSES, {
       metadata: { name: 'silver', finalizers: ['example.com/mine', 'kubernetes.io/vac-protection'] },
       driverName: 'd.example.com',
@@ -252,7 +254,7 @@ describe('defaults', () => {
     expect(json.metadata.finalizers).toEqual(['example.com/mine', 'kubernetes.io/vac-protection'])
   })
 
-  it('VAC-2 a claim without an attributes class gets none: there is no default attributes class', async () => {
+  it('VAC-2 does not set a default attributes class on a claim', async () => {
     await api.post(ATTRIBUTES_CLASSES, {
       metadata: { name: 'silver', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
       driverName: 'd.example.com',
@@ -261,7 +263,7 @@ describe('defaults', () => {
     expect((await api.post(CLAIMS, aClaim('a'))).json.spec).not.toHaveProperty('volumeAttributesClassName')
   })
 
-  it('CAP-2 storageCapacity of a driver defaults to false', async () => {
+  it('CAP-2 sets storageCapacity of a driver to false by default', async () => {
     const { json } = await api.post('/apis/storage.k8s.io/v1/csidrivers', {
       metadata: { name: 'd.example.com' },
       spec: {},
@@ -280,13 +282,13 @@ describe('defaults', () => {
     })
   })
 
-  it('CAP-1 a capacity object with an invalid name is rejected with 422', async () => {
+  it('CAP-1 rejects a capacity object with an invalid name with 422', async () => {
     const body = { metadata: { name: '#%123-invalid-name' }, storageClassName: '' }
     const { status, json } = await api.post('/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities', body)
     expect({ status, reason: json.reason }).toEqual({ status: 422, reason: 'Invalid' })
   })
 
-  it('a namespace is Active and has its label and finalizer', async () => {
+  it('sets the phase, label and finalizer of a namespace', async () => {
     expect((await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })).json).toMatchObject({
       metadata: { labels: { 'kubernetes.io/metadata.name': 'shop' } },
       spec: { finalizers: ['kubernetes'] },
@@ -294,14 +296,14 @@ describe('defaults', () => {
     })
   })
 
-  it('a secret stores stringData as data', async () => {
+  it('stores stringData of a secret as data', async () => {
     const body = { metadata: { name: 's' }, stringData: { user: 'admin' }, data: { user: 'b2xk', other: 'eA==' } }
     const { json } = await api.post('/api/v1/namespaces/default/secrets', body)
     expect(json).toMatchObject({ type: 'Opaque', data: { user: 'YWRtaW4=', other: 'eA==' } })
     expect(json.stringData).toBeUndefined()
   })
 
-  it('PIO-1 quantities are canonical, throughput in bytes', async () => {
+  it('PIO-1 stores quantities of a claim in canonical form, with throughput in bytes', async () => {
     const requests = { storage: '1024Mi', iops: '3000', throughput: '100' }
     const { json } = await api.post(CLAIMS, aClaim('a', { resources: { requests } }))
     expect(json.spec.resources.requests).toEqual({ storage: '1Gi', iops: '3k', throughput: '100Mi' })
@@ -314,17 +316,17 @@ describe('defaults', () => {
     ['iops', '1e99999'],
     ['throughput', '100MiB/s'],
     ['throughput', true],
-  ])('PIO-1 SYS-10 %s of %j is rejected, and nothing is stored', async (name, amount) => {
-    for (const list of ['requests', 'limits']) {
-      const resources = { requests: { storage: '1Gi' }, [list]: { storage: '1Gi', [name]: amount } }
+  ])('PIO-1 SYS-10 rejects a claim with %s %j', async (name, amount) => {
+    for (const field of ['requests', 'limits']) {
+      const resources = { requests: { storage: '1Gi' }, [field]: { storage: '1Gi', [name]: amount } }
       const { status, json } = await api.post(CLAIMS, aClaim('a', { resources }))
       expect([status, json.reason]).toEqual([400, 'BadRequest'])
-      expect(json.message).toContain(`spec.resources.${list}[${name}]: `)
+      expect(json.message).toContain(`spec.resources.${field}[${name}]: `)
     }
     expect((await api.get(CLAIMS)).json.items).toEqual([])
   })
 
-  it('a status in a create is ignored, except for nodes', async () => {
+  it('ignores the status of all kinds except nodes', async () => {
     const claim = await api.post(CLAIMS, { ...aClaim('a'), status: { phase: 'Bound' } })
     expect(claim.json.status).toEqual({ phase: 'Pending' })
     const node = await api.post('/api/v1/nodes', { metadata: { name: 'n' }, status: { capacity: { cpu: '4' } } })

@@ -1,4 +1,4 @@
-// POST: creates one object. All checks that need the store are made inside the transaction that stores the object.
+// POST: creates an object. All checks that require the store run inside the transaction that stores the object.
 import { applyDefaults } from '../../api/defaults.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { KubeObject } from '../../api/kind.ts'
@@ -18,10 +18,10 @@ import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../obje
 import { bindVerb } from './bind.ts'
 import { evictVerb } from './evict.ts'
 
-/** Attempts to generate a free name before the create fails with 409 and Retry-After. */
-const GENERATED_NAME_TRIES = 8
+/** Maximum of attempts to generate an unused name. After that, the create fails with 409 and Retry-After. */
+const GENERATED_NAME_ATTEMPTS_MAX = 8
 
-/** The body is the object, or that of a subresource which is created: pods/binding, pods/eviction. */
+/** Returns the verb of a POST to a collection or to a subresource such as pods/binding or pods/eviction. */
 export function createVerb(target: WriteTarget, body: RequestBody, validation: FieldValidation): WriteVerb {
   const { resource, subresource } = target
   if (subresource !== '') {
@@ -30,7 +30,7 @@ export function createVerb(target: WriteTarget, body: RequestBody, validation: F
     return subresourceVerb(target, body, validation)
   }
   const { object, warnings } = decodeObjectBody(body, resource, validation)
-  checkBody(target, object)
+  checkCreateBody(target, object)
   return { do: 'create', target, body: object, warnings }
 }
 
@@ -39,7 +39,7 @@ const SUBRESOURCE_VERBS: Readonly<Record<string, typeof createVerb>> = {
   '/pods/eviction': evictVerb,
 }
 
-/** Also plans an update or an apply that creates; an apply brings the `owners` of its fields. */
+/** Plans the create of a POST, or of an update or apply of a missing object. An apply passes the `owners` of its fields. */
 export function planCreate(
   deps: ObjectDeps,
   target: WriteTarget,
@@ -55,10 +55,10 @@ export function planCreate(
   const { metadata } = object
   metadata.name = name
   if (kind.namespaced) metadata.namespace = target.namespace
-  else delete metadata.namespace // ignored, because many manifests set it on cluster-scoped objects
+  else delete metadata.namespace // many manifests set it on cluster-scoped objects
   metadata.uid = randomUuid(deps.random)
   metadata.creationTimestamp = timestamp(context.nowMs)
-  for (const field of SERVER_OWNED) delete metadata[field]
+  for (const field of SERVER_OWNED_METADATA) delete metadata[field]
   if (kind.generationOf) object.metadata.generation = 1
   if (kind.status && !kind.status.isKeptOnCreate) delete object.status
 
@@ -66,8 +66,8 @@ export function planCreate(
   kind.defaults?.(object)
   if (owners) metadata.managedFields = owners
   else trackCreated(deps, target, object)
-  const admitted = { operation: 'CREATE', name, object, old: undefined } as const
-  const request = admissionRequest(deps, view, target, admitted)
+  const admissionInput = { operation: 'CREATE', name, object, old: undefined } as const
+  const request = admissionRequest(deps, view, target, admissionInput)
   deps.admission.mutate(request)
   kind.prepareForCreate?.(object, context)
 
@@ -79,7 +79,7 @@ export function planCreate(
   const stored = storedOf(resource, object)
   const admissionWrites = deps.admission.validate({ ...request, object: stored, after: stored })
   const key = keyOf({ ...target, name })
-  // Last, as in Kubernetes: an invalid object is rejected as invalid whether or not its name is taken.
+  // Check the name last, as Kubernetes does: an invalid object is rejected as invalid even if its name is taken.
   if (view.get(key)) throw alreadyExists(resource, name)
   const value = encodeStored(stored)
   return {
@@ -88,7 +88,7 @@ export function planCreate(
   }
 }
 
-const SERVER_OWNED = [
+const SERVER_OWNED_METADATA = [
   'resourceVersion',
   'deletionTimestamp',
   'deletionGracePeriodSeconds',
@@ -97,7 +97,7 @@ const SERVER_OWNED = [
   'managedFields',
 ] as const
 
-export function checkBody(target: WriteTarget, body: KubeObject): void {
+export function checkCreateBody(target: WriteTarget, body: KubeObject): void {
   const { namespace, resourceVersion } = body.metadata
   if (target.resource.kind.namespaced && namespace && namespace !== target.namespace) {
     throw badRequest(
@@ -113,7 +113,7 @@ function chooseName(deps: ObjectDeps, target: WriteTarget, object: KubeObject, v
   if (target.name) return target.name
   const { name, generateName: prefix } = object.metadata
   if (name || !prefix) return name ?? ''
-  for (let tries = 0; tries < GENERATED_NAME_TRIES; tries++) {
+  for (let attempt = 0; attempt < GENERATED_NAME_ATTEMPTS_MAX; attempt++) {
     const candidate = generateName(prefix, deps.random)
     if (!view.get(keyOf({ ...target, name: candidate }))) return candidate
   }

@@ -1,4 +1,4 @@
-// DELETE on a collection: deletes the listed objects one by one, each in its own transaction.
+// DELETE of a collection: deletes the listed objects one by one, each in its own transaction.
 import { isNotFound } from '../../api/status-error.ts'
 import type { Entry } from '../../store/index.ts'
 import type { DeleteOptions, ListOptions } from '../http/options.ts'
@@ -6,17 +6,17 @@ import type { ObjectDeps } from '../objects/object-deps.ts'
 import type { WriteTarget } from '../objects/write-verb.ts'
 import { deleteVerb } from './delete.ts'
 import { executeWrite } from './execute.ts'
-import { type Listed, listObjects } from './list.ts'
+import { type ListedObjects, listObjects } from './list.ts'
 
-/** The objects after the deletes. */
+/** Returns the list with the state of the objects after their deletion. */
 export async function deleteCollection(
   deps: ObjectDeps,
   target: WriteTarget,
   { selection, options }: { selection: ListOptions; options: DeleteOptions },
-): Promise<Listed> {
-  const listed = await listObjects(deps, target.resource, target.namespace, selection)
+): Promise<ListedObjects> {
+  const list = await listObjects(deps, target.resource, target.namespace, selection)
   const entries: Entry[] = []
-  for (const entry of listed.entries) {
+  for (const entry of list.entries) {
     const { namespace = '', name = '' } = deps.objects.decode(entry).metadata
     try {
       const { value, revision } = await executeWrite(deps, deleteVerb({ ...target, namespace, name }, options))
@@ -25,5 +25,5 @@ export async function deleteCollection(
       if (!isNotFound(error)) throw error // deleted by another client since the list
     }
   }
-  return { ...listed, entries }
+  return { ...list, entries }
 }

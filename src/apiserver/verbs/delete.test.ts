@@ -12,10 +12,10 @@ afterEach(() => api.store.close())
 
 const create = async (name: string, metadata: object = {}) =>
   (await api.post(MAPS, { metadata: { name, ...metadata } })).json
-const names = async () => (await api.get(MAPS)).json.items.map(({ metadata }: Json) => metadata.name)
+const listNames = async () => (await api.get(MAPS)).json.items.map(({ metadata }: Json) => metadata.name)
 
 describe('DELETE', () => {
-  it('returns Success with the uid for most kinds', async () => {
+  it('returns a Status with the uid of the deleted object', async () => {
     const { metadata } = await create('a')
     const { status, json } = await api.delete(`${MAPS}/a`)
     expect(status).toBe(200)
@@ -35,7 +35,7 @@ describe('DELETE', () => {
     ['StorageClass', '/apis/storage.k8s.io/v1/storageclasses', { provisioner: 'example.com/p' }],
     ['CSIDriver', '/apis/storage.k8s.io/v1/csidrivers', { spec: {} }],
     ['CSINode', '/apis/storage.k8s.io/v1/csinodes', { spec: { drivers: [] } }],
-  ])('returns the object for a %s', async (kind, url, body) => {
+  ])('returns the deleted object for a %s', async (kind, url, body) => {
     await api.post(url, { metadata: { name: 'a' }, ...body })
     expect((await api.delete(`${url}/a`)).json).toMatchObject({ kind, metadata: { name: 'a' } })
   })
@@ -44,7 +44,7 @@ describe('DELETE', () => {
     expect((await api.delete(`${MAPS}/a`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
   })
 
-  it('SYS-4 returns 409 and changes nothing if a precondition fails', async () => {
+  it('SYS-4 returns 409 and does not delete the object if a precondition fails', async () => {
     const { metadata } = await create('a')
     for (const preconditions of [
       { uid: 'other' },
@@ -63,7 +63,7 @@ describe('DELETE', () => {
     expect((await api.delete(`${MAPS}/a?propagationPolicy=Sometimes`)).status).toBe(422)
   })
 
-  it.each([`dryRun=All`, ''])('SYS-4 deletes nothing in a dry run (%j)', async (query) => {
+  it.each([`dryRun=All`, ''])('SYS-4 does not delete the object in a dry run (%j)', async (query) => {
     await create('a')
     const { revision } = api.store
     const body = query ? undefined : { dryRun: ['All'] }
@@ -79,22 +79,22 @@ describe('DELETE', () => {
 })
 
 describe('finalizers', () => {
-  it('SYS-4 keep the object, with a deletionTimestamp, until the last is removed', async () => {
+  it('SYS-4 keep a deleted object, with a deletionTimestamp, until the last one is removed', async () => {
     await create('a', { finalizers: ['example.com/one', 'example.com/two'] })
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.clock.advance(5_000)
-    const marked = await api.delete(`${MAPS}/a`)
-    expect(marked.status).toBe(200)
-    expect(marked.json).toMatchObject({
+    const terminating = await api.delete(`${MAPS}/a`)
+    expect(terminating.status).toBe(200)
+    expect(terminating.json).toMatchObject({
       kind: 'ConfigMap',
       metadata: { deletionTimestamp: '2026-01-01T00:00:05Z', deletionGracePeriodSeconds: 0 },
     })
     await api.clock.advance(5_000)
-    expect((await api.delete(`${MAPS}/a`)).json).toEqual(marked.json) // a second delete changes nothing
+    expect((await api.delete(`${MAPS}/a`)).json).toEqual(terminating.json) // a second delete changes nothing
     await api.patch(`${MAPS}/a`, { metadata: { finalizers: ['example.com/two'] } }, 'merge')
-    const last = await api.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
-    expect(last.status).toBe(200)
-    expect(last.json.metadata.name).toBe('a')
+    const final = await api.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
+    expect(final.status).toBe(200)
+    expect(final.json.metadata.name).toBe('a')
     expect((await api.get(`${MAPS}/a`)).status).toBe(404)
     await watch.until((events) => events.length === 3)
     expect(watch.events.map(({ type }) => type)).toEqual(['MODIFIED', 'MODIFIED', 'DELETED'])
@@ -110,14 +110,14 @@ describe('finalizers', () => {
     })
   })
 
-  it('SYS-4 a delete that waits raises the generation', async () => {
+  it('SYS-4 increase the generation when the object is marked for deletion', async () => {
     const url = '/apis/storage.k8s.io/v1/csidrivers'
     await api.post(url, { metadata: { name: 'd', finalizers: ['example.com/one'] }, spec: {} })
     expect((await api.delete(`${url}/d`)).json.metadata.generation).toBe(2)
     expect((await api.delete(`${url}/d`)).json.metadata.generation).toBe(2)
   })
 
-  it('SYS-4 the deletionTimestamp cannot be removed', async () => {
+  it('SYS-4 do not allow the removal of the deletionTimestamp', async () => {
     await create('a', { finalizers: ['example.com/one'] })
     const { json } = await api.delete(`${MAPS}/a`)
     const { deletionTimestamp: _, ...metadata } = json.metadata
@@ -130,28 +130,28 @@ describe('finalizers', () => {
     ['Background', undefined],
     ['Foreground', ['foregroundDeletion']],
     ['Orphan', ['orphan']],
-  ])('SYS-4 of propagation %s are %j', async (propagationPolicy, finalizers) => {
+  ])('SYS-4 for the propagation policy %s are %j', async (propagationPolicy, finalizers) => {
     await create('a')
     const { json } = await api.delete(`${MAPS}/a`, { propagationPolicy })
     expect(json.metadata.finalizers).toEqual(finalizers)
     expect((await api.get(`${MAPS}/a`)).status).toBe(finalizers ? 200 : 404)
   })
 
-  it('an update of an object without finalizers does not delete it', async () => {
+  it('can be removed from an object that is not being deleted', async () => {
     await create('a')
     await api.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
     expect((await api.get(`${MAPS}/a`)).status).toBe(200)
   })
 })
 
-describe('a pod', () => {
-  const pod = (spec: object = {}) => ({
+describe('DELETE of a pod', () => {
+  const aPod = (spec: object = {}) => ({
     metadata: { name: 'p' },
     spec: { containers: [{ name: 'c', image: 'i' }], ...spec },
   })
 
-  it('that runs gets a grace period, which can only be shortened', async () => {
-    await api.post(PODS, pod({ nodeName: 'n', terminationGracePeriodSeconds: 30 }))
+  it('sets a grace period, which later deletes can only shorten, if the pod is running', async () => {
+    await api.post(PODS, aPod({ nodeName: 'n', terminationGracePeriodSeconds: 30 }))
     const { json } = await api.delete(`${PODS}/p`)
     expect(json.metadata).toMatchObject({ deletionGracePeriodSeconds: 30, deletionTimestamp: '2026-01-01T00:00:30Z' })
     const longer = await api.delete(`${PODS}/p`, { gracePeriodSeconds: 60 })
@@ -165,8 +165,8 @@ describe('a pod', () => {
     expect((await api.get(`${PODS}/p`)).status).toBe(404)
   })
 
-  it('that never ran is deleted at once', async () => {
-    await api.post(PODS, pod())
+  it('removes the pod immediately if it is not scheduled', async () => {
+    await api.post(PODS, aPod())
     await api.delete(`${PODS}/p`)
     expect((await api.get(`${PODS}/p`)).status).toBe(404)
   })
@@ -181,19 +181,19 @@ describe('DELETE of a collection', () => {
     expect(status).toBe(200)
     expect(json.kind).toBe('ConfigMapList')
     expect(json.items.map(({ metadata }: Json) => metadata.name)).toEqual(['a', 'b'])
-    expect(await names()).toEqual(['b', 'c'])
+    expect(await listNames()).toEqual(['b', 'c'])
     expect((await api.get(`${MAPS}/b`)).json.metadata.deletionTimestamp).toBeTruthy()
   })
 
   it('SYS-4 accepts options in the body', async () => {
     await create('a')
     await api.delete(MAPS, { dryRun: ['All'] })
-    expect(await names()).toEqual(['a'])
+    expect(await listNames()).toEqual(['a'])
     await api.delete(MAPS, { propagationPolicy: 'Foreground' })
     expect((await api.get(`${MAPS}/a`)).json.metadata.finalizers).toEqual(['foregroundDeletion'])
   })
 
-  it('is not allowed for all namespaces, or for namespaces', async () => {
+  it('is not allowed across namespaces, or for namespaces', async () => {
     expect((await api.delete('/api/v1/configmaps')).status).toBe(405)
     expect((await api.delete('/api/v1/namespaces')).status).toBe(405)
   })

@@ -25,37 +25,37 @@ export function planDelete(
   const key = keyOf(target)
   const entry = view.get(key)
   if (!entry) throw notFound(target.resource, target.name)
-  const old: AnyObject = deps.objects.decode(entry)
-  checkPreconditions(target, options, old, entry)
-  const next = markedForDeletion(deps, target, options, old)
-  const deleted = isRemovable(next)
-  const after = deleted ? undefined : next
-  const request = { operation: 'DELETE', name: target.name, object: undefined, old, after } as const
+  const current: AnyObject = deps.objects.decode(entry)
+  checkPreconditions(target, options, current, entry)
+  const updated = markForDeletion(deps, target, options, current)
+  const isRemoved = isRemovable(updated)
+  const remaining = isRemoved ? undefined : updated
+  const request = { operation: 'DELETE', name: target.name, object: undefined, old: current, after: remaining } as const
   const admissionWrites = deps.admission.validate(admissionRequest(deps, view, target, request))
-  const result = { created: false, deleted, warnings: NO_WARNINGS }
+  const result = { created: false, deleted: isRemoved, warnings: NO_WARNINGS }
   const revision = target.dryRun ? entry.modRevision : 0
-  if (deleted) {
+  if (isRemoved) {
     return { writes: [{ delete: key }, ...admissionWrites], result: { ...result, value: entry.value, revision } }
   }
-  const value = encodeStored(next)
+  const value = encodeStored(updated)
   if (sameContent(value, entry.value)) {
     return { writes: [], result: { ...result, value, revision: entry.modRevision } }
   }
-  const put = putOf(deps, target.resource, key, next, value)
+  const put = putOf(deps, target.resource, key, updated, value)
   return { writes: [put, ...admissionWrites], result: { ...result, value, revision } }
 }
 
 function checkPreconditions(
   { resource, name }: WriteTarget,
   options: DeleteOptions,
-  old: AnyObject,
+  current: AnyObject,
   entry: Entry,
 ): void {
-  if (options.uid !== undefined && options.uid !== old.metadata.uid) {
+  if (options.uid !== undefined && options.uid !== current.metadata.uid) {
     throw conflict(
       resource,
       name,
-      `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${old.metadata.uid}`,
+      `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${current.metadata.uid}`,
     )
   }
   if (options.resourceVersion !== undefined && options.resourceVersion !== String(entry.modRevision)) {
@@ -67,17 +67,17 @@ function checkPreconditions(
   }
 }
 
-/** The object with its deletionTimestamp. A second delete may only shorten the grace period. */
-function markedForDeletion(
+/** Returns the object with its deletionTimestamp. Later deletes can only shorten the grace period. */
+function markForDeletion(
   deps: ObjectDeps,
   { resource }: WriteTarget,
   options: DeleteOptions,
-  old: AnyObject,
+  current: AnyObject,
 ): AnyObject {
-  const next = clone(old)
-  const { metadata } = next
+  const updated = clone(current)
+  const { metadata } = updated
   const nowMs = deps.clock.nowMs()
-  const graceSeconds = resource.stored.gracePeriodSeconds?.(old, options.gracePeriodSeconds) ?? 0
+  const graceSeconds = resource.stored.gracePeriodSeconds?.(current, options.gracePeriodSeconds) ?? 0
 
   metadata.finalizers = propagationFinalizers(metadata.finalizers ?? [], options.propagation)
   if (metadata.finalizers.length === 0) delete metadata.finalizers
@@ -86,22 +86,22 @@ function markedForDeletion(
     metadata.deletionGracePeriodSeconds = graceSeconds
     if (metadata.generation > 0) metadata.generation += 1
   } else if (graceSeconds < (metadata.deletionGracePeriodSeconds ?? 0)) {
-    // A deletionTimestamp never moves back: if it has passed, the shorter grace period must not extend it.
-    const sooner = timestamp(nowMs + graceSeconds * 1000)
-    if (sooner < metadata.deletionTimestamp) metadata.deletionTimestamp = sooner
+    // A deletionTimestamp must not increase, even if it has passed already.
+    const earlierTimestamp = timestamp(nowMs + graceSeconds * 1000)
+    if (earlierTimestamp < metadata.deletionTimestamp) metadata.deletionTimestamp = earlierTimestamp
     metadata.deletionGracePeriodSeconds = graceSeconds
   }
   if (resource.stored.group === '' && resource.stored.plural === 'namespaces') {
-    next.status = { ...next.status, phase: 'Terminating' }
+    updated.status = { ...updated.status, phase: 'Terminating' }
   }
-  return next
+  return updated
 }
 
-/** Foreground waits until the dependents are deleted, Orphan until they are orphaned; Background does not wait. */
+/** Adds the finalizer of the propagation policy. The garbage collector removes it after processing the dependents. */
 function propagationFinalizers(finalizers: readonly string[], propagation: DeleteOptions['propagation']): string[] {
   if (propagation === undefined) return [...finalizers]
-  const others = finalizers.filter((finalizer) => finalizer !== 'orphan' && finalizer !== 'foregroundDeletion')
-  if (propagation === 'Orphan') return [...others, 'orphan']
-  if (propagation === 'Foreground') return [...others, 'foregroundDeletion']
-  return others
+  const otherFinalizers = finalizers.filter((finalizer) => finalizer !== 'orphan' && finalizer !== 'foregroundDeletion')
+  if (propagation === 'Orphan') return [...otherFinalizers, 'orphan']
+  if (propagation === 'Foreground') return [...otherFinalizers, 'foregroundDeletion']
+  return otherFinalizers
 }

@@ -1,5 +1,5 @@
-// Runs a write in its own transaction. A transaction is planned synchronously on a view of the store and may be
-// planned more than once, so the plan functions of the verbs are pure. Several writes in one transaction: commit.ts.
+// Runs a write in its own transaction. The write is planned synchronously on a view of the store, possibly more than once,
+// so the plan functions of the verbs are pure.
 import type { TransactionView } from '../../store/index.ts'
 import type { ObjectDeps } from '../objects/object-deps.ts'
 import type { WritePlan, WriteResult, WriteVerb } from '../objects/write-verb.ts'

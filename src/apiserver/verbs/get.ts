@@ -1,4 +1,4 @@
-// GET of one object. Subresources such as /status return the whole object.
+// GET of one object. Subresources such as status return the whole object.
 import { notFound } from '../../api/status-error.ts'
 import type { Entry } from '../../store/index.ts'
 import { objectKey } from '../keys.ts'
@@ -10,9 +10,9 @@ export async function getObject(
   resource: Resource,
   namespace: string,
   name: string,
-  atLeast: number,
+  minimumRevision: number,
 ): Promise<Entry> {
-  await waitForRevision(deps, atLeast)
+  await waitForRevision(deps, minimumRevision)
   const entry = await deps.store.get(objectKey(resource.stored, namespace, name))
   if (!entry) throw notFound(resource, name)
   return entry

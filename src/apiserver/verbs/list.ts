@@ -1,5 +1,5 @@
-// GET of a collection: the objects at the requested resourceVersion that match the selectors, in pages.
-// Objects are decoded only if a selector needs it.
+// GET of a collection: returns the objects that match the selectors at the requested resourceVersion, in pages.
+// Objects are decoded only if there is a selector.
 import { badRequest, expired, resourceVersionTooLarge } from '../../api/status-error.ts'
 import { CompactedError, type Entry, FutureRevisionError, type ListResult, type Store } from '../../store/index.ts'
 import type { ListOptions } from '../http/options.ts'
@@ -8,30 +8,30 @@ import { type ReadDeps, waitForRevision } from '../objects/read.ts'
 import { selectorOf } from '../objects/selector.ts'
 import type { Resource } from '../resources.ts'
 
-export interface Listed {
+export interface ListedObjects {
   readonly entries: readonly Entry[]
   readonly revision: number
   readonly continueToken: string
   readonly remaining: number | undefined
 }
 
-/** Entries per read of the store while looking for matches of a selector. */
-const FILTER_PAGE = 2_000
+/** Number of entries per read of the store if there is a selector. */
+const FILTER_PAGE_SIZE = 2_000
 
 export async function listObjects(
   deps: ReadDeps,
   resource: Resource,
   namespace: string,
   options: ListOptions,
-): Promise<Listed> {
+): Promise<ListedObjects> {
   const prefix = collectionPrefix(resource.stored, namespace)
   const matches = selectorOf(resource, options)
-  const from = await startOf(deps, prefix, options)
-  const read = (after: string | undefined, limit: number | undefined, atRevision: number | undefined) =>
-    readPage(deps.store, { prefix, after, limit, atRevision }, options)
+  const start = await resolveStart(deps, prefix, options)
+  const readFrom = (afterKey: string | undefined, limit: number | undefined, atRevision: number | undefined) =>
+    readPage(deps.store, { prefix, after: afterKey, limit, atRevision }, options)
 
   if (!matches) {
-    const page = await read(from.after, options.limit || undefined, from.atRevision)
+    const page = await readFrom(start.after, options.limit || undefined, start.atRevision)
     return {
       entries: page.entries,
       revision: page.revision,
@@ -40,10 +40,10 @@ export async function listObjects(
     }
   }
   const entries: Entry[] = []
-  let after = from.after
-  let revision = from.atRevision
+  let lastKey = start.after
+  let revision = start.atRevision
   for (;;) {
-    const page = await read(after, FILTER_PAGE, revision)
+    const page = await readFrom(lastKey, FILTER_PAGE_SIZE, revision)
     revision = page.revision
     for (const [index, entry] of page.entries.entries()) {
       if (!matches(deps.objects.decode(entry))) continue
@@ -59,21 +59,21 @@ export async function listObjects(
       }
     }
     if (!page.more) return { entries, revision, continueToken: '', remaining: undefined }
-    after = page.entries.at(-1)!.key
+    lastKey = page.entries.at(-1)!.key
   }
 }
 
-/** The key after which a list starts, and its revision: from the continue token or the requested resourceVersion. */
-async function startOf(
+/** Returns the key after which the list starts and its revision, from the continue token or the resourceVersion. */
+async function resolveStart(
   deps: ReadDeps,
   prefix: string,
   options: ListOptions,
 ): Promise<{ after?: string; atRevision?: number }> {
   if (options.continueToken) return parseContinueToken(options.continueToken, prefix)
   const version = options.resourceVersion ?? 0
-  const exact = options.match === 'Exact' || (options.match === undefined && options.limit > 0 && version > 0)
+  const isExact = options.match === 'Exact' || (options.match === undefined && options.limit > 0 && version > 0)
   await waitForRevision(deps, version)
-  return exact ? { atRevision: version } : {}
+  return isExact ? { atRevision: version } : {}
 }
 
 async function readPage(
@@ -96,32 +96,32 @@ async function readPage(
         'the continue parameter, or use the continue token in this response to retrieve the remainder of the results. ' +
         'Continuing with the provided token results in an inconsistent list - objects that were created, ' +
         'modified, or deleted between the time the first chunk was returned and now may show up in the list.',
-      page.after === undefined ? '' : continueToken(NEWEST, page.after, page.prefix),
+      page.after === undefined ? '' : continueToken(NEWEST_REVISION, page.after, page.prefix),
     )
   }
 }
 
-/** Revision in a continue token: continue at the newest revision when the token is used. */
-const NEWEST = -1
+/** The revision in a continue token that continues at the newest revision. */
+const NEWEST_REVISION = -1
 
 export function continueToken(revision: number, lastKey: string, prefix: string): string {
   return Buffer.from(JSON.stringify({ v: 1, rv: revision, start: lastKey.slice(prefix.length) })).toString('base64url')
 }
 
 function parseContinueToken(token: string, prefix: string): { after: string; atRevision?: number } {
-  const bad = () =>
+  const invalidToken = () =>
     badRequest('continue key is not valid: this server did not issue it for this list; start a new list')
   let value: unknown
   try {
     value = JSON.parse(Buffer.from(token, 'base64url').toString('utf8'))
   } catch {
-    throw bad()
+    throw invalidToken()
   }
-  if (typeof value !== 'object' || value === null) throw bad()
+  if (typeof value !== 'object' || value === null) throw invalidToken()
   const { v, rv, start } = value as Record<string, unknown>
-  if (v !== 1 || typeof start !== 'string' || start === '' || !Number.isSafeInteger(rv)) throw bad()
+  if (v !== 1 || typeof start !== 'string' || start === '' || !Number.isSafeInteger(rv)) throw invalidToken()
   const revision = rv as number
-  if (revision === NEWEST) return { after: prefix + start }
-  if (revision <= 0) throw bad()
+  if (revision === NEWEST_REVISION) return { after: prefix + start }
+  if (revision <= 0) throw invalidToken()
   return { after: prefix + start, atRevision: revision }
 }

@@ -12,17 +12,17 @@ beforeEach(async () => {
 })
 afterEach(() => api.store.close())
 
-const raw = (body: string, type: string) => api.call('PATCH', `${MAPS}/a`, body, { 'content-type': type })
-const data = async () => (await api.get(`${MAPS}/a`)).json.data
+const sendPatch = (body: string, type: string) => api.call('PATCH', `${MAPS}/a`, body, { 'content-type': type })
+const getData = async () => (await api.get(`${MAPS}/a`)).json.data
 
 describe('PATCH', () => {
-  it('merges, and null removes', async () => {
+  it('merges a merge patch, and removes fields that are null', async () => {
     const { status, json } = await api.patch(`${MAPS}/a`, { data: { k: null, m: '3' } }, 'merge')
     expect(status).toBe(200)
     expect(json.data).toEqual({ l: '2', m: '3' })
   })
 
-  it('runs operations in order', async () => {
+  it('runs the operations of a JSON patch in order', async () => {
     const operations = [
       { op: 'test', path: '/data/k', value: '1' },
       { op: 'move', from: '/data/k', path: '/data/moved' },
@@ -31,16 +31,16 @@ describe('PATCH', () => {
     expect((await api.patch(`${MAPS}/a`, operations, 'json')).json.data).toEqual({ l: '2', moved: '1', new: '3' })
   })
 
-  it('SYS-4 applies all operations or none', async () => {
+  it('SYS-4 applies all operations of a JSON patch or none', async () => {
     const operations = [
       { op: 'add', path: '/data/new', value: '3' },
       { op: 'test', path: '/data/k', value: 'other' },
     ]
     expect((await api.patch(`${MAPS}/a`, operations, 'json')).status).toBe(422)
-    expect(await data()).toEqual({ k: '1', l: '2' })
+    expect(await getData()).toEqual({ k: '1', l: '2' })
   })
 
-  it('merges lists by their merge keys', async () => {
+  it('merges lists of a strategic merge patch by their merge keys', async () => {
     await api.post(ACCOUNTS, { metadata: { name: 's' }, secrets: [{ name: 'a' }, { name: 'b' }] })
     const patch = { secrets: [{ name: 'b', $patch: 'delete' }, { name: 'c' }] }
     const { json } = await api.patch(`${ACCOUNTS}/s`, patch)
@@ -53,7 +53,7 @@ describe('PATCH', () => {
     expect((await api.patch(`${MAPS}/a`, patch)).json.metadata.finalizers).toEqual(['example.com/b'])
   })
 
-  it('SYS-4 is conditional with a resourceVersion', async () => {
+  it('SYS-4 returns 409 if the patch has a stale resourceVersion', async () => {
     const patch = { metadata: { resourceVersion: stored.metadata.resourceVersion }, data: { k: '2' } }
     expect((await api.patch(`${MAPS}/a`, patch)).status).toBe(200)
     expect((await api.patch(`${MAPS}/a`, patch)).json).toMatchObject({ code: 409, reason: 'Conflict' })
@@ -63,22 +63,22 @@ describe('PATCH', () => {
   it('SYS-4 without a resourceVersion never conflicts with another patch', async () => {
     const patches = Array.from({ length: 50 }, (_, n) => api.patch(`${MAPS}/a`, { data: { [`n${n}`]: 'yes' } }))
     expect(new Set((await Promise.all(patches)).map(({ status }) => status))).toEqual(new Set([200]))
-    expect(Object.keys(await data())).toHaveLength(52)
+    expect(Object.keys(await getData())).toHaveLength(52)
   })
 
-  it('SYS-4 rejects another uid', async () => {
+  it('SYS-4 rejects a patch with another uid', async () => {
     const { status } = await api.patch(`${MAPS}/a`, { metadata: { uid: 'other' } }, 'merge')
     expect([409, 422]).toContain(status)
   })
 
-  it('SYS-4 changes nothing in a dry run', async () => {
+  it('SYS-4 does not change the object in a dry run', async () => {
     const { json } = await api.patch(`${MAPS}/a?dryRun=All`, { data: { k: '9' } })
     expect(json.data.k).toBe('9')
-    expect(await data()).toEqual({ k: '1', l: '2' })
+    expect(await getData()).toEqual({ k: '1', l: '2' })
   })
 
   it('ignores the charset of its media type', async () => {
-    expect((await raw('{"data":{"k":"2"}}', 'application/merge-patch+json; charset=utf-8')).status).toBe(200)
+    expect((await sendPatch('{"data":{"k":"2"}}', 'application/merge-patch+json; charset=utf-8')).status).toBe(200)
   })
 
   it.each([
@@ -87,19 +87,19 @@ describe('PATCH', () => {
     '',
     'application/apply-patch+cbor',
     'application/vnd.kubernetes.protobuf',
-  ])('SYS-10 returns 415 for type %j', async (type) => {
-    expect((await raw('{}', type)).json).toMatchObject({ code: 415, reason: 'UnsupportedMediaType' })
+  ])('SYS-10 returns 415 for the content type %j', async (type) => {
+    expect((await sendPatch('{}', type)).json).toMatchObject({ code: 415, reason: 'UnsupportedMediaType' })
   })
 
   it.each([
-    ['no JSON', '{"data":', 'merge', 400],
-    ['nothing', '', 'merge', 400],
-    ['a list where an object belongs', '[]', 'merge', 400],
-    ['an object where a list belongs', '{}', 'json', 400],
-    ['a name', '{"metadata":{"name":"b"}}', 'merge', 400],
-    ['a kind', '{"kind":"Secret"}', 'merge', 400],
-    ['a wrong type', '{"data":5}', 'merge', 422],
-    ['a path that is not there', '[{"op":"remove","path":"/data/nowhere"}]', 'json', 422],
+    ['invalid JSON', '{"data":', 'merge', 400],
+    ['no content', '', 'merge', 400],
+    ['a list instead of an object', '[]', 'merge', 400],
+    ['an object instead of a list', '{}', 'json', 400],
+    ['another name', '{"metadata":{"name":"b"}}', 'merge', 400],
+    ['another kind', '{"kind":"Secret"}', 'merge', 400],
+    ['a field of the wrong type', '{"data":5}', 'merge', 422],
+    ['a missing path', '[{"op":"remove","path":"/data/nowhere"}]', 'json', 422],
     ['an unknown operation', '[{"op":"shake","path":"/data"}]', 'json', 400],
     ['an unknown directive', '{"data":{"$patch":"shake"}}', 'strategic-merge', 422],
     [
@@ -108,8 +108,8 @@ describe('PATCH', () => {
       'json',
       413,
     ],
-  ])('SYS-10 with %s is rejected and changes nothing', async (_, body, type, code) => {
-    const { status, json } = await raw(body, `application/${type}-patch+json`)
+  ])('SYS-10 rejects a patch with %s', async (_, body, type, code) => {
+    const { status, json } = await sendPatch(body, `application/${type}-patch+json`)
     expect({ status, kind: json.kind, code: json.code }).toEqual({ status: code, kind: 'Status', code })
     expect((await api.get(`${MAPS}/a`)).json).toEqual(stored)
   })

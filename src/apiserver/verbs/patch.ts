@@ -1,5 +1,5 @@
-// PATCH with a JSON patch, merge patch or strategic merge patch: an update computed from the stored object. The patch is
-// parsed once and applied inside the transaction. Server-side apply is apply.ts.
+// PATCH with a JSON patch, merge patch or strategic merge patch: an update that is computed from the stored object inside
+// the transaction. apply.ts implements server-side apply.
 import { DecodeError, decode, isRecord } from '../../api/decode.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { JsonObject, JsonValue } from '../../api/json-value.ts'
@@ -30,7 +30,7 @@ const PATCH_TYPES: Readonly<Record<string, PatchType>> = {
 
 export const PATCH_MEDIA = Object.keys(PATCH_TYPES)
 
-/** A patch as it was sent: parsed, not yet checked against the kind. */
+/** A parsed patch that is not yet validated against the kind. */
 export interface PatchBody {
   readonly type: PatchType
   readonly body: ParsedBody
@@ -45,10 +45,10 @@ export async function parsePatch(bytes: Uint8Array, contentType: string | undefi
   return { type, body: type === 'apply' ? await parseApplyBody(bytes) : parseJsonBody(bytes) }
 }
 
-/** The patch of a client in this process or of a commit. Its apply configurations carry no apiVersion and kind. */
+/** Returns the patch of an in-process write or of a write in a commit. Adds apiVersion and kind to an apply configuration. */
 export function patchOfValue(type: PatchType, value: unknown, { apiVersion, kind }: Resource): PatchBody {
-  const isConfig = type === 'apply' && isRecord(value)
-  return { type, body: parsedValue(isConfig ? { apiVersion, kind: kind.kind, ...value } : value) }
+  const isApplyConfig = type === 'apply' && isRecord(value)
+  return { type, body: parsedValue(isApplyConfig ? { apiVersion, kind: kind.kind, ...value } : value) }
 }
 
 export function patchVerb(
@@ -57,37 +57,37 @@ export function patchVerb(
   options: { readonly force: boolean; readonly fieldValidation: FieldValidation },
 ): WriteVerb {
   if (type === 'apply') return applyVerb(target, body, options)
-  const patch = patchOf(type, body, target, options.fieldValidation)
+  const patch = createPatch(type, body, target, options.fieldValidation)
   return {
     do: 'update',
     target,
-    update: { next: patch.apply, needsVersion: false },
+    update: { compute: patch.apply, requiresVersion: false },
     get warnings() {
       return patch.warnings()
     },
   }
 }
 
-function patchOf(type: PatchType, body: ParsedBody, { resource, name }: WriteTarget, validation: FieldValidation) {
-  const transform = transformOf(type, body, resource)
+function createPatch(type: PatchType, body: ParsedBody, { resource, name }: WriteTarget, validation: FieldValidation) {
+  const transform = createTransform(type, body, resource)
   const duplicates = validation === 'Ignore' ? [] : body.duplicates().map((path) => `duplicate field "${path}"`)
   let warnings: readonly string[] = []
   return {
-    /** Findings of the last application. */
+    /** Returns the warnings of the last call of `apply`. */
     warnings: () => warnings,
     apply(old: AnyObject): AnyObject {
-      // A patch may contain apiVersion and kind, as long as it does not change them.
-      const before = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...old }
+      // A patch may contain apiVersion and kind, but must not change them.
+      const withTypeMeta = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...old }
       let patched: unknown
       try {
-        patched = transform(before)
+        patched = transform(withTypeMeta)
       } catch (error) {
         if (!(error instanceof PatchError)) throw error
         if (error.failure === 'malformed') throw badRequest(`the patch could not be read: ${error.message}`)
         if (error.failure === 'too large') throw patchTooLarge(error.message)
-        throw cannotApply(resource, name, error.message)
+        throw patchError(resource, name, error.message)
       }
-      checkStillSameKind(patched, resource)
+      checkKindUnchanged(patched, resource)
       const result = decodePatched(patched, old, { resource, name, validation, duplicates })
       warnings = result.warnings
       return result.object
@@ -95,29 +95,29 @@ function patchOf(type: PatchType, body: ParsedBody, { resource, name }: WriteTar
   }
 }
 
-function transformOf(type: PatchType, body: ParsedBody, resource: Resource): (old: AnyObject) => unknown {
+function createTransform(type: PatchType, body: ParsedBody, resource: Resource): (old: AnyObject) => unknown {
   switch (type) {
     case 'json': {
       const operations = body.value as JsonValue
       return (old) => applyJsonPatch(old, operations)
     }
     case 'merge': {
-      const patch = objectIn(body)
+      const patch = objectOf(body)
       return (old) => applyMergePatch(old, patch)
     }
     default: {
-      const patch = objectIn(body)
+      const patch = objectOf(body)
       return (old) => strategicMerge(old, patch, mergeShapeOf(resource.kind.type))
     }
   }
 }
 
-function objectIn(body: ParsedBody): JsonObject {
+function objectOf(body: ParsedBody): JsonObject {
   if (!isRecord(body.value)) throw badRequest('the patch must be a JSON object')
   return body.value as JsonObject
 }
 
-function checkStillSameKind(patched: unknown, resource: Resource): asserts patched is Record<string, unknown> {
+function checkKindUnchanged(patched: unknown, resource: Resource): asserts patched is Record<string, unknown> {
   if (!isRecord(patched))
     throw badRequest(`the result of the patch is not an object; a ${resource.kind.kind} must be one`)
   if (patched.kind !== resource.kind.kind || patched.apiVersion !== resource.apiVersion) {
@@ -134,7 +134,7 @@ interface PatchContext {
   readonly duplicates: readonly string[]
 }
 
-/** Only what the patch has changed is decoded: the rest is identical to the stored object, which is valid. */
+/** Decodes the fields that the patch has changed. All other fields are those of the stored object, which is valid. */
 function decodePatched(patched: unknown, old: object, { resource, name, validation, duplicates }: PatchContext) {
   try {
     const { object, unknown } = decode<AnyObject>(resource.kind.type, patched, ['apiVersion', 'kind'], {
@@ -142,17 +142,17 @@ function decodePatched(patched: unknown, old: object, { resource, name, validati
     })
     const findings = validation === 'Ignore' ? [] : [...unknown.map((path) => `unknown field "${path}"`), ...duplicates]
     if (findings.length > 0 && validation === 'Strict') {
-      throw cannotApply(resource, name, `strict decoding error: ${findings.join(', ')}`)
+      throw patchError(resource, name, `strict decoding error: ${findings.join(', ')}`)
     }
     return { object, warnings: findings }
   } catch (error) {
-    if (error instanceof DecodeError) throw cannotApply(resource, name, error.message)
+    if (error instanceof DecodeError) throw patchError(resource, name, error.message)
     throw error
   }
 }
 
-function cannotApply(resource: Resource, name: string, why: string) {
+function patchError(resource: Resource, name: string, reason: string) {
   const errors = new FieldErrors()
-  errors.invalid('patch', undefined, why)
+  errors.invalid('patch', undefined, reason)
   return invalid(resource.kind, name, errors.list)
 }

@@ -11,13 +11,13 @@ beforeEach(async () => {
 })
 afterEach(() => api.store.close())
 
-const created = async (url: string, body: unknown) => {
+const createObject = async (url: string, body: unknown) => {
   const { status, json } = await api.post(url, body)
   expect(json).toMatchObject({ metadata: expect.anything() })
   expect(status).toBe(201)
   return json
 }
-const aMap = () => created(MAPS, { metadata: { name: 'a' }, data: { k: '1' } })
+const createConfigMap = () => createObject(MAPS, { metadata: { name: 'a' }, data: { k: '1' } })
 const aClaim = (requests: Record<string, string> = { storage: '10Gi' }, spec: object = {}) => ({
   metadata: { name: 'orders' },
   spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'fast', resources: { requests }, ...spec },
@@ -25,7 +25,7 @@ const aClaim = (requests: Record<string, string> = { storage: '10Gi' }, spec: ob
 
 describe('PUT', () => {
   it('replaces the object and keeps server-owned metadata', async () => {
-    const old = await aMap()
+    const old = await createConfigMap()
     await api.clock.advance(60_000)
     const metadata = { name: 'a', labels: { new: 'yes' }, creationTimestamp: '2000-01-01T00:00:00Z', generation: 9 }
     const { status, json } = await api.put(`${MAPS}/a`, { metadata, data: { other: '2' } })
@@ -43,7 +43,7 @@ describe('PUT', () => {
   })
 
   it('SYS-4 returns 409 Conflict with the message of Kubernetes for a stale version', async () => {
-    const old = await aMap()
+    const old = await createConfigMap()
     await api.put(`${MAPS}/a`, { ...old, data: { k: '2' } })
     expect((await api.put(`${MAPS}/a`, { ...old, data: { k: '3' } })).json).toMatchObject({
       code: 409,
@@ -56,15 +56,15 @@ describe('PUT', () => {
   })
 
   it('SYS-4 returns 409 for an unknown version and 400 for an invalid one', async () => {
-    await aMap()
+    await createConfigMap()
     const put = (resourceVersion: string) => api.put(`${MAPS}/a`, { metadata: { name: 'a', resourceVersion } })
     expect((await put('999999')).status).toBe(409)
     expect((await put('abc')).status).toBe(400)
     expect((await put('-1')).status).toBe(400)
   })
 
-  it('SYS-4 without a version replaces the stored object', async () => {
-    await aMap()
+  it('SYS-4 replaces the stored object if the body has no version', async () => {
+    await createConfigMap()
     expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a' }, data: {} })).status).toBe(200)
     expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a', resourceVersion: '0' }, data: {} })).status).toBe(200)
   })
@@ -86,8 +86,8 @@ describe('PUT', () => {
       },
     ],
     ['leases', '/apis/coordination.k8s.io/v1/namespaces/default/leases', { metadata: { name: 'd' }, spec: {} }],
-  ])('SYS-4 of %s requires a resourceVersion', async (_, url, body) => {
-    await created(url, body)
+  ])('SYS-4 requires a resourceVersion for %s', async (_, url, body) => {
+    await createObject(url, body)
     expect((await api.put(`${url}/d`, body)).json).toMatchObject({
       code: 422,
       reason: 'Invalid',
@@ -96,7 +96,7 @@ describe('PUT', () => {
   })
 
   it('SYS-4 returns 409 for another uid', async () => {
-    await aMap()
+    await createConfigMap()
     expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a', uid: 'other' } })).json).toMatchObject({
       code: 409,
       reason: 'Conflict',
@@ -107,8 +107,8 @@ describe('PUT', () => {
     ['another name', { name: 'b' }],
     ['another namespace', { name: 'a', namespace: 'kube-system' }],
     ['no name', {}],
-  ])('SYS-10 returns 400 with %s in the body', async (_, metadata) => {
-    await aMap()
+  ])('SYS-10 returns 400 for %s in the body', async (_, metadata) => {
+    await createConfigMap()
     expect((await api.put(`${MAPS}/a`, { metadata })).json).toMatchObject({ code: 400, reason: 'BadRequest' })
   })
 
@@ -124,24 +124,24 @@ describe('PUT', () => {
       '/api/v1/namespaces/default/events/a',
       { metadata: { name: 'a' }, involvedObject: { namespace: 'default' }, type: 'Normal' },
     ],
-  ])('SYS-4 of %s that does not exist creates it', async (_, url, body) => {
+  ])('SYS-4 creates %s that does not exist', async (_, url, body) => {
     const { status, json } = await api.put(url, body)
     expect(status).toBe(201)
     expect(json.metadata.uid).toBeTruthy()
     expect((await api.get(url)).status).toBe(200)
   })
 
-  it('SYS-4 that would create rejects a uid, which stands for a deleted object', async () => {
-    const body = { metadata: { name: 'a', uid: 'gone' }, spec: {} }
+  it('SYS-4 returns 409 instead of creating an object if the body has a uid', async () => {
+    const body = { metadata: { name: 'a', uid: 'deleted' }, spec: {} }
     expect((await api.put('/apis/coordination.k8s.io/v1/namespaces/default/leases/a', body)).status).toBe(409)
   })
 
-  it('SYS-4 that changes nothing keeps the resourceVersion and sends no event', async () => {
-    const old = await aMap()
+  it('SYS-4 keeps the resourceVersion and sends no event if nothing changes', async () => {
+    const old = await createConfigMap()
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
-    const same = await api.put(`${MAPS}/a`, old)
-    expect(same.status).toBe(200)
-    expect(same.json).toEqual(old)
+    const unchanged = await api.put(`${MAPS}/a`, old)
+    expect(unchanged.status).toBe(200)
+    expect(unchanged.json).toEqual(old)
     const {
       kind: _,
       apiVersion: __,
@@ -154,8 +154,8 @@ describe('PUT', () => {
     expect(watch.events).toMatchObject([{ type: 'ADDED', object: { metadata: { name: 'b' } } }])
   })
 
-  it('SYS-4 with dryRun=All returns the object and changes nothing', async () => {
-    const old = await aMap()
+  it('SYS-4 returns the object without storing it in a dry run', async () => {
+    const old = await createConfigMap()
     const { status, json } = await api.put(`${MAPS}/a?dryRun=All`, { ...old, data: { k: '2' } })
     expect(status).toBe(200)
     expect(json.data).toEqual({ k: '2' })
@@ -171,16 +171,16 @@ describe('PUT', () => {
     expect((await api.get('/apis/coordination.k8s.io/v1/namespaces/default/leases/x')).status).toBe(404)
   })
 
-  it('SYS-4 of two writers, one succeeds and the other gets 409', async () => {
-    const old = await aMap()
-    const answers = await Promise.all(['2', '3'].map((k) => api.put(`${MAPS}/a`, { ...old, data: { k } })))
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
+  it('SYS-4 succeeds for one of two concurrent writers and returns 409 to the other', async () => {
+    const old = await createConfigMap()
+    const responses = await Promise.all(['2', '3'].map((k) => api.put(`${MAPS}/a`, { ...old, data: { k } })))
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 409])
   })
 })
 
 describe('generation', () => {
   it('of a driver increases only with its spec', async () => {
-    const driver = await created(`${STORAGE}/csidrivers`, { metadata: { name: 'd' }, spec: {} })
+    const driver = await createObject(`${STORAGE}/csidrivers`, { metadata: { name: 'd' }, spec: {} })
     const labelled = (await api.patch(`${STORAGE}/csidrivers/d`, { metadata: { labels: { a: 'b' } } })).json
     expect(labelled.metadata.generation).toBe(driver.metadata.generation)
     const changed = (await api.patch(`${STORAGE}/csidrivers/d`, { spec: { storageCapacity: true } })).json
@@ -203,7 +203,7 @@ describe('status', () => {
   }
   const pod = { metadata: { name: 'x' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
 
-  /** Of each kind: an object, a change of its spec, a change of its status, and whether /status accepts metadata. */
+  /** For each kind: an object, a change of its spec, a change of its status, and whether /status accepts metadata. */
   const KINDS = [
     [
       'namespaces',
@@ -250,9 +250,9 @@ describe('status', () => {
     ['volumeattachments', `${STORAGE}/volumeattachments`, attachment, {}, { attached: true }, false],
   ] as const
 
-  it.each(KINDS)('of %s cannot be changed through the object itself', async (_, url, body, spec, status) => {
+  it.each(KINDS)('of %s is not changed by a patch of the object', async (_, url, body, spec, status) => {
     if (!status) return
-    const old = await created(url, body)
+    const old = await createObject(url, body)
     const { status: code, json } = await api.patch(`${url}/x`, {
       metadata: { labels: { seen: 'yes' } },
       spec,
@@ -265,9 +265,9 @@ describe('status', () => {
   })
 
   it.each(KINDS)(
-    'of %s is all that /status changes, with or without metadata',
+    'of %s is changed by a patch of /status, which does not change the spec',
     async (_, url, body, spec, status, acceptsMetadata) => {
-      const old = await created(url, body)
+      const old = await createObject(url, body)
       const metadata = { labels: { seen: 'yes' }, annotations: { a: 'b' } }
       const { status: code, json } = await api.patch(`${url}/x/status`, { metadata, spec, status })
       expect(code).toBe(200)
@@ -279,7 +279,7 @@ describe('status', () => {
   )
 
   it('can be read and replaced at /status, but not created or deleted', async () => {
-    const old = await created('/api/v1/persistentvolumes', volume)
+    const old = await createObject('/api/v1/persistentvolumes', volume)
     const url = '/api/v1/persistentvolumes/x/status'
     expect((await api.get(url)).json).toEqual(old)
     const { json } = await api.put(url, { ...old, spec: {}, status: { phase: 'Available' } })
@@ -293,24 +293,25 @@ describe('status', () => {
   })
 })
 
-describe('a claim', () => {
-  const bound = async (requests?: Record<string, string>) => {
+describe('an update of a claim', () => {
+  const createBoundClaim = async (requests?: Record<string, string>) => {
     await api.post(`${STORAGE}/storageclasses`, {
       metadata: { name: 'fast' },
       provisioner: 'example.com/p',
       allowVolumeExpansion: true,
     })
-    await created(CLAIMS, aClaim(requests, { volumeName: 'v' }))
+    await createObject(CLAIMS, aClaim(requests, { volumeName: 'v' }))
     const status = { phase: 'Bound', capacity: { storage: '10Gi' }, accessModes: ['ReadWriteOnce'] }
     return (await api.patch(`${CLAIMS}/orders/status`, { status })).json
   }
-  const ask = (storage: string) => api.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage } } } })
+  const requestStorage = (storage: string) =>
+    api.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage } } } })
 
-  it('REX-3 keeps the largest requested size, even through a PUT without the field', async () => {
-    const claim = await bound()
+  it('REX-3 keeps the high-water mark, even if a PUT omits the field', async () => {
+    const claim = await createBoundClaim()
     expect(claim.spec.allocatedResources).toEqual({ storage: '10Gi' })
-    expect((await ask('20Gi')).json.spec.allocatedResources).toEqual({ storage: '20Gi' })
-    const { json } = await ask('15Gi')
+    expect((await requestStorage('20Gi')).json.spec.allocatedResources).toEqual({ storage: '20Gi' })
+    const { json } = await requestStorage('15Gi')
     expect(json.spec).toMatchObject({
       resources: { requests: { storage: '15Gi' } },
       allocatedResources: { storage: '20Gi' },
@@ -321,8 +322,8 @@ describe('a claim', () => {
     expect(put.json).toEqual(json)
   })
 
-  it('REX-3 does not let users write the high-water mark', async () => {
-    const claim = await bound()
+  it('REX-3 ignores a high-water mark in the body', async () => {
+    const claim = await createBoundClaim()
     for (const storage of ['1Gi', '500Gi']) {
       const { json } = await api.put(`${CLAIMS}/orders`, {
         ...claim,
@@ -334,11 +335,11 @@ describe('a claim', () => {
     }
   })
 
-  it('REX-2 can be lowered to the capacity of the volume, and not below', async () => {
-    await bound()
-    await ask('30Gi')
-    expect((await ask('10Gi')).status).toBe(200)
-    const { status, json } = await ask('9Gi')
+  it('REX-2 can lower the request to the capacity of the volume, but not below', async () => {
+    await createBoundClaim()
+    await requestStorage('30Gi')
+    expect((await requestStorage('10Gi')).status).toBe(200)
+    const { status, json } = await requestStorage('9Gi')
     expect(status).toBe(422)
     expect(json.details.causes[0]).toMatchObject({
       reason: 'FieldValueForbidden',
@@ -347,26 +348,26 @@ describe('a claim', () => {
     expect((await api.get(`${CLAIMS}/orders`)).json.spec.resources.requests.storage).toBe('10Gi')
   })
 
-  it('REX-10 cannot be lowered with the gate off', async () => {
+  it('REX-10 cannot lower the request if the feature gate is disabled', async () => {
     await api.store.close()
     api = await createServerFixture({ gates: 'RecoverExpansionFailure=false' })
-    await bound()
-    expect((await ask('20Gi')).status).toBe(200)
-    expect((await ask('15Gi')).status).toBe(422)
+    await createBoundClaim()
+    expect((await requestStorage('20Gi')).status).toBe(200)
+    expect((await requestStorage('15Gi')).status).toBe(422)
   })
 
-  it('can be expanded only if it is bound and its class allows it', async () => {
-    await created(CLAIMS, aClaim())
-    expect((await ask('20Gi')).json).toMatchObject({ code: 422, reason: 'Invalid' })
+  it('can expand the claim only if it is bound and its class allows expansion', async () => {
+    await createObject(CLAIMS, aClaim())
+    expect((await requestStorage('20Gi')).json).toMatchObject({ code: 422, reason: 'Invalid' })
     await api.post(`${STORAGE}/storageclasses`, { metadata: { name: 'fast' }, provisioner: 'example.com/p' })
     await api.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound', capacity: { storage: '10Gi' } } })
-    expect((await ask('20Gi')).json).toMatchObject({ code: 403, reason: 'Forbidden' })
+    expect((await requestStorage('20Gi')).json).toMatchObject({ code: 403, reason: 'Forbidden' })
     await api.patch(`${STORAGE}/storageclasses/fast`, { allowVolumeExpansion: true })
-    expect((await ask('20Gi')).status).toBe(200)
+    expect((await requestStorage('20Gi')).status).toBe(200)
   })
 
-  it('VAC-2 can change its attributes class only once it is bound', async () => {
-    await created(CLAIMS, aClaim(undefined, { volumeAttributesClassName: 'silver' }))
+  it('VAC-2 can change the attributes class only if the claim is bound', async () => {
+    await createObject(CLAIMS, aClaim(undefined, { volumeAttributesClassName: 'silver' }))
     const change = () => api.patch(`${CLAIMS}/orders`, { spec: { volumeAttributesClassName: 'gold' } })
     expect((await change()).status).toBe(422)
     await api.patch(`${CLAIMS}/orders`, { spec: { volumeName: 'v' } })
@@ -374,18 +375,18 @@ describe('a claim', () => {
     expect((await change()).json.spec.volumeAttributesClassName).toBe('gold')
   })
 
-  it('PROV-2 cannot change its class, neither by field nor by the old annotation', async () => {
-    await created(CLAIMS, aClaim())
+  it('PROV-2 cannot change the storage class, by field or by the beta annotation', async () => {
+    await createObject(CLAIMS, aClaim())
     expect((await api.patch(`${CLAIMS}/orders`, { spec: { storageClassName: 'slow' } })).status).toBe(422)
     const annotations = { 'volume.beta.kubernetes.io/storage-class': 'slow' }
     expect((await api.patch(`${CLAIMS}/orders`, { metadata: { annotations } })).status).toBe(422)
   })
 })
 
-describe('a class', () => {
-  it('PROV-1 of storage has immutable provisioner, parameters and policy; allowVolumeExpansion can change', async () => {
+describe('an update of a storage object', () => {
+  it('PROV-1 can change allowVolumeExpansion of a storage class, but not its provisioner, parameters and policies', async () => {
     const url = `${STORAGE}/storageclasses`
-    await created(url, { metadata: { name: 'fast' }, provisioner: 'example.com/p', parameters: { a: '1' } })
+    await createObject(url, { metadata: { name: 'fast' }, provisioner: 'example.com/p', parameters: { a: '1' } })
     for (const change of [
       { provisioner: 'q' },
       { parameters: { a: '2' } },
@@ -397,17 +398,17 @@ describe('a class', () => {
     expect((await api.patch(`${url}/fast`, { allowVolumeExpansion: true })).status).toBe(200)
   })
 
-  it('VAC-1 of attributes has an immutable driver and parameters', async () => {
+  it('VAC-1 cannot change the driver and parameters of an attributes class', async () => {
     const url = `${STORAGE}/volumeattributesclasses`
-    await created(url, { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } })
+    await createObject(url, { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } })
     for (const change of [{ driverName: 'e.example.com' }, { parameters: { iops: '2' } }]) {
       expect((await api.patch(`${url}/silver`, change)).json).toMatchObject({ code: 422, reason: 'Invalid' })
     }
   })
 
-  it('CAP-1 of a capacity object is immutable, and so is its topology; its amounts can change', async () => {
+  it('CAP-1 can change the amounts of a capacity object, but not its class and topology', async () => {
     const url = `${STORAGE}/namespaces/default/csistoragecapacities`
-    await created(url, { metadata: { name: 'a' }, storageClassName: 'fast', nodeTopology: {}, capacity: '1Gi' })
+    await createObject(url, { metadata: { name: 'a' }, storageClassName: 'fast', nodeTopology: {}, capacity: '1Gi' })
     for (const change of [{ storageClassName: 'slow' }, { nodeTopology: { matchLabels: { zone: 'b' } } }]) {
       expect((await api.patch(`${url}/a`, change)).status).toBe(422)
     }

@@ -1,5 +1,5 @@
-// PUT, and the transaction that PUT, patch.ts and apply.ts share, on an object or one of its subresources. The new state
-// is computed from the stored one inside the transaction, so no concurrent change is lost and a patch does not conflict.
+// PUT, and the transaction that PUT, patch.ts and apply.ts share. The new state of an object or subresource is computed
+// from the stored one inside the transaction, so no concurrent change is lost and a patch does not conflict.
 import { applyDefaults } from '../../api/defaults.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
@@ -16,36 +16,36 @@ import { equalExceptTimes, trackUpdated } from '../objects/managed-fields.ts'
 import { type AnyObject, type ObjectDeps, putOf, ruleContext, storedOf, viewOf } from '../objects/object-deps.ts'
 import { decodeStored, encodeStored, sameBytes } from '../objects/stored-object.ts'
 import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
-import { checkBody, planCreate } from './create.ts'
+import { checkCreateBody, planCreate } from './create.ts'
 
 export interface Update {
-  /** The new object, given the stored one (frozen). Runs inside the transaction, possibly more than once. */
-  next(old: AnyObject, deps: ObjectDeps): AnyObject
-  /** An apply: `next` sets the owners of the fields, and returns a new object if `old` is undefined. */
-  readonly applies?: true
+  /** Computes the new object from the stored one, which is frozen. Runs inside the transaction, possibly several times. */
+  compute(old: AnyObject, deps: ObjectDeps): AnyObject
+  /** Set for an apply, whose `compute` also sets managedFields and creates an object if `old` is undefined. */
+  readonly isApply?: true
   /** The body of a PUT, for kinds that an update may create. */
   readonly createFrom?: KubeObject
-  /** A PUT must carry the resourceVersion it read if its kind does not allow unconditional updates; a patch need not. */
-  readonly needsVersion: boolean
-  /** Copies the part that a subresource such as /finalize may change. Absent: the rules of the kind decide. */
+  /** Whether the body must have a resourceVersion if the kind does not allow unconditional updates. */
+  readonly requiresVersion: boolean
+  /** Merges the part that a subresource such as finalize may change. Default: the rules of the kind. */
   merge?(next: AnyObject, old: AnyObject): AnyObject
 }
 
 export function updateVerb(target: WriteTarget, body: RequestBody, validation: FieldValidation): WriteVerb {
   const { object, warnings } = decodeObjectBody(body, target.resource, validation)
-  checkNameGiven(target, object)
+  checkHasName(target, object)
   const merge = target.subresource === 'finalize' ? mergeFinalize : undefined
-  const update: Update = { next: () => object, createFrom: object, needsVersion: true, merge }
+  const update: Update = { compute: () => object, createFrom: object, requiresVersion: true, merge }
   return { do: 'update', target, update, warnings }
 }
 
-/** A body without a name is rejected instead of taking the name of the path: it is probably meant for another object. */
-function checkNameGiven({ name }: WriteTarget, object: KubeObject): void {
+/** Rejects a body without a name, which is probably meant for another object. */
+function checkHasName({ name }: WriteTarget, object: KubeObject): void {
   if (object.metadata.name) return
   throw badRequest(`metadata.name is missing from the body; it must be "${name}", as on the URL`)
 }
 
-/** Plans the change of an existing object; where the kind allows it and the object does not exist, a create. */
+/** Plans the change of an existing object, or the create of a missing one if the kind allows it. */
 export function planUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
   const entry = view.get(keyOf(target))
   if (!entry) return planCreateFromUpdate(deps, target, update, view)
@@ -56,7 +56,7 @@ export function planUpdate(deps: ObjectDeps, target: WriteTarget, update: Update
 
 function planCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
   const { kind } = target.resource
-  if (update.applies && !target.subresource) return planCreateFromApply(deps, target, update, view)
+  if (update.isApply && !target.subresource) return planCreateFromApply(deps, target, update, view)
   if (!update.createFrom || !kind.allowsCreateOnUpdate || target.subresource)
     throw notFound(target.resource, target.name)
   const { metadata } = update.createFrom
@@ -72,16 +72,16 @@ function planCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Upd
 }
 
 function planCreateFromApply(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
-  const object = update.next(undefined, deps)
+  const object = update.compute(undefined, deps)
   const { name, uid, managedFields } = object.metadata
   checkAddress(target, object.metadata)
   if (uid) {
-    const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`
-    throw conflict(target.resource, target.name, why)
+    const reason = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`
+    throw conflict(target.resource, target.name, reason)
   }
   if (!name)
     throw badRequest(`the name of the object (${target.name} based on URL) was undeterminable: name must be provided`)
-  checkBody(target, object)
+  checkCreateBody(target, object)
   return planCreate(deps, target, object, view, managedFields)
 }
 
@@ -96,17 +96,17 @@ function planChange(
   const { kind } = resource
   const context = ruleContext(deps)
   const old = viewOf(resource, deps.objects.decode(entry))
-  const requested = update.next(old, deps)
-  checkIdentity(target, requested, old, entry, update.needsVersion)
+  const requested = update.compute(old, deps)
+  checkIdentity(target, requested, old, entry, update.requiresVersion)
 
-  let next = merged(target, update, requested, old)
+  let next = mergeRequested(target, update, requested, old)
   next.metadata = keepServerOwned(next.metadata, old.metadata)
   applyDefaults(kind.type, next)
   kind.defaults?.(next)
-  if (update.applies) next.metadata.managedFields = requested.metadata.managedFields
+  if (update.isApply) next.metadata.managedFields = requested.metadata.managedFields
   else trackUpdated(deps, target, { next, old, requested: requested.metadata.managedFields })
-  const admitted = { operation: 'UPDATE', name, object: next, old } as const
-  const request = admissionRequest(deps, view, target, admitted)
+  const admissionInput = { operation: 'UPDATE', name, object: next, old } as const
+  const request = admissionRequest(deps, view, target, admissionInput)
   deps.admission.mutate(request)
 
   const errors = new FieldErrors()
@@ -137,7 +137,7 @@ function planChange(
     }
   }
   if (isSameAsStored(deps, value, entry)) {
-    // Return the stored bytes, not the equivalent new ones: a resourceVersion identifies exactly one text.
+    // Return the stored bytes, because the order of keys may differ and a resourceVersion identifies exact bytes.
     return { writes: [], result: { value: entry.value, revision: 0, created: false, deleted: false, warnings } }
   }
   return {
@@ -146,7 +146,7 @@ function planChange(
   }
 }
 
-/** Ignores the times of field managers and the order of keys; neither changes the length. */
+/** Compares with the stored object without the times of managedFields and the order of keys, which do not change the length. */
 function isSameAsStored({ objects }: ObjectDeps, value: Uint8Array, entry: Entry): boolean {
   if (value.length !== entry.value.length) return false
   return (
@@ -154,21 +154,21 @@ function isSameAsStored({ objects }: ObjectDeps, value: Uint8Array, entry: Entry
   )
 }
 
-/** Whether an object is being deleted and can be removed: no finalizers, no grace period. */
+/** Whether an object is marked for deletion and has neither finalizers nor a grace period. */
 export function isRemovable(object: AnyObject): boolean {
   const { deletionTimestamp, finalizers, deletionGracePeriodSeconds } = object.metadata
   if (!deletionTimestamp || (finalizers && finalizers.length > 0)) return false
-  if (deletionGracePeriodSeconds) return false // the node agent deletes the pod with grace period 0 once it has stopped
-  return !(object.spec?.finalizers?.length > 0) // the namespace controller empties a namespace first
+  if (deletionGracePeriodSeconds) return false // the node agent deletes a stopped pod with grace period 0
+  return !(object.spec?.finalizers?.length > 0) // removed by the namespace controller
 }
 
-/** The body must name the object of the URL, and its uid and resourceVersion, if given, must be the stored ones. */
+/** Rejects a body whose name differs from the URL, or whose uid or resourceVersion differs from the stored object. */
 function checkIdentity(
   target: WriteTarget,
   requested: AnyObject,
   old: AnyObject,
   entry: Entry,
-  needsVersion: boolean,
+  requiresVersion: boolean,
 ): void {
   const { resource, name } = target
   const { metadata } = requested
@@ -188,7 +188,7 @@ function checkIdentity(
       )
     }
     if (version !== String(entry.modRevision)) throw changedSinceRead(resource, name)
-  } else if (needsVersion && resource.kind.allowsUnconditionalUpdate === false) {
+  } else if (requiresVersion && resource.kind.allowsUnconditionalUpdate === false) {
     const errors = new FieldErrors()
     errors.invalid('metadata.resourceVersion', version ?? '', 'must be specified for an update')
     throw invalid(resource.kind, name, errors.list)
@@ -206,8 +206,8 @@ function checkAddress({ resource, name, namespace }: WriteTarget, metadata: Obje
   }
 }
 
-/** The stored object with the part of the body that the endpoint may change. */
-function merged(target: WriteTarget, update: Update, requested: AnyObject, old: AnyObject): AnyObject {
+/** Returns the stored object with the part of the body that the endpoint may change. */
+function mergeRequested(target: WriteTarget, update: Update, requested: AnyObject, old: AnyObject): AnyObject {
   if (update.merge) return update.merge(requested, old)
   const rules = target.resource.kind.status
   if (target.subresource === 'status') {
@@ -226,7 +226,7 @@ function mergeFinalize(requested: AnyObject, old: AnyObject): AnyObject {
   return next
 }
 
-/** A copy to change. managedFields are large and set separately, so they are not copied. */
+/** Returns a mutable copy without managedFields, which are large and set separately. */
 function draftOf(object: AnyObject): AnyObject {
   const next = clone({ ...object, metadata: { ...object.metadata, managedFields: undefined } })
   if (next.status === undefined) delete next.status
@@ -234,11 +234,11 @@ function draftOf(object: AnyObject): AnyObject {
 }
 
 function keepServerOwned(meta: AnyObject, old: AnyObject): AnyObject {
-  const { resourceVersion: _, selfLink: __, managedFields: ___, ...rest } = meta
-  const kept = { ...rest, name: old.name, uid: old.uid, creationTimestamp: old.creationTimestamp }
+  const { resourceVersion: _, selfLink: __, managedFields: ___, ...otherFields } = meta
+  const merged = { ...otherFields, name: old.name, uid: old.uid, creationTimestamp: old.creationTimestamp }
   for (const field of ['namespace', 'generateName', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation']) {
-    if (old[field] === undefined) delete kept[field]
-    else kept[field] = old[field]
+    if (old[field] === undefined) delete merged[field]
+    else merged[field] = old[field]
   }
-  return kept
+  return merged
 }

@@ -15,7 +15,7 @@ const summaryOf = (events: readonly { type: string; object: Json }[]) =>
   events.map(({ type, object }) => `${type} ${object.metadata.name} ${object.metadata.resourceVersion}`)
 
 describe('a watch', () => {
-  it('SYS-3 from a version replays every later change, and only those, in order', async () => {
+  it('SYS-3 from a version replays all later changes in order', async () => {
     api = await createServerFixture()
     const a = await create('a')
     const b = await create('b')
@@ -33,28 +33,28 @@ describe('a watch', () => {
     expect(summaryOf(watch.events).at(-1)).toBe(`ADDED c ${version(c)}`)
   })
 
-  it('SYS-3 resumed at the last version seen shows neither a gap nor a repeat', async () => {
+  it('SYS-3 resumes at the last received version without gaps and duplicates', async () => {
     api = await createServerFixture()
     const start = api.store.revision
-    const seen: string[] = []
+    const observedVersions: string[] = []
     let last = start
     for (let round = 0; round < 20; round++) {
       const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${last}`)
       await create(`round-${round}`)
       await watch.until((events) => events.length > 0)
       watch.close()
-      await api.patch(`${MAPS}/round-${round}`, { data: { unseen: 'by the closed watch' } })
-      seen.push(...watch.events.map(({ object }) => object.metadata.resourceVersion))
-      last = Number(seen.at(-1))
+      await api.patch(`${MAPS}/round-${round}`, { data: { changed: 'after the watch was closed' } })
+      observedVersions.push(...watch.events.map(({ object }) => object.metadata.resourceVersion))
+      last = Number(observedVersions.at(-1))
     }
-    const rest = await api.watch(`${MAPS}?watch=1&resourceVersion=${last}`)
-    await rest.until((events) => events.length > 0)
-    seen.push(...rest.events.map(({ object }) => object.metadata.resourceVersion))
-    expect(seen).toEqual(Array.from({ length: 40 }, (_, index) => String(start + 1 + index)))
+    const resumed = await api.watch(`${MAPS}?watch=1&resourceVersion=${last}`)
+    await resumed.until((events) => events.length > 0)
+    observedVersions.push(...resumed.events.map(({ object }) => object.metadata.resourceVersion))
+    expect(observedVersions).toEqual(Array.from({ length: 40 }, (_, index) => String(start + 1 + index)))
   })
 
   it.each(['', '&resourceVersion=0', '&resourceVersion='])(
-    'without a version (%j) begins with the state as it is',
+    'without a version (%j) starts with the current state',
     async (query) => {
       api = await createServerFixture()
       await create('b')
@@ -67,7 +67,7 @@ describe('a watch', () => {
     },
   )
 
-  it('carries kind and apiVersion in every object, and the last state in a deletion', async () => {
+  it('sends objects with kind and apiVersion, and the last state of a deleted object', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=true&resourceVersion=${api.store.revision}`)
     const a = await create('a', { kept: 'yes' })
@@ -105,7 +105,7 @@ describe('a watch', () => {
     })
   })
 
-  it('of one object by its path shows that one only', async () => {
+  it('of one object by its path sends only events of that object', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}/a?watch=1&resourceVersion=${api.store.revision}`)
     await create('ab')
@@ -114,16 +114,16 @@ describe('a watch', () => {
     expect(watch.events[0]!.object.metadata.name).toBe('a')
   })
 
-  it('of a namespace shows only that namespace; of all namespaces shows all', async () => {
+  it('sends the events of one namespace, or of all namespaces if the path has none', async () => {
     api = await createServerFixture()
-    const from = api.store.revision
-    const one = await api.watch(`${MAPS}?watch=1&resourceVersion=${from}`)
-    const all = await api.watch(`/api/v1/configmaps?watch=1&resourceVersion=${from}`)
+    const startRevision = api.store.revision
+    const namespaceWatch = await api.watch(`${MAPS}?watch=1&resourceVersion=${startRevision}`)
+    const clusterWatch = await api.watch(`/api/v1/configmaps?watch=1&resourceVersion=${startRevision}`)
     await api.post('/api/v1/namespaces/kube-system/configmaps', { metadata: { name: 'other' } })
-    await create('mine')
-    await all.until((events) => events.length === 2)
-    await one.until((events) => events.length === 1)
-    expect(one.events[0]!.object.metadata.name).toBe('mine')
+    await create('own')
+    await clusterWatch.until((events) => events.length === 2)
+    await namespaceWatch.until((events) => events.length === 1)
+    expect(namespaceWatch.events[0]!.object.metadata.name).toBe('own')
   })
 
   it('ends after timeoutSeconds', async () => {
@@ -136,7 +136,7 @@ describe('a watch', () => {
     expect(watch.events).toEqual([])
   })
 
-  it('sends nothing after its end, even if the connection takes a while to close', async () => {
+  it('sends nothing after its end, even before the connection is closed', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&timeoutSeconds=5&resourceVersion=${api.store.revision}`)
     const advanced = api.clock.advance(5_000)
@@ -145,7 +145,7 @@ describe('a watch', () => {
     expect(watch.ended).toBe(true)
   })
 
-  it('without timeoutSeconds ends between 30 and 60 minutes later', async () => {
+  it('ends after 30 to 60 minutes without timeoutSeconds', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.clock.advance(30 * 60_000 - 1)
@@ -156,19 +156,19 @@ describe('a watch', () => {
 })
 
 describe('a watch with a selector', () => {
-  it('SYS-3 shows an object that starts to match as ADDED and one that stops as DELETED, with its old state', async () => {
+  it('SYS-3 sends ADDED when an object starts to match, and DELETED with its old state when it stops matching', async () => {
     api = await createServerFixture()
     await create('a', { colour: 'red' })
     const watch = await api.watch(`${MAPS}?watch=1&labelSelector=colour%3Dblue&resourceVersion=${api.store.revision}`)
     const blue = (await api.patch(`${MAPS}/a`, { metadata: { labels: { colour: 'blue' } } })).json
-    const still = (await api.patch(`${MAPS}/a`, { data: { k: 'v' } })).json
+    const modified = (await api.patch(`${MAPS}/a`, { data: { k: 'v' } })).json
     const red = (await api.patch(`${MAPS}/a`, { metadata: { labels: { colour: 'red' } } })).json
-    await api.delete(`${MAPS}/a`) // it did not match any more
+    await api.delete(`${MAPS}/a`) // the object no longer matches
     const last = await create('b', { colour: 'blue' })
     await watch.until((events) => events.length === 4)
     expect(summaryOf(watch.events)).toEqual([
       `ADDED a ${version(blue)}`,
-      `MODIFIED a ${version(still)}`,
+      `MODIFIED a ${version(modified)}`,
       `DELETED a ${version(red)}`,
       `ADDED b ${version(last)}`,
     ])
@@ -192,10 +192,10 @@ describe('bookmarks', () => {
   const bookmarks = (events: readonly { type: string; object: Json }[]) =>
     events.filter(({ type }) => type === 'BOOKMARK')
 
-  it('are sent every minute on request, with the newest resourceVersion only', async () => {
+  it('are sent every minute on request, with the newest resourceVersion', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion=${api.store.revision}`)
-    await api.post('/api/v1/namespaces', { metadata: { name: 'elsewhere' } })
+    await api.post('/api/v1/namespaces', { metadata: { name: 'other' } })
     await api.clock.advance(60_000)
     expect(watch.events).toEqual([
       {
@@ -218,7 +218,7 @@ describe('bookmarks', () => {
     expect(watch.events).toEqual([])
   })
 
-  it('SYS-3 are never newer than the events after them', async () => {
+  it('SYS-3 are not newer than the events that follow', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion=${api.store.revision}`)
     for (let round = 0; round < 10; round++) {
@@ -230,7 +230,7 @@ describe('bookmarks', () => {
     expect(bookmarks(watch.events)).toHaveLength(5)
   })
 
-  it('are sent once more two seconds before the end', async () => {
+  it('are sent two seconds before the end of the watch', async () => {
     api = await createServerFixture()
     const from = api.store.revision
     const watch = await api.watch(`${MAPS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=10&resourceVersion=${from}`)
@@ -268,7 +268,7 @@ describe('bookmarks', () => {
     expect(watch.events[0]!.object.metadata.annotations).toEqual({ 'k8s.io/initial-events-end': 'true' })
   })
 
-  it('do not replace initial events if only changes are requested', async () => {
+  it('do not mark initial events if sendInitialEvents is false', async () => {
     api = await createServerFixture()
     await create('a')
     const query = `sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion=${api.store.revision}`
@@ -279,8 +279,8 @@ describe('bookmarks', () => {
   })
 })
 
-describe('forms of a watch', () => {
-  it('SYS-2 tables: each event is a table of one row, with columns only in the first', async () => {
+describe('content negotiation of a watch', () => {
+  it('SYS-2 sends each event as a table of one row, with columns only in the first event', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`, TABLE)
     await create('a')
@@ -299,7 +299,7 @@ describe('forms of a watch', () => {
     expect(second.rows[0].cells).toEqual(['a', 1, '0s'])
   })
 
-  it('metadata alone', async () => {
+  it('sends only metadata', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`, METADATA)
     await create('a')
@@ -313,7 +313,7 @@ describe('forms of a watch', () => {
     })
   })
 
-  it('an error is a Status in every form', async () => {
+  it('sends an error as a Status even if tables are requested', async () => {
     api = await createServerFixture({ history: { keepMs: 60_000 } })
     const a = await create('a')
     await api.patch(`${MAPS}/a`, { data: { n: '1' } })
@@ -324,7 +324,7 @@ describe('forms of a watch', () => {
     expect(watch.events[0]!.object).toMatchObject({ kind: 'Status', code: 410 })
   })
 
-  it('two streams of different versions and forms get the same event, each in its own form', async () => {
+  it('sends the same event to streams of different versions and forms, each in its own form', async () => {
     api = await createServerFixture()
     const from = api.store.revision
     const urls = ['v1', 'v1beta1'].map(
@@ -344,10 +344,10 @@ describe('forms of a watch', () => {
   })
 })
 
-describe('a client that never reads', () => {
-  it('SYS-10 is disconnected once its backlog is too large, and its store watch is closed', async () => {
+describe('a slow client', () => {
+  it('SYS-10 is disconnected if its backlog is too large, and its store watch is closed', async () => {
     const { server, post, store } = await createServerFixture()
-    const before = store.stats().watchers
+    const previousWatchers = store.stats().watchers
     const { stream } = await server.handle({
       method: 'GET',
       path: '/api/v1/configmaps',
@@ -382,23 +382,23 @@ describe('a client that never reads', () => {
     }
     expect(ended).toBe('cut')
     expect(pendingBytes).toBeLessThan(18 * 1024 * 1024)
-    expect(store.stats().watchers).toBe(before)
+    expect(store.stats().watchers).toBe(previousWatchers)
   })
 
-  it('SYS-10 sets the pace of the initial events, even of a large collection', async () => {
-    const client = await openState()
+  it('SYS-10 receives the initial events of a large collection as fast as it reads them', async () => {
+    const client = await openUnreadWatch()
     while (!client.lines().some((line) => line.includes('initial-events-end'))) {
       expect(client.ended).toBeUndefined()
       expect(client.pendingBytes).toBeLessThan(3 * 1024 * 1024)
       client.take()
-      await nextTurn()
+      await nextTick()
     }
     expect(client.lines().filter((line) => line.includes('"ADDED"') && line.includes('"blob"'))).toHaveLength(25)
   })
 
-  it('SYS-10 is disconnected if it reads none of the initial events for a minute', async () => {
-    const client = await openState()
-    for (let turn = 0; turn < 20; turn++) await nextTurn()
+  it('SYS-10 is disconnected if it does not read the initial events for a minute', async () => {
+    const client = await openUnreadWatch()
+    for (let tick = 0; tick < 20; tick++) await nextTick()
     await api.clock.advance(59_000)
     expect(client.ended).toBeUndefined()
     await api.clock.advance(2_000)
@@ -407,10 +407,10 @@ describe('a client that never reads', () => {
   })
 })
 
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+const nextTick = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A watch with 22 MB of initial events; the client reads nothing until take() is called. */
-async function openState() {
+/** Opens a watch with 22 MB of initial events. The client reads only when take() is called. */
+async function openUnreadWatch() {
   api = await createServerFixture()
   const data = { blob: 'x'.repeat(900_000) }
   for (let i = 0; i < 25; i++) await api.post(MAPS, { metadata: { name: `c${i}` }, data })
@@ -428,7 +428,7 @@ async function openState() {
   const chunks: Uint8Array[] = []
   let pendingBytes = 0
   let ended: string | undefined
-  let waiting: (() => void)[] = []
+  let drainCallbacks: (() => void)[] = []
   stream?.({
     write(chunk) {
       chunks.push(chunk)
@@ -437,7 +437,7 @@ async function openState() {
     get pendingBytes() {
       return pendingBytes
     },
-    onDrain: (run) => void waiting.push(run),
+    onDrain: (run) => void drainCallbacks.push(run),
     end: () => {
       ended ??= 'end'
     },
@@ -456,9 +456,9 @@ async function openState() {
     },
     take() {
       pendingBytes = 0
-      const drained = waiting
-      waiting = []
-      for (const run of drained) run()
+      const callbacks = drainCallbacks
+      drainCallbacks = []
+      for (const run of callbacks) run()
     },
   }
 }

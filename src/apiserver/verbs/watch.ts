@@ -1,5 +1,5 @@
-// WATCH: a stream of the changes after a resourceVersion. The store replays and orders the changes; this file applies the
-// selectors, encodes each event once per form, and shares the bytes among all streams.
+// WATCH: a stream of the changes after a resourceVersion. The store replays and orders the changes; a stream applies the
+// selectors and encodes the events. The encoding of an event is shared by all streams with the same form.
 import { ApiError, expired } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { CompactedError, type StoreEvent, type Watch } from '../../store/index.ts'
@@ -15,13 +15,13 @@ import { objectBytes, type Shared } from '../objects/stored-object.ts'
 import type { Resource } from '../resources.ts'
 import { listObjects } from './list.ts'
 
-/** A client with more pending bytes is disconnected; it can resume from the last resourceVersion it has read. */
+/** Maximum of pending bytes. A client with more is disconnected and can resume from its last resourceVersion. */
 const WATCH_BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 const BOOKMARK_INTERVAL_MS = 60_000
-/** Initial events are written in slices of at most this many events, and about this many bytes. */
+/** Maximum size of a slice of initial events, which are written slice by slice. */
 const INITIAL_SLICE_EVENTS = 500
 const INITIAL_SLICE_BYTES = 512 * 1024
-/** With more pending bytes than this, the next slice of initial events waits until the client has read everything. */
+/** With more pending bytes than this, the next slice of initial events waits until the client has read all of them. */
 const INITIAL_PENDING_BYTES_MAX = 1024 * 1024
 /** A client that does not read the pending initial events within this time is disconnected. */
 const INITIAL_STALL_MS_MAX = 60_000
@@ -41,7 +41,7 @@ export interface WatchRequest {
 
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
-/** Fails with an ordinary error response where it can; the returned function then writes the stream until it ends. */
+/** Checks the request, so that errors are ordinary responses. The returned function writes the stream until it ends. */
 export async function openWatch(deps: WatchDeps, request: WatchRequest): Promise<(sink: StreamSink) => void> {
   const { resource, options } = request
   const matches = selectorOf(resource, options)
@@ -81,9 +81,9 @@ class WatchStream {
     try {
       const version = options.resourceVersion ?? 0
       const sendsInitialEvents = options.sendInitialEvents ?? version === 0
-      const after = sendsInitialEvents ? await this.#sendInitialEvents() : version
+      const startRevision = sendsInitialEvents ? await this.#sendInitialEvents() : version
       if (this.#over) return
-      this.#follow(after)
+      this.#follow(startRevision)
       this.#scheduleEnd()
       if (options.allowBookmarks) this.#scheduleBookmark()
     } catch (error) {
@@ -91,7 +91,7 @@ class WatchStream {
     }
   }
 
-  /** The current state as ADDED events, then, if requested, the bookmark that marks its end. Returns its revision. */
+  /** Sends the current state as ADDED events, and a bookmark at the end if requested. Returns the revision of the state. */
   async #sendInitialEvents(): Promise<number> {
     const { resource, namespace, options } = this.#request
     const { entries, revision } = await listObjects(this.#deps, resource, namespace, {
@@ -101,14 +101,14 @@ class WatchStream {
       limit: 0,
       continueToken: '',
     })
-    for (let at = 0; at < entries.length && !this.#over; ) {
+    for (let index = 0; index < entries.length && !this.#over; ) {
       const chunks: Buffer[] = []
       for (
         let bytes = 0;
-        bytes < INITIAL_SLICE_BYTES && chunks.length < INITIAL_SLICE_EVENTS && at < entries.length;
-        at++
+        bytes < INITIAL_SLICE_BYTES && chunks.length < INITIAL_SLICE_EVENTS && index < entries.length;
+        index++
       ) {
-        const entry = entries[at]!
+        const entry = entries[index]!
         const decode = () => this.#deps.objects.decode(entry)
         const chunk = this.#eventBytes('ADDED', entry.value, entry.modRevision, decode)
         chunks.push(chunk)
@@ -122,17 +122,17 @@ class WatchStream {
     return revision
   }
 
-  /** Settles when the client has read everything, or when the stream has ended. */
+  /** Resolves when the client has read all pending bytes, or when the stream has ended. */
   #drained(): Promise<void> {
     if (this.#over) return Promise.resolve()
     return new Promise((resolve) => {
       const cancel = this.#after(INITIAL_STALL_MS_MAX, () => this.#cut())
-      const settle = () => {
+      const resolveOnce = () => {
         cancel()
         resolve()
       }
-      this.#onStop = settle
-      this.#sink.onDrain(settle)
+      this.#onStop = resolveOnce
+      this.#sink.onDrain(resolveOnce)
     })
   }
 
@@ -149,9 +149,10 @@ class WatchStream {
 
   #onEvents(events: readonly StoreEvent[]): void {
     if (this.#over) return
-    const shared = !this.#matches && this.#request.accepted.form === 'object' && this.#request.accepted.media === 'json'
-    const chunk = shared
-      ? sharedBatch(this.#request.resource, events, (event) => this.#plainEvent(event))
+    const isShareable =
+      !this.#matches && this.#request.accepted.form === 'object' && this.#request.accepted.media === 'json'
+    const chunk = isShareable
+      ? encodeSharedBatch(this.#request.resource, events, (event) => this.#plainEvent(event))
       : this.#batch(events)
     if (chunk.length > 0) this.#write(chunk)
   }
@@ -170,13 +171,13 @@ class WatchStream {
     return this.#currentAs(event.previous ? 'MODIFIED' : 'ADDED', event)
   }
 
-  /** An object that starts to match the selector is ADDED; one that stops matching is DELETED. */
+  /** Returns ADDED for an object that starts to match the selector, and DELETED for one that stops matching. */
   #selectedEvent(event: StoreEvent, matches: (object: Shared) => boolean): Buffer | undefined {
     const { objects } = this.#deps
-    const before = event.previous !== undefined && matches(objects.decode(event.previous))
-    const now = event.entry !== undefined && matches(objects.decode(event.entry))
-    if (now) return this.#currentAs(before ? 'MODIFIED' : 'ADDED', event)
-    if (before) return this.#previousAs('DELETED', event)
+    const matchedBefore = event.previous !== undefined && matches(objects.decode(event.previous))
+    const matchesNow = event.entry !== undefined && matches(objects.decode(event.entry))
+    if (matchesNow) return this.#currentAs(matchedBefore ? 'MODIFIED' : 'ADDED', event)
+    if (matchedBefore) return this.#previousAs('DELETED', event)
     return undefined
   }
 
@@ -187,7 +188,7 @@ class WatchStream {
     )
   }
 
-  /** The last state of the object, with the revision of the event. */
+  /** Encodes the last state of the object with the revision of the event. */
   #previousAs(type: EventType, event: StoreEvent): Buffer {
     const previous = event.previous!
     return this.#cached(type, event, () =>
@@ -200,20 +201,21 @@ class WatchStream {
 
   #cached(type: EventType, event: StoreEvent, encode: () => Buffer): Buffer {
     const { accepted, resource } = this.#request
-    if (accepted.form === 'table' || accepted.media !== 'json') return encode() // the ages in a table change all the time
-    const known = bytesOf(event)
+    if (accepted.form === 'table' || accepted.media !== 'json') return encode() // a table contains ages
+    const encodings = encodingsOf(event)
     const form = `${type} ${accepted.form} ${accepted.metaVersion} ${resource.apiVersion}`
-    let bytes = known.get(form)
+    let bytes = encodings.get(form)
     if (!bytes) {
       bytes = encode()
-      known.set(form, bytes)
+      encodings.set(form, bytes)
     }
     return bytes
   }
 
   #eventBytes(type: EventType, value: Uint8Array, revision: number, decode: () => Shared): Buffer {
     const { accepted, resource, include } = this.#request
-    if (accepted.form === 'object' && !resource.kind.viewOf) return framed(type, objectBytes(resource, value, revision))
+    if (accepted.form === 'object' && !resource.kind.viewOf)
+      return encodeEvent(type, objectBytes(resource, value, revision))
     const object = viewOf(resource, decode())
     switch (accepted.form) {
       case 'table': {
@@ -222,13 +224,13 @@ class WatchStream {
         const { metaVersion } = accepted
         const meta = { resourceVersion: String(revision) }
         const options = { metaVersion, include, nowMs: this.#deps.clock.nowMs(), isList: false, columns }
-        return framed(type, tableOf(resource, [object], meta, options))
+        return encodeEvent(type, tableOf(resource, [object], meta, options))
       }
       case 'partial':
       case 'partialList':
-        return framed(type, partialOf(object, accepted.metaVersion))
+        return encodeEvent(type, partialOf(object, accepted.metaVersion))
       default:
-        return framed(type, { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object })
+        return encodeEvent(type, { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object })
     }
   }
 
@@ -251,7 +253,7 @@ class WatchStream {
       partialList: { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${accepted.metaVersion}`, metadata },
       object: { kind: resource.kind.kind, apiVersion: resource.apiVersion, metadata },
     }
-    this.#write(framed('BOOKMARK', forms[accepted.form]))
+    this.#write(encodeEvent('BOOKMARK', forms[accepted.form]))
   }
 
   #scheduleBookmark(): void {
@@ -263,9 +265,9 @@ class WatchStream {
 
   #scheduleEnd(): void {
     const seconds = this.#request.options.timeoutSeconds || 1800 * (1 + this.#deps.random())
-    const bookmark = this.#request.options.allowBookmarks
-    // A bookmark two seconds before the end saves the client a replay when it reconnects.
-    if (bookmark && seconds > 4) {
+    const sendsBookmarks = this.#request.options.allowBookmarks
+    // With a bookmark two seconds before the end, a client that reconnects needs no replay.
+    if (sendsBookmarks && seconds > 4) {
       this.#after((seconds - 2) * 1000, () => this.#watch && this.#writeBookmark(this.#watch.revision))
     }
     this.#after(seconds * 1000, () => this.#end())
@@ -297,11 +299,11 @@ class WatchStream {
   /** Sends an ERROR event, then ends the stream. */
   #fail(error: unknown): void {
     if (this.#over) return
-    this.#write(framed('ERROR', statusOf(error)))
+    this.#write(encodeEvent('ERROR', statusOf(error)))
     this.#end()
   }
 
-  /** Nothing is written after this, although the connection closes later. */
+  /** Ends the stream. Nothing is written after this, although the connection closes later. */
   #end(): void {
     this.#stop()
     this.#sink.end()
@@ -328,7 +330,7 @@ function statusOf(error: unknown) {
   return new ApiError(503, 'ServiceUnavailable', `the watch ended: ${message}; watch again`).toStatus()
 }
 
-function framed(type: EventType, object: Buffer | unknown): Buffer {
+function encodeEvent(type: EventType, object: Buffer | unknown): Buffer {
   const head = `{"type":"${type}","object":`
   if (!Buffer.isBuffer(object)) return Buffer.from(`${head}${JSON.stringify(object)}}\n`)
   const bytes = Buffer.allocUnsafe(head.length + object.length + 2)
@@ -339,24 +341,28 @@ function framed(type: EventType, object: Buffer | unknown): Buffer {
   return bytes
 }
 
-// The encoded forms of an event. The WeakMap drops them with the event, which the store keeps only briefly.
-const eventBytes = new WeakMap<StoreEvent, Map<string, Buffer>>()
-function bytesOf(event: StoreEvent): Map<string, Buffer> {
-  const known = eventBytes.get(event) ?? new Map<string, Buffer>()
-  eventBytes.set(event, known)
-  return known
+/** The encodings of an event by form. The WeakMap drops them together with the event. */
+const encodingsByEvent = new WeakMap<StoreEvent, Map<string, Buffer>>()
+function encodingsOf(event: StoreEvent): Map<string, Buffer> {
+  const encodings = encodingsByEvent.get(event) ?? new Map<string, Buffer>()
+  encodingsByEvent.set(event, encodings)
+  return encodings
 }
 
-const batchBytes = new WeakMap<readonly StoreEvent[], Map<string, Buffer>>()
+const encodingsByBatch = new WeakMap<readonly StoreEvent[], Map<string, Buffer>>()
 
-/** All events of a group commit as one chunk, shared by all streams of that version without selectors. */
-function sharedBatch(resource: Resource, events: readonly StoreEvent[], encode: (event: StoreEvent) => Buffer): Buffer {
-  const known = batchBytes.get(events) ?? new Map<string, Buffer>()
-  batchBytes.set(events, known)
-  let bytes = known.get(resource.apiVersion)
+/** Encodes all events of a group commit as one chunk, which all streams of the version without selectors share. */
+function encodeSharedBatch(
+  resource: Resource,
+  events: readonly StoreEvent[],
+  encode: (event: StoreEvent) => Buffer,
+): Buffer {
+  const encodings = encodingsByBatch.get(events) ?? new Map<string, Buffer>()
+  encodingsByBatch.set(events, encodings)
+  let bytes = encodings.get(resource.apiVersion)
   if (!bytes) {
     bytes = events.length === 1 ? encode(events[0]!) : Buffer.concat(events.map(encode))
-    known.set(resource.apiVersion, bytes)
+    encodings.set(resource.apiVersion, bytes)
   }
   return bytes
 }
