@@ -17,7 +17,7 @@ import {
   StoreBusyError,
   StoreClosedError,
   StoreUnavailableError,
-  WriteRefusedError,
+  WriteRejectedError,
 } from '../store/index.ts'
 import { type AdmissionChain, standardAdmission } from './admission/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
@@ -235,7 +235,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (error instanceof StoreClosedError) return unavailable('the server is shutting down; try again')
     if (error instanceof StoreUnavailableError) return unavailable(error.message)
     if (error instanceof StoreBusyError) return tooManyRequests(error.message)
-    if (error instanceof WriteRefusedError) {
+    if (error instanceof WriteRejectedError) {
       log.error({ err: error, path: request.path }, 'the store rejected a write')
       return internalError(`the store rejected the write: ${error.message}`)
     }

@@ -1,6 +1,6 @@
-// Batch runs the transactions of one group commit in order, each on the state that the previous one left.
-// Nothing is durable or visible yet: revisioned-store.ts writes records() to the medium and then applies `changes`,
-// or discards the batch if the medium did not write it.
+// Batch runs the transactions of a group commit in order, each on the result of the previous one. The changes are neither
+// durable nor visible: revisioned-store.ts writes records() to the medium and then applies `changes`, or discards the batch
+// if the write fails.
 import type { KeyIndex } from './key-index.ts'
 import type { MediumRecord } from './medium.ts'
 import { entryOfPut } from './put-entry.ts'
@@ -9,7 +9,7 @@ import {
   type Entry,
   keyOfWrite,
   type Revision,
-  type Transacted,
+  type TransactionResult,
   type TransactionView,
   type Write,
 } from './store.ts'
@@ -19,8 +19,8 @@ const KEY_LENGTH_MAX = 4_096 // a transaction with a longer key is rejected
 const TRANSACTION_BYTES_MAX = 64 * 1024 * 1024 // a larger transaction is rejected
 
 export type Outcome =
-  | ({ readonly is: 'written' } & Transacted)
-  | ({ readonly is: 'unchanged' } & Transacted)
+  | ({ readonly is: 'written' } & TransactionResult)
+  | ({ readonly is: 'unchanged' } & TransactionResult)
   | { readonly is: 'threw'; readonly error: unknown }
 
 export interface BatchOptions {
@@ -41,7 +41,7 @@ export class Batch {
   /** The newest version of every key that this batch has read or written. */
   readonly #newest = new Map<string, Version | undefined>()
   readonly #entries = new Map<Version, Entry>()
-  /** The keys below each listed prefix, updated by every write, so that repeated lists do not scan the index. */
+  /** The keys below each listed prefix, which every write updates, so that repeated lists do not scan the index. */
   readonly #listed = new Map<string, { readonly keys: Set<string>; sorted: readonly string[] | undefined }>()
   readonly #view: TransactionView
   #revision: Revision
@@ -55,16 +55,16 @@ export class Batch {
 
   /** The new versions in revision order, without those that were coalesced. */
   get changes(): readonly Version[] {
-    return this.#coalesced.size === 0 ? this.#changes : this.#changes.filter((_, at) => !this.#coalesced.has(at))
+    return this.#coalesced.size === 0 ? this.#changes : this.#changes.filter((_, index) => !this.#coalesced.has(index))
   }
 
-  /** The records to write, once all transactions have run. */
+  /** Returns the records to write, after all transactions have run. */
   records(): MediumRecord[] {
     return this.changes.map((version) => {
       const { key, revision, createRevision, expiresAtMs, deleted } = version
       const entry = this.#entries.get(version)
       const value = entry?.value ?? NO_VALUE
-      // No longer coalescable: watchers get a plain entry with these bytes.
+      // The entry is no longer coalescable, so watchers get a plain entry with these bytes.
       if (entry?.coalescable) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
       return { key, revision, createRevision, expiresAtMs, deleted, value }
     })
@@ -82,12 +82,12 @@ export class Batch {
     } catch (error) {
       return { is: 'threw', error }
     }
-    const before = this.#revision
+    const previousRevision = this.#revision
     const revisions = writes.map((write) => ('put' in write || this.#exists(write.delete) ? this.#add(write) : 0))
-    return { is: this.#revision > before ? 'written' : 'unchanged', revision: this.#revision, revisions }
+    return { is: this.#revision > previousRevision ? 'written' : 'unchanged', revision: this.#revision, revisions }
   }
 
-  /** The entry of a version that this batch has written or read. */
+  /** Returns the entry of a version that this batch has written or read. */
   entryOf(version: Version): Entry | undefined {
     return this.#entries.get(version)
   }
@@ -129,8 +129,8 @@ export class Batch {
   }
 
   #newestOf(key: string): Version | undefined {
-    const known = this.#newest.get(key)
-    if (known || this.#newest.has(key)) return known
+    const cached = this.#newest.get(key)
+    if (cached || this.#newest.has(key)) return cached
     const newest = this.#options.index.get(key)
     this.#newest.set(key, newest)
     return newest
@@ -165,11 +165,11 @@ export class Batch {
 
   /** Drops a coalescable version that a put supersedes. Returns whether it was dropped. */
   #coalesce(version: Version): boolean {
-    const at = this.#coalescable.get(version)
-    // Keep a version that creates its key: without it, watchers would see an update of a key they do not know.
-    if (at === undefined || !version.previous || version.previous.deleted) return false
+    const index = this.#coalescable.get(version)
+    // Keep a version that creates its key; otherwise watchers would receive an update of an unknown key.
+    if (index === undefined || !version.previous || version.previous.deleted) return false
     this.#coalescable.delete(version)
-    this.#coalesced.add(at)
+    this.#coalesced.add(index)
     return true
   }
 }
@@ -203,6 +203,6 @@ function checkKey(key: string): void {
   if (key.length > KEY_LENGTH_MAX) {
     throw new Error(`A key may have at most ${KEY_LENGTH_MAX} characters; "${key.slice(0, 64)}…" has ${key.length}.`)
   }
-  // A lone surrogate has no UTF-8 encoding: the key would be read back from disk as a different one.
+  // A lone surrogate has no UTF-8 encoding, so the key would change when it is read from disk.
   if (!key.isWellFormed()) throw new Error(`The key "${key}" is not well-formed Unicode.`)
 }

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { ChangeLog } from './change-log.ts'
 import type { Version } from './version.ts'
 
-/** A log of changes written like `a@1` and `b@5†` (a tombstone), all appended at `nowMs`. */
-function aLog(words: string, { keepMs = 1_000, entriesMax = 1_000, nowMs = 0 } = {}) {
+/** Creates a log from changes such as `a@1` and `b@5†` (a tombstone), which are appended at `nowMs`. */
+function createLog(changes: string, { keepMs = 1_000, entriesMax = 1_000, nowMs = 0 } = {}) {
   const log = new ChangeLog({ keepMs, entriesMax, floor: 0 })
   const newest = new Map<string, Version>()
-  const add = (word: string, atMs: number) => {
-    const [, key = '', revision, tombstone] = /^(\w+)@(\d+)(†?)$/.exec(word) ?? []
+  const add = (change: string, atMs: number) => {
+    const [, key = '', revision, tombstone] = /^(\w+)@(\d+)(†?)$/.exec(change) ?? []
     const version: Version = {
       key,
       revision: Number(revision),
@@ -19,19 +19,19 @@ function aLog(words: string, { keepMs = 1_000, entriesMax = 1_000, nowMs = 0 } =
     newest.set(key, version)
     log.append(version, atMs)
   }
-  for (const word of words.split(' ')) add(word, nowMs)
+  for (const change of changes.split(' ')) add(change, nowMs)
   return { log, add }
 }
 
-const shown = (versions: Version[]) =>
+const format = (versions: Version[]) =>
   versions.map(({ key, revision, deleted }) => `${key}@${revision}${deleted ? '†' : ''}`).join(' ')
 
 const compactAll = { nowMs: 1_000, revisionMax: 100, dropsMax: 100 }
 
 describe('ChangeLog', () => {
-  it('retires changes in order and drops the records that only older readers could see', () => {
-    const { log } = aLog('a@1 b@2 a@4 b@5†')
-    const compactUpTo = (revisionMax: number) => shown(log.compact({ ...compactAll, revisionMax }))
+  it('retires changes in order and drops the versions that they supersede', () => {
+    const { log } = createLog('a@1 b@2 a@4 b@5†')
+    const compactUpTo = (revisionMax: number) => format(log.compact({ ...compactAll, revisionMax }))
     expect(log.entries).toBe(3)
     expect([compactUpTo(2), log.floor, log.entries]).toEqual(['', 2, 3])
     expect([compactUpTo(4), log.floor, log.entries]).toEqual(['a@1', 4, 2])
@@ -39,44 +39,44 @@ describe('ChangeLog', () => {
     expect(log.dueAtMs()).toBeUndefined()
   })
 
-  it('drops a tombstone only once if its key is created again', () => {
-    const { log } = aLog('a@1 a@2† a@3 a@4')
-    expect(shown(log.compact(compactAll))).toBe('a@1 a@2† a@3')
+  it('drops a tombstone once if its key is created again', () => {
+    const { log } = createLog('a@1 a@2† a@3 a@4')
+    expect(format(log.compact(compactAll))).toBe('a@1 a@2† a@3')
     expect(log.entries).toBe(0)
   })
 
   it('keeps changes for keepMs after the last change of their age group', () => {
-    const { log, add } = aLog('a@1 a@2')
+    const { log, add } = createLog('a@1 a@2')
     add('a@3', 50)
     expect(log.dueAtMs()).toBe(1_050)
-    expect(shown(log.compact({ ...compactAll, nowMs: 1_049 }))).toBe('')
+    expect(format(log.compact({ ...compactAll, nowMs: 1_049 }))).toBe('')
     expect(log.floor).toBe(0)
-    expect(shown(log.compact({ ...compactAll, nowMs: 1_050 }))).toBe('a@1 a@2')
+    expect(format(log.compact({ ...compactAll, nowMs: 1_050 }))).toBe('a@1 a@2')
   })
 
   it('keeps at most entriesMax entries, regardless of their age', () => {
-    const { log } = aLog('a@1 a@2 a@3 a@4 a@5', { entriesMax: 2 })
+    const { log } = createLog('a@1 a@2 a@3 a@4 a@5', { entriesMax: 2 })
     expect(log.dueAtMs()).toBe(Number.NEGATIVE_INFINITY)
-    expect(shown(log.compact({ ...compactAll, nowMs: 0 }))).toBe('a@1 a@2')
+    expect(format(log.compact({ ...compactAll, nowMs: 0 }))).toBe('a@1 a@2')
     expect([log.floor, log.entries, log.dueAtMs()]).toEqual([3, 2, 1_000])
   })
 
-  it('bounds the log under creates, which supersede nothing', () => {
-    const words = Array.from({ length: 50 }, (_, at) => `k${at}@${at + 1}`).join(' ')
-    const { log } = aLog(words, { entriesMax: 3 })
+  it('bounds the number of creates, which supersede no version', () => {
+    const changes = Array.from({ length: 50 }, (_, at) => `k${at}@${at + 1}`).join(' ')
+    const { log } = createLog(changes, { entriesMax: 3 })
     log.compact({ ...compactAll, nowMs: 0 })
     expect([log.length, log.floor]).toEqual([30, 20])
   })
 
   it('drops at most dropsMax versions per call', () => {
-    const { log } = aLog('a@1 a@2 a@3 a@4 a@5')
-    expect(shown(log.compact({ ...compactAll, dropsMax: 2 }))).toBe('a@1 a@2')
+    const { log } = createLog('a@1 a@2 a@3 a@4 a@5')
+    expect(format(log.compact({ ...compactAll, dropsMax: 2 }))).toBe('a@1 a@2')
     expect(log.floor).toBe(3)
-    expect(shown(log.compact({ ...compactAll, dropsMax: 2 }))).toBe('a@3 a@4')
+    expect(format(log.compact({ ...compactAll, dropsMax: 2 }))).toBe('a@3 a@4')
   })
 
   it('finds the first change after a revision, before and after compaction', () => {
-    const { log } = aLog('a@2 a@4 b@4 a@6')
+    const { log } = createLog('a@2 a@4 b@4 a@6')
     const firstAfter = (revision: number) => log.at(log.positionAfter(revision))?.revision
     expect([firstAfter(0), firstAfter(2), firstAfter(3), firstAfter(4), firstAfter(6)]).toEqual([2, 4, 4, 6, undefined])
     log.compact({ ...compactAll, revisionMax: 4 })

@@ -1,9 +1,8 @@
-// ChangeLog: the kept changes in revision order, and the floor, the oldest revision that can be read or watched from.
-// Watches replay from the log; compaction retires changes from its old end, a bounded number at a time.
-// A store has one log for ordinary keys and one for `brief` keys, so that each class has its own floor.
+// ChangeLog: the kept changes in revision order, and the floor, which is the oldest revision that can be read or watched.
+// Watches replay the log; compaction retires the oldest changes, a bounded number at a time.
 //
-// Retiring a change raises the floor to its revision and drops the records that only older readers could see: the
-// version it superseded and, if the change is a tombstone, the tombstone itself.
+// Retiring a change raises the floor to its revision and drops the versions that are no longer readable: the superseded
+// version and, if the change is a tombstone, the tombstone itself.
 //   log               a@1  b@2  a@4  b@5†        floor 0
 //   retire a@1, b@2             a@4  b@5†        floor 2   drops nothing: both are current at revision 2
 //   retire a@4                       b@5†        floor 4   drops a@1
@@ -11,7 +10,7 @@
 import type { Revision } from './store.ts'
 import { type Version, versionBefore } from './version.ts'
 
-const CHANGES_PER_ENTRY_MAX = 10 // creates supersede nothing but fill the log: it holds at most 10 x entriesMax changes
+const CHANGES_PER_ENTRY_MAX = 10 // the log holds at most 10 x entriesMax changes, because creates supersede no version
 const AGES_PER_KEEP = 16 // ages are tracked per group of keepMs / 16; the last change of a group sets its age
 
 export interface ChangeLogOptions {
@@ -20,7 +19,7 @@ export interface ChangeLogOptions {
   readonly floor: Revision
 }
 
-/** All changes after the previous group, up to `revision`, were made between `sinceMs` and `atMs`. */
+/** The changes after the previous group and up to `revision`, which were made between `sinceMs` and `atMs`. */
 interface AgeGroup {
   readonly sinceMs: number
   atMs: number
@@ -87,14 +86,14 @@ export class ChangeLog {
     return dropped
   }
 
-  /** When the oldest change can be retired, if nothing is appended; undefined if the log is empty. */
+  /** Returns the time at which the oldest change can be retired, or undefined if the log is empty. */
   dueAtMs(): number | undefined {
     if (this.length === 0) return undefined
     if (this.#isOverfull()) return Number.NEGATIVE_INFINITY
     return (this.#ages[0] as AgeGroup).atMs + this.#keepMs
   }
 
-  /** The position of the first kept change after a revision. Valid until the next compact(). */
+  /** Returns the position of the first kept change after a revision. It is valid until the next compact(). */
   positionAfter(revision: Revision): number {
     let low = this.#head
     let high = this.#versions.length
@@ -125,8 +124,8 @@ export class ChangeLog {
 
   #retire(version: Version, dropped: Version[]): void {
     this.#entries -= countDrops(version)
-    const before = versionBefore(version)
-    if (before) dropped.push(before)
+    const superseded = versionBefore(version)
+    if (superseded) dropped.push(superseded)
     if (version.deleted) dropped.push(version)
     version.previous = undefined
     this.#head++

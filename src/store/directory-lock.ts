@@ -1,9 +1,9 @@
-// An exclusive lock on a directory, released by the kernel when the process exits or crashes.
+// An exclusive lock on a directory, which the kernel releases when the process exits or crashes.
 //
-// Each holder listens on a Unix socket in the directory, named lock-<pid>-…; a socket that refuses connections was left
-// by a process that has exited. A process first listens, then looks for other sockets, so of two that start at the same
-// time at least one sees the other: both may fail, but never both succeed. Process ids appear only in the error message,
-// so pid reuse and pid namespaces (containers) are harmless.
+// Each holder listens on a Unix socket in the directory, named lock-<pid>-…; a socket that refuses connections belongs to a
+// process that has exited. A process first listens and then checks the other sockets, so two processes that start at the
+// same time may both fail, but never both succeed. Process IDs are used only in the error message, so the reuse of process
+// IDs and process ID namespaces are harmless.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { open, readdir, rename, rm } from 'node:fs/promises'
@@ -15,27 +15,27 @@ export interface DirectoryLock {
 
 export async function lockDirectory(dir: string): Promise<DirectoryLock> {
   const handle = await open(dir, 'r')
-  const socket = (name: string) => `/proc/self/fd/${handle.fd}/${name}` // `dir` may be longer than a socket path can be
-  const own = `lock-${process.pid}-${randomUUID().slice(0, 8)}`
+  const socketPath = (name: string) => `/proc/self/fd/${handle.fd}/${name}` // `dir` may be longer than a socket path can be
+  const ownName = `lock-${process.pid}-${randomUUID().slice(0, 8)}`
   const server = createServer((peer) => peer.destroy()).unref()
 
   const release = async () => {
-    await rm(`${dir}/${own}`, { force: true })
+    await rm(`${dir}/${ownName}`, { force: true })
     await closeServer(server)
     await handle.close()
   }
   try {
-    // Rename the socket once it listens: until then another process would take it for a stale one and delete it.
-    server.listen(socket(`${own}.new`))
+    // Rename the socket after it listens, because another process would delete a socket that does not.
+    server.listen(socketPath(`${ownName}.new`))
     await once(server, 'listening').catch((error) => {
       throw new Error(`Cannot lock the directory ${dir}: ${error.message}`, { cause: error })
     })
-    server.on('error', () => {}) // failed to accept a peer: its connect() succeeded, which is all that it needs
-    await rename(`${dir}/${own}.new`, `${dir}/${own}`)
+    server.on('error', () => {}) // ignore accept errors, because the peer only needs to connect
+    await rename(`${dir}/${ownName}.new`, `${dir}/${ownName}`)
     for (const name of await readdir(dir)) {
       const holder = LOCK_NAME.exec(name)
-      if (!holder || name === own) continue
-      if (await isListening(socket(name))) {
+      if (!holder || name === ownName) continue
+      if (await isListening(socketPath(name))) {
         throw new Error(
           `The directory ${dir} is in use by another Stowage process (pid ${holder[1]}). Stop it, or use another directory.`,
         )
@@ -70,7 +70,7 @@ async function isListening(path: string): Promise<boolean> {
     await once(peer, 'connect')
     return true
   } catch (error) {
-    // ECONNREFUSED: the process has exited. ENOENT: the socket was removed meanwhile. Otherwise assume it is running.
+    // ECONNREFUSED: the process has exited. ENOENT: the socket was removed. Otherwise assume that the process is running.
     const code = (error as NodeJS.ErrnoException).code
     return code !== 'ECONNREFUSED' && code !== 'ENOENT'
   } finally {

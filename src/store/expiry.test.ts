@@ -14,11 +14,11 @@ const aVersion = (key: string, expiresAtMs: number): Version => ({
 
 describe('ExpiryQueue', () => {
   it('returns expired versions, earliest first, and skips superseded ones', () => {
-    const moment = fc.nat({ max: 1_000 })
+    const time = fc.nat({ max: 1_000 })
     fc.assert(
       fc.property(
-        fc.array(fc.tuple(fc.nat({ max: 50 }), moment), { maxLength: 4_000, size: 'max' }),
-        moment,
+        fc.array(fc.tuple(fc.nat({ max: 50 }), time), { maxLength: 4_000, size: 'max' }),
+        time,
         (puts, nowMs) => {
           const newest = new Map<string, Version>()
           const queue = new ExpiryQueue({ isNewest: (version) => newest.get(version.key) === version })
@@ -27,11 +27,11 @@ describe('ExpiryQueue', () => {
             newest.set(version.key, version)
             queue.add(version)
           }
-          const moments = [...newest.values()].map((version) => version.expiresAtMs as number).sort((a, b) => a - b)
-          expect(queue.nextMs()).toBe(moments[0])
-          const taken = queue.takeDue({ nowMs, max: 10_000 }).map((version) => version.expiresAtMs)
-          expect(taken).toEqual(moments.filter((ms) => ms <= nowMs))
-          expect(queue.nextMs()).toBe(moments[taken.length])
+          const expiryTimes = [...newest.values()].map((version) => version.expiresAtMs as number).sort((a, b) => a - b)
+          expect(queue.nextMs()).toBe(expiryTimes[0])
+          const takenTimes = queue.takeDue({ nowMs, max: 10_000 }).map((version) => version.expiresAtMs)
+          expect(takenTimes).toEqual(expiryTimes.filter((ms) => ms <= nowMs))
+          expect(queue.nextMs()).toBe(expiryTimes[takenTimes.length])
         },
       ),
     )

@@ -1,9 +1,9 @@
 // ExpiryQueue: a heap of versions ordered by expiry time, and the transaction that deletes expired keys.
-// Superseded versions stay in the heap and are skipped when they are due, so renewing a key costs one push.
+// Superseded versions stay in the heap and are skipped when they expire, so renewing a key costs one push.
 import type { Store } from './store.ts'
 import type { Version } from './version.ts'
 
-const STALE_MIN = 1_024 // superseded versions are removed once there are this many and they are the majority
+const STALE_MIN = 1_024 // minimum number of superseded versions before they are removed
 
 export class ExpiryQueue {
   readonly #isNewest: (version: Version) => boolean
@@ -21,7 +21,7 @@ export class ExpiryQueue {
     if (this.#heap.length > 2 * this.#lengthAfterSweep + STALE_MIN) this.#sweep()
   }
 
-  /** When the next key expires. */
+  /** Returns the time at which the next key expires. */
   nextMs(): number | undefined {
     while (this.#heap[0] && !this.#isNewest(this.#heap[0])) this.#removeFirst()
     return this.#heap[0]?.expiresAtMs
@@ -29,12 +29,12 @@ export class ExpiryQueue {
 
   /** Removes and returns up to `max` expired versions, earliest first. */
   takeDue({ nowMs, max }: { nowMs: number; max: number }): Version[] {
-    const due: Version[] = []
-    while (due.length < max && (this.nextMs() ?? Number.POSITIVE_INFINITY) <= nowMs) {
-      due.push(this.#heap[0] as Version)
+    const expired: Version[] = []
+    while (expired.length < max && (this.nextMs() ?? Number.POSITIVE_INFINITY) <= nowMs) {
+      expired.push(this.#heap[0] as Version)
       this.#removeFirst()
     }
-    return due
+    return expired
   }
 
   #sweep(): void {
@@ -45,30 +45,30 @@ export class ExpiryQueue {
   }
 
   #removeFirst(): void {
-    const last = this.#heap.pop() as Version
+    const lastVersion = this.#heap.pop() as Version
     if (this.#heap.length === 0) return
-    this.#heap[0] = last
+    this.#heap[0] = lastVersion
     this.#sink(0)
   }
 
-  #rise(at: number): void {
-    while (at > 0) {
-      const parent = (at - 1) >>> 1
-      if (!this.#isEarlier(at, parent)) return
-      this.#swap(at, parent)
-      at = parent
+  #rise(index: number): void {
+    while (index > 0) {
+      const parent = (index - 1) >>> 1
+      if (!this.#isEarlier(index, parent)) return
+      this.#swap(index, parent)
+      index = parent
     }
   }
 
-  #sink(at: number): void {
+  #sink(index: number): void {
     for (;;) {
-      const left = 2 * at + 1
-      let earliest = at
-      if (left < this.#heap.length && this.#isEarlier(left, earliest)) earliest = left
-      if (left + 1 < this.#heap.length && this.#isEarlier(left + 1, earliest)) earliest = left + 1
-      if (earliest === at) return
-      this.#swap(at, earliest)
-      at = earliest
+      const leftChild = 2 * index + 1
+      let earliest = index
+      if (leftChild < this.#heap.length && this.#isEarlier(leftChild, earliest)) earliest = leftChild
+      if (leftChild + 1 < this.#heap.length && this.#isEarlier(leftChild + 1, earliest)) earliest = leftChild + 1
+      if (earliest === index) return
+      this.#swap(index, earliest)
+      index = earliest
     }
   }
 
@@ -86,11 +86,11 @@ export class ExpiryQueue {
 const expiryOf = (version: Version): number => version.expiresAtMs ?? Number.POSITIVE_INFINITY
 
 /**
- * Deletes the expired keys that have not changed since. One transaction per key, so that a conflict on one key does
- * not delay the others; group commit makes them durable together anyway.
+ * Deletes the expired keys that have not changed. Each key has its own transaction, so that a conflict on one key does not
+ * delay the others.
  */
-export async function deleteExpired({ transact }: Pick<Store, 'transact'>, due: readonly Version[]): Promise<void> {
+export async function deleteExpired({ transact }: Pick<Store, 'transact'>, expired: readonly Version[]): Promise<void> {
   const expire = ({ key, revision }: Version) =>
     transact((view) => (view.get(key)?.modRevision === revision ? [{ delete: key }] : []))
-  await Promise.all(due.map(expire))
+  await Promise.all(expired.map(expire))
 }

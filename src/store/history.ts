@@ -1,5 +1,5 @@
-// History: the change logs of a store, one for ordinary keys and one for `brief` prefixes (HistoryOptions).
-// Maps a key or prefix to its logs, its floor, and the versions to compact next. A single log is change-log.ts.
+// History: the change logs of a store, one for ordinary keys and one for the `brief` prefixes of HistoryOptions, so that
+// each has its own floor.
 import { ChangeLog } from './change-log.ts'
 import type { Floors } from './medium.ts'
 import type { HistoryOptions, Revision } from './store.ts'
@@ -13,17 +13,17 @@ export class History {
   readonly #ordinary: ChangeLog
   readonly #brief: ChangeLog
 
-  /** `floors`: as the medium last stored them. */
+  /** `floors` are those that the medium has stored last. */
   constructor({ keepMs = KEEP_MS, entriesMax = ENTRIES_MAX, brief }: HistoryOptions, floors: Floors) {
     this.#briefPrefixes = brief?.prefixes ?? []
-    // If the brief prefixes have changed, keys may have moved between the logs: only the higher floor holds for all.
+    // If the brief prefixes have changed, keys may have moved between the logs, so only the higher floor is valid for all.
     const isSameSplit = this.#briefPrefixes.join('\n') === floors.briefPrefixes.join('\n')
-    const both = Math.max(floors.ordinary, floors.brief)
-    this.#ordinary = new ChangeLog({ keepMs, entriesMax, floor: isSameSplit ? floors.ordinary : both })
+    const higherFloor = Math.max(floors.ordinary, floors.brief)
+    this.#ordinary = new ChangeLog({ keepMs, entriesMax, floor: isSameSplit ? floors.ordinary : higherFloor })
     this.#brief = new ChangeLog({
       keepMs: brief?.keepMs ?? keepMs,
       entriesMax: brief?.entriesMax ?? entriesMax,
-      floor: isSameSplit ? floors.brief : both,
+      floor: isSameSplit ? floors.brief : higherFloor,
     })
   }
 
@@ -45,25 +45,25 @@ export class History {
     if (version.revision > log.floor || version.previous || version.deleted) log.append(version, nowMs)
   }
 
-  /** The oldest revision at which keys under this prefix can be listed and watched. */
+  /** Returns the oldest revision at which keys under this prefix can be listed and watched. */
   floorOf(prefix: string): Revision {
     return Math.max(...this.logsFor(prefix).map((log) => log.floor))
   }
 
   logsFor(prefix: string): readonly ChangeLog[] {
     if (this.#isBrief(prefix)) return [this.#brief]
-    const reachesIntoBrief = this.#briefPrefixes.some((brief) => brief.startsWith(prefix))
-    return reachesIntoBrief ? [this.#ordinary, this.#brief] : [this.#ordinary]
+    const includesBrief = this.#briefPrefixes.some((brief) => brief.startsWith(prefix))
+    return includesBrief ? [this.#ordinary, this.#brief] : [this.#ordinary]
   }
 
   compact(limits: { nowMs: number; revisionMax: Revision; dropsMax: number }): Version[] {
     return [...this.#ordinary.compact(limits), ...this.#brief.compact(limits)]
   }
 
-  /** When compact() will next have work, if nothing is appended; undefined if the logs are empty. */
+  /** Returns the time at which compact() can next retire a change, or undefined if the logs are empty. */
   dueAtMs(): number | undefined {
-    const due = [this.#ordinary.dueAtMs(), this.#brief.dueAtMs()].filter((ms) => ms !== undefined)
-    return due.length > 0 ? Math.min(...due) : undefined
+    const dueTimes = [this.#ordinary.dueAtMs(), this.#brief.dueAtMs()].filter((ms) => ms !== undefined)
+    return dueTimes.length > 0 ? Math.min(...dueTimes) : undefined
   }
 
   #logOf(key: string): ChangeLog {

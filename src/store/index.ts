@@ -1,8 +1,8 @@
-// The public interface of the store. Everything else in this folder is private to it.
+// Public exports of the store.
 export { type EtcdStoreOptions, type EtcdTls, openEtcdStore } from './etcd/index.ts'
 export { type LmdbStoreOptions, openLmdbStore } from './lmdb.ts'
 export { copyLmdbStore, STORE_FILE } from './lmdb-copy.ts'
-export { AppendRefusedError, type Medium, type MediumBatch, type MediumRecord } from './medium.ts'
+export { AppendRejectedError, type Medium, type MediumBatch, type MediumRecord } from './medium.ts'
 export { type MemoryStoreOptions, memoryMedium, openMemoryStore } from './memory.ts'
 export { entryOfPut } from './put-entry.ts'
 export type {
@@ -16,7 +16,7 @@ export type {
   Store,
   StoreEvent,
   StoreStats,
-  Transacted,
+  TransactionResult,
   TransactionView,
   Watch,
   WatchOptions,
@@ -29,5 +29,5 @@ export {
   StoreBusyError,
   StoreClosedError,
   StoreUnavailableError,
-  WriteRefusedError,
+  WriteRejectedError,
 } from './store.ts'

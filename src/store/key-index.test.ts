@@ -4,7 +4,7 @@ import { KeyIndex } from './key-index.ts'
 import { type Version, versionAt } from './version.ts'
 
 describe('KeyIndex', () => {
-  it('gets, scans and counts like a sorted list after any inserts, tombstones and deletes', () => {
+  it('gets, scans and counts keys like a sorted list after random inserts, tombstones and deletes', () => {
     const key = fc.tuple(fc.constantFrom('a/', 'b/', 'c/'), fc.nat({ max: 3_000 })).map(([dir, n]) => `${dir}${n}`)
     const step = fc.record({ key, do: fc.constantFrom('put', 'put', 'put', 'tombstone', 'delete') })
     const range = fc.record({
@@ -19,20 +19,20 @@ describe('KeyIndex', () => {
         (steps, within, at) => {
           const index = new KeyIndex()
           const expected = new Map<string, Version>()
-          for (const [revision, it] of steps.entries()) {
-            if (it.do === 'delete') {
-              index.delete(it.key)
-              expected.delete(it.key)
+          for (const [revision, currentStep] of steps.entries()) {
+            if (currentStep.do === 'delete') {
+              index.delete(currentStep.key)
+              expected.delete(currentStep.key)
               continue
             }
             const version = aVersion({
-              key: it.key,
+              key: currentStep.key,
               revision,
-              deleted: it.do === 'tombstone',
-              previous: expected.get(it.key),
+              deleted: currentStep.do === 'tombstone',
+              previous: expected.get(currentStep.key),
             })
             index.set(version)
-            expected.set(it.key, version)
+            expected.set(currentStep.key, version)
           }
           const { prefix, after = '' } = within
           const matching = [...expected.values()]
@@ -55,23 +55,23 @@ describe('KeyIndex', () => {
     )
   })
 
-  it('bulk-loads the same index that inserting key by key builds', () => {
+  it('bulk-loads the same index as inserting key by key', () => {
     const versions = Array.from({ length: 3_000 }, (_, at) =>
       aVersion({ key: `k/${(at * 7_919) % 3_001}`, revision: at, deleted: at % 5 === 0 }),
     )
     const index = KeyIndex.of(new Map(versions.map((version) => [version.key, version])))
-    const byKey = new KeyIndex()
-    for (const version of versions) byKey.set(version)
+    const incremental = new KeyIndex()
+    for (const version of versions) incremental.set(version)
     for (const revision of [0, 1_000, 3_000]) {
-      expect(index.count({ prefix: 'k/1' }, revision)).toBe(byKey.count({ prefix: 'k/1' }, revision))
+      expect(index.count({ prefix: 'k/1' }, revision)).toBe(incremental.count({ prefix: 'k/1' }, revision))
     }
     expect(index.live).toBe(2_400)
-    const keysOf = (it: KeyIndex) => {
+    const keysOf = (keyIndex: KeyIndex) => {
       const keys: string[] = []
-      it.scan({ prefix: '' }, ({ key }) => keys.push(key) > 0)
+      keyIndex.scan({ prefix: '' }, ({ key }) => keys.push(key) > 0)
       return keys
     }
-    expect(keysOf(index)).toEqual(keysOf(byKey))
+    expect(keysOf(index)).toEqual(keysOf(incremental))
     index.set(aVersion({ key: 'k/1/new' }))
     expect(index.get('k/1/new')).toBeDefined()
   })
@@ -79,12 +79,12 @@ describe('KeyIndex', () => {
   it('stops a scan when the visitor returns false', () => {
     const index = new KeyIndex()
     for (const key of ['a', 'b', 'c']) index.set(aVersion({ key }))
-    const seen: string[] = []
+    const visited: string[] = []
     index.scan({ prefix: '' }, ({ key }) => {
-      seen.push(key)
+      visited.push(key)
       return key !== 'b'
     })
-    expect(seen).toEqual(['a', 'b'])
+    expect(visited).toEqual(['a', 'b'])
   })
 })
 

@@ -1,6 +1,6 @@
-// KeyIndex: all keys in order, each with its newest version, for lookups, range scans and range counts.
-// A sorted array in chunks: an insert moves at most one chunk, and a count takes whole chunks at once.
-// Tombstones stay in the index until they are compacted (change-log.ts).
+// KeyIndex: all keys in order, each with its newest version, for lookups, range scans and range counts. It is a sorted array
+// in chunks: an insert moves at most one chunk, and a count adds up whole chunks. Tombstones stay in the index until they
+// are compacted (change-log.ts).
 import type { Revision } from './store.ts'
 import { type Version, versionAt } from './version.ts'
 
@@ -12,7 +12,7 @@ interface Chunk {
   versions: Version[]
   /** Number of versions that are not tombstones. */
   live: number
-  /** Upper bound of the revisions in this chunk: a reader at this revision or later sees exactly `live` keys. */
+  /** Upper bound of the revisions in this chunk. From this revision on, exactly `live` keys exist. */
   newestRevision: Revision
 }
 
@@ -60,13 +60,13 @@ export class KeyIndex {
     }
 
     const at = firstAtOrAfter(chunk.versions, version.key)
-    const before = chunk.versions[at]?.key === version.key ? chunk.versions[at] : undefined
-    if (before) chunk.versions[at] = version
+    const previous = chunk.versions[at]?.key === version.key ? chunk.versions[at] : undefined
+    if (previous) chunk.versions[at] = version
     else chunk.versions.splice(at, 0, version)
 
-    const gained = (version.deleted ? 0 : 1) - (before && !before.deleted ? 1 : 0)
-    chunk.live += gained
-    this.#live += gained
+    const liveDelta = (version.deleted ? 0 : 1) - (previous && !previous.deleted ? 1 : 0)
+    chunk.live += liveDelta
+    this.#live += liveDelta
     if (version.revision > chunk.newestRevision) chunk.newestRevision = version.revision
     if (chunk.versions.length > CHUNK_KEYS_MAX) this.#split(chunkAt)
   }
@@ -97,13 +97,13 @@ export class KeyIndex {
     }
   }
 
-  /** The number of keys in the range that exist at a revision. */
+  /** Returns the number of keys in the range that exist at a revision. */
   count(range: KeyRange, revision: Revision): number {
     let count = 0
     let { chunkAt, at } = this.#start(range)
     for (let chunk = this.#chunks[chunkAt]; chunk; chunk = this.#chunks[++chunkAt], at = 0) {
-      const whole = at === 0 && chunk.versions.at(-1)?.key.startsWith(range.prefix)
-      if (whole && chunk.newestRevision <= revision) {
+      const isWhole = at === 0 && chunk.versions.at(-1)?.key.startsWith(range.prefix)
+      if (isWhole && chunk.newestRevision <= revision) {
         count += chunk.live
         continue
       }
@@ -117,15 +117,15 @@ export class KeyIndex {
   }
 
   #start({ prefix, after }: KeyRange): { chunkAt: number; at: number } {
-    const excluded = after !== undefined && after >= prefix
-    const from = excluded ? after : prefix
-    const chunkAt = this.#chunkOf(from)
+    const isExclusive = after !== undefined && after >= prefix
+    const startKey = isExclusive ? after : prefix
+    const chunkAt = this.#chunkOf(startKey)
     const versions = this.#chunks[chunkAt]?.versions ?? []
-    const at = firstAtOrAfter(versions, from)
-    return { chunkAt, at: excluded && versions[at]?.key === from ? at + 1 : at }
+    const at = firstAtOrAfter(versions, startKey)
+    return { chunkAt, at: isExclusive && versions[at]?.key === startKey ? at + 1 : at }
   }
 
-  /** The last chunk whose first key is not after `key`: the only one that can hold it. */
+  /** Returns the index of the last chunk whose first key is not after `key`, which is the only one that can contain it. */
   #chunkOf(key: string): number {
     let low = 0
     let high = this.#chunks.length - 1

@@ -1,6 +1,6 @@
-// Checks an LMDB file before it is opened: LMDB maps the file into memory, and access to a missing page raises SIGBUS,
-// which kills the process. An intact file can be shorter than its last page number implies, because free pages at the
-// end are never written; so in a short file every page that the trees refer to is checked.
+// Checks an LMDB file before it is opened. LMDB maps the file into memory, and access to a missing page raises SIGBUS,
+// which kills the process. An intact file can be shorter than its last page number implies, because free pages at the end
+// are not written, so in a short file every page that the trees refer to is checked.
 import { type FileHandle, open } from 'node:fs/promises'
 
 // The parts of the file format used here. Integers are little-endian; node pointers are relative to the header's end.
@@ -39,7 +39,7 @@ export async function checkLmdbFile(path: string): Promise<void> {
     const meta = await readNewestMeta(path, file)
     if (size >= (meta.lastPage + 1) * meta.pageBytes) return
     for (const root of meta.roots) {
-      if (root !== NO_PAGE) await walk({ path, file, size, meta }, { page: Number(root), depth: 1 })
+      if (root !== NO_PAGE) await checkPages({ path, file, size, meta }, { page: Number(root), depth: 1 })
     }
   } finally {
     await file.close()
@@ -57,7 +57,7 @@ async function readMeta(path: string, file: FileHandle, position: number): Promi
   const { bytesRead } = await file.read(bytes, 0, META_BYTES, position)
   const meta = bytes.subarray(PAGE_HEADER_BYTES)
   const isMeta = meta.readUInt32LE(0) === MAGIC
-  if (bytesRead < META_BYTES && (position > 0 || isMeta)) throw truncated(path)
+  if (bytesRead < META_BYTES && (position > 0 || isMeta)) throw truncatedError(path)
   if (!isMeta) throw new Error(`${path} is not a Stowage store: it is not an LMDB file.`)
   if ((meta.readUInt32LE(4) & 0xffff) !== VERSION) {
     throw new Error(`${path} is an LMDB file of format ${meta.readUInt32LE(4)}; this version reads format ${VERSION}.`)
@@ -71,46 +71,47 @@ async function readMeta(path: string, file: FileHandle, position: number): Promi
   }
 }
 
-async function walk(
-  within: { path: string; file: FileHandle; size: number; meta: Meta },
+async function checkPages(
+  context: { path: string; file: FileHandle; size: number; meta: Meta },
   { page, depth }: { page: number; depth: number },
 ): Promise<void> {
-  const { path, file, size, meta } = within
+  const { path, file, size, meta } = context
   const requirePage = (number: number) => {
-    if ((number + 1) * meta.pageBytes > size) throw truncated(path)
+    if ((number + 1) * meta.pageBytes > size) throw truncatedError(path)
   }
   requirePage(page)
-  if (depth > DEPTH_MAX) throw damaged(path)
+  if (depth > DEPTH_MAX) throw damagedError(path)
   const bytes = Buffer.alloc(meta.pageBytes)
   await file.read(bytes, 0, meta.pageBytes, page * meta.pageBytes)
-  const refersTo = pagesOf(path, bytes)
-  for (const last of refersTo.data) requirePage(last)
-  for (const child of refersTo.children) await walk(within, { page: child, depth: depth + 1 })
+  const references = pagesOf(path, bytes)
+  for (const lastPage of references.data) requirePage(lastPage)
+  for (const child of references.children) await checkPages(context, { page: child, depth: depth + 1 })
 }
 
-/** The pages that a tree page refers to: its child pages, and the last page of each value on overflow pages. */
+/** Returns the pages that a tree page refers to: its child pages and the last page of each value on overflow pages. */
 function pagesOf(path: string, bytes: Buffer): { children: number[]; data: number[] } {
   const children: number[] = []
   const data: number[] = []
   try {
     const isBranch = (bytes.readUInt16LE(18) & PAGE_IS_BRANCH) !== 0
     const nodes = bytes.readUInt16LE(20) >> 1
-    for (let at = 0; at < nodes; at++) {
-      const node = bytes.subarray(PAGE_HEADER_BYTES + bytes.readUInt16LE(PAGE_HEADER_BYTES + 2 * at))
+    for (let index = 0; index < nodes; index++) {
+      const node = bytes.subarray(PAGE_HEADER_BYTES + bytes.readUInt16LE(PAGE_HEADER_BYTES + 2 * index))
       if (isBranch) children.push(node.readUIntLE(0, 6))
       else if (node.readUInt16LE(4) & NODE_HAS_BIG_DATA) {
-        const big = node.subarray(NODE_HEADER_BYTES + node.readUInt16LE(6))
-        data.push(Number(big.readBigUInt64LE(0) + big.readBigUInt64LE(16)) - 1)
+        const overflow = node.subarray(NODE_HEADER_BYTES + node.readUInt16LE(6))
+        data.push(Number(overflow.readBigUInt64LE(0) + overflow.readBigUInt64LE(16)) - 1)
       }
     }
   } catch (error) {
-    if (error instanceof RangeError) throw damaged(path) // a pointer outside the page
+    if (error instanceof RangeError) throw damagedError(path) // a pointer outside the page
     throw error
   }
   return { children, data }
 }
 
-const truncated = (path: string) =>
+const truncatedError = (path: string) =>
   new Error(`${path} is damaged: it ends before its last page. Restore it from a backup.`)
 
-const damaged = (path: string) => new Error(`${path} is damaged: it has an invalid page. Restore it from a backup.`)
+const damagedError = (path: string) =>
+  new Error(`${path} is damaged: it has an invalid page. Restore it from a backup.`)

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { manualClock } from '../base/manual-clock.ts'
 import { openLmdbStore } from './lmdb.ts'
 import { storeContract } from './store.contract.ts'
-import { passTimeUntil, put, text } from './testing/helpers.ts'
+import { advanceUntil, put, text } from './testing/helpers.ts'
 import { bundleChild, type Child, type ChildProgram, runChild } from './testing/run-child.ts'
 
 const dirs: string[] = []
@@ -48,7 +48,7 @@ describe('LMDB store', () => {
     { runs: 15 },
   )
 
-  it('creates its directory, readable only by its owner', async () => {
+  it('creates a directory and file that only the owner can access', async () => {
     const dir = join(await newDir(), 'deeper', 'still')
     const store = await openLmdbStore({ dir, clock })
     await put(store, 'a')
@@ -66,16 +66,16 @@ describe('LMDB store', () => {
       await Promise.all(Array.from({ length: 500 }, (_, at) => store.transact(() => [{ put: `k/${at}`, value }])))
     }
     for (let round = 0; round < 10; round++) await overwriteAll(round)
-    const settled = store.stats().bytesOnDisk
+    const initialBytes = store.stats().bytesOnDisk
     for (let round = 0; round < 60; round++) await overwriteAll(round)
-    await passTimeUntil(ownClock, () => store.stats().historyEntries <= 200)
-    expect(store.stats().bytesOnDisk).toBeLessThan(settled * 1.5)
+    await advanceUntil(ownClock, () => store.stats().historyEntries <= 200)
+    expect(store.stats().bytesOnDisk).toBeLessThan(initialBytes * 1.5)
     await store.close()
   })
 })
 
 describe('a directory in use', () => {
-  it('cannot be opened by a second process, whose error names the holder, until the holder exits', async () => {
+  it('cannot be opened by a second process until the first one exits', async () => {
     const dir = await newDir()
     const program = await bundle('hold-child.ts')
     const holder = start([...program.command, dir])
@@ -112,7 +112,7 @@ describe('a directory in use', () => {
 })
 
 describe('opening a file that is not a valid store', () => {
-  async function filledDir(): Promise<string> {
+  async function createFilledDir(): Promise<string> {
     const dir = await newDir()
     const store = await openLmdbStore({ dir, clock })
     await store.transact(() =>
@@ -121,41 +121,41 @@ describe('opening a file that is not a valid store', () => {
     await store.close()
     return dir
   }
-  const opening = async (dir: string) => (await openLmdbStore({ dir, clock })).close()
+  const openAndClose = async (dir: string) => (await openLmdbStore({ dir, clock })).close()
 
   it('fails if the file is not an LMDB file', async () => {
     const dir = await newDir()
     await writeFile(join(dir, 'store.mdb'), 'This is not a database. '.repeat(1_000))
-    await expect(opening(dir)).rejects.toThrow(`${dir}/store.mdb is not a Stowage store: it is not an LMDB file.`)
+    await expect(openAndClose(dir)).rejects.toThrow(`${dir}/store.mdb is not a Stowage store: it is not an LMDB file.`)
     await writeFile(join(dir, 'store.mdb'), 'short')
-    await expect(opening(dir)).rejects.toThrow('is not a Stowage store')
+    await expect(openAndClose(dir)).rejects.toThrow('is not a Stowage store')
   })
 
   it('fails if the LMDB file belongs to another program', async () => {
     const dir = await newDir()
-    const other = openLmdb({ path: join(dir, 'store.mdb'), noSubdir: true })
-    await other.put('some key', { some: 'value' })
-    await other.close()
-    await expect(opening(dir)).rejects.toThrow('it is an LMDB file of another program')
+    const foreignDb = openLmdb({ path: join(dir, 'store.mdb'), noSubdir: true })
+    await foreignDb.put('some key', { some: 'value' })
+    await foreignDb.close()
+    await expect(openAndClose(dir)).rejects.toThrow('it is an LMDB file of another program')
   })
 
-  it.each([0.1, 0.3, 0.5, 0.7, 0.9, 0.99])('fails if the file is truncated to %f of its size', async (part) => {
-    const dir = await filledDir()
+  it.each([0.1, 0.3, 0.5, 0.7, 0.9, 0.99])('fails if the file is truncated to %f of its size', async (fraction) => {
+    const dir = await createFilledDir()
     const path = join(dir, 'store.mdb')
-    await truncate(path, Math.floor((await stat(path)).size * part))
-    await expect(opening(dir)).rejects.toThrow(`${path} is damaged: it ends before its last page`)
+    await truncate(path, Math.floor((await stat(path)).size * fraction))
+    await expect(openAndClose(dir)).rejects.toThrow(`${path} is damaged: it ends before its last page`)
   })
 
   it('succeeds if only free pages are missing at the end', async () => {
-    const dir = await filledDir()
+    const dir = await createFilledDir()
     const path = join(dir, 'store.mdb')
-    const whole = await readFile(path)
-    // Meta pages that count one page more than exists; no tree refers to it.
+    const content = await readFile(path)
+    // Increase the page count in the meta pages by one page that no tree refers to.
     for (const meta of [0, 4_096]) {
       const at = meta + 24 + 120
-      whole.writeBigUInt64LE(whole.readBigUInt64LE(at) + 1n, at)
+      content.writeBigUInt64LE(content.readBigUInt64LE(at) + 1n, at)
     }
-    await writeFile(path, whole)
+    await writeFile(path, content)
     const store = await openLmdbStore({ dir, clock })
     expect(store.stats().keys).toBe(300)
     await put(store, 'more')
@@ -166,14 +166,14 @@ describe('opening a file that is not a valid store', () => {
     ['the store', [0, 0], JSON.stringify({ store: 'stowage', format: 7 }), 'is a store of format 7; this version'],
     ['a record', [1, 5], '\u0009 …', 'a record has format 9; this version of Stowage reads format 1'],
   ])('fails if %s has an unknown format', async (_, name, content, message) => {
-    const dir = await filledDir()
+    const dir = await createFilledDir()
     const key = Buffer.alloc(7)
     key[0] = name[0] as number
     key.writeUIntBE(name[1] as number, 1, 6)
     const file = openLmdb({ path: join(dir, 'store.mdb'), noSubdir: true, encoding: 'binary', keyEncoding: 'binary' })
     await file.put(key, Buffer.from(content))
     await file.close()
-    await expect(opening(dir)).rejects.toThrow(message)
+    await expect(openAndClose(dir)).rejects.toThrow(message)
   })
 })
 
@@ -202,7 +202,7 @@ describe('durability', () => {
     expectSyncedBeforeAcknowledged(await readFile(log, 'latin1'), 40)
   })
 
-  it('SYS-1 keeps every acknowledged transaction, completely, when the process is killed', async () => {
+  it('SYS-1 keeps every acknowledged transaction completely when the process is killed', async () => {
     const program = await bundle('crash-child.ts')
     const dir = await newDir()
     const acknowledged = new Map<string, number>()
@@ -238,12 +238,12 @@ describe('durability', () => {
     const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 2048; exec "$@"', 'sh', ...program.command, await newDir()]
     const child = start(limited)
     await child.exited()
-    const [refused, written, ...rest] = child.lines
-    expect(refused).toMatch(
-      /^refused WriteRefusedError nothing was written: .*store\.mdb: (the file has reached the file size limit|a write was incomplete)/,
+    const [rejection, writtenLine, ...otherLines] = child.lines
+    expect(rejection).toMatch(
+      /^rejected WriteRejectedError nothing was written: .*store\.mdb: (the file has reached the file size limit|a write was incomplete)/,
     )
-    expect(written).toMatch(/^written (\d+) revision \1 keys \1$/)
-    expect(rest).toEqual(['read 10000', 'small true'])
+    expect(writtenLine).toMatch(/^written (\d+) revision \1 keys \1$/)
+    expect(otherLines).toEqual(['read 10000', 'small true'])
   })
 })
 
@@ -265,25 +265,25 @@ function expectSyncedBeforeAcknowledged(trace: string, transactions: number): vo
   const stateOf = new Map<number, 'written' | 'synced' | 'valid'>()
   const files = new Map<string, { isData: boolean; isSynchronous: boolean }>()
   const unfinished = new Map<string, string>()
-  const each = (from: string | undefined, to: 'synced' | 'valid') => {
+  const advanceStates = (from: string | undefined, to: 'synced' | 'valid') => {
     for (const [n, state] of stateOf) if (state === from) stateOf.set(n, to)
   }
   let acknowledged = 0
   for (const line of trace.split('\n')) {
-    const [, thread = '', rest = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? []
-    if (rest.endsWith('<unfinished ...>')) {
-      unfinished.set(thread, rest.replace(/ *<unfinished \.\.\.>$/, ''))
+    const [, thread = '', callText = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? []
+    if (callText.endsWith('<unfinished ...>')) {
+      unfinished.set(thread, callText.replace(/ *<unfinished \.\.\.>$/, ''))
       continue
     }
-    const resumed = /^<\.\.\. \w+ resumed> ?(.*)$/.exec(rest)
-    const call = resumed ? `${unfinished.get(thread)}${resumed[1]}` : rest
+    const resumed = /^<\.\.\. \w+ resumed> ?(.*)$/.exec(callText)
+    const call = resumed ? `${unfinished.get(thread)}${resumed[1]}` : callText
     const [, name = '', fd = ''] = /^(\w+)\((\w+)/.exec(call) ?? []
     if (name === 'openat') {
       const opened = /store\.mdb", ([A-Z_|]+).* = (\d+)$/.exec(call)
       if (opened?.[2]) files.set(opened[2], { isData: true, isSynchronous: /O_D?SYNC/.test(opened[1] as string) })
     } else if (/^p?writev?(64)?$/.test(name) && files.get(fd)?.isData) {
       const isMeta = files.get(fd)?.isSynchronous
-      if (isMeta) each('synced', 'valid')
+      if (isMeta) advanceStates('synced', 'valid')
       else {
         for (const [, n] of call.matchAll(/transaction (\d+)\./g)) {
           if (stateOf.get(Number(n)) === undefined) stateOf.set(Number(n), 'written')
@@ -291,7 +291,7 @@ function expectSyncedBeforeAcknowledged(trace: string, transactions: number): vo
       }
     } else if (/^f(data)?sync$/.test(name) && files.get(fd)?.isData) {
       expect(call).toMatch(/= 0$/)
-      each('written', 'synced')
+      advanceStates('written', 'synced')
     } else if (name === 'write') {
       const ack = /^write\(1, "ack (\d+)\\n"/.exec(call)
       if (!ack) continue

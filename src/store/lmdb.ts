@@ -1,7 +1,7 @@
-// The LMDB store: acknowledged writes survive a crash of the process and a power failure.
-// This file implements only the Medium; transactions, watches and compaction are in revisioned-store.ts.
+// The LMDB medium of the embedded store: acknowledged writes survive a crash of the process and a power failure.
+// revisioned-store.ts implements transactions, watches and compaction.
 //
-// A single LMDB tree holds, in key order: the store's description, the headers of all records, and their values.
+// A single LMDB tree contains, in key order, the description of the store, the headers of all records, and their values.
 // Separate trees would add several pages to every commit.
 
 import assert from 'node:assert/strict'
@@ -14,7 +14,7 @@ import { syncDirectory } from '../base/files.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { STORE_FILE } from './lmdb-copy.ts'
 import { checkLmdbFile } from './lmdb-file.ts'
-import { AppendRefusedError, type Floors, type Medium, type MediumBatch, NO_FLOORS } from './medium.ts'
+import { AppendRejectedError, type Floors, type Medium, type MediumBatch, NO_FLOORS } from './medium.ts'
 import {
   DESCRIPTION,
   decodeHeader,
@@ -33,15 +33,15 @@ const STORE_FORMAT = 2
 const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
 
-/** Values are put as bytes; a range returns headers, decoded in place without a copy. */
+/** Values are written as bytes; a range returns headers, which are decoded without a copy. */
 type Db = RootDatabase<Uint8Array | HeaderFields, RecordName>
 
-/** Commit errors after which LMDB has written nothing and stays usable: the disk or a quota is full. */
-const REFUSALS: ReadonlyMap<number, string> = new Map([
+/** Reasons of commit errors by code, for errors after which LMDB has written nothing and remains usable. */
+const REJECTION_REASONS: ReadonlyMap<number, string> = new Map([
   [28, 'the disk is full (ENOSPC)'],
   [122, 'the disk quota is used up (EDQUOT)'],
   [27, 'the file has reached the file size limit (EFBIG)'],
-  // LMDB reports a short write as EIO. The meta page, which makes a commit valid, is written last, so nothing is kept.
+  // LMDB reports a short write as EIO. The meta page, which makes a commit valid, is written last, so the commit is void.
   [5, 'a write was incomplete: the disk is full or failing (EIO)'],
   [12, 'there is not enough memory (ENOMEM)'],
   [-30792, 'the store has reached its maximum size (MDB_MAP_FULL)'],
@@ -77,9 +77,9 @@ async function openLmdbMedium(dir: string): Promise<Medium> {
       keyEncoder: { writeKey: writeName, readKey: readName },
       encoder: { encode: (bytes: Uint8Array) => bytes, decode: decodeHeader },
       maxDbs: 1,
-      eventTurnBatching: false, // every write() is one batch; errors of an implicit outer batch would go unreported
+      eventTurnBatching: false, // errors of an implicit outer batch would not be reported
       // A commit writes the data pages, calls fdatasync, writes the meta page through a descriptor opened with O_DSYNC,
-      // and then settles the promise. Overlapping commits would not help: LMDB runs one at a time.
+      // and then settles the promise. LMDB runs one commit at a time, so overlapping commits would not be faster.
       overlappingSync: false,
     })
     await chmod(path, 0o600) // the store contains Secrets
@@ -113,7 +113,7 @@ class LmdbMedium implements Medium {
     this.#lock = lock
   }
 
-  /** Reads and checks the store's description; writes one to a new store. */
+  /** Reads and checks the description of the store, or writes the description of a new store. */
   async describe(): Promise<void> {
     const bytes = this.#db.getBinary(DESCRIPTION_NAME)
     if (bytes) {
@@ -122,7 +122,7 @@ class LmdbMedium implements Medium {
       return
     }
     const { entryCount } = this.#db.getStats() as { entryCount: number }
-    if (entryCount > 0) throw foreignFile(this.#path)
+    if (entryCount > 0) throw foreignFileError(this.#path)
     await this.#db.put(DESCRIPTION_NAME, encodeDescription(NO_FLOORS))
   }
 
@@ -140,12 +140,12 @@ class LmdbMedium implements Medium {
   }
 
   async write({ append, drop, floors }: MediumBatch): Promise<void> {
-    const stored: Promise<boolean>[] = []
+    const valuePuts: Promise<boolean>[] = []
     const committed = this.#db.batch(() => {
       for (const record of append) {
         const { revision } = record
         this.#db.put([HEADER, revision], encodeHeader(record))
-        if (!record.deleted) stored.push(putLast(this.#db, [VALUE, revision], record.value))
+        if (!record.deleted) valuePuts.push(putLast(this.#db, [VALUE, revision], record.value))
       }
       for (const revision of drop) {
         this.#db.remove([HEADER, revision])
@@ -154,7 +154,7 @@ class LmdbMedium implements Medium {
       if (floors) this.#db.put(DESCRIPTION_NAME, encodeDescription(floors))
     })
     try {
-      const [, ...isStored] = await Promise.all([committed, ...stored])
+      const [, ...isStored] = await Promise.all([committed, ...valuePuts])
       assert(isStored.every(Boolean), 'a value was not appended after all others')
     } catch (error) {
       throw await this.#explain(error)
@@ -180,12 +180,12 @@ class LmdbMedium implements Medium {
 
   async #explain(error: unknown): Promise<Error> {
     const cause = await commitErrorOf(error)
-    const refusal = REFUSALS.get(cause.code as unknown as number)
-    if (!refusal || !this.#isUsable()) return new Error(`Cannot write ${this.#path}: ${cause.message}`, { cause })
-    return new AppendRefusedError(`${this.#path}: ${refusal}`, { cause })
+    const reason = REJECTION_REASONS.get(cause.code as unknown as number)
+    if (!reason || !this.#isUsable()) return new Error(`Cannot write ${this.#path}: ${cause.message}`, { cause })
+    return new AppendRejectedError(`${this.#path}: ${reason}`, { cause })
   }
 
-  /** After some errors LMDB rejects all further transactions; then the outcome of the last one is unknown too. */
+  /** Returns false if LMDB rejects all further transactions. The outcome of the last one is then unknown. */
   #isUsable(): boolean {
     try {
       this.#db.transactionSync(() => {})
@@ -197,15 +197,15 @@ class LmdbMedium implements Medium {
 }
 
 /**
- * Puts a value after all others (MDB_APPEND). LMDB then fills pages completely instead of splitting them in half, so the
- * file is half as large. Resolves with false if the name does not sort last.
+ * Puts a value after all others (MDB_APPEND), so that LMDB fills pages completely instead of splitting them, which halves
+ * the size of the file. Resolves with false if the name does not sort last.
  */
 function putLast(db: Db, name: RecordName, value: Uint8Array): Promise<boolean> {
   const options = { append: true } as unknown as number // lmdb declares these options only for putSync
   return db.put(name, value, options)
 }
 
-/** lmdb rejects with a generic error; the cause is in the error's `commitError` promise. */
+/** Returns the cause of a commit error, which lmdb provides as the `commitError` promise of a generic error. */
 async function commitErrorOf(error: unknown): Promise<NodeJS.ErrnoException> {
   const { commitError } = error as { commitError?: Promise<never> }
   if (!commitError) return error as Error
@@ -225,7 +225,7 @@ function parseDescription(path: string, bytes: Buffer): Description {
   try {
     description = JSON.parse(bytes.toString())
   } catch {}
-  if (description?.store !== 'stowage') throw foreignFile(path)
+  if (description?.store !== 'stowage') throw foreignFileError(path)
   if (description.format !== STORE_FORMAT) {
     throw new Error(
       `${path} is a store of format ${description.format}; this version of Stowage reads format ${STORE_FORMAT}.`,
@@ -234,5 +234,5 @@ function parseDescription(path: string, bytes: Buffer): Description {
   return description as Description
 }
 
-const foreignFile = (path: string) =>
+const foreignFileError = (path: string) =>
   new Error(`${path} is not a Stowage store: it is an LMDB file of another program.`)

@@ -1,9 +1,8 @@
-// Medium: the durable storage under revisioned-store.ts, which writes batches of records atomically.
-// memory.ts and lmdb.ts implement it; the simulator wraps one to inject faults. The store above it decides which
-// records are written and which are dropped.
+// Medium: the durable storage of revisioned-store.ts, which writes batches of records atomically. memory.ts and lmdb.ts
+// implement it; the simulator wraps a medium to inject faults.
 import type { Revision } from './store.ts'
 
-/** A record without its value: the part that the store keeps in memory. Records are identified by their revision. */
+/** A record without its value, which the store keeps in memory. Records are identified by their revision. */
 export interface RecordHeader {
   readonly key: string
   readonly revision: Revision
@@ -17,7 +16,7 @@ export interface MediumRecord extends RecordHeader {
   readonly value: Uint8Array
 }
 
-/** The compacted revision of each class of keys: history is complete from there on. Persisted by the medium. */
+/** The oldest revision with complete history of each class of keys. The medium persists them. */
 export interface Floors {
   readonly ordinary: Revision
   /** For keys below `briefPrefixes`. */
@@ -26,7 +25,7 @@ export interface Floors {
 }
 
 export interface MediumBatch {
-  /** In revision order, and after every record appended before. */
+  /** Records to append in revision order, after all existing records. */
   readonly append: readonly MediumRecord[]
   /** Records to delete. A record that does not exist is ignored. */
   readonly drop: readonly Revision[]
@@ -38,11 +37,11 @@ export interface Medium {
   /** Visits all records in revision order and returns the floors last written. Called once, before any other method. */
   scan(visit: (header: RecordHeader) => void): Floors
   /**
-   * Resolves once the whole batch would survive a power failure. Rejects with AppendRefusedError if none of it was
-   * written or will be. After any other error the batch may or may not have been written, and the store closes.
+   * Resolves when the whole batch would survive a power failure. Rejects with AppendRejectedError if no part of it was
+   * written. After any other error, the batch may or may not have been written, and the store closes.
    */
   write(batch: MediumBatch): Promise<void>
-  /** The value of a record that was written and has not been dropped. */
+  /** Returns the value of a record that was written and has not been dropped. */
   read(revision: Revision): Uint8Array
   bytesOnDisk(): number
   close(): Promise<void>
@@ -51,6 +50,6 @@ export interface Medium {
 export const NO_FLOORS: Floors = { ordinary: 0, brief: 0, briefPrefixes: [] }
 
 /** The medium wrote nothing of the batch and remains usable. */
-export class AppendRefusedError extends Error {
-  override readonly name = 'AppendRefusedError'
+export class AppendRejectedError extends Error {
+  override readonly name = 'AppendRejectedError'
 }

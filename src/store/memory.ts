@@ -1,5 +1,4 @@
-// The in-memory store, for tests and simulations. Nothing outlives the process.
-// A test can pass the medium of a closed store to the next one, as if it were a disk.
+// The in-memory store, for tests and simulations. A test can open another store on the medium of a closed one.
 import type { Clock } from '../base/clock.ts'
 import { type Medium, type MediumRecord, NO_FLOORS } from './medium.ts'
 import { openRevisionedStore } from './revisioned-store.ts'

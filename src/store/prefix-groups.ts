@@ -1,4 +1,4 @@
-// PrefixGroups: members registered under key prefixes, and for a key the groups whose prefix matches it.
+// PrefixGroups: groups of members by key prefix, with a lookup of the groups whose prefix matches a key.
 // A lookup costs one hash access per distinct prefix length, regardless of the number of members.
 
 export interface PrefixGroup<Member> {

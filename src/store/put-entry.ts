@@ -1,5 +1,5 @@
-// The entry that later transactions of a group commit read for a put. For a coalescable put the entry calls the
-// `value` getter only when it is read.
+// Creates the entry that later transactions of a group commit read for a put. The entry of a coalescable put calls the
+// `value` getter only when its value is read.
 import type { Entry, Put, Revision } from './store.ts'
 
 export function entryOfPut(put: Put, modRevision: Revision, createRevision: Revision): Entry {
@@ -12,8 +12,8 @@ class CoalescableEntry implements Entry {
   readonly modRevision: Revision
   readonly createRevision: Revision
 
-  constructor(passing: Put, modRevision: Revision, createRevision: Revision) {
-    this.coalescable = passing
+  constructor(write: Put, modRevision: Revision, createRevision: Revision) {
+    this.coalescable = write
     this.modRevision = modRevision
     this.createRevision = createRevision
   }

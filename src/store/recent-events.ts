@@ -1,6 +1,5 @@
 // RecentEvents caches the newest events, so that all watchers, including those that reconnect, share one object per change.
-// Two generations bounded by the size of the values: a full young generation replaces the old one.
-// An event that was evicted is built again on demand.
+// The cache has two generations of bounded size: a full young generation replaces the old one.
 import type { StoreEvent } from './store.ts'
 import type { Version } from './version.ts'
 
@@ -12,10 +11,10 @@ export class RecentEvents {
   #old = new Map<Version, StoreEvent>()
   #youngBytes = 0
 
-  /** The cached event of this version, or the result of `build`. */
+  /** Returns the cached event of this version, or builds it. */
   of(version: Version, build: () => StoreEvent): StoreEvent {
-    const known = this.#young.get(version) ?? this.#old.get(version)
-    if (known) return known
+    const cached = this.#young.get(version) ?? this.#old.get(version)
+    if (cached) return cached
     const event = build()
     this.#young.set(version, event)
     this.#youngBytes += EVENT_BYTES + (event.entry?.value.length ?? 0) + (event.previous?.value.length ?? 0)

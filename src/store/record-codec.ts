@@ -41,7 +41,7 @@ export function encodeHeader({ key, createRevision, expiresAtMs, deleted }: Head
   return bytes
 }
 
-/** Copies everything it returns: `bytes` may be memory that LMDB reuses. */
+/** Decodes a header. Copies all fields, because LMDB may reuse the memory of `bytes`. */
 export function decodeHeader(bytes: Buffer): HeaderFields {
   if (bytes[0] !== HEADER_FORMAT) {
     throw new Error(`a record has format ${bytes[0]}; this version of Stowage reads format ${HEADER_FORMAT}`)

@@ -1,13 +1,13 @@
-// What store.contract.ts does not cover: the state of the store during a write, and failures of its medium.
+// Tests the state of the store during a write and after failures of its medium, which store.contract.ts does not cover.
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../base/manual-clock.ts'
-import { AppendRefusedError, type Medium, type MediumBatch } from './medium.ts'
+import { AppendRejectedError, type Medium, type MediumBatch } from './medium.ts'
 import { memoryMedium } from './memory.ts'
 import { openRevisionedStore, PENDING_MAX } from './revisioned-store.ts'
-import { type HistoryOptions, StoreBusyError, StoreClosedError, WriteRefusedError } from './store.ts'
-import { bytes, collect, passTimeUntil, put, remove, show, text, until } from './testing/helpers.ts'
+import { type HistoryOptions, StoreBusyError, StoreClosedError, WriteRejectedError } from './store.ts'
+import { advanceUntil, bytes, collectEvents, formatEvent, put, remove, text, until } from './testing/helpers.ts'
 
-/** A store whose medium calls `control.beforeWrite` before each write, which can delay the write or make it fail. */
+/** Creates a store whose medium calls `control.beforeWrite` before each write, to delay the write or make it fail. */
 async function setUp(history?: HistoryOptions) {
   const clock = manualClock()
   const memory = memoryMedium()
@@ -26,11 +26,11 @@ async function setUp(history?: HistoryOptions) {
 }
 
 const diskFull = async () => {
-  throw new AppendRefusedError('the disk is full')
+  throw new AppendRejectedError('the disk is full')
 }
 
-/** `wait` resolves once `open` is called. */
-function gate() {
+/** Creates a gate whose `wait` resolves after `open` is called. */
+function createGate() {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
     open = resolve
@@ -38,12 +38,12 @@ function gate() {
   return { open, wait: () => opened }
 }
 
-describe('while a batch is being written', () => {
-  it('SYS-1 hides it from reads and watches', async () => {
+describe('a store that is writing a batch', () => {
+  it('SYS-1 hides the batch from reads and watches', async () => {
     const { control, batches, store } = await setUp()
     await put(store, 'a', 'old')
-    const { events } = collect(store)
-    const barrier = gate()
+    const { events } = collectEvents(store)
+    const barrier = createGate()
     control.beforeWrite = barrier.wait
     const writing = put(store, 'a', 'new')
     await until(() => batches.length === 2)
@@ -55,22 +55,22 @@ describe('while a batch is being written', () => {
     barrier.open()
     expect(await writing).toBe(2)
     expect(text(await store.get('a'))).toBe('new')
-    expect(events.map(show)).toEqual(['put a@2=new<old'])
+    expect(events.map(formatEvent)).toEqual(['put a@2=new<old'])
   })
 
   it('collects new transactions into the next batch', async () => {
     const { control, batches, store } = await setUp()
-    const barrier = gate()
+    const barrier = createGate()
     control.beforeWrite = barrier.wait
     const first = put(store, 'a')
     await until(() => batches.length === 1)
-    const rest = Promise.all(['b', 'c', 'd'].map((key) => put(store, key)))
+    const others = Promise.all(['b', 'c', 'd'].map((key) => put(store, key)))
     barrier.open()
-    expect([await first, ...(await rest)]).toEqual([1, 2, 3, 4])
+    expect([await first, ...(await others)]).toEqual([1, 2, 3, 4])
     expect(batches.map(({ append }) => append.length)).toEqual([1, 3])
   })
 
-  it('coalesces superseded running totals, while each transaction reads the total of the one before', async () => {
+  it('coalesces superseded totals, while each transaction reads the total of the previous one', async () => {
     const { batches, store, open } = await setUp()
     const add = (key: string, isCoalescable: boolean) =>
       store.transact((view) => {
@@ -81,10 +81,10 @@ describe('while a batch is being written', () => {
         ]
       })
     await add('k/first', true)
-    const { events } = collect(store)
+    const { events } = collectEvents(store)
     const revisions = await Promise.all(Array.from({ length: 100 }, (_, at) => add(`k/${at}`, true)))
     expect(revisions.map(({ revision }) => revision)).toEqual(Array.from({ length: 100 }, (_, at) => 4 + 2 * at))
-    expect(events.filter(({ key }) => key === 'total').map(show)).toEqual(['put total@202=101<1'])
+    expect(events.filter(({ key }) => key === 'total').map(formatEvent)).toEqual(['put total@202=101<1'])
     expect(events).toHaveLength(101)
     expect(batches.at(-1)?.append).toHaveLength(101)
     expect(await store.get('total')).toMatchObject({ modRevision: 202, createRevision: 2 })
@@ -93,15 +93,15 @@ describe('while a batch is being written', () => {
     expect(
       events
         .filter(({ key }) => key === 'total')
-        .map(show)
+        .map(formatEvent)
         .slice(1),
     ).toEqual(['put total@204=102<101', 'put total@210=105<102'])
     await store.close()
     const reopened = await open()
     expect(reopened.revision).toBe(210)
-    const replay = collect(reopened, { afterRevision: 0 })
+    const replay = collectEvents(reopened, { afterRevision: 0 })
     await until(() => replay.watch.revision === 210)
-    expect(replay.events.filter(({ key }) => key === 'total').map(show)).toEqual([
+    expect(replay.events.filter(({ key }) => key === 'total').map(formatEvent)).toEqual([
       'put total@2=1',
       'put total@202=101<1',
       'put total@204=102<101',
@@ -125,7 +125,7 @@ describe('while a batch is being written', () => {
         return bytes(String(this.sum))
       }
     }
-    const { events } = collect(store)
+    const { events } = collectEvents(store)
     const add = () =>
       store.transact((view) => {
         const { coalescable } = view.get('total') ?? {}
@@ -134,18 +134,18 @@ describe('while a batch is being written', () => {
     await Promise.all(Array.from({ length: 50 }, add))
     expect(encoded).toBe(1)
     expect(text(await store.get('total'))).toBe('50')
-    expect(events.map(show)).toEqual(['put total@51=50<total'])
+    expect(events.map(formatEvent)).toEqual(['put total@51=50<total'])
     expect(events[0]?.entry?.coalescable).toBeUndefined()
-    const seen: { text?: string | undefined; coalescable?: unknown }[] = []
-    const look = () =>
+    const reads: { text?: string | undefined; coalescable?: unknown }[] = []
+    const readTotal = () =>
       store.transact((view) => {
         const entry = view.get('total')
-        seen.push({ text: text(entry), coalescable: entry?.coalescable })
+        reads.push({ text: text(entry), coalescable: entry?.coalescable })
         return []
       })
-    await Promise.all([add(), look()])
-    await look()
-    expect(seen).toEqual([
+    await Promise.all([add(), readTotal()])
+    await readTotal()
+    expect(reads).toEqual([
       { text: '1', coalescable: expect.any(Total) },
       { text: '1', coalescable: undefined },
     ])
@@ -153,15 +153,15 @@ describe('while a batch is being written', () => {
 
   it('keeps coalescable puts that create their key or precede its delete', async () => {
     const { store } = await setUp()
-    const { events } = collect(store)
+    const { events } = collectEvents(store)
     const total = (value: string) => store.transact(() => [{ put: 'n', value: bytes(value), isCoalescable: true }])
     await Promise.all([total('1'), total('2'), total('3'), remove(store, 'n'), total('4'), total('5')])
-    expect(events.map(show)).toEqual(['put n@1=1', 'put n@3=3<1', 'delete n@4<3', 'put n@5=4', 'put n@6=5<4'])
+    expect(events.map(formatEvent)).toEqual(['put n@1=1', 'put n@3=3<1', 'delete n@4<3', 'put n@5=4', 'put n@6=5<4'])
   })
 
-  it('settles a transaction that read from it only once it is durable', async () => {
+  it('settles a transaction that has read from the batch after the batch is durable', async () => {
     const { control, batches, store } = await setUp()
-    const barrier = gate()
+    const barrier = createGate()
     control.beforeWrite = barrier.wait
     const settled: string[] = []
     const writing = put(store, 'a').then(() => settled.push('writer'))
@@ -180,7 +180,7 @@ describe('while a batch is being written', () => {
 
   it('rejects transactions beyond the limit with StoreBusyError', async () => {
     const { control, batches, store } = await setUp()
-    const barrier = gate()
+    const barrier = createGate()
     control.beforeWrite = barrier.wait
     const writing = put(store, 'a')
     await until(() => batches.length === 1)
@@ -192,14 +192,14 @@ describe('while a batch is being written', () => {
   })
 })
 
-describe('after the medium rejects a write', () => {
-  it('does not show the write and continues with later ones', async () => {
+describe('a store whose medium rejects a write', () => {
+  it('discards the write and continues with later ones', async () => {
     const { control, store, open } = await setUp()
     await put(store, 'a', 'old')
-    const { events } = collect(store)
+    const { events } = collectEvents(store)
     control.beforeWrite = diskFull
     const results = await Promise.allSettled([put(store, 'a', 'new'), put(store, 'b')])
-    for (const result of results) expect(result).toMatchObject({ reason: expect.any(WriteRefusedError) })
+    for (const result of results) expect(result).toMatchObject({ reason: expect.any(WriteRejectedError) })
     expect(results[0]).toMatchObject({ reason: { message: 'nothing was written: the disk is full' } })
     expect(text(await store.get('a'))).toBe('old')
     expect(await store.get('b')).toBeUndefined()
@@ -207,7 +207,7 @@ describe('after the medium rejects a write', () => {
 
     control.beforeWrite = async () => {}
     expect(await put(store, 'a', 'newer')).toBe(2)
-    expect(events.map(show)).toEqual(['put a@2=newer<old'])
+    expect(events.map(formatEvent)).toEqual(['put a@2=newer<old'])
     await store.close()
     expect(text(await (await open()).get('a'))).toBe('newer')
   })
@@ -220,16 +220,16 @@ describe('after the medium rejects a write', () => {
         if (view.get(key)) throw new Error(`${key} exists`)
         return [{ put: key, value: bytes(key) }]
       })
-    const saw: boolean[] = []
-    const look = () =>
+    const observed: boolean[] = []
+    const readTotal = () =>
       store.transact((view) => {
-        saw.push(view.get('a') !== undefined)
+        observed.push(view.get('a') !== undefined)
         return []
       })
-    const results = await Promise.allSettled([create('a'), create('a'), look()])
+    const results = await Promise.allSettled([create('a'), create('a'), readTotal()])
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
-    for (const result of results.slice(0, 2)) expect(result).toMatchObject({ reason: expect.any(WriteRefusedError) })
-    expect(saw).toEqual([true, true, false]) // the first a, the second a, none
+    for (const result of results.slice(0, 2)) expect(result).toMatchObject({ reason: expect.any(WriteRejectedError) })
+    expect(observed).toEqual([true, true, false]) // the second create, the read, and the rerun of the read
     expect(results[2]).toMatchObject({ value: { revision: 0 } })
   })
 
@@ -238,7 +238,7 @@ describe('after the medium rejects a write', () => {
     expect(await store.problem?.()).toBeUndefined()
     const succeed = control.beforeWrite
     control.beforeWrite = diskFull
-    await expect(put(store, 'a')).rejects.toThrow(WriteRefusedError)
+    await expect(put(store, 'a')).rejects.toThrow(WriteRejectedError)
     expect(await store.problem?.()).toBe('the last write failed')
     control.beforeWrite = succeed
     expect(await store.problem?.()).toBe('the last write failed')
@@ -250,7 +250,7 @@ describe('after the medium rejects a write', () => {
     const { clock, control, batches, store } = await setUp()
     const succeed = control.beforeWrite
     control.beforeWrite = diskFull
-    await expect(put(store, 'a')).rejects.toThrow(WriteRefusedError)
+    await expect(put(store, 'a')).rejects.toThrow(WriteRejectedError)
     const isHealthyAfter = async (ms: number) => {
       await clock.advance(ms)
       await store.problem?.()
@@ -273,34 +273,34 @@ describe('after the medium rejects a write', () => {
     await put(store, 'a', '2')
     await remove(store, 'a')
     control.beforeWrite = diskFull
-    await passTimeUntil(clock, () => batches.some(({ drop }) => drop.length > 0))
+    await advanceUntil(clock, () => batches.some(({ drop }) => drop.length > 0))
     control.beforeWrite = async () => {}
     const dropping = () => batches.filter(({ drop }) => drop.length > 0)
-    await passTimeUntil(clock, () => dropping().length === 2)
+    await advanceUntil(clock, () => dropping().length === 2)
     expect(dropping()[1]?.drop).toEqual(dropping()[0]?.drop)
     await store.close()
-    const again = await open()
-    expect(again.stats()).toMatchObject({ keys: 0, historyEntries: 0, revision: 3 })
+    const reopened = await open()
+    expect(reopened.stats()).toMatchObject({ keys: 0, historyEntries: 0, revision: 3 })
   })
 
   it('retries the deletion of expired keys', async () => {
     const { clock, control, store } = await setUp()
     await store.transact(() => [{ put: 'a', value: bytes(''), expiresAtMs: clock.nowMs() + 1_000 }])
-    let refused = 0
+    let rejections = 0
     control.beforeWrite = async () => {
-      if (refused++ < 3) await diskFull()
+      if (rejections++ < 3) await diskFull()
     }
-    await passTimeUntil(clock, () => store.stats().keys === 0)
-    expect(refused).toBe(4)
+    await advanceUntil(clock, () => store.stats().keys === 0)
+    expect(rejections).toBe(4)
   })
 })
 
-describe('after a write with unknown outcome', () => {
-  it('closes the store, ends its watchers and rejects pending transactions', async () => {
+describe('a store after a write with unknown outcome', () => {
+  it('closes, ends its watchers and rejects pending transactions', async () => {
     const { control, batches, store, open } = await setUp()
     await put(store, 'a', 'old')
-    const { events, ended } = collect(store)
-    const barrier = gate()
+    const { events, ended } = collectEvents(store)
+    const barrier = createGate()
     control.beforeWrite = async () => {
       await barrier.wait()
       throw new Error('input/output error')
@@ -320,8 +320,8 @@ describe('after a write with unknown outcome', () => {
     await store.close()
 
     control.beforeWrite = async () => {}
-    const again = await open()
-    expect(text(await again.get('a'))).toBe('old')
+    const reopened = await open()
+    expect(text(await reopened.get('a'))).toBe('old')
   })
 })
 
@@ -340,14 +340,14 @@ describe('expiry', () => {
   it('keeps a key that is renewed while its deletion is pending', async () => {
     const { clock, control, batches, store } = await setUp()
     await store.transact(() => [{ put: 'a', value: bytes('old'), expiresAtMs: clock.nowMs() + 1_000 }])
-    const barrier = gate()
+    const barrier = createGate()
     control.beforeWrite = barrier.wait
-    const busy = put(store, 'other')
+    const blocking = put(store, 'other')
     await until(() => batches.length === 2)
     const renewing = put(store, 'a', 'renewed')
-    await clock.advance(2_000) // the store queues the deletion, after the renewal
+    await clock.advance(2_000) // queues the deletion after the renewal
     barrier.open()
-    await Promise.all([busy, renewing])
+    await Promise.all([blocking, renewing])
     await store.transact(() => [])
     expect(text(await store.get('a'))).toBe('renewed')
     expect(store.revision).toBe(3)

@@ -1,17 +1,17 @@
 // The store over any Medium: group commit, reads, watches, compaction and expiry.
 //
-// Group commit: a single loop takes all pending transactions, runs them in order on one Batch (batch.ts), writes the
-// batch to the medium in one durable step, and only then makes it visible: to readers (key-index.ts), to watchers
-// (watch-hub.ts) and to the callers of transact(). Transactions that arrive during the write form the next batch.
+// Group commit: a single loop takes all pending transactions, runs them in order on a Batch (batch.ts), writes the batch to
+// the medium atomically, and then makes it visible to readers (key-index.ts), to watchers (watch-hub.ts) and to the callers
+// of transact(). Transactions that arrive during the write form the next batch.
 //
-// Recovery: opening a store scans the record headers, rebuilds the version chains, and continues after the newest
-// revision. A batch is written completely or not at all, so no repair is needed.
+// Recovery: opening a store scans the record headers, rebuilds the version chains, and continues after the newest revision.
+// A batch is written completely or not at all, so no repair is needed.
 import type { Clock } from '../base/clock.ts'
 import { Batch, type Outcome } from './batch.ts'
 import { deleteExpired, ExpiryQueue } from './expiry.ts'
 import { History } from './history.ts'
 import { KeyIndex } from './key-index.ts'
-import { AppendRefusedError, type Medium } from './medium.ts'
+import { AppendRejectedError, type Medium } from './medium.ts'
 import { RecentEvents } from './recent-events.ts'
 import {
   type CommitListener,
@@ -28,21 +28,21 @@ import {
   StoreClosedError,
   type StoreEvent,
   type StoreStats,
-  type Transacted,
+  type TransactionResult,
   type Watch,
   type WatchOptions,
-  WriteRefusedError,
+  WriteRejectedError,
 } from './store.ts'
 import { type Version, versionAt, versionBefore } from './version.ts'
 import { WatchHub } from './watch-hub.ts'
 
 export const PENDING_MAX = 100_000 // further transactions are rejected with StoreBusyError
-const BATCH_TRANSACTIONS_MAX = 1_000 // the rest waits for the next batch, so that a batch does not block the event loop
-const BATCH_BYTES_MAX = 8 * 1024 * 1024 // likewise; a larger transaction ends its batch
+const BATCH_TRANSACTIONS_MAX = 1_000 // a larger batch would block the event loop
+const BATCH_BYTES_MAX = 8 * 1024 * 1024 // a larger transaction ends its batch
 const LIST_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop in between
-const COMPACT_DROPS_PER_BATCH = 500 // or two per record written, if that is more, so that compaction keeps up with any load
+const COMPACT_DROPS_PER_BATCH = 500 // or two per written record, if that is more, so that compaction keeps up with writes
 const COMPACT_PAUSE_MS = 10 // between batches that only compact
-const COMPACT_TIMER_MS_MAX = 3_600_000 // longer delays exceed what timers support
+const COMPACT_TIMER_MS_MAX = 3_600_000 // timers do not support arbitrarily long delays
 const EXPIRE_KEYS_PER_TRANSACTION = 1_000
 const EXPIRE_CHECK_MS_MAX = 10_000 // check at least this often, because the wall clock may jump
 const RETRY_MS = 1_000 // after a failed compaction or expiry
@@ -61,11 +61,11 @@ export async function openRevisionedStore(options: RevisionedStoreOptions): Prom
 
 interface PendingTransaction {
   readonly decide: Decide
-  readonly resolve: (result: Transacted) => void
+  readonly resolve: (result: TransactionResult) => void
   readonly reject: (error: unknown) => void
 }
 
-interface Decided {
+interface DecidedTransaction {
   readonly transaction: PendingTransaction
   readonly outcome: Outcome
 }
@@ -82,15 +82,15 @@ class RevisionedStore implements Store {
   #revision: Revision = 0
 
   #pending: PendingTransaction[] = []
-  /** Compacted in memory, not yet dropped from the medium. */
-  #toDrop: Revision[] = []
+  /** Revisions that are compacted in memory, but not yet dropped from the medium. */
+  #pendingDrops: Revision[] = []
   #isWriting = false
   #writing: Promise<void> = Promise.resolve()
-  /** When the medium rejected the last batch; undefined if it wrote it. */
-  #refusedAtMs: number | undefined
-  /** Write the next batch even if it is empty, to find out whether the medium is writable again. */
+  /** The time at which the medium rejected the last batch. Undefined if the last batch was written. */
+  #rejectedAtMs: number | undefined
+  /** Whether to write the next batch even if it is empty, to check whether the medium is writable again. */
   #isProbeDue = false
-  /** The batch that is being made visible; its values are in memory and need not be read back. */
+  /** The batch that is being made visible, whose values are in memory. */
   #publishing: Batch | undefined
   /** Lists in progress. Compaction keeps the revisions that they read. */
   readonly #lists = new Set<{ readonly revision: Revision; readonly done: Promise<unknown> }>()
@@ -98,28 +98,28 @@ class RevisionedStore implements Store {
   #cancelCompaction = () => {}
   #cancelExpiry = () => {}
   #isExpiring = false
-  /** Set once the store is closed or has failed: the error of every later call. */
-  #closedBecause: StoreClosedError | undefined
+  /** The error of all calls after the store is closed or has failed. */
+  #closedError: StoreClosedError | undefined
   #closing: Promise<void> | undefined
 
   constructor({ medium, clock, history = {} }: RevisionedStoreOptions) {
     this.#medium = medium
     this.#clock = clock
-    const found: Version[] = []
+    const scanned: Version[] = []
     const newest = new Map<string, Version>()
     const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, deleted }) => {
       const previous = newest.get(key)
       const version = { key, revision, createRevision, expiresAtMs, deleted, previous }
       newest.set(key, version)
-      found.push(version)
+      scanned.push(version)
     })
     this.#index = KeyIndex.of(newest)
     this.#expiry = new ExpiryQueue({ isNewest: (version) => this.#index.get(version.key) === version })
     this.#history = new History(history, floors)
-    // If the newest record was a tombstone that has been compacted, only the floor still holds its revision.
-    this.#revision = Math.max(floors.ordinary, floors.brief, found.at(-1)?.revision ?? 0)
+    // The newest revision may be that of a compacted tombstone, which is stored only as a floor.
+    this.#revision = Math.max(floors.ordinary, floors.brief, scanned.at(-1)?.revision ?? 0)
     const nowMs = clock.monotonicMs()
-    for (const version of found) {
+    for (const version of scanned) {
       this.#history.restore(version, nowMs)
       if (version.expiresAtMs !== undefined) this.#expiry.add(version)
     }
@@ -154,25 +154,25 @@ class RevisionedStore implements Store {
     this.#checkKept(prefix, revision)
 
     const versions: Version[] = []
-    let last = after
-    let more = false
+    let lastKey = after
+    let hasMore = false
     this.#index.scan({ prefix, after }, (newest) => {
       const version = versionAt(newest, revision)
       if (!version) return true
       if (versions.length === limit) {
-        more = true
+        hasMore = true
         return false
       }
       versions.push(version)
-      last = version.key
+      lastKey = version.key
       return true
     })
-    const remaining = more ? this.#index.count({ prefix, after: last }, revision) : 0
-    return { entries: await this.#readAll(versions, revision), revision, more, remaining }
+    const remaining = hasMore ? this.#index.count({ prefix, after: lastKey }, revision) : 0
+    return { entries: await this.#readAll(versions, revision), revision, more: hasMore, remaining }
   }
 
-  transact(decide: Decide): Promise<Transacted> {
-    if (this.#closedBecause) return Promise.reject(this.#closedBecause)
+  transact(decide: Decide): Promise<TransactionResult> {
+    if (this.#closedError) return Promise.reject(this.#closedError)
     if (this.#pending.length >= PENDING_MAX) return Promise.reject(new StoreBusyError(this.#pending.length))
     return new Promise((resolve, reject) => {
       this.#pending.push({ decide, resolve, reject })
@@ -198,11 +198,11 @@ class RevisionedStore implements Store {
   }
 
   async problem(): Promise<string | undefined> {
-    if (this.#closedBecause) return 'the store is closed'
-    if (this.#refusedAtMs === undefined) return undefined
-    // Probe with an empty write: an unready server gets no requests, so without a probe the store would never find out
+    if (this.#closedError) return 'the store is closed'
+    if (this.#rejectedAtMs === undefined) return undefined
+    // Probe with an empty write: a server that is not ready gets no requests, so without a probe the store would not detect
     // that the disk has recovered.
-    if (this.#clock.monotonicMs() - this.#refusedAtMs >= PROBE_AFTER_MS) {
+    if (this.#clock.monotonicMs() - this.#rejectedAtMs >= PROBE_AFTER_MS) {
       this.#isProbeDue = true
       this.#startWriting()
     }
@@ -223,7 +223,7 @@ class RevisionedStore implements Store {
   }
 
   async #writeBatches(): Promise<void> {
-    await Promise.resolve() // calls of transact() in the same turn share the first batch
+    await Promise.resolve() // calls of transact() in the same tick share the first batch
     do {
       await this.#writeBatch()
     } while (this.#pending.length > 0 || this.#isProbeDue)
@@ -243,7 +243,7 @@ class RevisionedStore implements Store {
       await this.#write(batch)
       this.#apply(batch)
     } catch (error) {
-      if (error instanceof AppendRefusedError) this.#rejectBatch(decided, error)
+      if (error instanceof AppendRejectedError) this.#rejectBatch(decided, error)
       else this.#fail(decided, error)
       return
     }
@@ -252,8 +252,8 @@ class RevisionedStore implements Store {
     this.#scheduleExpiry()
   }
 
-  #decide(batch: Batch): Decided[] {
-    const decided: Decided[] = []
+  #decide(batch: Batch): DecidedTransaction[] {
+    const decided: DecidedTransaction[] = []
     for (const transaction of this.#pending) {
       if (decided.length >= BATCH_TRANSACTIONS_MAX || batch.bytes >= BATCH_BYTES_MAX) break
       decided.push({ transaction, outcome: batch.run(transaction.decide) })
@@ -265,14 +265,14 @@ class RevisionedStore implements Store {
   async #write(batch: Batch): Promise<void> {
     const isProbe = this.#isProbeDue
     this.#isProbeDue = false
-    const drop = this.#toDrop
+    const drop = this.#pendingDrops
     const records = batch.records()
     if (records.length === 0 && drop.length === 0 && !isProbe) return
     const floors = drop.length > 0 || isProbe ? this.#history.floors : undefined
     const startedMs = this.#clock.monotonicMs()
     await this.#medium.write({ append: records, drop, floors })
-    this.#refusedAtMs = undefined
-    this.#toDrop = []
+    this.#rejectedAtMs = undefined
+    this.#pendingDrops = []
     const seconds = (this.#clock.monotonicMs() - startedMs) / 1000
     for (const listener of this.#commitListeners) listener(seconds, records.length)
   }
@@ -292,26 +292,26 @@ class RevisionedStore implements Store {
     this.#publishing = undefined
   }
 
-  /** The batch was not written. Reject its writers; rerun its other transactions, which may have read unwritten data. */
-  #rejectBatch(decided: readonly Decided[], error: AppendRefusedError): void {
-    this.#refusedAtMs = this.#clock.monotonicMs()
+  /** Rejects the writers of a batch that was not written, and reruns its other transactions, which may have read from it. */
+  #rejectBatch(decided: readonly DecidedTransaction[], error: AppendRejectedError): void {
+    this.#rejectedAtMs = this.#clock.monotonicMs()
     const retry: PendingTransaction[] = []
     for (const { transaction, outcome } of decided) {
-      if (outcome.is === 'written') transaction.reject(new WriteRefusedError(error.message, error))
+      if (outcome.is === 'written') transaction.reject(new WriteRejectedError(error.message, error))
       else retry.push(transaction)
     }
     this.#pending.unshift(...retry)
     this.#scheduleCompaction({ notBeforeMs: this.#clock.monotonicMs() + RETRY_MS })
   }
 
-  /** It is unknown whether the batch was written, so no further read would be reliable: close the store. */
-  #fail(decided: readonly Decided[], error: unknown): void {
-    const because = error instanceof Error ? error.message : String(error)
+  /** Closes the store, because it is unknown whether the batch was written and reads would be unreliable. */
+  #fail(decided: readonly DecidedTransaction[], error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error)
     const reason = new StoreClosedError(
-      `the store is closed: a write failed and may or may not have been persisted (${because}); reopen it`,
+      `the store is closed: a write failed and may or may not have been persisted (${message}); reopen it`,
     )
     reason.cause = error
-    this.#closedBecause = reason
+    this.#closedError = reason
     for (const { transaction } of decided) transaction.reject(reason)
     for (const transaction of this.#pending.splice(0)) transaction.reject(reason)
     this.#closing ??= this.#close(reason)
@@ -325,15 +325,15 @@ class RevisionedStore implements Store {
     return { key, value: this.#medium.read(modRevision), modRevision, createRevision }
   }
 
-  /** Reads the values in slices, one per turn of the event loop. Compaction keeps this revision until all are read. */
+  /** Reads the values in slices, one per tick. Compaction keeps this revision until all values are read. */
   async #readAll(versions: readonly Version[], revision: Revision): Promise<Entry[]> {
     if (versions.length <= LIST_ENTRIES_PER_TURN) return versions.map((version) => this.#read(version))
     const entries: Entry[] = []
     const list = {
       revision,
       done: (async () => {
-        for (const [at, version] of versions.entries()) {
-          if (at > 0 && at % LIST_ENTRIES_PER_TURN === 0) await this.#clock.nextTurn()
+        for (const [index, version] of versions.entries()) {
+          if (index > 0 && index % LIST_ENTRIES_PER_TURN === 0) await this.#clock.nextTurn()
           entries.push(this.#read(version))
         }
       })(),
@@ -346,8 +346,8 @@ class RevisionedStore implements Store {
   #eventOf(version: Version): StoreEvent {
     return this.#recentEvents.of(version, () => {
       const { key, revision } = version
-      const before = versionBefore(version)
-      const previous = before && this.#entryOf(before)
+      const previousVersion = versionBefore(version)
+      const previous = previousVersion && this.#entryOf(previousVersion)
       if (version.deleted) return { type: 'delete', key, revision, previous }
       return { type: 'put', key, revision, entry: this.#entryOf(version), previous }
     })
@@ -364,30 +364,30 @@ class RevisionedStore implements Store {
   }
 
   #checkOpen(): void {
-    if (this.#closedBecause) throw this.#closedBecause
+    if (this.#closedError) throw this.#closedError
   }
 
   // Compaction and expiry
 
   /**
-   * Drops versions from memory first and from the medium with the next write, so that no reader looks for a record that
-   * has been deleted. A crash before that write loses nothing: the records are still there, and so are the old floors.
+   * Drops versions from memory first and from the medium with the next write, so that no reader requests a deleted record.
+   * After a crash before that write, the medium still has the records and the old floors.
    */
   #compact(dropsMax: number): void {
-    if (this.#toDrop.length >= dropsMax) return
+    if (this.#pendingDrops.length >= dropsMax) return
     const revisionMax = Math.min(...[...this.#lists].map((list) => list.revision), this.#revision)
     const dropped = this.#history.compact({ nowMs: this.#clock.monotonicMs(), revisionMax, dropsMax })
     for (const version of dropped) {
       if (version.deleted && this.#index.get(version.key) === version) this.#index.delete(version.key)
-      this.#toDrop.push(version.revision)
+      this.#pendingDrops.push(version.revision)
     }
   }
 
   #scheduleCompaction({ notBeforeMs = Number.NEGATIVE_INFINITY } = {}): void {
     this.#cancelCompaction()
-    if (this.#closedBecause) return
+    if (this.#closedError) return
     const nowMs = this.#clock.monotonicMs()
-    const dueAtMs = this.#toDrop.length > 0 ? nowMs : this.#history.dueAtMs()
+    const dueAtMs = this.#pendingDrops.length > 0 ? nowMs : this.#history.dueAtMs()
     if (dueAtMs === undefined) return
     const delayMs = Math.min(Math.max(COMPACT_PAUSE_MS, dueAtMs - nowMs, notBeforeMs - nowMs), COMPACT_TIMER_MS_MAX)
     this.#cancelCompaction = this.#clock.after(delayMs, () => this.#startWriting())
@@ -395,7 +395,7 @@ class RevisionedStore implements Store {
 
   #scheduleExpiry({ notBeforeMs = 0 } = {}): void {
     this.#cancelExpiry()
-    if (this.#closedBecause || this.#isExpiring) return
+    if (this.#closedError || this.#isExpiring) return
     const nextMs = this.#expiry.nextMs()
     if (nextMs === undefined) return
     const nowMs = this.#clock.nowMs()
@@ -404,15 +404,15 @@ class RevisionedStore implements Store {
   }
 
   async #expire(): Promise<void> {
-    const due = this.#expiry.takeDue({ nowMs: this.#clock.nowMs(), max: EXPIRE_KEYS_PER_TRANSACTION })
+    const expired = this.#expiry.takeDue({ nowMs: this.#clock.nowMs(), max: EXPIRE_KEYS_PER_TRANSACTION })
     let notBeforeMs = 0
-    if (due.length > 0) {
+    if (expired.length > 0) {
       this.#isExpiring = true
       try {
-        await deleteExpired({ transact: (decide) => this.transact(decide) }, due)
+        await deleteExpired({ transact: (decide) => this.transact(decide) }, expired)
       } catch {
-        // The write failed or the store is closed: the keys are still due.
-        for (const version of due) this.#expiry.add(version)
+        // The write failed or the store is closed, so the keys are still expired.
+        for (const version of expired) this.#expiry.add(version)
         notBeforeMs = this.#clock.nowMs() + RETRY_MS
       }
       this.#isExpiring = false
@@ -423,12 +423,12 @@ class RevisionedStore implements Store {
   // Closing
 
   async #close(reason: StoreClosedError): Promise<void> {
-    this.#closedBecause ??= reason
+    this.#closedError ??= reason
     this.#cancelCompaction()
     this.#cancelExpiry()
     await this.#writing
     await Promise.allSettled([...this.#lists].map((list) => list.done))
-    this.#watches.end(this.#closedBecause)
+    this.#watches.end(this.#closedError)
     await this.#medium.close()
   }
 }

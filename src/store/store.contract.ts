@@ -1,6 +1,5 @@
-// The contract of every Store, as tests. Each implementation runs them in its own test file:
-// `storeContract(createStorage)`, where createStorage() prepares empty storage and returns a function that opens a store
-// on it. Opening it again finds the data of the store that was closed before.
+// The contract tests of the Store interface, which every implementation runs in its test file: `storeContract(createStorage)`.
+// createStorage() prepares empty storage and returns a function that opens a store on it, possibly several times.
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Clock } from '../base/clock.ts'
@@ -15,17 +14,17 @@ import {
   type StoreEvent,
   type Write,
 } from './store.ts'
-import { bytes, collect, passTimeUntil, put, remove, show, text, until } from './testing/helpers.ts'
+import { advanceUntil, bytes, collectEvents, formatEvent, put, remove, text, until } from './testing/helpers.ts'
 import { createModel, expectModel, type HistoryModel, type WriteText } from './testing/model.ts'
 
 export type OpenStore = (options: { clock: Clock; history?: HistoryOptions }) => Promise<Store>
 
 export interface ContractOptions {
-  /** Number of random histories in the model test. Default 50. */
+  /** Number of random histories in the model test. Default: 50. */
   readonly runs?: number
-  /** Whether transactions started in the same turn commit in that order. Default true. */
+  /** Whether transactions of the same tick commit in the order of their calls. Default: true. */
   readonly isOrdered?: boolean
-  /** Whether compacted `brief` history stays compacted when the store is reopened. Default true. */
+  /** Whether compacted `brief` history stays compacted when the store is reopened. Default: true. */
   readonly persistsBriefCompaction?: boolean
 }
 
@@ -38,7 +37,7 @@ export function storeContract(
     await Promise.all(opened.splice(0).map((store) => store.close()))
   })
 
-  /** A store on empty storage, its clock, and a function to reopen it. */
+  /** Opens a store on empty storage. Returns it with its clock and a function that reopens it. */
   async function setUp(history?: HistoryOptions) {
     const clock = manualClock()
     const open = await createStorage()
@@ -72,12 +71,12 @@ export function storeContract(
       expect((await store.get('empty'))?.value).toHaveLength(0)
       expect(Buffer.compare((await store.get('large'))?.value as Uint8Array, large)).toBe(0)
       await store.close()
-      const again = await reopen()
-      expect((await again.get('empty'))?.value).toHaveLength(0)
-      expect(Buffer.compare((await again.get('large'))?.value as Uint8Array, large)).toBe(0)
+      const reopened = await reopen()
+      expect((await reopened.get('empty'))?.value).toHaveLength(0)
+      expect(Buffer.compare((await reopened.get('large'))?.value as Uint8Array, large)).toBe(0)
     })
 
-    it('SYS-3 assigns every write of a transaction its own revision, in order, and returns it', async () => {
+    it('SYS-3 assigns a revision to every write of a transaction, in order, and returns the revisions', async () => {
       const { store, reopen } = await setUp()
       await put(store, 'c')
       const { revision, revisions } = await store.transact(() => [
@@ -88,41 +87,41 @@ export function storeContract(
       ])
       expect([revision, revisions]).toEqual([4, [2, 0, 3, 4]])
       await store.close()
-      const again = await reopen()
-      expect(again.revision).toBe(4)
-      expect(await again.get('b')).toMatchObject({ modRevision: 2, createRevision: 2 })
-      expect(await again.get('a')).toMatchObject({ modRevision: 4, createRevision: 4 })
-      const { events } = collect(again, { afterRevision: 1 })
+      const reopened = await reopen()
+      expect(reopened.revision).toBe(4)
+      expect(await reopened.get('b')).toMatchObject({ modRevision: 2, createRevision: 2 })
+      expect(await reopened.get('a')).toMatchObject({ modRevision: 4, createRevision: 4 })
+      const { events } = collectEvents(reopened, { afterRevision: 1 })
       await until(() => events.length === 3)
-      expect(events.map(show)).toEqual(['put b@2=1', 'delete c@3<c', 'put a@4=2'])
+      expect(events.map(formatEvent)).toEqual(['put b@2=1', 'delete c@3<c', 'put a@4=2'])
     })
 
-    it('SYS-1 shows the writes of a transaction together, except when read at a revision between them', async () => {
+    it('SYS-1 makes the writes of a transaction visible together, except for reads at a revision between them', async () => {
       const { store } = await setUp()
-      const seen = new Set<string>()
+      const states = new Set<string>()
       const stateAt = async (atRevision?: Revision) =>
         (await store.list({ prefix: 'k/', atRevision })).entries.map((entry) => text(entry)).join('')
-      const look = async () => void seen.add(await stateAt())
+      const readState = async () => void states.add(await stateAt())
       const write = (value: string) =>
         store.transact(() => ['k/1', 'k/2', 'k/3'].map((key) => ({ put: key, value: bytes(value) })))
-      await Promise.all(['a', 'b', 'c'].flatMap((value) => [look(), write(value), look()]))
-      await look()
-      for (const state of seen) expect(['', 'aaa', 'bbb', 'ccc']).toContain(state)
-      expect(seen.size).toBeGreaterThan(1)
+      await Promise.all(['a', 'b', 'c'].flatMap((value) => [readState(), write(value), readState()]))
+      await readState()
+      for (const state of states) expect(['', 'aaa', 'bbb', 'ccc']).toContain(state)
+      expect(states.size).toBeGreaterThan(1)
       expect(new Set(await stateAt(store.revision - 1)).size).toBe(2)
     })
 
     it('SYS-3 lets a watcher resume between two writes of a transaction', async () => {
       const { store } = await setUp()
       await store.transact(() => ['a', 'b', 'c'].map((key) => ({ put: key, value: bytes(key) })))
-      for (const [afterRevision, left] of [
+      for (const [afterRevision, expectedKeys] of [
         [0, 'abc'],
         [1, 'bc'],
         [2, 'c'],
       ] as const) {
-        const { events } = collect(store, { afterRevision })
-        await until(() => events.length >= left.length)
-        expect(events.map(({ key }) => key).join('')).toBe(left)
+        const { events } = collectEvents(store, { afterRevision })
+        await until(() => events.length >= expectedKeys.length)
+        expect(events.map(({ key }) => key).join('')).toBe(expectedKeys)
       }
     })
 
@@ -155,7 +154,7 @@ export function storeContract(
       expect(await store.get('k')).toBeUndefined()
     })
 
-    it('runs every transaction on the state that the previous one left', async () => {
+    it('runs every transaction on the result of the previous one', async () => {
       const { store } = await setUp()
       const increment = () =>
         store.transact((view) => [{ put: 'n', value: bytes(String(Number(text(view.get('n')) ?? 0) + 1)) }])
@@ -168,47 +167,54 @@ export function storeContract(
       const { store } = await setUp()
       for (const key of ['k/b', 'k/a', 'l/a', 'k/c', 'kk/a']) await put(store, key)
       await remove(store, 'k/c')
-      let seen: string[] = []
+      let listedKeys: string[] = []
       await store.transact((view) => {
-        seen = view.list('k/').map(({ key }) => key)
+        listedKeys = view.list('k/').map(({ key }) => key)
         return []
       })
-      expect(seen).toEqual(['k/a', 'k/b'])
+      expect(listedKeys).toEqual(['k/a', 'k/b'])
     })
 
-    it.runIf(isOrdered)('lists the keys that earlier transactions of the same turn created and deleted', async () => {
+    it.runIf(isOrdered)('lists keys inside a transaction after creates and deletes of the same tick', async () => {
       const { store } = await setUp()
       await put(store, 'k/a')
-      const looks: string[][] = []
-      const look = () =>
+      const lists: string[][] = []
+      const listKeys = () =>
         store.transact((view) => {
-          looks.push(view.list('k/').map(({ key }) => key))
+          lists.push(view.list('k/').map(({ key }) => key))
           return []
         })
-      await Promise.all([look(), put(store, 'k/0'), look(), remove(store, 'k/a'), put(store, 'l/a'), look()])
-      expect(looks).toEqual([['k/a'], ['k/0', 'k/a'], ['k/0']])
+      await Promise.all([
+        listKeys(),
+        put(store, 'k/0'),
+        listKeys(),
+        remove(store, 'k/a'),
+        put(store, 'l/a'),
+        listKeys(),
+      ])
+      expect(lists).toEqual([['k/a'], ['k/0', 'k/a'], ['k/0']])
     })
 
-    it('reads the keys that earlier transactions of the same turn deleted and created', async () => {
+    it('reads a key inside a transaction after a delete and a put of the same tick', async () => {
       const { store } = await setUp()
       await put(store, 'a')
-      const look = async () => {
-        let seen: string | undefined
+      const readValue = async () => {
+        let observed: string | undefined
         const { revision } = await store.transact((view) => {
-          seen = text(view.get('a')) // the store may call this several times; the last call counts
+          observed = text(view.get('a')) // the store may call this several times; the last call counts
           return []
         })
-        return { seen, revision }
+        return { observed, revision }
       }
       const [first, , second, , third] = await Promise.all([
-        look(),
+        readValue(),
         remove(store, 'a'),
-        look(),
+        readValue(),
         put(store, 'a', 'new'),
-        look(),
+        readValue(),
       ])
       const states = [undefined, 'a', undefined, 'new']
-      for (const { seen, revision } of [first, second, third]) expect(seen).toBe(states[revision])
+      for (const { observed, revision } of [first, second, third]) expect(observed).toBe(states[revision])
       if (isOrdered) expect([first, second, third].map(({ revision }) => revision)).toEqual([1, 2, 3])
     })
 
@@ -217,16 +223,16 @@ export function storeContract(
       const results = await Promise.allSettled([
         put(store, 'a'),
         store.transact(() => {
-          throw new Error('changed my mind')
+          throw new Error('rejected by the test')
         }),
         put(store, 'b'),
       ])
       expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-      expect(results[1]).toMatchObject({ reason: { message: 'changed my mind' } })
+      expect(results[1]).toMatchObject({ reason: { message: 'rejected by the test' } })
       expect(store.revision).toBe(2)
     })
 
-    it('SYS-1 keeps keys, history and revisions when it is reopened', async () => {
+    it('SYS-1 keeps keys, history and revisions when the store is reopened', async () => {
       const { store, reopen } = await setUp()
       await put(store, 'a', 'one')
       await put(store, 'a', 'two')
@@ -234,13 +240,13 @@ export function storeContract(
       await remove(store, 'b')
       await store.close()
 
-      const again = await reopen()
-      expect(again.revision).toBe(4)
-      expect(text(await again.get('a'))).toBe('two')
-      expect(await again.get('a')).toMatchObject({ createRevision: 1, modRevision: 2 })
-      expect(await again.get('b')).toBeUndefined()
-      expect(text((await again.list({ prefix: '', atRevision: 3 })).entries[1])).toBe('b')
-      expect(await put(again, 'c')).toBe(5)
+      const reopened = await reopen()
+      expect(reopened.revision).toBe(4)
+      expect(text(await reopened.get('a'))).toBe('two')
+      expect(await reopened.get('a')).toMatchObject({ createRevision: 1, modRevision: 2 })
+      expect(await reopened.get('b')).toBeUndefined()
+      expect(text((await reopened.list({ prefix: '', atRevision: 3 })).entries[1])).toBe('b')
+      expect(await put(reopened, 'c')).toBe(5)
     })
   })
 
@@ -276,14 +282,14 @@ export function storeContract(
       await put(store, 'b', '2')
       await put(store, 'a', '3')
       await remove(store, 'b')
-      const past = async (atRevision: Revision) =>
+      const stateAt = async (atRevision: Revision) =>
         (await store.list({ prefix: '', atRevision })).entries.map((entry) => `${entry.key}=${text(entry)}`)
-      expect(await past(0)).toEqual([])
-      expect(await past(1)).toEqual(['a=1'])
-      expect(await past(2)).toEqual(['a=1', 'b=2'])
-      expect(await past(3)).toEqual(['a=3', 'b=2'])
-      expect(await past(4)).toEqual(['a=3'])
-      await expect(past(5)).rejects.toThrow(FutureRevisionError)
+      expect(await stateAt(0)).toEqual([])
+      expect(await stateAt(1)).toEqual(['a=1'])
+      expect(await stateAt(2)).toEqual(['a=1', 'b=2'])
+      expect(await stateAt(3)).toEqual(['a=3', 'b=2'])
+      expect(await stateAt(4)).toEqual(['a=3'])
+      await expect(stateAt(5)).rejects.toThrow(FutureRevisionError)
     })
 
     it('pages through one revision during concurrent writes', async () => {
@@ -307,13 +313,13 @@ export function storeContract(
       const { clock, store } = await setUp({ keepMs: 0, entriesMax: 0 })
       const keys = Array.from({ length: 5_000 }, (_, at) => `k/${at}`)
       await Promise.all(keys.map((key) => put(store, key, 'before')))
-      const listing = store.list({ prefix: 'k/' })
+      const pendingList = store.list({ prefix: 'k/' })
       await Promise.all(keys.map((key) => put(store, key, 'after')))
-      const { entries, revision } = await listing
+      const { entries, revision } = await pendingList
       expect(entries).toHaveLength(5_000)
       expect(entries.filter((entry) => text(entry) === 'after')).toHaveLength(revision - 5_000)
       if (isOrdered) expect(revision).toBe(5_000)
-      await passTimeUntil(clock, () => store.stats().historyEntries === 0)
+      await advanceUntil(clock, () => store.stats().historyEntries === 0)
     })
   })
 
@@ -324,12 +330,12 @@ export function storeContract(
       await put(store, 'a', '2')
       await put(store, 'b', '3')
       await remove(store, 'a')
-      const { events, watch } = collect(store, { afterRevision: 1 })
+      const { events, watch } = collectEvents(store, { afterRevision: 1 })
       expect(events).toEqual([])
       await put(store, 'a', '5')
       await put(store, 'a', '6')
       await until(() => watch.revision === 6)
-      expect(events.map(show)).toEqual(['put a@2=2<1', 'put b@3=3', 'delete a@4<2', 'put a@5=5', 'put a@6=6<5'])
+      expect(events.map(formatEvent)).toEqual(['put a@2=2<1', 'put b@3=3', 'delete a@4<2', 'put a@5=5', 'put a@6=6<5'])
     })
 
     it('SYS-3 replays the same changes after the store is reopened', async () => {
@@ -338,10 +344,10 @@ export function storeContract(
       await put(store, 'a', '2')
       await remove(store, 'a')
       await store.close()
-      const again = await reopen()
-      const { events, watch } = collect(again, { afterRevision: 0 })
+      const reopened = await reopen()
+      const { events, watch } = collectEvents(reopened, { afterRevision: 0 })
       await until(() => watch.revision === 3)
-      expect(events.map(show)).toEqual(['put a@1=1', 'put a@2=2<1', 'delete a@3<2'])
+      expect(events.map(formatEvent)).toEqual(['put a@1=1', 'put a@2=2<1', 'delete a@3<2'])
     })
 
     it('delivers a transaction in one call, in write order', async () => {
@@ -349,7 +355,7 @@ export function storeContract(
       const calls: string[][] = []
       const options = {
         prefix: '',
-        onEvents: (events: readonly StoreEvent[]) => void calls.push(events.map(show)),
+        onEvents: (events: readonly StoreEvent[]) => void calls.push(events.map(formatEvent)),
         onEnd: () => {},
       }
       store.watch({ ...options, afterRevision: 0 })
@@ -376,39 +382,39 @@ export function storeContract(
       expect(calls.flat()).toEqual(Array.from({ length: 1_500 }, (_, at) => at + 1))
     })
 
-    it('delivers changes under the prefix and advances its revision past others', async () => {
+    it('delivers only changes under the prefix, and advances its revision for all changes', async () => {
       const { store } = await setUp()
       await put(store, 'b/0')
-      const { events, watch } = collect(store, { prefix: 'a/', afterRevision: 0 })
+      const { events, watch } = collectEvents(store, { prefix: 'a/', afterRevision: 0 })
       await until(() => watch.revision === 1)
       await put(store, 'a/1')
       await put(store, 'ab')
       await put(store, 'b/1')
       await until(() => watch.revision === 4)
-      expect(events.map(show)).toEqual(['put a/1@2=a/1'])
+      expect(events.map(formatEvent)).toEqual(['put a/1@2=a/1'])
     })
 
     it('delivers the same event object to every watcher, live or replaying', async () => {
       const { store } = await setUp()
-      const watchers = ['', 'a', 'a/1', ''].map((prefix) => collect(store, { prefix }))
+      const watchers = ['', 'a', 'a/1', ''].map((prefix) => collectEvents(store, { prefix }))
       await put(store, 'a/1')
-      watchers.push(collect(store, { prefix: 'a/', afterRevision: 0 }))
+      watchers.push(collectEvents(store, { prefix: 'a/', afterRevision: 0 }))
       await until(() => watchers.every(({ events }) => events.length === 1))
       expect(new Set(watchers.map(({ events }) => events[0])).size).toBe(1)
     })
 
-    it('delivers nothing before watch() has returned or after close()', async () => {
+    it('delivers no events before watch() has returned and after close()', async () => {
       const { store } = await setUp()
       await put(store, 'a')
-      const replaying = collect(store, { afterRevision: 0 })
+      const replaying = collectEvents(store, { afterRevision: 0 })
       expect(replaying.events).toEqual([])
       replaying.watch.close()
-      const live = collect(store)
+      const live = collectEvents(store)
       const writing = put(store, 'b')
       live.watch.close()
       await writing
       await put(store, 'c')
-      const witness = collect(store, { afterRevision: 0 })
+      const witness = collectEvents(store, { afterRevision: 0 })
       await until(() => witness.events.length === 3)
       expect([...replaying.events, ...live.events]).toEqual([])
       expect(store.stats().watchers).toBe(1)
@@ -416,25 +422,30 @@ export function storeContract(
 
     it('allows watchers to be added and closed during delivery', async () => {
       const { store } = await setUp()
-      const late: StoreEvent[] = []
-      const doomed = { events: 0, close: () => {} }
+      const lateEvents: StoreEvent[] = []
+      const closing = { events: 0, close: () => {} }
       store.watch({
         prefix: '',
         afterRevision: 0,
         onEvents: () => {
-          doomed.close()
+          closing.close()
           const afterRevision = store.revision
-          store.watch({ prefix: '', afterRevision, onEvents: (events) => void late.push(...events), onEnd: () => {} })
+          store.watch({
+            prefix: '',
+            afterRevision,
+            onEvents: (events) => void lateEvents.push(...events),
+            onEnd: () => {},
+          })
         },
         onEnd: () => {},
       })
-      const onEvents = () => void doomed.events++
+      const onEvents = () => void closing.events++
       const watch = store.watch({ prefix: '', afterRevision: 0, onEvents, onEnd: () => {} })
-      doomed.close = () => watch.close()
+      closing.close = () => watch.close()
       await put(store, 'a')
       await put(store, 'b')
-      expect(late.map(show)).toEqual(['put b@2=b'])
-      expect(doomed.events).toBe(0)
+      expect(lateEvents.map(formatEvent)).toEqual(['put b@2=b'])
+      expect(closing.events).toBe(0)
     })
 
     it('ends only the watcher whose callback throws', async () => {
@@ -444,17 +455,17 @@ export function storeContract(
         throw new Error('oops')
       }
       store.watch({ prefix: '', afterRevision: 0, onEvents, onEnd: (reason) => void ends.push(reason) })
-      const other = collect(store)
+      const unaffected = collectEvents(store)
       await put(store, 'a')
       await put(store, 'b')
       expect(ends).toHaveLength(1)
       expect(ends[0]?.cause).toMatchObject({ message: 'oops' })
-      expect(other.events).toHaveLength(2)
+      expect(unaffected.events).toHaveLength(2)
     })
 
     it('throws FutureRevisionError for a revision that does not exist yet', async () => {
       const { store } = await setUp()
-      expect(() => collect(store, { afterRevision: 1 })).toThrow(FutureRevisionError)
+      expect(() => collectEvents(store, { afterRevision: 1 })).toThrow(FutureRevisionError)
     })
 
     it('SYS-3 delivers every event once and in order to a watcher that reconnects at random', async () => {
@@ -465,8 +476,8 @@ export function storeContract(
           async (chance, writers) => {
             const roll = () => chance.next().value as number
             const { store } = await setUp()
-            const witness = collect(store)
-            const seen: StoreEvent[] = []
+            const witness = collectEvents(store)
+            const observed: StoreEvent[] = []
             let reconnects = 0
             let isConnected = false
             let watch = { close: () => {} }
@@ -476,7 +487,7 @@ export function storeContract(
                 prefix: 'k/',
                 afterRevision,
                 onEvents: (events) => {
-                  seen.push(...events)
+                  observed.push(...events)
                   if (roll() < 40 && reconnects++ < 200) {
                     watch.close()
                     isConnected = false
@@ -500,9 +511,9 @@ export function storeContract(
               }
             }
             await Promise.all(Array.from({ length: writers }, write))
-            const expected = witness.events.filter(({ key }) => key.startsWith('k/')).map(show)
-            await until(() => isConnected && seen.length >= expected.length)
-            expect(seen.map(show)).toEqual(expected)
+            const expected = witness.events.filter(({ key }) => key.startsWith('k/')).map(formatEvent)
+            await until(() => isConnected && observed.length >= expected.length)
+            expect(observed.map(formatEvent)).toEqual(expected)
             await store.close()
           },
         ),
@@ -519,19 +530,19 @@ export function storeContract(
       await clock.advance(59_000)
       expect(text((await store.list({ prefix: '', atRevision: 1 })).entries[0])).toBe('1')
 
-      await passTimeUntil(clock, () => store.stats().historyEntries === 0)
+      await advanceUntil(clock, () => store.stats().historyEntries === 0)
       expect(clock.monotonicMs()).toBeGreaterThanOrEqual(60_000)
       expect(store.stats()).toMatchObject({ keys: 1, compactedRevision: 2 })
       await expect(store.list({ prefix: '', atRevision: 1 })).rejects.toThrow(CompactedError)
-      expect(() => collect(store, { afterRevision: 1 })).toThrow(CompactedError)
+      expect(() => collectEvents(store, { afterRevision: 1 })).toThrow(CompactedError)
       expect(text((await store.list({ prefix: '', atRevision: 2 })).entries[0])).toBe('2')
-      expect(collect(store, { afterRevision: 2 }).watch.revision).toBe(2)
+      expect(collectEvents(store, { afterRevision: 2 }).watch.revision).toBe(2)
     })
 
     it('is compacted beyond entriesMax, oldest first, regardless of its age', async () => {
       const { clock, store } = await setUp({ entriesMax: 10 })
       for (let at = 1; at <= 30; at++) await put(store, 'a', String(at))
-      await passTimeUntil(clock, () => store.stats().historyEntries <= 10)
+      await advanceUntil(clock, () => store.stats().historyEntries <= 10)
       expect(store.stats().historyEntries).toBe(10)
       expect(store.stats().compactedRevision).toBe(20)
       expect(text((await store.list({ prefix: '', atRevision: 20 })).entries[0])).toBe('20')
@@ -546,16 +557,16 @@ export function storeContract(
       await put(store, 'claim/a', '3')
       await put(store, 'lease/a', '4')
       await put(store, 'lease/a', '5')
-      await passTimeUntil(clock, () => store.stats().historyEntries === 1)
+      await advanceUntil(clock, () => store.stats().historyEntries === 1)
       expect(clock.monotonicMs()).toBeLessThan(60_000)
 
       expect(text((await store.list({ prefix: 'claim/', atRevision: 1 })).entries[0])).toBe('1')
       await expect(store.list({ prefix: 'lease/', atRevision: 4 })).rejects.toThrow(CompactedError)
       await expect(store.list({ prefix: 'lease/a', atRevision: 4 })).rejects.toThrow(CompactedError)
       await expect(store.list({ prefix: '', atRevision: 4 })).rejects.toThrow(CompactedError)
-      const { events, watch } = collect(store, { prefix: 'claim/', afterRevision: 0 })
+      const { events, watch } = collectEvents(store, { prefix: 'claim/', afterRevision: 0 })
       await until(() => watch.revision === 5)
-      expect(events.map(show)).toEqual(['put claim/a@1=1', 'put claim/a@3=3<1'])
+      expect(events.map(formatEvent)).toEqual(['put claim/a@1=1', 'put claim/a@3=3<1'])
       expect((await store.list({ prefix: '', atRevision: 5 })).entries.map(text)).toEqual(['3', '5'])
     })
 
@@ -563,7 +574,7 @@ export function storeContract(
       const { store } = await setUp({ brief: { prefixes: ['lease/'], keepMs: 60_000, entriesMax: 1_000 } })
       for (let at = 0; at < 9; at++) await put(store, at % 3 ? 'claim/a' : 'lease/a', '')
       await store.transact(() => ['claim/b', 'lease/b', 'claim/c'].map((key) => ({ put: key, value: bytes('') })))
-      const { events } = collect(store, { afterRevision: 0 })
+      const { events } = collectEvents(store, { afterRevision: 0 })
       await until(() => events.length === 12)
       expect(events.map(({ revision }) => revision)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
       expect(events.slice(-3).map(({ key }) => key)).toEqual(['claim/b', 'lease/b', 'claim/c'])
@@ -573,15 +584,15 @@ export function storeContract(
       const { clock, store, reopen } = await setUp({ keepMs: 0 })
       await put(store, 'a')
       await remove(store, 'a')
-      await passTimeUntil(clock, () => store.stats().historyEntries === 0)
+      await advanceUntil(clock, () => store.stats().historyEntries === 0)
       expect(store.stats().keys).toBe(0)
       await put(store, 'b') // also drops the compacted records from the medium
       await remove(store, 'b')
-      await passTimeUntil(clock, () => store.stats().historyEntries === 0)
+      await advanceUntil(clock, () => store.stats().historyEntries === 0)
       await store.close()
-      const again = await reopen()
-      expect(again.revision).toBe(4)
-      expect(await put(again, 'c')).toBe(5)
+      const reopened = await reopen()
+      expect(reopened.revision).toBe(4)
+      expect(await put(reopened, 'c')).toBe(5)
     })
 
     // On etcd, brief history is compacted only in memory.
@@ -593,28 +604,28 @@ export function storeContract(
         await put(store, 'claim/a', '1')
         await put(store, 'claim/a', '2')
         for (let at = 3; at <= 7; at++) await put(store, 'lease/a', String(at))
-        await passTimeUntil(clock, () => store.stats().historyEntries === 1)
+        await advanceUntil(clock, () => store.stats().historyEntries === 1)
         await put(store, 'claim/b')
         await store.close()
 
-        const same = await reopen()
-        await expect(same.list({ prefix: 'lease/', atRevision: 6 })).rejects.toThrow(CompactedError)
-        expect(text((await same.list({ prefix: 'claim/', atRevision: 1 })).entries[0])).toBe('1')
-        await same.close()
-        const other = await reopen({ keepMs: 60_000 })
-        await expect(other.list({ prefix: 'lease/', atRevision: 6 })).rejects.toThrow(CompactedError)
-        expect(text(await other.get('lease/a'))).toBe('7')
-        expect(other.stats().historyEntries).toBe(1) // claim/a@1: no longer readable, but not yet dropped
-        await passTimeUntil(clock, () => other.stats().historyEntries === 0)
+        const unchanged = await reopen()
+        await expect(unchanged.list({ prefix: 'lease/', atRevision: 6 })).rejects.toThrow(CompactedError)
+        expect(text((await unchanged.list({ prefix: 'claim/', atRevision: 1 })).entries[0])).toBe('1')
+        await unchanged.close()
+        const reconfigured = await reopen({ keepMs: 60_000 })
+        await expect(reconfigured.list({ prefix: 'lease/', atRevision: 6 })).rejects.toThrow(CompactedError)
+        expect(text(await reconfigured.get('lease/a'))).toBe('7')
+        expect(reconfigured.stats().historyEntries).toBe(1) // claim/a@1 is no longer readable, but not yet dropped
+        await advanceUntil(clock, () => reconfigured.stats().historyEntries === 0)
       },
     )
 
-    it('SYS-3 ends a watcher that compaction overtakes with CompactedError', async () => {
+    it('SYS-3 ends a watcher with CompactedError if its next changes are compacted', async () => {
       const { clock, store } = await setUp({ keepMs: 1_000 })
       await Promise.all(Array.from({ length: 2_000 }, (_, at) => put(store, 'a', String(at))))
-      const watchers = Array.from({ length: 50 }, () => collect(store, { afterRevision: 0 }))
+      const watchers = Array.from({ length: 50 }, () => collectEvents(store, { afterRevision: 0 }))
       await clock.advance(1_000)
-      await passTimeUntil(clock, () =>
+      await advanceUntil(clock, () =>
         watchers.every(({ events, ended }) => events.length === 2_000 || ended.length > 0),
       )
       const overtaken = watchers.filter(({ ended }) => ended.length > 0)
@@ -632,13 +643,13 @@ export function storeContract(
 
     it('deletes an expired key and delivers the delete event', async () => {
       const { clock, store } = await setUp()
-      const { events } = collect(store)
+      const { events } = collectEvents(store)
       await putExpiring(store, 'a', clock.nowMs() + 5_000)
       await clock.advance(4_900)
       expect(text(await store.get('a'))).toBe('a')
       await clock.advance(200)
       await until(() => events.length === 2)
-      expect(events.map(show)).toEqual(['put a@1=a', 'delete a@2<a'])
+      expect(events.map(formatEvent)).toEqual(['put a@1=a', 'delete a@2<a'])
       expect(await store.get('a')).toBeUndefined()
     })
 
@@ -649,21 +660,21 @@ export function storeContract(
       await putExpiring(store, 'cleared', clock.nowMs() + 1_000)
       await put(store, 'cleared')
       await putExpiring(store, 'witness', clock.nowMs() + 2_000)
-      await passTimeUntil(clock, async () => (await store.get('witness')) === undefined)
+      await advanceUntil(clock, async () => (await store.get('witness')) === undefined)
       expect(text(await store.get('renewed'))).toBe('renewed')
-      await passTimeUntil(clock, async () => (await store.get('renewed')) === undefined)
+      await advanceUntil(clock, async () => (await store.get('renewed')) === undefined)
       expect(clock.monotonicMs()).toBeGreaterThanOrEqual(9_000)
       expect(text(await store.get('cleared'))).toBe('cleared')
     })
 
     it('SYS-3 deletes many keys that expire together, each at its own revision', async () => {
       const { clock, store } = await setUp()
-      const { events } = collect(store)
+      const { events } = collectEvents(store)
       const expiresAtMs = clock.nowMs() + 1_000
       await store.transact(() =>
         Array.from({ length: 700 }, (_, at) => ({ put: `k/${at}`, value: bytes(''), expiresAtMs })),
       )
-      await passTimeUntil(clock, () => events.length === 1_400)
+      await advanceUntil(clock, () => events.length === 1_400)
       expect(store.stats().keys).toBe(0)
       expect(new Set(events.slice(700).map(({ revision }) => revision)).size).toBe(700)
     })
@@ -674,11 +685,11 @@ export function storeContract(
       await putExpiring(store, 'later', clock.nowMs() + 60_000)
       await store.close()
       await clock.advance(30_000)
-      const again = await reopen()
-      const { events } = collect(again)
-      await passTimeUntil(clock, () => events.length === 1)
-      expect(events.map(show)).toEqual(['delete soon@3<soon'])
-      await passTimeUntil(clock, () => events.length === 2)
+      const reopened = await reopen()
+      const { events } = collectEvents(reopened)
+      await advanceUntil(clock, () => events.length === 1)
+      expect(events.map(formatEvent)).toEqual(['delete soon@3<soon'])
+      await advanceUntil(clock, () => events.length === 2)
       expect(clock.monotonicMs()).toBeGreaterThanOrEqual(60_000)
     })
   })
@@ -686,7 +697,7 @@ export function storeContract(
   describe('closing', () => {
     it('waits for accepted transactions and rejects later calls', async () => {
       const { store, reopen } = await setUp()
-      const { ended } = collect(store)
+      const { ended } = collectEvents(store)
       const accepted = Promise.all(Array.from({ length: 2_000 }, (_, at) => put(store, `k/${at}`)))
       const closed = store.close()
       await expect(put(store, 'late')).rejects.toThrow(StoreClosedError)
@@ -695,12 +706,12 @@ export function storeContract(
       expect(ended).toEqual([expect.any(StoreClosedError)])
       await expect(store.get('k/1')).rejects.toThrow(StoreClosedError)
       await expect(store.list({ prefix: '' })).rejects.toThrow(StoreClosedError)
-      expect(() => collect(store)).toThrow(StoreClosedError)
+      expect(() => collectEvents(store)).toThrow(StoreClosedError)
       await store.close() // closing twice is not an error
 
-      const again = await reopen()
-      expect(again.stats().keys).toBe(2_000)
-      expect(await again.get('late')).toBeUndefined()
+      const reopened = await reopen()
+      expect(reopened.stats().keys).toBe(2_000)
+      expect(await reopened.get('late')).toBeUndefined()
     })
   })
 
@@ -742,15 +753,15 @@ export function storeContract(
         const { clock, store: first, reopen } = await setUp(historyOptions)
         const model: HistoryModel = createModel()
         let store = first
-        const transact = async (chosen: WriteText[]) => (await store.transact(() => chosen.map(encodeWrite))).revision
+        const transact = async (texts: WriteText[]) => (await store.transact(() => texts.map(encodeWrite))).revision
         for (const it of steps) {
           if (it.do === 'transact') expect(await transact(it.writes)).toBe(model.transact(it.writes))
           else if (it.do === 'together') {
             const revisions = await Promise.all(it.all.map(transact))
-            const done = it.all.map((writes, at) => ({ writes, revision: revisions[at] as Revision }))
-            while (done.length > 0) {
-              if (!isOrdered) sortNextFirst(done, model)
-              const { writes, revision } = done.shift() as (typeof done)[number]
+            const results = it.all.map((writes, at) => ({ writes, revision: revisions[at] as Revision }))
+            while (results.length > 0) {
+              if (!isOrdered) sortByCommitOrder(results, model)
+              const { writes, revision } = results.shift() as (typeof results)[number]
               expect(revision).toBe(model.transact(writes))
             }
           } else if (it.do === 'pass time') await clock.advance(it.ms)
@@ -770,8 +781,8 @@ export function storeContract(
 const encodeWrite = (write: WriteText): Write =>
   'put' in write ? { put: write.put, value: bytes(write.value) } : { delete: write.delete }
 
-/** Sorts by revision; among equal revisions the transaction that wrote comes before those that only read. */
-function sortNextFirst(done: { writes: readonly WriteText[]; revision: Revision }[], model: HistoryModel): void {
+/** Sorts by revision. Of equal revisions, the transaction that wrote comes before those that only read. */
+function sortByCommitOrder(results: { writes: readonly WriteText[]; revision: Revision }[], model: HistoryModel): void {
   const rank = (writes: readonly WriteText[]) => (model.wouldChange(writes) ? 0 : 1)
-  done.sort((a, b) => a.revision - b.revision || rank(a.writes) - rank(b.writes))
+  results.sort((a, b) => a.revision - b.revision || rank(a.writes) - rank(b.writes))
 }

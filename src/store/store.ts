@@ -1,11 +1,10 @@
-// The Store interface: revisions, atomic multi-key transactions, and watches that replay history.
-// A store holds keys and bytes and does not depend on API objects. memory.ts, lmdb.ts and etcd/ implement it;
-// store.contract.ts is the test that all of them pass.
+// The Store interface: keys and bytes with revisions, atomic multi-key transactions, and watches that replay history.
+// memory.ts, lmdb.ts and etcd/ implement it; store.contract.ts contains their common tests.
 //
-// Every write has its own revision, and revisions increase: by one in the embedded stores; with gaps on etcd, where
-// one etcd revision can hold a group of transactions. The writes of a transaction have consecutive revisions, in order,
-// so that a watcher can resume after any of them. They become visible together: only a read at a revision between them
-// shows a part. Everything readable is durable: no read or watch shows a write that a power failure could undo.
+// Every write has its own revision. Revisions increase by one in the embedded stores, and with gaps on etcd, where an etcd
+// revision can contain a group of transactions. The writes of a transaction have consecutive revisions, so that a watcher
+// can resume after any of them. They become visible together, except for reads at a revision between them. Reads and
+// watches return only durable writes.
 
 export type Revision = number
 
@@ -15,9 +14,9 @@ export interface Entry {
   readonly value: Uint8Array
   /** Revision of the last write to this key. */
   readonly modRevision: Revision
-  /** Revision of the write that created this key, since it was last deleted. */
+  /** Revision of the write that created this key after its last deletion. */
   readonly createRevision: Revision
-  /** Set only in a transaction that reads a coalescable put of its own group commit: that put. */
+  /** The coalescable put, if a transaction reads one of its own group commit. */
   readonly coalescable?: Put
 }
 
@@ -27,25 +26,25 @@ export const keyOfWrite = (write: Write): string => ('put' in write ? write.put 
 
 export interface Put {
   readonly put: string
-  /** Owned by the store once passed in: it is shared, not copied, so the caller must not modify it. */
+  /** The store shares the value instead of copying it, so the caller must not modify it. */
   readonly value: Uint8Array
   /** The store deletes the key after this time (clock.nowMs). Every put sets or clears it. */
   readonly expiresAtMs?: number
   /**
-   * For running totals that many transactions rewrite, such as quota usage. If a later put of the same group commit
-   * supersedes this one, only the later one is kept, and this one's revision shows no change. Default: every put is kept.
-   * `value` may then be a getter; the store calls it only for puts that are kept or read. It must not throw, and the value
-   * should be small, because it does not count towards the size limits of a transaction or a group commit.
+   * For totals that many transactions rewrite, such as the usage of a quota. If a later put of the same group commit
+   * supersedes this one, only the later one is kept. Default: false.
+   * `value` may then be a getter, which the store calls only for puts that are kept or read. It must not throw, and the
+   * value should be small, because it does not count towards the size limits of a transaction or a group commit.
    */
   readonly isCoalescable?: boolean
 }
 
-/** The state that a transaction reads: the newest, including earlier transactions of the same group commit. */
+/** The state that a transaction reads, which includes earlier transactions of the same group commit. */
 export interface TransactionView {
   get(key: string): Entry | undefined
   /**
-   * All entries below a prefix, in key order. Unlike `get`, this adds no condition to the commit: if several servers share
-   * the store, an entry may change or appear before the transaction commits. Use `get` for keys that must not change.
+   * Returns all entries below a prefix, in key order. Unlike `get`, this adds no condition to the commit: if several servers
+   * share the store, an entry may change or appear before the transaction commits. Use `get` for keys that must not change.
    */
   list(prefix: string): readonly Entry[]
 }
@@ -63,14 +62,14 @@ export interface ListOptions {
   /** Only keys greater than this one, for paging. */
   readonly after?: string
   readonly limit?: number
-  /** Read as of this revision. Throws CompactedError if it is no longer kept, FutureRevisionError if it does not exist yet. */
+  /** The revision to read. Throws CompactedError if it is compacted, and FutureRevisionError if it does not exist yet. */
   readonly atRevision?: Revision
 }
 
 export interface ListResult {
-  /** In key order, as JavaScript compares strings (for ASCII keys: byte order). */
+  /** The entries in key order, as JavaScript compares strings. */
   readonly entries: readonly Entry[]
-  /** The revision of the list: it includes every write up to this revision and none after it. */
+  /** The revision of the list, which includes all writes up to this revision. */
   readonly revision: Revision
   /** Whether there are entries beyond `limit`; `remaining` is their number. */
   readonly more: boolean
@@ -97,17 +96,17 @@ export interface WatchOptions {
    * Never called re-entrantly, before watch() has returned, or after close(). Must not throw.
    */
   readonly onEvents: (events: readonly StoreEvent[]) => void
-  /** The store ended the watch: compaction overtook it, or the store was closed or failed. Called at most once. */
+  /** Called at most once, if the store ends the watch because of compaction, because it is closed or because it failed. */
   readonly onEnd: (reason: Error) => void
 }
 
 export interface Watch {
-  /** All matching changes up to this revision have been delivered; advances even if none match the prefix. */
+  /** The revision up to which all matching changes have been delivered. It advances even if no change matches. */
   readonly revision: Revision
   close(): void
 }
 
-export interface Transacted {
+export interface TransactionResult {
   /** The revision of the last write; without writes, the revision that the transaction read. */
   readonly revision: Revision
   /** One revision per write, in order; 0 for the delete of a key that did not exist. */
@@ -120,16 +119,16 @@ export interface Store {
   get(key: string): Promise<Entry | undefined>
   list(options: ListOptions): Promise<ListResult>
   /**
-   * Resolves with the revisions of the writes once they are durable and readable. Rejects with
+   * Resolves with the revisions of the writes when they are durable and readable. Rejects with
    *   the error that `decide` threw;
-   *   WriteRefusedError       the storage wrote nothing, for example because the disk is full;
+   *   WriteRejectedError       the storage wrote nothing, for example because the disk is full;
    *   StoreBusyError          too many transactions are pending;
    *   StoreUnavailableError   the storage cannot be reached;
    *   StoreClosedError        the store was closed or failed.
    * The writes may have been persisted after StoreClosedError, and after StoreUnavailableError with `mayBeWritten`.
    * With any other error nothing was written.
    */
-  transact(decide: Decide): Promise<Transacted>
+  transact(decide: Decide): Promise<TransactionResult>
   /**
    * Throws CompactedError if changes after `afterRevision` are no longer kept for that prefix, and FutureRevisionError if
    * `afterRevision` does not exist yet.
@@ -137,7 +136,7 @@ export interface Store {
   watch(options: WatchOptions): Watch
   /** Values for /metrics. */
   stats(): StoreStats
-  /** Why the store cannot write at the moment, if so; for /readyz, so without paths or addresses. Settles within seconds. */
+  /** Resolves within seconds with the reason why the store cannot write, if any. It is public: no paths or addresses. */
   problem?(): Promise<string | undefined>
   /** Calls the listener after every durable commit. */
   onCommit?(listener: CommitListener): void
@@ -145,7 +144,7 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** How long a commit took, and how many writes it held. */
+/** Receives the duration of a commit and the number of its writes. */
 export type CommitListener = (seconds: number, writes: number) => void
 
 export interface StoreStats {
@@ -159,7 +158,7 @@ export interface StoreStats {
   readonly watchers: number
 }
 
-/** How much history a store keeps. Ages count from when the store was opened. */
+/** The history that a store keeps. Ages start when the store is opened. */
 export interface HistoryOptions {
   /** Superseded states are kept at least this long, unless entriesMax is exceeded. Default 5 minutes. */
   readonly keepMs?: number
@@ -180,26 +179,26 @@ export class CompactedError extends Error {
 
 export class FutureRevisionError extends Error {
   override readonly name = 'FutureRevisionError'
-  readonly asked: Revision
+  readonly requested: Revision
   readonly newest: Revision
-  constructor(asked: Revision, newest: Revision) {
-    super(`revision ${asked} does not exist yet; the newest is ${newest}`)
-    this.asked = asked
+  constructor(requested: Revision, newest: Revision) {
+    super(`revision ${requested} does not exist yet; the newest is ${newest}`)
+    this.requested = requested
     this.newest = newest
   }
 }
 
 export class StoreClosedError extends Error {
   override readonly name = 'StoreClosedError'
-  constructor(why = 'the store is closed') {
-    super(why)
+  constructor(message = 'the store is closed') {
+    super(message)
   }
 }
 
 export class StoreBusyError extends Error {
   override readonly name = 'StoreBusyError'
-  constructor(waiting: number) {
-    super(`${waiting} transactions are already waiting to be written; retry later`)
+  constructor(pending: number) {
+    super(`${pending} transactions are already waiting to be written; retry later`)
   }
 }
 
@@ -208,16 +207,16 @@ export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError'
   /** The response was lost, so the writes of this transaction may have been committed. */
   readonly mayBeWritten: boolean
-  constructor(because: string, { mayBeWritten = false } = {}) {
-    super(`the store is unavailable: ${because}${mayBeWritten ? '; the write may or may not have been committed' : ''}`)
+  constructor(detail: string, { mayBeWritten = false } = {}) {
+    super(`the store is unavailable: ${detail}${mayBeWritten ? '; the write may or may not have been committed' : ''}`)
     this.mayBeWritten = mayBeWritten
   }
 }
 
-/** The storage wrote nothing of the transaction: it is not visible now and will not be after a restart. */
-export class WriteRefusedError extends Error {
-  override readonly name = 'WriteRefusedError'
-  constructor(because: string, cause?: unknown) {
-    super(`nothing was written: ${because}`, { cause })
+/** The storage wrote no part of the transaction, which is not visible now or after a restart. */
+export class WriteRejectedError extends Error {
+  override readonly name = 'WriteRejectedError'
+  constructor(detail: string, cause?: unknown) {
+    super(`nothing was written: ${detail}`, { cause })
   }
 }

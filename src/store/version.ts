@@ -1,6 +1,5 @@
-// Version: one state of one key without its value, which stays on the medium.
-// The kept versions of a key form a chain from the newest back. key-index.ts holds the newest version of each key,
-// change-log.ts all versions in revision order.
+// Version: a state of a key without its value, which stays on the medium. The kept versions of a key form a chain that
+// starts at the newest. key-index.ts has the newest version of each key, change-log.ts all versions in revision order.
 import type { Revision } from './store.ts'
 
 export interface Version {
@@ -15,14 +14,14 @@ export interface Version {
   previous: Version | undefined
 }
 
-/** The version of the key at a revision, or undefined if it did not exist then. Valid for revisions that are kept. */
+/** Returns the version of the key at a kept revision, or undefined if the key did not exist. */
 export function versionAt(newest: Version | undefined, revision: Revision): Version | undefined {
   let version = newest
   while (version && version.revision > revision) version = version.previous
   return version?.deleted ? undefined : version
 }
 
-/** The state before this version; undefined if the version created the key. */
+/** Returns the state before this version, or undefined if the version created the key. */
 export function versionBefore(version: Version): Version | undefined {
   return version.previous?.deleted ? undefined : version.previous
 }

@@ -1,6 +1,6 @@
-// WatchHub delivers changes to watchers. A watcher is either replaying (it reads the change log in slices) or live (it
-// receives every batch when that becomes durable). It becomes live synchronously with reading the last change of the
-// log, so no change is missed; from then on it receives only newer batches, so none is delivered twice.
+// WatchHub delivers changes to watchers. A watcher is either replaying the change log in slices, or live and receives every
+// batch when it becomes durable. It becomes live synchronously with reading the last change of the log, so no change is
+// missed or delivered twice.
 import type { Clock } from '../base/clock.ts'
 import type { ChangeLog } from './change-log.ts'
 import { type PrefixGroup, PrefixGroups } from './prefix-groups.ts'
@@ -22,7 +22,7 @@ export interface WatchHubOptions {
 
 interface Watcher extends WatchOptions {
   state: 'replaying' | 'live' | 'publishing' | 'closed' // publishing: live, but the current batch is not delivered yet
-  /** Everything up to here has been delivered. Not updated while live: then everything has. */
+  /** The revision up to which all changes have been delivered. Not updated while the watcher is live. */
   deliveredRevision: Revision
 }
 
@@ -30,7 +30,7 @@ export class WatchHub {
   readonly #options: WatchHubOptions
   readonly #watchers = new Set<Watcher>()
   readonly #live = new PrefixGroups<Watcher>()
-  /** Round-robin queue; the first watcher is next. */
+  /** Round-robin queue of the replaying watchers. */
   readonly #replaying: Watcher[] = []
   #isReplayRunning = false
 
@@ -42,7 +42,7 @@ export class WatchHub {
     return this.#watchers.size
   }
 
-  /** The caller has checked that `afterRevision` exists and is not compacted. */
+  /** Adds a watcher. The caller must have checked that `afterRevision` exists and is not compacted. */
   watch(options: WatchOptions): Watch {
     const watcher: Watcher = { ...options, state: 'replaying', deliveredRevision: options.afterRevision }
     this.#watchers.add(watcher)
@@ -72,16 +72,16 @@ export class WatchHub {
       }
     }
 
-    // Collect all deliveries before the first callback: callbacks may add and close watchers.
-    const calls: { watcher: Watcher; events: StoreEvent[] }[] = []
+    // Collect all deliveries before the first callback, because callbacks may add and close watchers.
+    const deliveries: { watcher: Watcher; events: StoreEvent[] }[] = []
     for (const [group, events] of eventsOfGroup) {
       for (const watcher of group.members) {
         watcher.state = 'publishing'
         watcher.deliveredRevision = (versions[0] as Version).revision - 1
-        calls.push({ watcher, events })
+        deliveries.push({ watcher, events })
       }
     }
-    for (const { watcher, events } of calls) {
+    for (const { watcher, events } of deliveries) {
       if (watcher.state !== 'publishing') continue // closed by an earlier callback
       watcher.state = 'live'
       this.#deliver(watcher, events)
@@ -151,7 +151,7 @@ export class WatchHub {
     try {
       watcher.onEvents(events)
     } catch (error) {
-      // A bug in the callback: end this watcher, so that other watchers and writers are not affected.
+      // End the watcher of a faulty callback, so that other watchers and writers are not affected.
       this.#end(watcher, new Error(`the onEvents callback of the watch on "${watcher.prefix}" threw`, { cause: error }))
     }
   }
@@ -175,13 +175,13 @@ export class WatchHub {
 function* changesAfter(revision: Revision, logs: readonly ChangeLog[]): Generator<Version> {
   const cursors = logs.map((log) => ({ log, position: log.positionAfter(revision) }))
   for (;;) {
-    let first: { version: Version; cursor: { position: number } } | undefined
+    let earliest: { version: Version; cursor: { position: number } } | undefined
     for (const cursor of cursors) {
       const version = cursor.log.at(cursor.position)
-      if (version && (!first || version.revision < first.version.revision)) first = { version, cursor }
+      if (version && (!earliest || version.revision < earliest.version.revision)) earliest = { version, cursor }
     }
-    if (!first) return
-    yield first.version
-    first.cursor.position++
+    if (!earliest) return
+    yield earliest.version
+    earliest.cursor.position++
   }
 }

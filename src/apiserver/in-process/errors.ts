@@ -14,7 +14,7 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof CompactedError) {
     return expired(`too old resource version: changes up to ${error.compactedRevision} are compacted; list again`)
   }
-  if (error instanceof FutureRevisionError) return resourceVersionTooLarge(error.asked, error.newest)
+  if (error instanceof FutureRevisionError) return resourceVersionTooLarge(error.requested, error.newest)
   if (error instanceof StoreBusyError) return tooManyRequests(error.message)
   if (error instanceof StoreClosedError) return unavailable(error.message)
   const message = error instanceof Error ? error.message : String(error)

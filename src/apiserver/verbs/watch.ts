@@ -59,7 +59,7 @@ class WatchStream {
   readonly #sink: StreamSink
   readonly #timers = new Set<() => void>()
   #watch: Watch | undefined
-  #over = false
+  #isEnded = false
   #sentColumns = false
   #onStop = () => {}
 
@@ -82,7 +82,7 @@ class WatchStream {
       const version = options.resourceVersion ?? 0
       const sendsInitialEvents = options.sendInitialEvents ?? version === 0
       const startRevision = sendsInitialEvents ? await this.#sendInitialEvents() : version
-      if (this.#over) return
+      if (this.#isEnded) return
       this.#follow(startRevision)
       this.#scheduleEnd()
       if (options.allowBookmarks) this.#scheduleBookmark()
@@ -101,7 +101,7 @@ class WatchStream {
       limit: 0,
       continueToken: '',
     })
-    for (let index = 0; index < entries.length && !this.#over; ) {
+    for (let index = 0; index < entries.length && !this.#isEnded; ) {
       const chunks: Buffer[] = []
       for (
         let bytes = 0;
@@ -124,7 +124,7 @@ class WatchStream {
 
   /** Resolves when the client has read all pending bytes, or when the stream has ended. */
   #drained(): Promise<void> {
-    if (this.#over) return Promise.resolve()
+    if (this.#isEnded) return Promise.resolve()
     return new Promise((resolve) => {
       const cancel = this.#after(INITIAL_STALL_MS_MAX, () => this.#cut())
       const resolveOnce = () => {
@@ -144,11 +144,11 @@ class WatchStream {
       onEvents: (events) => this.#onEvents(events),
       onEnd: (reason) => this.#fail(reason),
     })
-    if (this.#over) this.#watch.close()
+    if (this.#isEnded) this.#watch.close()
   }
 
   #onEvents(events: readonly StoreEvent[]): void {
-    if (this.#over) return
+    if (this.#isEnded) return
     const isShareable =
       !this.#matches && this.#request.accepted.form === 'object' && this.#request.accepted.media === 'json'
     const chunk = isShareable
@@ -276,7 +276,7 @@ class WatchStream {
   #after(ms: number, run: () => void): () => void {
     const cancel = this.#deps.clock.after(ms, () => {
       this.#timers.delete(cancel)
-      if (!this.#over) run()
+      if (!this.#isEnded) run()
     })
     this.#timers.add(cancel)
     return () => {
@@ -286,7 +286,7 @@ class WatchStream {
   }
 
   #write(chunk: Uint8Array): void {
-    if (this.#over) return
+    if (this.#isEnded) return
     this.#sink.write(chunk)
     if (this.#sink.pendingBytes > WATCH_BACKLOG_BYTES_MAX) this.#cut()
   }
@@ -298,7 +298,7 @@ class WatchStream {
 
   /** Sends an ERROR event, then ends the stream. */
   #fail(error: unknown): void {
-    if (this.#over) return
+    if (this.#isEnded) return
     this.#write(encodeEvent('ERROR', statusOf(error)))
     this.#end()
   }
@@ -310,8 +310,8 @@ class WatchStream {
   }
 
   #stop(): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.#isEnded) return
+    this.#isEnded = true
     this.#watch?.close()
     for (const cancel of this.#timers) cancel()
     this.#timers.clear()

@@ -15,7 +15,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
-import { WriteRefusedError } from '../../store/index.ts'
+import { WriteRejectedError } from '../../store/index.ts'
 import { addPremadeVolume } from '../environment/premade-volume.ts'
 import { DRIVERS } from '../plan/catalog.ts'
 import type { KindName, Manifest, Ref, UserAction } from '../plan/plan.ts'
@@ -226,7 +226,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
 function outcomeOf(error: unknown): string {
   if (!(error instanceof ApiError)) return `BUG ${String(error)}`
   const { code, reason, message, cause } = error
-  if (cause instanceof WriteRefusedError) return 'disk refused'
+  if (cause instanceof WriteRejectedError) return 'disk refused'
   if (code >= 500 && code !== 503) return `BUG ${code} ${message}`
   if (code === 403 && message.includes('exceeded quota')) return 'over quota'
   if (code === 404) return 'not there'

@@ -1,6 +1,6 @@
 // A disk under the store that can be slow, refuse writes, or lose unsynced writes. Acknowledged writes survive every
 // crash; of the writes in progress at a crash a random prefix survives, each write completely or not at all.
-import { AppendRefusedError, type Medium, type MediumBatch, memoryMedium } from '../../store/index.ts'
+import { AppendRejectedError, type Medium, type MediumBatch, memoryMedium } from '../../store/index.ts'
 import type { Simulation } from './simulation.ts'
 
 export interface DiskFaults {
@@ -52,7 +52,7 @@ export function createDisk(simulation: Simulation, name: string): SimDisk {
               pendingWrites = pendingWrites.filter((other) => other !== entry)
               if (random() < faults.refuse) {
                 simulation.tally('disk refused')
-                return reject(new AppendRefusedError('the disk refused the write'))
+                return reject(new AppendRejectedError('the disk refused the write'))
               }
               stored.write(batch).then(resolve, reject)
             })

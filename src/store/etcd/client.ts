@@ -1,6 +1,6 @@
-// etcd's gRPC calls: choice of the member, timeout, retries, and the meaning of errors.
-// Reads are retried at the next member until the timeout. A write is sent once: if its response is lost, it may have been
-// committed, and the error reports this (`mayBeWritten`). A write is retried only if it certainly did not reach etcd's log.
+// A gRPC client of etcd with timeouts and retries. Reads are retried at the next member until the timeout. A write is
+// retried only if it certainly did not reach etcd's log. If the response of a write is lost, the write may have been
+// committed, and the error reports this (`mayBeWritten`).
 import {
   create,
   type DescMessage,
@@ -54,9 +54,9 @@ const CHANNEL_OPTIONS: ClientOptions = {
 }
 
 export interface EtcdTls {
-  /** PEM. Default: the root certificates of Node.js. */
+  /** The CA certificates in PEM. Default: the root certificates of Node.js. */
   readonly ca?: string
-  /** PEM of the client certificate and its key, if etcd requires one. */
+  /** The client certificate in PEM, if etcd requires one. */
   readonly cert?: string
   readonly key?: string
 }
@@ -66,19 +66,19 @@ export interface EtcdClientOptions {
   readonly endpoints: readonly string[]
   readonly tls?: EtcdTls
   readonly clock: Clock
-  /** How long a call may take, including retries. */
+  /** Maximum duration of a call, including retries. */
   readonly requestTimeoutMs: number
 }
 
 export interface WatchHandlers {
   readonly onResponse: (response: WatchResponse) => void
   /** Called once, unless the watch was cancelled. */
-  readonly onEnd: (because: string) => void
+  readonly onEnd: (reason: string) => void
 }
 
-/** etcd rejected the call and did nothing. */
-export class EtcdRefusedError extends Error {
-  override readonly name = 'EtcdRefusedError'
+/** etcd rejected the call and wrote nothing. */
+export class EtcdRejectedError extends Error {
+  override readonly name = 'EtcdRejectedError'
   get isCompacted(): boolean {
     return this.message.includes('required revision has been compacted')
   }
@@ -94,9 +94,9 @@ export class EtcdClient {
   constructor(options: EtcdClientOptions) {
     this.#options = options
     const { tls } = options
-    const asBuffer = (pem: string | undefined) => (pem === undefined ? null : Buffer.from(pem))
+    const toBuffer = (pem: string | undefined) => (pem === undefined ? null : Buffer.from(pem))
     const channelCredentials = tls
-      ? credentials.createSsl(asBuffer(tls.ca), asBuffer(tls.key), asBuffer(tls.cert))
+      ? credentials.createSsl(toBuffer(tls.ca), toBuffer(tls.key), toBuffer(tls.cert))
       : credentials.createInsecure()
     this.#members = options.endpoints.map((endpoint) => new Client(endpoint, channelCredentials, CHANNEL_OPTIONS))
     this.#metadata.set('hasleader', 'true') // a member without a leader fails the call instead of blocking
@@ -130,22 +130,22 @@ export class EtcdClient {
       (bytes) => fromBinary(WatchResponseSchema, bytes),
       this.#metadata,
     )
-    let isOver = false
-    const end = (because: string) => {
-      if (isOver) return
-      isOver = true
+    let isEnded = false
+    const end = (reason: string) => {
+      if (isEnded) return
+      isEnded = true
       stream.cancel()
       this.#leave(member)
-      handlers.onEnd(because)
+      handlers.onEnd(reason)
     }
     stream.on('data', (response: WatchResponse) => {
-      if (!isOver) handlers.onResponse(response)
+      if (!isEnded) handlers.onResponse(response)
     })
     stream.on('error', (error) => end(error.message))
     stream.on('end', () => end('the watch stream ended'))
     stream.write(create(WatchRequestSchema, { requestUnion: { case: 'createRequest', value: request } }))
     return () => {
-      isOver = true
+      isEnded = true
       stream.cancel()
     }
   }
@@ -167,17 +167,17 @@ export class EtcdClient {
     const startedMs = clock.monotonicMs()
     for (let pauseMs = RETRY_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
       const member = this.#current
-      const leftMs = requestTimeoutMs - (clock.monotonicMs() - startedMs)
+      const remainingMs = requestTimeoutMs - (clock.monotonicMs() - startedMs)
       try {
-        return await this.#send(member, path, request, responseSchema, leftMs)
+        return await this.#send(member, path, request, responseSchema, remainingMs)
       } catch (error) {
         const { code, details } = error as ServiceError
-        if (!isTransient(code)) throw new EtcdRefusedError(details ?? String(error))
+        if (!isTransient(code)) throw new EtcdRejectedError(details ?? String(error))
         this.#leave(member)
-        const isUntouched = isRead || wasNotSent(details)
-        const isLate = clock.monotonicMs() - startedMs + pauseMs >= requestTimeoutMs
-        if (!isUntouched || isLate || this.#closed.signal.aborted) {
-          throw new StoreUnavailableError(`etcd is not responding: ${details}`, { mayBeWritten: !isUntouched })
+        const isNotWritten = isRead || isNotSent(details)
+        const isTimeoutNear = clock.monotonicMs() - startedMs + pauseMs >= requestTimeoutMs
+        if (!isNotWritten || isTimeoutNear || this.#closed.signal.aborted) {
+          throw new StoreUnavailableError(`etcd is not responding: ${details}`, { mayBeWritten: !isNotWritten })
         }
       }
       await clock.sleep(pauseMs, this.#closed.signal).catch(() => {}) // closed: the next attempt fails immediately
@@ -209,11 +209,11 @@ export class EtcdClient {
     })
   }
 
-  #member(at: number): Client {
-    return this.#members[at] as Client
+  #member(index: number): Client {
+    return this.#members[index] as Client
   }
 
-  /** Sends the next calls to the next member, unless another call has switched already. */
+  /** Switches to the next member, unless another call has already switched. */
   #leave(member: number): void {
     if (member === this.#current) this.#current = (member + 1) % this.#members.length
   }
@@ -221,7 +221,7 @@ export class EtcdClient {
 
 const TRANSIENT: readonly status[] = [
   status.UNAVAILABLE,
-  status.CANCELLED, // by our own timeout
+  status.CANCELLED, // by the timeout of this client
   status.DEADLINE_EXCEEDED,
   status.INTERNAL,
   status.UNKNOWN,
@@ -229,5 +229,5 @@ const TRANSIENT: readonly status[] = [
 ]
 const isTransient = (code: status | undefined) => code !== undefined && TRANSIENT.includes(code)
 
-/** Failures before a call reaches etcd's log: no connection, or a member without a leader. */
-const wasNotSent = (details: string) => /No connection established|Name resolution failed|no leader/.test(details)
+/** Whether the call failed before it reached etcd's log, because of a missing connection or leader. */
+const isNotSent = (details: string) => /No connection established|Name resolution failed|no leader/.test(details)

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { type ManualClock, manualClock } from '../../base/manual-clock.ts'
-import { StoreUnavailableError, WriteRefusedError } from '../store.ts'
+import { StoreUnavailableError, WriteRejectedError } from '../store.ts'
 import { CommitQueue, type CommitResult, type ConditionalWrite, GROUP_TRANSACTIONS_MAX } from './commit-queue.ts'
 
 const keysOf = (group: readonly ConditionalWrite[]) => group.map(({ reads }) => [...reads.keys()].join('+')).join(' ')
-const member = (keys: string, valueBytes = 1): ConditionalWrite => ({
+const transactionOf = (keys: string, valueBytes = 1): ConditionalWrite => ({
   reads: new Map(keys.split('+').map((key) => [key, 0])),
   writes: keys.split('+').map((put) => ({ put, value: Buffer.alloc(valueBytes) })),
 })
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+const nextTick = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A queue whose calls the test completes through `calls`. */
+/** Creates a queue whose calls the test completes through `calls`. */
 function setUp({ operationsMax = 128 } = {}) {
   const calls: { keys: string; end: (error?: Error) => Promise<unknown> }[] = []
   const clock: ManualClock = manualClock()
@@ -23,44 +23,44 @@ function setUp({ operationsMax = 128 } = {}) {
         const end = (error?: Error) => {
           if (error) reject(error)
           else resolve(group.map((_, at): CommitResult => ({ committed: true, revision: at })))
-          return turn()
+          return nextTick()
         }
         calls.push({ keys: keysOf(group), end })
       }),
   })
   const commit = (keys: string, valueBytes?: number): Promise<CommitResult | Error> =>
-    queue.commit(member(keys, valueBytes)).catch((error) => error)
+    queue.commit(transactionOf(keys, valueBytes)).catch((error) => error)
   /** Starts two calls, so that further transactions wait. */
   const keepBusy = async () => {
     for (const keys of ['busy-1', 'busy-2']) {
       void commit(keys)
-      await turn()
+      await nextTick()
     }
   }
-  return { calls, clock, commit, keepBusy, sent: () => calls.map(({ keys }) => keys) }
+  return { calls, clock, commit, keepBusy, sentKeys: () => calls.map(({ keys }) => keys) }
 }
 
 describe('CommitQueue', () => {
-  it('sends a single transaction immediately, and those of the same turn together', async () => {
-    const { commit, sent } = setUp()
+  it('sends a transaction immediately, together with the others of the same tick', async () => {
+    const { commit, sentKeys } = setUp()
     void commit('a')
     await Promise.resolve()
-    expect(sent()).toEqual(['a'])
+    expect(sentKeys()).toEqual(['a'])
     for (const key of ['b', 'c']) void commit(key)
     await Promise.resolve()
-    expect(sent()).toEqual(['a', 'b c'])
+    expect(sentKeys()).toEqual(['a', 'b c'])
   })
 
   it('groups transactions in order while two calls are in flight, and resolves each with its result', async () => {
-    const { calls, commit, keepBusy, sent } = setUp()
+    const { calls, commit, keepBusy, sentKeys } = setUp()
     await keepBusy()
     const keys = Array.from({ length: GROUP_TRANSACTIONS_MAX + 1 }, (_, at) => `k${at}`)
     const commits = keys.map((key) => commit(key))
-    await turn()
-    expect(sent()).toEqual(['busy-1', 'busy-2'])
+    await nextTick()
+    expect(sentKeys()).toEqual(['busy-1', 'busy-2'])
     await calls[1]?.end()
     await calls[0]?.end()
-    expect(sent().slice(2)).toEqual([keys.slice(0, GROUP_TRANSACTIONS_MAX).join(' '), keys.at(-1)])
+    expect(sentKeys().slice(2)).toEqual([keys.slice(0, GROUP_TRANSACTIONS_MAX).join(' '), keys.at(-1)])
     await calls[2]?.end()
     await calls[3]?.end()
     const revisions = keys.map((_, at) => at % GROUP_TRANSACTIONS_MAX)
@@ -68,57 +68,57 @@ describe('CommitQueue', () => {
   })
 
   it('limits groups to the operations that etcd allows, including those of the group itself', async () => {
-    const { commit, sent } = setUp({ operationsMax: 6 })
+    const { commit, sentKeys } = setUp({ operationsMax: 6 })
     for (const keys of ['a', 'b', 'c', 'd+e+f+g+h', 'i']) void commit(keys)
-    await turn()
-    expect(sent()).toEqual(['a b c', 'd+e+f+g+h'])
+    await nextTick()
+    expect(sentKeys()).toEqual(['a b c', 'd+e+f+g+h'])
   })
 
   it('limits groups to the bytes that etcd allows', async () => {
-    const { commit, sent } = setUp()
+    const { commit, sentKeys } = setUp()
     for (const [key, bytes] of [
       ['a', 400_000],
       ['b', 400_000],
       ['c', 9_000_000],
     ] as const)
       void commit(key, bytes)
-    await turn()
-    expect(sent()).toEqual(['a b', 'c'])
+    await nextTick()
+    expect(sentKeys()).toEqual(['a b', 'c'])
   })
 
   it('resends the transactions of a rejected group one by one, so that only the invalid ones fail', async () => {
-    const { calls, commit, sent } = setUp()
+    const { calls, commit, sentKeys } = setUp()
     const commits = ['a', 'b', 'c'].map((key) => commit(key))
-    await turn()
-    await calls[0]?.end(new WriteRefusedError('too large'))
-    expect(sent()).toEqual(['a b c', 'a', 'b', 'c'])
+    await nextTick()
+    await calls[0]?.end(new WriteRejectedError('too large'))
+    expect(sentKeys()).toEqual(['a b c', 'a', 'b', 'c'])
     await calls[1]?.end()
-    await calls[2]?.end(new WriteRefusedError('b is too large'))
+    await calls[2]?.end(new WriteRejectedError('b is too large'))
     await calls[3]?.end()
-    const done = { committed: true, revision: 0 }
-    expect(await Promise.all(commits)).toEqual([done, new WriteRefusedError('b is too large'), done])
-    expect(sent()).toHaveLength(4)
+    const committed = { committed: true, revision: 0 }
+    expect(await Promise.all(commits)).toEqual([committed, new WriteRejectedError('b is too large'), committed])
+    expect(sentKeys()).toHaveLength(4)
   })
 
-  it('rejects every transaction of a group with unknown outcome, and resends none', async () => {
-    const { calls, commit, sent } = setUp()
+  it('rejects all transactions of a group whose outcome is unknown', async () => {
+    const { calls, commit, sentKeys } = setUp()
     const commits = ['a', 'b'].map((key) => commit(key))
-    await turn()
-    const lost = new StoreUnavailableError('no answer', { mayBeWritten: true })
-    await calls[0]?.end(lost)
-    expect(await Promise.all(commits)).toEqual([lost, lost])
-    expect(sent()).toEqual(['a b'])
+    await nextTick()
+    const unknownOutcome = new StoreUnavailableError('no answer', { mayBeWritten: true })
+    await calls[0]?.end(unknownOutcome)
+    expect(await Promise.all(commits)).toEqual([unknownOutcome, unknownOutcome])
+    expect(sentKeys()).toEqual(['a b'])
   })
 
-  it('rejects, unsent, a transaction that has waited too long', async () => {
-    const { calls, clock, commit, keepBusy, sent } = setUp()
+  it('rejects a transaction that has waited too long without sending it', async () => {
+    const { calls, clock, commit, keepBusy, sentKeys } = setUp()
     await keepBusy()
-    const late = commit('late')
+    const lateCommit = commit('late')
     await clock.advance(1_000)
     void commit('fresh')
     await clock.advance(1)
     await calls[0]?.end()
-    expect(await late).toMatchObject({ name: 'StoreUnavailableError', mayBeWritten: false })
-    expect(sent().slice(2)).toEqual(['fresh'])
+    expect(await lateCommit).toMatchObject({ name: 'StoreUnavailableError', mayBeWritten: false })
+    expect(sentKeys().slice(2)).toEqual(['fresh'])
   })
 })

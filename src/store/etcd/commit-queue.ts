@@ -1,15 +1,15 @@
-// Group commit on etcd: pending transactions are sent together in one call, which is one entry of etcd's log.
-// A transaction is sent immediately if fewer than CALLS_MAX calls are in flight, and otherwise joins the next group.
-// Groups keep the order of commit() calls. If etcd rejects a group, its transactions are sent one by one.
+// Group commit on etcd: sends pending transactions together in one call, which is one entry of etcd's log. A transaction is
+// sent immediately if fewer than CALLS_MAX calls are in flight, and otherwise with the next group. Groups keep the order of
+// commit() calls. If etcd rejects a group, its transactions are sent one by one.
 import type { Clock } from '../../base/clock.ts'
-import { type Revision, StoreUnavailableError, type Write, WriteRefusedError } from '../store.ts'
+import { type Revision, StoreUnavailableError, type Write, WriteRejectedError } from '../store.ts'
 import { SUB_REVISIONS } from './revision-mapping.ts'
 
 export const GROUP_TRANSACTIONS_MAX = 100 // leaves operations for larger transactions, of etcd's default of 128
 const GROUP_BYTES_MAX = 1024 * 1024 // etcd's default limit is 1.5 MiB (--max-request-bytes)
 const CALLS_MAX = 2 // etcd syncs one group to disk while it receives the next
 
-/** The outcome of a transaction function: writes, on condition that every key read still has the same revision (0: absent). */
+/** Writes that etcd performs only if every read key still has the same revision. Revision 0 means that the key is absent. */
 export interface ConditionalWrite {
   readonly reads: ReadonlyMap<string, Revision>
   readonly writes: readonly Write[]
@@ -17,12 +17,12 @@ export interface ConditionalWrite {
 
 export interface CommitResult {
   readonly committed: boolean
-  /** If committed, the revision of the first write, which the replica has applied. Otherwise the revision of the conflict. */
+  /** The revision of the first write if committed, otherwise the revision of the conflict. */
   readonly revision: Revision
 }
 
 export interface CommitQueueOptions {
-  /** Resolves with one result per transaction. Rejects with WriteRefusedError if none of them was written. */
+  /** Resolves with one result per transaction. Rejects with WriteRejectedError if none of them was written. */
   readonly send: (group: readonly ConditionalWrite[]) => Promise<readonly CommitResult[]>
   /** etcd's --max-txn-ops. A group uses one operation per transaction, plus those of the largest transaction. */
   readonly operationsMax: number
@@ -31,7 +31,7 @@ export interface CommitQueueOptions {
   readonly waitMsMax: number
 }
 
-interface Waiting extends ConditionalWrite {
+interface WaitingTransaction extends ConditionalWrite {
   readonly sinceMs: number
   readonly resolve: (commit: CommitResult) => void
   readonly reject: (error: unknown) => void
@@ -39,7 +39,7 @@ interface Waiting extends ConditionalWrite {
 
 export class CommitQueue {
   readonly #options: CommitQueueOptions
-  #waiting: Waiting[] = []
+  #waiting: WaitingTransaction[] = []
   #calls = 0
   #isAboutToSend = false
 
@@ -50,7 +50,7 @@ export class CommitQueue {
   commit({ reads, writes }: ConditionalWrite): Promise<CommitResult> {
     if (writes.length > SUB_REVISIONS) {
       const limit = `a transaction may hold at most ${SUB_REVISIONS} writes; this one has ${writes.length}`
-      return Promise.reject(new WriteRefusedError(limit))
+      return Promise.reject(new WriteRejectedError(limit))
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ reads, writes, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
@@ -78,19 +78,19 @@ export class CommitQueue {
   #rejectLate(): void {
     const { clock, waitMsMax } = this.#options
     const nowMs = clock.monotonicMs()
-    const isLate = ({ sinceMs }: Waiting) => nowMs - sinceMs > waitMsMax
+    const isLate = ({ sinceMs }: WaitingTransaction) => nowMs - sinceMs > waitMsMax
     while (this.#waiting[0] && isLate(this.#waiting[0])) {
       this.#waiting.shift()?.reject(new StoreUnavailableError('etcd is too slow: the write was not sent in time'))
     }
   }
 
-  async #send(group: readonly Waiting[]): Promise<void> {
+  async #send(group: readonly WaitingTransaction[]): Promise<void> {
     try {
       const commits = await this.#options.send(group)
-      for (const [at, { resolve }] of group.entries()) resolve(commits[at] as CommitResult)
+      for (const [index, { resolve }] of group.entries()) resolve(commits[index] as CommitResult)
     } catch (error) {
-      if (error instanceof WriteRefusedError && group.length > 1) {
-        await Promise.all(group.map((member) => this.#send([member]))) // perhaps only one of them exceeds a limit
+      if (error instanceof WriteRejectedError && group.length > 1) {
+        await Promise.all(group.map((transaction) => this.#send([transaction]))) // only one of them may exceed a limit
       } else {
         for (const { reject } of group) reject(error)
       }
@@ -98,17 +98,17 @@ export class CommitQueue {
   }
 }
 
-/** How many of the first transactions fit into one group: at least one. */
+/** Returns how many of the first transactions fit into one group, at least one. */
 function countFitting(waiting: readonly ConditionalWrite[], operationsMax: number): number {
   let count = 0
   let operations = 0
   let subRevisions = 0
   let bytes = 0
-  for (const member of waiting) {
+  for (const transaction of waiting) {
     if (count >= GROUP_TRANSACTIONS_MAX) break
-    operations = Math.max(operations, operationsOf(member))
-    subRevisions += member.writes.length
-    bytes += bytesOf(member)
+    operations = Math.max(operations, operationsOf(transaction))
+    subRevisions += transaction.writes.length
+    bytes += bytesOf(transaction)
     const isTooMuch = count + 2 + operations > operationsMax || subRevisions > SUB_REVISIONS || bytes > GROUP_BYTES_MAX
     if (isTooMuch && count > 0) break
     count++

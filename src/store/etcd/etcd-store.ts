@@ -1,10 +1,10 @@
-// The etcd store, which several API servers can share. Writes are etcd transactions (transactor.ts), sent in groups
-// (commit-queue.ts, group.ts). Reads and watches are served from an in-memory replica (replica.ts) that follows etcd
-// (feed.ts). Reads are linearizable: a read of the newest state first fetches etcd's current revision and waits until the
-// replica has reached it, so every server shows what any server has acknowledged.
+// The etcd store, which several API servers can share. Writes are etcd transactions (transactor.ts), which are sent in
+// groups (commit-queue.ts, group.ts). Reads and watches are served from an in-memory replica (replica.ts) that follows etcd
+// (feed.ts). Reads are linearizable: a read of the newest state fetches etcd's current revision and waits until the replica
+// has reached it.
 //
-// Compaction: etcd cannot compact by prefix, so `brief` history is short only in the replica, and is complete again after
-// a restart. Compaction affects the whole etcd cluster, so it should be dedicated to Stowage, or compacted externally.
+// etcd cannot compact by prefix, so the history of `brief` prefixes is shorter only in the replica, until a restart.
+// Compaction affects the whole etcd cluster, so the cluster should be dedicated to Stowage or compacted externally.
 import type { Clock } from '../../base/clock.ts'
 import { deleteExpired } from '../expiry.ts'
 import {
@@ -18,16 +18,16 @@ import {
   StoreClosedError,
   type StoreStats,
   StoreUnavailableError,
-  type Transacted,
+  type TransactionResult,
   type Watch,
   type WatchOptions,
-  WriteRefusedError,
+  WriteRejectedError,
 } from '../store.ts'
-import { EtcdClient, EtcdRefusedError, type EtcdTls } from './client.ts'
+import { EtcdClient, EtcdRejectedError, type EtcdTls } from './client.ts'
 import { CommitQueue, type CommitResult, type ConditionalWrite } from './commit-queue.ts'
 import { type Feed, type FeedChange, startFeed } from './feed.ts'
 import { Compare_CompareTarget, type KeyValue } from './gen/etcd_pb.js'
-import { groupCommits, groupRequest, lastRevisionIn, readChanges, readValue } from './group.ts'
+import { decodeChange, decodeChanges, decodeCommits, encodeGroup, lastRevisionIn } from './group.ts'
 import { createHealthCheck } from './health-check.ts'
 import { ABOUT, type Layout, layoutOf } from './layout.ts'
 import { type Change, Replica } from './replica.ts'
@@ -48,17 +48,17 @@ const RETRY_MS = 1_000 // after a failed expiry or reload
 export interface EtcdStoreOptions {
   /** `HOST:PORT` of each member. */
   readonly endpoints: readonly string[]
-  /** All keys of the store are below it. Default `/stowage`. */
+  /** Prefix of all keys of the store. Default: `/stowage`. */
   readonly prefix?: string
   /** Default: plaintext. */
   readonly tls?: EtcdTls
   readonly clock: Clock
   readonly history?: HistoryOptions
-  /** How long an etcd call may take before the store counts as unavailable. Default 5 seconds. */
+  /** Maximum duration of an etcd call. Default: 5 seconds. */
   readonly requestTimeoutMs?: number
-  /** How often to compact etcd to the history that `history` keeps. 0: never (etcd compacts itself). Default 5 minutes. */
+  /** Interval of the compaction of etcd to the kept history. 0 disables it, if etcd compacts itself. Default: 5 minutes. */
   readonly compactEveryMs?: number
-  /** etcd's --max-txn-ops: the number of operations in one etcd transaction. Default 128. */
+  /** Maximum of operations in an etcd transaction (etcd's --max-txn-ops). Default: 128. */
   readonly transactionWritesMax?: number
 }
 
@@ -80,8 +80,8 @@ export class EtcdStore implements Store {
   #isExpiring = false
   #cancelCompaction = () => {}
   #compactedRevision: Revision = 0
-  /** Set once the store is closed or has failed: the error of every later call. */
-  #closedBecause: StoreClosedError | undefined
+  /** The error of all calls after the store is closed or has failed. */
+  #closedError: StoreClosedError | undefined
   #closing: Promise<void> | undefined
 
   static async open(options: EtcdStoreOptions): Promise<EtcdStore> {
@@ -143,8 +143,8 @@ export class EtcdStore implements Store {
     return this.#replica.list(options)
   }
 
-  transact(decide: Decide): Promise<Transacted> {
-    if (this.#closedBecause) return Promise.reject(this.#closedBecause)
+  transact(decide: Decide): Promise<TransactionResult> {
+    if (this.#closedError) return Promise.reject(this.#closedError)
     return this.#transactor.transact(decide)
   }
 
@@ -159,7 +159,7 @@ export class EtcdStore implements Store {
   }
 
   async problem(): Promise<string | undefined> {
-    return this.#closedBecause ? 'the store is closed' : this.#checkHealth()
+    return this.#closedError ? 'the store is closed' : this.#checkHealth()
   }
 
   close(): Promise<void> {
@@ -177,7 +177,7 @@ export class EtcdStore implements Store {
     this.#scheduleCompaction()
   }
 
-  /** Reads the store's description, or creates the store. Returns the revision mapping that its creation defines. */
+  /** Reads the description of the store, or creates the store. Returns its revision mapping. */
   async #findOrCreate(): Promise<RevisionMapping> {
     const key = this.#layout.about
     const { header, succeeded, responses } = await this.#client.txn({
@@ -186,40 +186,42 @@ export class EtcdStore implements Store {
       failure: [{ request: { case: 'requestRange', value: { key } } }],
     })
     if (succeeded) return new RevisionMapping({ base: Number(header?.revision) })
-    const found = responses[0]?.response
-    const about = found?.case === 'responseRange' ? found.value.kvs[0] : undefined
+    const response = responses[0]?.response
+    const about = response?.case === 'responseRange' ? response.value.kvs[0] : undefined
     const { store, format } = parseAbout(about)
-    const where = `etcd at ${this.#options.endpoints.join(',')} under ${this.#options.prefix}`
-    if (!about || store !== ABOUT.store) throw new Error(`${where} is not a Stowage store`)
+    const location = `etcd at ${this.#options.endpoints.join(',')} under ${this.#options.prefix}`
+    if (!about || store !== ABOUT.store) throw new Error(`${location} is not a Stowage store`)
     if (format !== ABOUT.format) {
-      throw new Error(`${where} is a store of format ${format}; this version of Stowage reads format ${ABOUT.format}`)
+      throw new Error(
+        `${location} is a store of format ${format}; this version of Stowage reads format ${ABOUT.format}`,
+      )
     }
     return new RevisionMapping({ base: Number(about.createRevision) })
   }
 
   /**
-   * Loads the state at the oldest kept revision and follows etcd from there, so that the replica gets all kept history.
+   * Loads the state at the oldest kept revision and follows etcd from there, so that the replica has the kept history.
    * Returns the newest revision.
    */
   async #synchronize(): Promise<Revision> {
     for (;;) {
       const newest = await this.#fetchNewestRevision()
       const oldest = this.#mapping.etcdRevisionOf(0)
-      const wanted = Math.max(oldest, this.#mapping.etcdRevisionOf(newest) - REPLAY_REVISIONS_MAX)
-      const from = Math.max(wanted, await this.#compactedAfter(wanted))
+      const replayStart = Math.max(oldest, this.#mapping.etcdRevisionOf(newest) - REPLAY_REVISIONS_MAX)
+      const startRevision = Math.max(replayStart, await this.#compactedAfter(replayStart))
       try {
-        const group = await this.#client.range({ key: this.#layout.group, revision: BigInt(from) })
-        const state = await this.#stateAt(from)
-        this.#replica.load(state, lastRevisionIn(from, group.kvs[0], this.#mapping))
+        const group = await this.#client.range({ key: this.#layout.group, revision: BigInt(startRevision) })
+        const state = await this.#stateAt(startRevision)
+        this.#replica.load(state, lastRevisionIn(startRevision, group.kvs[0], this.#mapping))
       } catch (error) {
-        if (error instanceof EtcdRefusedError && error.isCompacted) continue // compacted meanwhile: start at a later revision
+        if (error instanceof EtcdRejectedError && error.isCompacted) continue // compacted meanwhile: start at a later revision
         throw error
       }
       this.#feed = startFeed({
         client: this.#client,
         clock: this.#clock,
-        span: this.#layout.all,
-        afterRevision: from,
+        span: this.#layout.allKeys,
+        afterRevision: startRevision,
         onChanges: (changes) => this.#apply(changes),
         onCompacted: () => void this.#reload(),
       })
@@ -227,13 +229,13 @@ export class EtcdStore implements Store {
     }
   }
 
-  /** etcd's compacted revision if it is after `revision`, otherwise 0. Only a watch response contains that number. */
+  /** Returns etcd's compacted revision if it is after `revision`, otherwise 0. Only a watch response contains it. */
   async #compactedAfter(revision: number): Promise<number> {
     try {
       await this.#client.range({ key: this.#layout.about, countOnly: true, revision: BigInt(revision) })
       return 0
     } catch (error) {
-      if (!(error instanceof EtcdRefusedError) || !error.isCompacted) throw error
+      if (!(error instanceof EtcdRejectedError) || !error.isCompacted) throw error
     }
     return new Promise((resolve, reject) => {
       const cancel = this.#client.watch(
@@ -244,7 +246,7 @@ export class EtcdStore implements Store {
             cancel()
             resolve(Number(compactRevision))
           },
-          onEnd: (because) => reject(new StoreUnavailableError(`etcd is not responding: ${because}`)),
+          onEnd: (reason) => reject(new StoreUnavailableError(`etcd is not responding: ${reason}`)),
         },
       )
     })
@@ -260,16 +262,16 @@ export class EtcdStore implements Store {
         limit: BigInt(SNAPSHOT_PAGE_KEYS),
         revision: BigInt(revision),
       })
-      for (const kv of kvs) state.push(readValue(kv, this.#layout.storeKey(kv.key) as string, this.#mapping))
-      const last = kvs.at(-1)
-      if (!more || !last) return state
-      from = Buffer.concat([last.key, Buffer.of(0)])
+      for (const kv of kvs) state.push(decodeChange(kv, this.#layout.storeKey(kv.key) as string, this.#mapping))
+      const lastKv = kvs.at(-1)
+      if (!more || !lastKv) return state
+      from = Buffer.concat([lastKv.key, Buffer.of(0)])
     }
   }
 
-  /** etcd was compacted past the replica while it was disconnected: end all watchers and load the state again. */
+  /** Ends all watchers and loads the state again, because etcd was compacted while the replica was disconnected. */
   async #reload(): Promise<void> {
-    while (!this.#closedBecause) {
+    while (!this.#closedError) {
       try {
         await this.#synchronize()
         this.#scheduleExpiry()
@@ -284,7 +286,7 @@ export class EtcdStore implements Store {
 
   #apply(events: readonly FeedChange[]): void {
     try {
-      const { changes, revision } = readChanges(events, { layout: this.#layout, mapping: this.#mapping })
+      const { changes, revision } = decodeChanges(events, { layout: this.#layout, mapping: this.#mapping })
       this.#replica.apply(changes, revision)
     } catch (error) {
       this.#fail(`cannot decode a change under ${this.#options.prefix} in etcd: ${(error as Error).message}`, error)
@@ -292,29 +294,29 @@ export class EtcdStore implements Store {
     this.#scheduleExpiry()
   }
 
-  /** Resolves once the replica has applied everything that any server had written before the call. */
+  /** Resolves after the replica has applied all writes that any server made before the call. */
   async #refresh(): Promise<void> {
     await this.#catchUp(await this.#newestRevision())
   }
 
-  /** The first revision of etcd's newest one; the replica applies all revisions of one etcd revision at once. */
+  /** Returns the first revision of etcd's newest one. The replica applies all revisions of an etcd revision together. */
   async #fetchNewestRevision(): Promise<Revision> {
-    const known = this.#mapping.etcdRevisionOf(this.#replica.revision)
+    const knownRevision = this.#mapping.etcdRevisionOf(this.#replica.revision)
     const { header } = await this.#client.range({ key: this.#layout.about, countOnly: true })
     const newest = Number(header?.revision)
-    if (newest < known) throw this.#fail(`etcd went back from revision ${known} to ${newest}`)
+    if (newest < knownRevision) throw this.#fail(`etcd went back from revision ${knownRevision} to ${newest}`)
     return this.#mapping.revisionOf(newest)
   }
 
-  /** A linearizable read, which a member without a quorum cannot serve. */
+  /** Performs a linearizable read, which fails without a quorum. */
   async #probe(): Promise<undefined> {
     await this.#client.range({ key: this.#layout.about, countOnly: true })
     return undefined
   }
 
   /**
-   * Waits until the replica has reached the revision. A revision that changed only keys outside the prefix never arrives
-   * through the feed; so if it is late, write the tick key: when that arrives, no earlier change can be missing.
+   * Waits until the replica has reached the revision. The feed does not deliver revisions that changed only keys outside the
+   * prefix, so a late revision is resolved by writing the tick key, which arrives after all earlier changes.
    */
   #catchUp(revision: Revision): Promise<void> {
     return this.#reach(revision, { onLate: () => void this.#tick().catch(() => {}) })
@@ -331,7 +333,7 @@ export class EtcdStore implements Store {
       const cancelTimeout = this.#clock.after(this.#options.requestTimeoutMs, () => {
         cancelLate()
         stopWaiting()
-        this.#feed?.restart() // the member that it watches may hang
+        this.#feed?.restart() // the watched member may hang
         reject(
           new StoreUnavailableError(`etcd revision ${this.#mapping.etcdRevisionOf(revision)} did not arrive in time`),
         )
@@ -351,14 +353,14 @@ export class EtcdStore implements Store {
   async #send(group: readonly ConditionalWrite[]): Promise<readonly CommitResult[]> {
     try {
       const get = (key: string) => this.#replica.get(key)
-      const request = groupRequest(group, { layout: this.#layout, mapping: this.#mapping, get })
-      const commits = groupCommits(group, await this.#client.txn(request), this.#mapping)
-      const done = commits.findLast(({ committed }) => committed)
-      // A timeout here does not undo the commit; reads wait for the replica themselves.
-      if (done) await this.#reach(done.revision).catch(() => {})
+      const request = encodeGroup(group, { layout: this.#layout, mapping: this.#mapping, get })
+      const commits = decodeCommits(group, await this.#client.txn(request), this.#mapping)
+      const lastCommitted = commits.findLast(({ committed }) => committed)
+      // Ignore a timeout, because the writes are committed and reads wait for the replica themselves.
+      if (lastCommitted) await this.#reach(lastCommitted.revision).catch(() => {})
       return commits
     } catch (error) {
-      throw error instanceof EtcdRefusedError ? new WriteRefusedError(error.message, error) : error
+      throw error instanceof EtcdRejectedError ? new WriteRejectedError(error.message, error) : error
     }
   }
 
@@ -366,7 +368,7 @@ export class EtcdStore implements Store {
 
   #scheduleExpiry({ notBeforeMs = 0 } = {}): void {
     this.#cancelExpiry()
-    if (this.#closedBecause || this.#isExpiring) return
+    if (this.#closedError || this.#isExpiring) return
     const nextMs = this.#replica.nextExpiryMs()
     if (nextMs === undefined) return
     const nowMs = this.#clock.nowMs()
@@ -374,16 +376,16 @@ export class EtcdStore implements Store {
     this.#cancelExpiry = this.#clock.after(delayMs, () => void this.#expire())
   }
 
-  /** Runs on every server; the first one deletes a key, and the others find nothing to do. */
+  /** Runs on every server. The first server deletes an expired key. */
   async #expire(): Promise<void> {
-    const due = this.#replica.takeExpired({ nowMs: this.#clock.nowMs(), max: this.#options.transactionWritesMax })
+    const expired = this.#replica.takeExpired({ nowMs: this.#clock.nowMs(), max: this.#options.transactionWritesMax })
     let notBeforeMs = 0
-    if (due.length > 0) {
+    if (expired.length > 0) {
       this.#isExpiring = true
       try {
-        await deleteExpired({ transact: (decide) => this.transact(decide) }, due)
+        await deleteExpired({ transact: (decide) => this.transact(decide) }, expired)
       } catch {
-        this.#replica.restoreExpired(due) // still due
+        this.#replica.restoreExpired(expired) // still due
         notBeforeMs = this.#clock.nowMs() + RETRY_MS
       }
       this.#isExpiring = false
@@ -393,21 +395,21 @@ export class EtcdStore implements Store {
 
   #scheduleCompaction(): void {
     const { compactEveryMs } = this.#options
-    if (compactEveryMs === 0 || this.#closedBecause) return
+    if (compactEveryMs === 0 || this.#closedError) return
     this.#cancelCompaction = this.#clock.after(compactEveryMs, () => {
       void this.#compact().finally(() => this.#scheduleCompaction())
     })
   }
 
-  /** Runs on every server, up to the revision that the server itself no longer keeps, so no coordination is needed. */
+  /** Compacts etcd to the oldest revision that this server keeps. Runs on every server without coordination. */
   async #compact(): Promise<void> {
     const revision = this.#replica.oldestRevision
     try {
       if (revision > this.#compactedRevision) await this.#client.compact(this.#mapping.etcdRevisionOf(revision))
     } catch (error) {
-      if (!(error instanceof EtcdRefusedError)) return // unavailable: retry at the next interval
+      if (!(error instanceof EtcdRejectedError)) return // unavailable: retry at the next interval
     }
-    this.#compactedRevision = revision // compacted now, or by another server before
+    this.#compactedRevision = revision // compacted by this or another server
     await this.#client.status().then(
       ({ dbSize }) => {
         this.#bytesOnDisk = Number(dbSize)
@@ -419,25 +421,25 @@ export class EtcdStore implements Store {
   // Closing
 
   #checkOpen(): void {
-    if (this.#closedBecause) throw this.#closedBecause
+    if (this.#closedError) throw this.#closedError
   }
 
-  /** The replica can no longer be trusted: close the store. */
-  #fail(because: string, cause?: unknown): StoreClosedError {
-    const reason = new StoreClosedError(`the store is closed: ${because}; reopen it`)
-    reason.cause = cause
-    this.#closedBecause ??= reason
-    this.#closing ??= this.#close(reason)
-    return reason
+  /** Closes the store, because the replica is no longer reliable. */
+  #fail(detail: string, cause?: unknown): StoreClosedError {
+    const error = new StoreClosedError(`the store is closed: ${detail}; reopen it`)
+    error.cause = cause
+    this.#closedError ??= error
+    this.#closing ??= this.#close(error)
+    return error
   }
 
   async #close(reason: StoreClosedError): Promise<void> {
-    this.#closedBecause ??= reason
+    this.#closedError ??= reason
     this.#cancelExpiry()
     this.#cancelCompaction()
     await this.#transactor.idle()
     this.#feed?.stop()
-    this.#replica.close(this.#closedBecause)
+    this.#replica.close(this.#closedError)
     this.#client.close()
   }
 }

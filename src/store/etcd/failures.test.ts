@@ -1,10 +1,10 @@
-// Failures of etcd (crash, leader change, hang, lost response, compaction, data loss) as callers and watchers see them.
+// Tests the etcd store during failures of etcd: crash, leader change, hang, lost response, compaction and data loss.
 import { afterEach, describe, expect, it } from 'vitest'
 import { type EtcdOptions, etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { startTcpProxy, type TcpProxy } from '../../../test/helpers/tcp-proxy.ts'
 import { systemClock } from '../../base/clock.ts'
 import { CompactedError, type Store, StoreClosedError, StoreUnavailableError } from '../store.ts'
-import { bytes, type Collected, collect, put, show, text, until } from '../testing/helpers.ts'
+import { bytes, type CollectedEvents, collectEvents, formatEvent, put, text, until } from '../testing/helpers.ts'
 import { EtcdClient } from './client.ts'
 import type { EtcdStoreOptions } from './etcd-store.ts'
 import { openEtcdStore } from './index.ts'
@@ -13,39 +13,39 @@ const missing = etcdMissing()
 const clock = systemClock()
 
 describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})` : ''}`, () => {
-  const endings: (() => unknown)[] = []
+  const cleanups: (() => unknown)[] = []
   afterEach(async () => {
-    for (const end of endings.splice(0).reverse()) await end()
+    for (const end of cleanups.splice(0).reverse()) await end()
   })
 
-  async function etcdWith(options?: EtcdOptions): Promise<RunningEtcd> {
+  async function startEtcdCluster(options?: EtcdOptions): Promise<RunningEtcd> {
     const etcd = await startEtcd(options)
-    endings.push(() => etcd.remove())
+    cleanups.push(() => etcd.remove())
     return etcd
   }
   async function open(endpoints: readonly string[], options: Partial<EtcdStoreOptions> = {}): Promise<Store> {
     const store = await openEtcdStore({ endpoints, clock, requestTimeoutMs: 2_000, ...options })
-    endings.push(() => store.close())
+    cleanups.push(() => store.close())
     return store
   }
-  async function proxyTo(endpoint: string): Promise<TcpProxy> {
+  async function startProxy(endpoint: string): Promise<TcpProxy> {
     const proxy = await startTcpProxy(endpoint)
-    endings.push(() => proxy.close())
+    cleanups.push(() => proxy.close())
     return proxy
   }
 
-  /** Starts writers that write increasing numbers and record the last one tried and the last one acknowledged. */
+  /** Starts writers that write increasing numbers and record the last attempted and the last acknowledged number. */
   function startWriting(store: Store) {
-    let isOver = false
+    let isStopped = false
     const counts = Array.from({ length: 10 }, () => ({ acknowledged: 0, tried: 0, failed: 0, lost: 0 }))
-    const write = async (count: (typeof counts)[number], at: number) => {
-      while (!isOver) {
+    const write = async (count: (typeof counts)[number], index: number) => {
+      while (!isStopped) {
         const n = ++count.tried
         const value = bytes(String(n))
         try {
           await store.transact(() => [
-            { put: `w/${at}/a`, value },
-            { put: `w/${at}/b`, value },
+            { put: `w/${index}/a`, value },
+            { put: `w/${index}/b`, value },
           ])
           count.acknowledged = n
         } catch (error) {
@@ -59,21 +59,26 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
     const total = () => counts.reduce((sum, { acknowledged }) => sum + acknowledged, 0)
     return {
       counts,
-      async moreAcknowledged(more: number) {
+      async waitForAcknowledged(additional: number) {
         const start = counts.map(({ acknowledged }) => acknowledged)
-        const goal = total() + more
-        while (total() < goal || counts.some(({ acknowledged }, at) => acknowledged === start[at])) await clock.sleep(5)
+        const goal = total() + additional
+        while (total() < goal || counts.some(({ acknowledged }, index) => acknowledged === start[index]))
+          await clock.sleep(5)
       },
       async stop() {
-        isOver = true
+        isStopped = true
         await writing
       },
     }
   }
 
-  async function expectNothingLost(store: Store, { counts }: ReturnType<typeof startWriting>, watcher: Collected) {
-    for (const [at, { acknowledged, tried }] of counts.entries()) {
-      const [a, b] = (await store.list({ prefix: `w/${at}/` })).entries.map((entry) => Number(text(entry)))
+  async function expectNothingLost(
+    store: Store,
+    { counts }: ReturnType<typeof startWriting>,
+    watcher: CollectedEvents,
+  ) {
+    for (const [index, { acknowledged, tried }] of counts.entries()) {
+      const [a, b] = (await store.list({ prefix: `w/${index}/` })).entries.map((entry) => Number(text(entry)))
       expect(a).toBe(b)
       expect(a).toBeGreaterThanOrEqual(acknowledged)
       expect(a).toBeLessThanOrEqual(tried)
@@ -89,53 +94,53 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
   }
 
   it('SYS-1 SYS-3 keeps acknowledged writes and watches across a crash of etcd', async () => {
-    const etcd = await etcdWith()
+    const etcd = await startEtcdCluster()
     const store = await open(etcd.endpoints)
-    const watcher = collect(store)
+    const watcher = collectEvents(store)
     const writing = startWriting(store)
     for (let crash = 0; crash < 3; crash++) {
-      await writing.moreAcknowledged(200)
+      await writing.waitForAcknowledged(200)
       await etcd.members[0]?.kill()
       await etcd.members[0]?.start()
     }
-    await writing.moreAcknowledged(200)
+    await writing.waitForAcknowledged(200)
     await writing.stop()
     await expectNothingLost(store, writing, watcher)
-    const fresh = await open(etcd.endpoints)
-    const replay = collect(fresh, { afterRevision: 0 })
-    await until(() => replay.watch.revision >= fresh.revision)
-    expect(replay.events.map(show)).toEqual(watcher.events.map(show))
+    const reopened = await open(etcd.endpoints)
+    const replay = collectEvents(reopened, { afterRevision: 0 })
+    await until(() => replay.watch.revision >= reopened.revision)
+    expect(replay.events.map(formatEvent)).toEqual(watcher.events.map(formatEvent))
   })
 
   it('SYS-1 SYS-3 keeps acknowledged writes and watches when the leader crashes', async () => {
-    const etcd = await etcdWith({ members: 3 })
+    const etcd = await startEtcdCluster({ members: 3 })
     const store = await open(etcd.endpoints, { requestTimeoutMs: 5_000 })
-    const other = await open([...etcd.endpoints].reverse(), { requestTimeoutMs: 5_000 })
-    const watchers = [collect(store), collect(other)] as const
+    const secondStore = await open([...etcd.endpoints].reverse(), { requestTimeoutMs: 5_000 })
+    const watchers = [collectEvents(store), collectEvents(secondStore)] as const
     const writing = startWriting(store)
     for (let change = 0; change < 2; change++) {
-      await writing.moreAcknowledged(100)
+      await writing.waitForAcknowledged(100)
       const leader = await etcd.leader()
       await leader.kill()
-      await writing.moreAcknowledged(100)
+      await writing.waitForAcknowledged(100)
       await leader.start()
     }
-    await writing.moreAcknowledged(100)
+    await writing.waitForAcknowledged(100)
     await writing.stop()
     await expectNothingLost(store, writing, watchers[0])
-    await expectNothingLost(other, writing, watchers[1])
+    await expectNothingLost(secondStore, writing, watchers[1])
     const newest = store.revision
     await until(() => watchers.every(({ watch }) => watch.revision >= newest))
-    expect(watchers[1].events.map(show)).toEqual(watchers[0].events.map(show))
+    expect(watchers[1].events.map(formatEvent)).toEqual(watchers[0].events.map(formatEvent))
   })
 
   it('switches to another member when one hangs', async () => {
-    const etcd = await etcdWith({ members: 3 })
+    const etcd = await startEtcdCluster({ members: 3 })
     const store = await open(etcd.endpoints, { requestTimeoutMs: 1_000 })
-    const { events } = collect(store)
+    const { events } = collectEvents(store)
     await put(store, 'a', '1')
     etcd.members[0]?.signal('SIGSTOP')
-    endings.push(() => etcd.members[0]?.signal('SIGCONT'))
+    cleanups.push(() => etcd.members[0]?.signal('SIGCONT'))
     const writeUntilDone = async (): Promise<unknown> =>
       put(store, 'a', '2').catch((error) => {
         expect(error).toBeInstanceOf(StoreUnavailableError)
@@ -147,11 +152,11 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
   })
 
   it('SYS-11 reports a problem while etcd hangs', async () => {
-    const etcd = await etcdWith()
+    const etcd = await startEtcdCluster()
     const store = await open(etcd.endpoints)
     expect(await store.problem?.()).toBeUndefined()
     etcd.members[0]?.signal('SIGSTOP')
-    endings.push(() => etcd.members[0]?.signal('SIGCONT'))
+    cleanups.push(() => etcd.members[0]?.signal('SIGCONT'))
     while (!(await store.problem?.())) await clock.sleep(50)
     expect(await store.problem?.()).toBe('not responding')
     etcd.members[0]?.signal('SIGCONT')
@@ -159,14 +164,14 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
   })
 
   it('fails with StoreUnavailableError within the timeout while etcd is down', async () => {
-    const etcd = await etcdWith()
+    const etcd = await startEtcdCluster()
     const store = await open(etcd.endpoints, { requestTimeoutMs: 300 })
     await put(store, 'a')
     await etcd.members[0]?.kill()
     await expect(store.get('a')).rejects.toThrow(StoreUnavailableError)
     await expect(store.list({ prefix: '' })).rejects.toThrow(StoreUnavailableError)
-    const refused = await put(store, 'a').catch((error) => error)
-    expect(refused).toBeInstanceOf(StoreUnavailableError)
+    const writeError = await put(store, 'a').catch((error) => error)
+    expect(writeError).toBeInstanceOf(StoreUnavailableError)
     await expect(openEtcdStore({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 300 })).rejects.toThrow(
       /the store is unavailable: etcd is not responding/,
     )
@@ -176,81 +181,81 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
   })
 
   it('reports a write with a lost response as possibly written, and does not retry it', async () => {
-    const etcd = await etcdWith()
-    const proxy = await proxyTo(etcd.endpoints[0] as string)
+    const etcd = await startEtcdCluster()
+    const proxy = await startProxy(etcd.endpoints[0] as string)
     const direct = await open(etcd.endpoints)
     const store = await open([proxy.endpoint], { requestTimeoutMs: 500 })
     await put(store, 'n', '0')
-    expect(text(await direct.get('n'))).toBe('0') // the read brings the replica up to date
-    const { events } = collect(direct)
+    expect(text(await direct.get('n'))).toBe('0') // updates the replica
+    const { events } = collectEvents(direct)
     proxy.muteReplies()
-    const lost = await put(store, 'n', '1').catch((error) => error)
-    expect(lost).toBeInstanceOf(StoreUnavailableError)
-    expect(lost).toMatchObject({ mayBeWritten: true })
-    expect(lost.message).toContain('the write may or may not have been committed')
+    const writeError = await put(store, 'n', '1').catch((error) => error)
+    expect(writeError).toBeInstanceOf(StoreUnavailableError)
+    expect(writeError).toMatchObject({ mayBeWritten: true })
+    expect(writeError.message).toContain('the write may or may not have been committed')
     expect(text(await direct.get('n'))).toBe('1')
     proxy.cut()
     proxy.restore()
     while (text(await store.get('n').catch(() => undefined)) !== '1') await clock.sleep(20)
     await put(store, 'n', '2')
     await until(() => events.length >= 2)
-    expect(events.map(show)).toEqual([
+    expect(events.map(formatEvent)).toEqual([
       expect.stringMatching(/^put n@\d+=1<0$/),
       expect.stringMatching(/^put n@\d+=2<1$/),
     ])
   })
 
   it('reports every transaction of a group with a lost response as possibly written, and writes the group completely', async () => {
-    const etcd = await etcdWith()
-    const proxy = await proxyTo(etcd.endpoints[0] as string)
+    const etcd = await startEtcdCluster()
+    const proxy = await startProxy(etcd.endpoints[0] as string)
     const direct = await open(etcd.endpoints)
     const store = await open([proxy.endpoint], { requestTimeoutMs: 500 })
     await put(store, 'before')
     proxy.muteReplies()
-    const outcomes = await Promise.all(
-      Array.from({ length: 20 }, (_, at) => put(store, `k/${at}`).catch((error) => error)),
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => put(store, `k/${index}`).catch((error) => error)),
     )
-    for (const outcome of outcomes) expect(outcome).toMatchObject({ name: 'StoreUnavailableError', mayBeWritten: true })
+    for (const outcome of results) expect(outcome).toMatchObject({ name: 'StoreUnavailableError', mayBeWritten: true })
     expect((await direct.list({ prefix: 'k/' })).entries).toHaveLength(20)
     proxy.cut()
     proxy.restore()
-    const recovered = async () => (await store.list({ prefix: 'k/' }).catch(() => undefined))?.entries
-    while ((await recovered())?.length !== 20) await clock.sleep(20)
-    expect(await recovered()).toEqual((await direct.list({ prefix: 'k/' })).entries)
+    const listRecovered = async () => (await store.list({ prefix: 'k/' }).catch(() => undefined))?.entries
+    while ((await listRecovered())?.length !== 20) await clock.sleep(20)
+    expect(await listRecovered()).toEqual((await direct.list({ prefix: 'k/' })).entries)
   })
 
-  it('SYS-3 ends watchers whose next changes etcd has compacted, and serves new ones', async () => {
-    const etcd = await etcdWith()
-    const proxy = await proxyTo(etcd.endpoints[0] as string)
+  it('SYS-3 ends watchers whose next changes etcd has compacted, and serves new watchers', async () => {
+    const etcd = await startEtcdCluster()
+    const proxy = await startProxy(etcd.endpoints[0] as string)
     const direct = await open(etcd.endpoints)
     const store = await open([proxy.endpoint], { requestTimeoutMs: 300 })
-    const before = await put(store, 'old')
-    const watcher = collect(store)
+    const initialRevision = await put(store, 'old')
+    const watcher = collectEvents(store)
     proxy.cut()
     for (let n = 0; n < 10; n++) await put(direct, 'a', String(n))
     await direct.transact(() => [{ delete: 'old' }])
-    const raw = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 2_000 })
-    const newest = Number((await raw.range({ key: Buffer.from('x') })).header?.revision)
-    await raw.compact(newest)
-    raw.close()
+    const client = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 2_000 })
+    const newest = Number((await client.range({ key: Buffer.from('x') })).header?.revision)
+    await client.compact(newest)
+    client.close()
     proxy.restore()
     while (text(await store.get('a').catch(() => undefined)) !== '9') await clock.sleep(20)
     expect(watcher.ended).toEqual([expect.any(CompactedError)])
     expect(watcher.events).toEqual([])
-    expect(() => collect(store, { afterRevision: before })).toThrow(CompactedError)
+    expect(() => collectEvents(store, { afterRevision: initialRevision })).toThrow(CompactedError)
     expect(await store.get('old')).toBeUndefined()
-    const after = collect(store)
+    const newWatcher = collectEvents(store)
     await put(direct, 'b')
-    await until(() => after.events.length === 1)
+    await until(() => newWatcher.events.length === 1)
   })
 
   it('closes the store when etcd has lost acknowledged revisions', async () => {
-    const etcd = await etcdWith()
-    const proxy = await proxyTo(etcd.endpoints[0] as string)
+    const etcd = await startEtcdCluster()
+    const proxy = await startProxy(etcd.endpoints[0] as string)
     const store = await open([proxy.endpoint], { requestTimeoutMs: 1_000 })
     for (let n = 0; n < 10; n++) await put(store, 'a', String(n))
     proxy.cut()
-    const empty = await etcdWith()
+    const empty = await startEtcdCluster()
     proxy.retarget(empty.endpoints[0] as string)
     proxy.restore()
     let reason: unknown

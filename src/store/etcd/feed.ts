@@ -1,11 +1,11 @@
-// Feed: one etcd watch on all keys of the store. If the watch breaks, it resumes after the last delivered revision, at
-// another member if necessary, so changes arrive in order, once, and in whole etcd transactions.
+// Feed: an etcd watch on all keys of the store. A broken watch resumes after the last delivered revision, at another member
+// if necessary, so that changes arrive in order, once, and in complete etcd transactions.
 import type { Clock } from '../../base/clock.ts'
 import type { EtcdClient } from './client.ts'
 import { type Event, Event_EventType, type KeyValue, type WatchResponse } from './gen/etcd_pb.js'
 import type { KeySpan } from './layout.ts'
 
-const RECONNECT_MS_MIN = 20 // doubled with every failure in a row
+const RECONNECT_MS_MIN = 20 // doubled with every consecutive failure
 const RECONNECT_MS_MAX = 1_000
 
 export interface FeedOptions {
@@ -14,9 +14,9 @@ export interface FeedOptions {
   readonly span: KeySpan
   /** An etcd revision. */
   readonly afterRevision: number
-  /** The changes of one or more whole transactions. */
+  /** Receives the changes of one or more complete transactions. */
   readonly onChanges: (changes: readonly FeedChange[]) => void
-  /** etcd has compacted changes that were not delivered yet. The feed has stopped. */
+  /** Called when the feed has stopped because etcd has compacted changes that were not delivered. */
   readonly onCompacted: (compactedRevision: number) => void
 }
 
@@ -34,13 +34,13 @@ export interface Feed {
 
 export function startFeed({ client, clock, span, afterRevision, onChanges, onCompacted }: FeedOptions): Feed {
   let deliveredRevision = afterRevision
-  let parts: Event[] = []
+  let fragments: Event[] = []
   let failures = 0
   let isStopped = false
   let cancel = () => {}
 
   function connect(): void {
-    parts = []
+    fragments = []
     cancel = client.watch(
       { key: span.start, rangeEnd: span.end, startRevision: BigInt(deliveredRevision + 1), fragment: true },
       { onResponse: receive, onEnd: reconnect },
@@ -65,13 +65,13 @@ export function startFeed({ client, clock, span, afterRevision, onChanges, onCom
       return
     }
     failures = 0
-    parts.push(...response.events)
+    fragments.push(...response.events)
     if (response.fragment) return // the rest of these transactions follows
-    const changes = parts.map(changeOf).filter(({ revision }) => revision > deliveredRevision)
-    parts = []
-    const last = changes.at(-1)
-    if (!last) return
-    deliveredRevision = last.revision
+    const changes = fragments.map(changeOf).filter(({ revision }) => revision > deliveredRevision)
+    fragments = []
+    const lastChange = changes.at(-1)
+    if (!lastChange) return
+    deliveredRevision = lastChange.revision
     onChanges(changes)
   }
 

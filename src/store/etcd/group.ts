@@ -1,15 +1,14 @@
 // Encodes a group of transactions as one etcd transaction, and decodes the changes of an etcd revision on every server.
 //
-// Each transaction of the group is nested in the etcd transaction, with its own comparisons, so it can fail alone. The
-// writes of a group have sub-revisions from 0, which determine their revisions (revision-mapping.ts). A value stores its
-// sub-revision. A delete stores nothing, so its sub-revision is the one after the preceding change of the same etcd
-// revision; a transaction that starts with a delete writes a marker key with its sub-revision first. If a group has more
-// than one write, the key `group` holds their number, so that all servers agree on the newest revision; sub-revisions of
-// a transaction that failed remain unused.
+// Each transaction of the group is nested in the etcd transaction and has its own comparisons, so it can fail alone. The
+// writes of a group have sub-revisions from 0, which determine their revisions (revision-mapping.ts). A value contains its
+// sub-revision. A delete has no value, so its sub-revision is the one after the preceding change of the same etcd revision;
+// a transaction that starts with a delete first writes a marker key with its sub-revision. If a group has several writes,
+// the key `group` contains their number, so that all servers agree on the newest revision. The sub-revisions of a failed
+// transaction remain unused.
 //
-// etcd evaluates the comparisons of all nested transactions before it executes any. This is equivalent to running them
-// one by one: they are in the order in which they ran, and none reads or writes a key that an earlier one of the group
-// writes (key-locks.ts).
+// etcd evaluates the comparisons of all nested transactions before it executes one. This is equivalent to running them one
+// by one, because no transaction reads or writes a key that an earlier one of the group writes (key-locks.ts).
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Entry, Revision, Write } from '../store.ts'
 import type { CommitResult, ConditionalWrite } from './commit-queue.ts'
@@ -38,48 +37,48 @@ type RequestInit = MessageInitShape<typeof RequestOpSchema>
 
 // Encoding
 
-export function groupRequest(group: readonly ConditionalWrite[], context: GroupContext): TxnInit {
-  const { firsts, size } = subRevisionsOf(group)
-  const members = group.map((member, at) => memberRequest(member, firsts[at] as number, context))
-  const count = size > 1 ? [putRequest(context.layout.group, Buffer.from(String(size)))] : []
-  const [lone] = members
-  if (lone && members.length === 1) return { ...lone, success: [...count, ...lone.success] }
-  return { success: [...count, ...members.map((value) => ({ request: { case: 'requestTxn' as const, value } }))] }
+export function encodeGroup(group: readonly ConditionalWrite[], context: GroupContext): TxnInit {
+  const { firstSubs, size } = subRevisionsOf(group)
+  const members = group.map((member, index) => encodeMember(member, firstSubs[index] as number, context))
+  const sizeRequest = size > 1 ? [putRequest(context.layout.group, Buffer.from(String(size)))] : []
+  const [single] = members
+  if (single && members.length === 1) return { ...single, success: [...sizeRequest, ...single.success] }
+  return { success: [...sizeRequest, ...members.map((value) => ({ request: { case: 'requestTxn' as const, value } }))] }
 }
 
-/** The sub-revision of each transaction's first write, and the number of writes in the group. */
-function subRevisionsOf(group: readonly ConditionalWrite[]): { firsts: number[]; size: number } {
+/** Returns the sub-revision of each transaction's first write, and the number of writes in the group. */
+function subRevisionsOf(group: readonly ConditionalWrite[]): { firstSubs: number[]; size: number } {
   let size = 0
-  const firsts = group.map(({ writes }) => {
-    const first = size
+  const firstSubs = group.map(({ writes }) => {
+    const firstSub = size
     size += writes.length
-    return first
+    return firstSub
   })
-  return { firsts, size }
+  return { firstSubs, size }
 }
 
-export function groupCommits(
+export function decodeCommits(
   group: readonly ConditionalWrite[],
   response: TxnResponse,
   mapping: RevisionMapping,
 ): CommitResult[] {
   const { header, succeeded, responses } = response
   if (group.length === 1) return [{ committed: succeeded, revision: mapping.revisionOf(header?.revision) }]
-  return subRevisionsOf(group).firsts.map((first, at) => {
-    const member = responses[1 + at]?.response // responses[0] belongs to the put of `group`
+  return subRevisionsOf(group).firstSubs.map((firstSub, index) => {
+    const member = responses[1 + index]?.response // responses[0] belongs to the put of `group`
     const committed = member?.case === 'responseTxn' && member.value.succeeded
-    return { committed, revision: mapping.revisionOf(header?.revision, first) }
+    return { committed, revision: mapping.revisionOf(header?.revision, firstSub) }
   })
 }
 
-function memberRequest({ reads, writes }: ConditionalWrite, first: number, context: GroupContext) {
+function encodeMember({ reads, writes }: ConditionalWrite, firstSub: number, context: GroupContext) {
   const { layout, mapping, get } = context
   const createSubOf = (key: string, sub: number) => {
     if (!reads.get(key)) return sub
     return mapping.subOf(get(key)?.createRevision ?? 0)
   }
-  const requestOf = (write: Write, at: number): RequestInit => {
-    const sub = first + at
+  const requestOf = (write: Write, index: number): RequestInit => {
+    const sub = firstSub + index
     if ('delete' in write) {
       return { request: { case: 'requestDeleteRange', value: { key: layout.etcdKey(write.delete) } } }
     }
@@ -87,8 +86,8 @@ function memberRequest({ reads, writes }: ConditionalWrite, first: number, conte
     const stored = encodeValue({ value, expiresAtMs, sub, createSub: createSubOf(put, sub) })
     return putRequest(layout.etcdKey(put), stored)
   }
-  const needsNote = first > 0 && writes[0] !== undefined && 'delete' in writes[0]
-  const note = needsNote ? [putRequest(layout.subKey(first), new Uint8Array(0))] : []
+  const needsMarker = firstSub > 0 && writes[0] !== undefined && 'delete' in writes[0]
+  const marker = needsMarker ? [putRequest(layout.subKey(firstSub), new Uint8Array(0))] : []
   return {
     compare: [...reads].map(([key, revision]) => ({
       key: layout.etcdKey(key),
@@ -98,7 +97,7 @@ function memberRequest({ reads, writes }: ConditionalWrite, first: number, conte
         value: BigInt(revision === 0 ? 0 : mapping.etcdRevisionOf(revision)),
       },
     })),
-    success: [...note, ...writes.map(requestOf)],
+    success: [...marker, ...writes.map(requestOf)],
   }
 }
 
@@ -108,8 +107,8 @@ const putRequest = (key: Uint8Array, value: Uint8Array) => ({
 
 // Decoding
 
-/** The changes of one or more complete etcd revisions, and the newest revision after them. */
-export function readChanges(
+/** Decodes the changes of one or more complete etcd revisions. Returns them with the newest revision. */
+export function decodeChanges(
   events: readonly FeedChange[],
   { layout, mapping }: Omit<GroupContext, 'get'>,
 ): { changes: Change[]; revision: Revision } {
@@ -124,17 +123,17 @@ export function readChanges(
       nextSub = layout.subOf(kv.key) ?? nextSub
       if (isGroup(kv, layout)) size = sizeOf(kv)
     } else if (is === 'put') {
-      changes.push(readValue(kv, key, mapping))
+      changes.push(decodeChange(kv, key, mapping))
       nextSub = mapping.subOf((changes.at(-1) as Change).revision) + 1
     } else {
-      const at = mapping.revisionOf(revision, nextSub++)
-      changes.push({ key, revision: at, createRevision: at })
+      const index = mapping.revisionOf(revision, nextSub++)
+      changes.push({ key, revision: index, createRevision: index })
     }
   }
   return { changes, revision: mapping.revisionOf(etcdRevision, size - 1) }
 }
 
-export function readValue(kv: KeyValue, key: string, mapping: RevisionMapping): Change {
+export function decodeChange(kv: KeyValue, key: string, mapping: RevisionMapping): Change {
   const { value, expiresAtMs, sub, createSub } = decodeValue(kv.value)
   return {
     key,
@@ -145,7 +144,7 @@ export function readValue(kv: KeyValue, key: string, mapping: RevisionMapping): 
   }
 }
 
-/** The last revision within an etcd revision, given the value of the key `group` at that etcd revision. */
+/** Returns the last revision of an etcd revision, based on the key `group` at that etcd revision. */
 export function lastRevisionIn(etcdRevision: number, group: KeyValue | undefined, mapping: RevisionMapping): Revision {
   const size = group && Number(group.modRevision) === etcdRevision ? sizeOf(group) : 1
   return mapping.revisionOf(etcdRevision, size - 1)

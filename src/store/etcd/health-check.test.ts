@@ -12,39 +12,39 @@ function setUp() {
   return { clock, checks, checkHealth: createHealthCheck({ clock, check, unresponsive: 'not responding' }) }
 }
 
-describe('health check', () => {
+describe('createHealthCheck', () => {
   it('SYS-11 returns the result of the check', async () => {
     const { clock, checks, checkHealth } = setUp()
-    const well = checkHealth()
+    const healthy = checkHealth()
     checks[0]!.answer()
-    expect(await well).toBeUndefined()
+    expect(await healthy).toBeUndefined()
     await clock.advance(1_000)
-    const ill = checkHealth()
+    const unhealthy = checkHealth()
     checks[1]!.answer('the disk is full')
-    expect(await ill).toBe('the disk is full')
+    expect(await unhealthy).toBe('the disk is full')
   })
 
-  it('SYS-11 reports a check that fails, or takes longer than 2 s, as unresponsive', async () => {
+  it('SYS-11 reports a check that fails or takes longer than 2 s as unresponsive', async () => {
     const { clock, checks, checkHealth } = setUp()
-    const refused = checkHealth()
+    const failed = checkHealth()
     checks[0]!.fail()
-    expect(await refused).toBe('not responding')
+    expect(await failed).toBe('not responding')
     await clock.advance(1_000)
-    let said: string | undefined
+    let reported: string | undefined
     void checkHealth().then((problem) => {
-      said = problem
+      reported = problem
     })
     await clock.advance(1_999)
-    expect(said).toBeUndefined()
+    expect(reported).toBeUndefined()
     await clock.advance(1)
-    expect(said).toBe('not responding')
+    expect(reported).toBe('not responding')
   })
 
   it('shares one check among concurrent callers, and checks again after a second', async () => {
     const { clock, checks, checkHealth } = setUp()
-    const asked = [checkHealth(), checkHealth()]
+    const concurrent = [checkHealth(), checkHealth()]
     checks[0]!.answer('full')
-    expect(await Promise.all([...asked, checkHealth()])).toEqual(['full', 'full', 'full'])
+    expect(await Promise.all([...concurrent, checkHealth()])).toEqual(['full', 'full', 'full'])
     expect(checks).toHaveLength(1)
     await clock.advance(999)
     await checkHealth()

@@ -1,5 +1,5 @@
-// A health check for /readyz, which many clients poll: concurrent callers share one check, its result is cached for a
-// second, and a check that takes too long counts as failed.
+// The health check of etcd for /readyz, which many clients poll. Concurrent callers share a check, the result is cached for
+// a second, and a check that takes too long fails.
 import type { Clock } from '../../base/clock.ts'
 
 const CHECK_MS_MAX = 2_000 // as in kube-apiserver's etcd health check
@@ -21,10 +21,10 @@ export function createHealthCheck({
   let latest: { readonly result: Promise<string | undefined>; endedMs: number } | undefined
   return () => {
     if (latest && clock.monotonicMs() - latest.endedMs < RESULT_AGE_MS_MAX) return latest.result
-    const own = { result: checkWithTimeout(), endedMs: Number.POSITIVE_INFINITY } // shared while it runs
-    latest = own
-    return own.result.finally(() => {
-      own.endedMs = clock.monotonicMs()
+    const latestCheck = { result: checkWithTimeout(), endedMs: Number.POSITIVE_INFINITY } // shared while it runs
+    latest = latestCheck
+    return latestCheck.result.finally(() => {
+      latestCheck.endedMs = clock.monotonicMs()
     })
   }
 

@@ -1,5 +1,5 @@
-// The public interface of the etcd store. The gRPC client is imported when a store is opened, so that servers with an
-// embedded store do not load it.
+// Public exports of the etcd store. The gRPC client is imported when a store is opened, so that servers with an embedded
+// store do not load it.
 import type { Store } from '../store.ts'
 import type { EtcdStoreOptions } from './etcd-store.ts'
 

@@ -4,60 +4,60 @@ import { KeyLocks } from './key-locks.ts'
 describe('KeyLocks', () => {
   it('runs waiters in FIFO order', () => {
     const locks = new KeyLocks()
-    const turns: number[] = []
+    const runs: number[] = []
     locks.hold(['a'])
     for (const n of [1, 2, 3]) {
       locks.wait('a', () => {
-        turns.push(n)
+        runs.push(n)
         locks.hold(['a'])
       })
     }
     for (const expected of [[1], [1, 2], [1, 2, 3]]) {
       locks.release(['a'])
-      expect(turns).toEqual(expected)
+      expect(runs).toEqual(expected)
       expect(locks.isHeld('a')).toBe(true)
     }
     locks.release(['a'])
     expect(locks.isHeld('a')).toBe(false)
   })
 
-  it('runs the next waiter immediately if one does not acquire the lock', () => {
+  it('runs the next waiter immediately if a waiter does not acquire the lock', () => {
     const locks = new KeyLocks()
-    const turns: number[] = []
+    const runs: number[] = []
     locks.hold(['a'])
-    for (const n of [1, 2, 3]) locks.wait('a', () => void turns.push(n))
+    for (const n of [1, 2, 3]) locks.wait('a', () => void runs.push(n))
     locks.release(['a'])
-    expect(turns).toEqual([1, 2, 3])
+    expect(runs).toEqual([1, 2, 3])
     expect(locks.isHeld('a')).toBe(false)
   })
 
   it('releases all keys before it runs the first waiter', () => {
     const locks = new KeyLocks()
-    const seen: boolean[] = []
+    const heldStates: boolean[] = []
     locks.hold(['a', 'b'])
     locks.wait('a', () => {
-      seen.push(locks.isHeld('b'))
+      heldStates.push(locks.isHeld('b'))
       locks.hold(['a', 'b'])
     })
-    locks.wait('b', () => seen.push(true))
+    locks.wait('b', () => heldStates.push(true))
     locks.release(['a', 'b'])
-    expect(seen).toEqual([false]) // the first waiter has taken b, so the waiter of b still waits
+    expect(heldStates).toEqual([false]) // the first waiter holds b, so the second one still waits
     locks.release(['a', 'b'])
-    expect(seen).toEqual([false, true])
+    expect(heldStates).toEqual([false, true])
   })
 
   it('runs thousands of waiters of one key', () => {
     const locks = new KeyLocks()
-    let turns = 0
+    let runs = 0
     locks.hold(['a'])
     for (let n = 0; n < 5_000; n++) {
       locks.wait('a', () => {
-        turns++
+        runs++
         locks.hold(['a'])
       })
     }
     for (let n = 0; n < 5_001; n++) locks.release(['a'])
-    expect(turns).toBe(5_000)
+    expect(runs).toBe(5_000)
     expect(locks.isHeld('a')).toBe(false)
   })
 })

@@ -1,6 +1,6 @@
-// KeyLocks: the keys that transactions of this process are writing, with a FIFO queue of waiters for each.
-// A waiter holds no locks, so there is no deadlock. Waiters run inside release(), without a turn of the event loop in
-// between, so a new transaction cannot take the lock ahead of them.
+// KeyLocks: locks on the keys that transactions of this process are writing, with a FIFO queue of waiters for each key.
+// A waiter holds no locks, so there is no deadlock. Waiters run synchronously inside release(), so that a new transaction
+// cannot acquire the lock before them.
 
 interface Lock {
   isHeld: boolean
@@ -10,14 +10,14 @@ interface Lock {
 }
 
 export class KeyLocks {
-  /** Every key that is held or waited for. */
+  /** The locks of all keys that are held or waited for. */
   readonly #locks = new Map<string, Lock>()
 
   isHeld(key: string): boolean {
     return this.#locks.get(key)?.isHeld === true
   }
 
-  /** Locks the keys, none of which may be held. */
+  /** Locks the keys. None of them may be held. */
   hold(keys: readonly string[]): void {
     for (const key of keys) {
       const lock = this.#locks.get(key)

@@ -1,5 +1,5 @@
 // The layout of the store in etcd. Below the prefix:
-//   keys/…    the store's keys
+//   keys/…    the keys of the store
 //   about     the format; its creation revision is the store's revision 0 (revision-mapping.ts)
 //   tick      written only to create a new etcd revision
 //   group     the number of writes in the etcd revision that wrote it (group.ts)
@@ -9,14 +9,14 @@ export interface Layout {
   readonly about: Uint8Array
   readonly tick: Uint8Array
   readonly group: Uint8Array
-  /** All keys of this store: from `start`, up to but not including `end`. */
-  readonly all: KeySpan
+  /** The range of all keys of this store, from `start` up to but not including `end`. */
+  readonly allKeys: KeySpan
   readonly keys: KeySpan
   etcdKey(key: string): Uint8Array
   subKey(sub: number): Uint8Array
-  /** The store's key; undefined for an etcd key that is not below `keys/`. */
+  /** Returns the key of the store, or undefined for an etcd key that is not below `keys/`. */
   storeKey(etcdKey: Uint8Array): string | undefined
-  /** The sub-revision of a marker key; undefined for any other etcd key. */
+  /** Returns the sub-revision of a marker key, or undefined for any other etcd key. */
   subOf(etcdKey: Uint8Array): number | undefined
 }
 
@@ -30,7 +30,7 @@ export const ABOUT = { store: 'stowage', format: 3 }
 export function layoutOf(prefix: string): Layout {
   const root = `${prefix.replace(/\/+$/, '')}/`
   const keys = `${root}keys/`
-  const subs = `${root}place/`
+  const subPrefix = `${root}place/`
   const nameBelow = (parent: string) => {
     const parentBytes = Buffer.from(parent)
     return (etcdKey: Uint8Array): string | undefined => {
@@ -40,15 +40,15 @@ export function layoutOf(prefix: string): Layout {
       return bytes.toString('utf8', length)
     }
   }
-  const subName = nameBelow(subs)
+  const subName = nameBelow(subPrefix)
   return {
     about: Buffer.from(`${root}about`),
     tick: Buffer.from(`${root}tick`),
     group: Buffer.from(`${root}group`),
-    all: spanOf(root),
+    allKeys: spanOf(root),
     keys: spanOf(keys),
     etcdKey: (key) => Buffer.from(keys + key),
-    subKey: (sub) => Buffer.from(`${subs}${sub}`),
+    subKey: (sub) => Buffer.from(`${subPrefix}${sub}`),
     storeKey: nameBelow(keys),
     subOf(etcdKey) {
       const name = subName(etcdKey)
@@ -58,4 +58,7 @@ export function layoutOf(prefix: string): Layout {
 }
 
 /** `text` ends in a slash, so the range ends at the same text with '0', the character after '/'. */
-const spanOf = (text: string): KeySpan => ({ start: Buffer.from(text), end: Buffer.from(`${text.slice(0, -1)}0`) })
+const spanOf = (parent: string): KeySpan => ({
+  start: Buffer.from(parent),
+  end: Buffer.from(`${parent.slice(0, -1)}0`),
+})

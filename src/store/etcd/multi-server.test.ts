@@ -1,10 +1,10 @@
-// Several stores on one etcd, as with several API servers: all of them see the same writes in the same order.
+// Tests several stores on one etcd, as used by several API servers: all stores have the same writes in the same order.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { systemClock } from '../../base/clock.ts'
 import { manualClock } from '../../base/manual-clock.ts'
-import { type Store, type StoreEvent, WriteRefusedError } from '../store.ts'
-import { bytes, collect, passTimeUntil, put, show, text, until } from '../testing/helpers.ts'
+import { type Store, type StoreEvent, WriteRejectedError } from '../store.ts'
+import { advanceUntil, bytes, collectEvents, formatEvent, put, text, until } from '../testing/helpers.ts'
 import { bundleChild, runChild } from '../testing/run-child.ts'
 import { EtcdClient } from './client.ts'
 import type { EtcdStoreOptions } from './etcd-store.ts'
@@ -33,7 +33,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     opened.push(store)
     return store
   }
-  /** Two stores on one new prefix. */
+  /** Opens two stores on one new prefix. */
   async function openTwo(): Promise<[Store, Store]> {
     prefix = `/shared-${stores++}`
     return [await open(), await open()]
@@ -47,17 +47,17 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
       if (n % 3 === 0) expect(text(await reader.get('k'))).toBe(String(n))
       else if (n % 3 === 1) expect((await reader.list({ prefix: 'k' })).entries.map(text)).toEqual([String(n)])
       else {
-        let seen: string | undefined
+        let observed: string | undefined
         await reader.transact((view) => {
-          seen = text(view.get('k'))
+          observed = text(view.get('k'))
           return []
         })
-        expect(seen).toBe(String(n))
+        expect(observed).toBe(String(n))
       }
     }
   })
 
-  it('never fails a transaction because of outdated state', async () => {
+  it('does not fail a transaction because of outdated state', async () => {
     const [a, b] = await openTwo()
     for (let n = 1; n <= 50; n++) {
       const revision = await put(a, 'k', String(n))
@@ -80,17 +80,17 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
 
   it('preserves an invariant over two keys of which each server writes one', async () => {
     const [a, b] = await openTwo()
-    const takeUnlessTaken = (store: Store, mine: string, other: string) =>
-      store.transact((view) => (view.get(other) ? [] : [{ put: mine, value: bytes('taken') }]))
+    const putUnlessExists = (store: Store, ownKey: string, otherKey: string) =>
+      store.transact((view) => (view.get(otherKey) ? [] : [{ put: ownKey, value: bytes('taken') }]))
     for (let n = 0; n < 50; n++) {
-      await Promise.all([takeUnlessTaken(a, `${n}/x`, `${n}/y`), takeUnlessTaken(b, `${n}/y`, `${n}/x`)])
+      await Promise.all([putUnlessExists(a, `${n}/x`, `${n}/y`), putUnlessExists(b, `${n}/y`, `${n}/x`)])
       expect((await a.list({ prefix: `${n}/` })).entries).toHaveLength(1)
     }
   })
 
   it('SYS-3 delivers the same events in the same order to watchers of all servers', async () => {
     const [a, b] = await openTwo()
-    const watchers = [a, b].map((store) => collect(store, { afterRevision: 0 }))
+    const watchers = [a, b].map((store) => collectEvents(store, { afterRevision: 0 }))
     const write = async (store: Store, name: string) => {
       for (let n = 0; n < 100; n++) {
         await store.transact(() =>
@@ -103,12 +103,12 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     await Promise.all([write(a, 'a'), write(b, 'b'), write(a, 'c')])
     const newest = Math.max(a.revision, b.revision)
     await until(() => watchers.every(({ watch }) => watch.revision >= newest))
-    const [first, second] = watchers.map(({ events }) => events.map(show))
-    expect(first).toEqual(second)
-    const late = collect(await open(), { afterRevision: 0 })
-    await until(() => late.watch.revision >= newest)
-    expect(late.events.map(show)).toEqual(first)
-    expect(isInOrder(late.events)).toBe(true)
+    const [firstEvents, secondEvents] = watchers.map(({ events }) => events.map(formatEvent))
+    expect(firstEvents).toEqual(secondEvents)
+    const lateWatcher = collectEvents(await open(), { afterRevision: 0 })
+    await until(() => lateWatcher.watch.revision >= newest)
+    expect(lateWatcher.events.map(formatEvent)).toEqual(firstEvents)
+    expect(areInOrder(lateWatcher.events)).toBe(true)
   })
 
   it('SYS-3 replays whole transactions from a history larger than one etcd response', async () => {
@@ -131,87 +131,87 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     expect(calls.flat().map(({ key }) => key)).toEqual(keys)
   })
 
-  it('writes nothing of a transaction that etcd rejects', async () => {
+  it('does not write any part of a transaction that etcd rejects', async () => {
     const [a] = await openTwo()
     const tooMany = Array.from({ length: 200 }, (_, at) => ({ put: `k/${at}`, value: bytes('') }))
-    await expect(a.transact(() => tooMany)).rejects.toThrow(WriteRefusedError)
+    await expect(a.transact(() => tooMany)).rejects.toThrow(WriteRejectedError)
     await expect(a.transact(() => tooMany)).rejects.toThrow('too many operations')
     const tooLarge = [{ put: 'large', value: Buffer.alloc(3_000_000) }]
-    await expect(a.transact(() => tooLarge)).rejects.toThrow(WriteRefusedError)
+    await expect(a.transact(() => tooLarge)).rejects.toThrow(WriteRejectedError)
     expect((await a.list({ prefix: '' })).entries).toEqual([])
   })
 
-  it('fails to open a prefix that holds foreign data or a newer format', async () => {
+  it('fails to open a prefix with foreign data or a newer format', async () => {
     await openTwo()
-    const raw = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
+    const client = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
     const writeAbout = (value: string) => {
       const about = { key: Buffer.from(`${prefix}/about`), value: Buffer.from(value) }
-      return raw.txn({ success: [{ request: { case: 'requestPut', value: about } }] })
+      return client.txn({ success: [{ request: { case: 'requestPut', value: about } }] })
     }
     await writeAbout('something')
     await expect(open()).rejects.toThrow(`under ${prefix} is not a Stowage store`)
     await writeAbout('{"store":"stowage","format":7}')
     await expect(open()).rejects.toThrow('is a store of format 7; this version of Stowage reads format 3')
-    raw.close()
+    client.close()
   })
 
   it('ignores keys outside its prefix', async () => {
     const [a] = await openTwo()
-    const watcher = collect(a)
-    const other = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
-    const writeElsewhere = () =>
-      other.txn({ success: [{ request: { case: 'requestPut', value: { key: Buffer.from('/elsewhere') } } }] })
+    const watcher = collectEvents(a)
+    const otherClient = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
+    const writeOutsidePrefix = () =>
+      otherClient.txn({ success: [{ request: { case: 'requestPut', value: { key: Buffer.from('/elsewhere') } } }] })
     for (let n = 0; n < 5; n++) {
-      const { header } = await writeElsewhere()
+      const { header } = await writeOutsidePrefix()
       const revision = await put(a, 'k', String(n))
-      await writeElsewhere()
+      await writeOutsidePrefix()
       expect(header).toBeDefined()
       expect((await a.list({ prefix: '' })).revision).toBeGreaterThan(revision)
       expect(text(await a.get('k'))).toBe(String(n))
     }
-    const again = await open()
-    expect(text(await again.get('k'))).toBe('4')
+    const reopened = await open()
+    expect(text(await reopened.get('k'))).toBe('4')
     await until(() => watcher.events.length === 5)
     expect(watcher.events.map(({ key }) => key)).toEqual(['k', 'k', 'k', 'k', 'k'])
-    other.close()
+    otherClient.close()
   })
 
-  it('deletes an expired key once, although every server checks for it', async () => {
+  it('deletes an expired key once, although every server checks for expired keys', async () => {
     prefix = `/shared-${stores++}`
-    const shared = manualClock()
-    const options = { clock: shared, requestTimeoutMs: 1e12 }
+    const sharedClock = manualClock()
+    const options = { clock: sharedClock, requestTimeoutMs: 1e12 }
     const [a, b] = [await open(options), await open(options)]
-    const { events } = collect(a)
-    const expiresAtMs = shared.nowMs() + 1_000
+    const { events } = collectEvents(a)
+    const expiresAtMs = sharedClock.nowMs() + 1_000
     await a.transact(() => Array.from({ length: 100 }, (_, at) => ({ put: `k/${at}`, value: bytes(''), expiresAtMs })))
-    await passTimeUntil(shared, () => a.stats().keys === 0 && b.stats().keys === 0)
+    await advanceUntil(sharedClock, () => a.stats().keys === 0 && b.stats().keys === 0)
     expect(events.filter(({ type }) => type === 'delete')).toHaveLength(100)
   })
 
   it('compacts etcd to the history that is kept', async () => {
     prefix = `/shared-${stores++}`
-    const own = manualClock()
-    const store = await open({ clock: own, history: { keepMs: 60_000 }, requestTimeoutMs: 1e12 })
+    const manual = manualClock()
+    const store = await open({ clock: manual, history: { keepMs: 60_000 }, requestTimeoutMs: 1e12 })
     for (let n = 0; n < 5; n++) await put(store, 'a', String(n))
-    await own.advance(60_000)
+    await manual.advance(60_000)
     await put(store, 'a', 'last')
     const { createRevision } = (await store.get('a')) ?? {}
-    const raw = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
+    const client = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
     const key = Buffer.from(`${prefix}/keys/a`)
-    const first = (await raw.range({ key })).kvs[0]?.createRevision
+    const first = (await client.range({ key })).kvs[0]?.createRevision
     expect(createRevision).toBe(SUB_REVISIONS)
-    expect((await raw.range({ key, revision: first })).kvs).toHaveLength(1)
-    await own.advance(5 * 60_000)
+    expect((await client.range({ key, revision: first })).kvs).toHaveLength(1)
+    await manual.advance(5 * 60_000)
     const isCompacted = () =>
-      raw.range({ key, revision: first }).then(
+      client.range({ key, revision: first }).then(
         () => false,
         (error) => error.isCompacted,
       )
     await until(isCompacted)
-    const again = await open()
-    expect(again.stats().compactedRevision).toBeGreaterThan(SUB_REVISIONS)
-    expect(text(await again.get('a'))).toBe('last')
-    raw.close()
+    const reopened = await open()
+    expect(reopened.stats().compactedRevision).toBeGreaterThan(SUB_REVISIONS)
+    expect(text(await reopened.get('a'))).toBe('last')
+    client.close()
   })
 
   it('SYS-1 keeps every acknowledged transaction, completely, when the writer is killed', async () => {
@@ -239,5 +239,5 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
   })
 })
 
-const isInOrder = (events: readonly StoreEvent[]) =>
+const areInOrder = (events: readonly StoreEvent[]) =>
   events.every((event, at) => at === 0 || (events[at - 1] as StoreEvent).revision <= event.revision)

@@ -1,6 +1,6 @@
-// Replica: an in-memory copy of the store in etcd, with all values and the kept history. It serves reads and watches;
-// feed.ts delivers the changes, in order and without gaps. It uses the same parts as the embedded store (key-index.ts,
-// history.ts, watch-hub.ts, expiry.ts), but its versions hold their values.
+// Replica: an in-memory copy of the store in etcd with all values and the kept history. It serves reads and watches;
+// feed.ts delivers the changes in order and without gaps. Unlike those of the embedded store, its versions contain their
+// values.
 import type { Clock } from '../../base/clock.ts'
 import { ExpiryQueue } from '../expiry.ts'
 import { History } from '../history.ts'
@@ -34,7 +34,7 @@ export interface Change {
   readonly expiresAtMs?: number
 }
 
-interface HeldVersion extends Version {
+interface VersionWithEntry extends Version {
   readonly entry: Entry | undefined
 }
 
@@ -43,7 +43,7 @@ export interface ReplicaOptions {
   readonly history: HistoryOptions
 }
 
-interface Waiting {
+interface RevisionWaiter {
   readonly revision: Revision
   readonly resolve: () => void
 }
@@ -57,7 +57,7 @@ export class Replica {
   #history: History
   #expiry: ExpiryQueue
   #revision: Revision = 0
-  readonly #waiting = new Set<Waiting>()
+  readonly #waiting = new Set<RevisionWaiter>()
   #cancelCompaction = () => {}
   #isClosed = false
 
@@ -70,11 +70,11 @@ export class Replica {
       clock,
       revision: () => this.#revision,
       logsFor: (prefix) => this.#history.logsFor(prefix),
-      eventOf: (version) => this.#recentEvents.of(version, () => eventOf(version as HeldVersion)),
+      eventOf: (version) => this.#recentEvents.of(version, () => eventOf(version as VersionWithEntry)),
     })
   }
 
-  /** All changes up to this revision have been applied. */
+  /** The revision up to which all changes have been applied. */
   get revision(): Revision {
     return this.#revision
   }
@@ -103,27 +103,27 @@ export class Replica {
   }
 
   get(key: string): Entry | undefined {
-    return (this.#index.get(key) as HeldVersion | undefined)?.entry
+    return (this.#index.get(key) as VersionWithEntry | undefined)?.entry
   }
 
   list({ prefix, after, limit, atRevision = this.#revision }: ListOptions): ListResult {
     this.#checkKept(prefix, atRevision)
     const entries: Entry[] = []
-    let last = after
-    let more = false
+    let lastKey = after
+    let hasMore = false
     this.#index.scan({ prefix, after }, (newest) => {
-      const version = versionAt(newest, atRevision) as HeldVersion | undefined
+      const version = versionAt(newest, atRevision) as VersionWithEntry | undefined
       if (!version?.entry) return true
       if (entries.length === limit) {
-        more = true
+        hasMore = true
         return false
       }
       entries.push(version.entry)
-      last = version.key
+      lastKey = version.key
       return true
     })
-    const remaining = more ? this.#index.count({ prefix, after: last }, atRevision) : 0
-    return { entries, revision: atRevision, more, remaining }
+    const remaining = hasMore ? this.#index.count({ prefix, after: lastKey }, atRevision) : 0
+    return { entries, revision: atRevision, more: hasMore, remaining }
   }
 
   watch(options: WatchOptions): Watch {
@@ -131,7 +131,7 @@ export class Replica {
     return this.#watches.watch(options)
   }
 
-  /** Replaces everything with the state at a revision. Ends all watchers, because changes before it may be missing. */
+  /** Replaces the contents with the state at a revision. Ends all watchers, because earlier changes may be missing. */
   load(state: readonly Change[], revision: Revision): void {
     this.#watches.end(new CompactedError(revision))
     const versions = new Map(state.map((change) => [change.key, versionOf(change, undefined)]))
@@ -146,7 +146,7 @@ export class Replica {
   /** Applies the changes of complete transactions. `revision` is at least that of the last change. */
   apply(changes: readonly Change[], revision: Revision): void {
     const nowMs = this.#clock.monotonicMs()
-    const versions: HeldVersion[] = []
+    const versions: VersionWithEntry[] = []
     for (const change of changes) {
       const version = versionOf(change, this.#index.get(change.key))
       this.#index.set(version)
@@ -160,14 +160,14 @@ export class Replica {
     this.#scheduleCompaction()
   }
 
-  /** Calls `resolve` once the revision has been applied. Returns a function that cancels the wait. */
+  /** Calls `resolve` after the revision has been applied. Returns a function that cancels the wait. */
   reach(revision: Revision, resolve: () => void): () => void {
-    const waiting = { revision, resolve }
-    this.#waiting.add(waiting)
-    return () => void this.#waiting.delete(waiting)
+    const waiter = { revision, resolve }
+    this.#waiting.add(waiter)
+    return () => void this.#waiting.delete(waiter)
   }
 
-  /** When the next key expires. */
+  /** Returns the time at which the next key expires. */
   nextExpiryMs(): number | undefined {
     return this.#expiry.nextMs()
   }
@@ -189,10 +189,10 @@ export class Replica {
 
   #advance(revision: Revision): void {
     this.#revision = revision
-    for (const waiting of this.#waiting) {
-      if (waiting.revision > revision) continue
-      this.#waiting.delete(waiting)
-      waiting.resolve()
+    for (const waiter of this.#waiting) {
+      if (waiter.revision > revision) continue
+      this.#waiting.delete(waiter)
+      waiter.resolve()
     }
   }
 
@@ -228,15 +228,15 @@ export class Replica {
   }
 }
 
-function versionOf(change: Change, previous: Version | undefined): HeldVersion {
+function versionOf(change: Change, previous: Version | undefined): VersionWithEntry {
   const { key, revision, createRevision, value, expiresAtMs } = change
   const entry = value && { key, value, modRevision: revision, createRevision }
   return { key, revision, createRevision, expiresAtMs, deleted: value === undefined, previous, entry }
 }
 
-function eventOf(version: HeldVersion): StoreEvent {
+function eventOf(version: VersionWithEntry): StoreEvent {
   const { key, revision, entry } = version
-  const previous = (versionBefore(version) as HeldVersion | undefined)?.entry
+  const previous = (versionBefore(version) as VersionWithEntry | undefined)?.entry
   if (!entry) return { type: 'delete', key, revision, previous }
   return { type: 'put', key, revision, entry, previous }
 }

@@ -1,5 +1,5 @@
-// Maps the store's revisions to etcd's. One etcd revision can hold a group of transactions (commit-queue.ts), so each
-// write also has a sub-revision, its index in the group:
+// Maps revisions of the store to revisions of etcd. An etcd revision can contain a group of transactions (commit-queue.ts),
+// so each write also has a sub-revision, which is its index in the group:
 //   revision = (etcd revision - etcd revision of the store's creation) x SUB_REVISIONS + sub
 // A new store starts at revision 0 regardless of etcd's revision, and revisions increase with gaps.
 import type { Revision } from '../store.ts'
@@ -9,7 +9,7 @@ export const SUB_REVISIONS = 1024 // the maximum number of writes in a group; le
 export class RevisionMapping {
   readonly #base: number
 
-  /** base: the etcd revision in which the store was created. */
+  /** `base` is the etcd revision in which the store was created. */
   constructor({ base }: { base: number }) {
     this.#base = base
   }

@@ -10,7 +10,7 @@ export function sharedRun<T>(run: () => Promise<T>): () => Promise<T> {
     next = undefined
     isStarted = false
     const running = Promise.resolve().then(() => {
-      isStarted = true // callers in the same turn share this run
+      isStarted = true // callers in the same tick share this run
       return run()
     })
     const finish = () => {

@@ -1,7 +1,7 @@
 // Transactor runs transactions on the replica and commits them to etcd with optimistic concurrency control: etcd compares
-// the revisions of all keys that a transaction read. Transactions on different keys run concurrently. Within this process
-// a transaction waits for keys that another one is writing (key-locks.ts); after a conflict with another server it runs
-// again. A transaction that writes nothing or throws is first confirmed against etcd, because the replica may be behind.
+// the revisions of all keys that a transaction has read. Within this process, a transaction waits for keys that another one
+// is writing (key-locks.ts); after a conflict with another server, it runs again. The result of a transaction that writes
+// nothing or throws is first confirmed against etcd, because the replica may be behind.
 import { checkWrites } from '../batch.ts'
 import {
   type Decide,
@@ -9,7 +9,7 @@ import {
   keyOfWrite,
   type Revision,
   StoreBusyError,
-  type Transacted,
+  type TransactionResult,
   type TransactionView,
   type Write,
 } from '../store.ts'
@@ -17,7 +17,7 @@ import type { CommitResult, ConditionalWrite } from './commit-queue.ts'
 import { KeyLocks } from './key-locks.ts'
 
 const PENDING_MAX = 100_000 // further transactions are rejected with StoreBusyError
-const ATTEMPTS_MAX = 100 // conflicts with other servers; in each one another transaction has made progress
+const ATTEMPTS_MAX = 100 // conflicts with other servers
 
 export interface TransactorOptions {
   readonly get: (key: string) => Entry | undefined
@@ -25,15 +25,15 @@ export interface TransactorOptions {
   readonly revision: () => Revision
   /** Commits all writes or none. Called in the order in which transactions ran; every written key is among the reads. */
   readonly commit: (write: ConditionalWrite) => Promise<CommitResult>
-  /** Resolves once `get` shows everything that any server had written before the call. */
+  /** Resolves after `get` returns all writes that any server made before the call. */
   readonly refresh: () => Promise<void>
-  /** Resolves once `get` shows the revision. */
+  /** Resolves after `get` returns the state at the revision. */
   readonly catchUp: (revision: Revision) => Promise<void>
 }
 
 interface Transaction {
   readonly decide: Decide
-  readonly resolve: (result: Transacted) => void
+  readonly resolve: (result: TransactionResult) => void
   readonly reject: (error: unknown) => void
   attempts: number
 }
@@ -41,13 +41,13 @@ interface Transaction {
 type Decision =
   | { readonly is: 'busy'; readonly key: string }
   | { readonly is: 'threw'; readonly error: unknown; readonly reads: Reads }
-  | Decided
+  | DecidedWrites
 
-interface Decided {
+interface DecidedWrites {
   readonly is: 'decided'
   /** The writes that `decide` returned. */
-  readonly chosen: readonly Write[]
-  /** `chosen` without deletes of keys that do not exist. */
+  readonly requested: readonly Write[]
+  /** `requested` without deletes of keys that do not exist. */
   readonly writes: readonly Write[]
   readonly reads: Reads
 }
@@ -63,23 +63,23 @@ export class Transactor {
     this.#options = options
   }
 
-  transact(decide: Decide): Promise<Transacted> {
+  transact(decide: Decide): Promise<TransactionResult> {
     if (this.#unfinished.size >= PENDING_MAX) return Promise.reject(new StoreBusyError(this.#unfinished.size))
-    const done = new Promise<Transacted>((resolve, reject) => {
+    const result = new Promise<TransactionResult>((resolve, reject) => {
       this.#attempt({ decide, resolve, reject, attempts: 0 }, { isFresh: false })
     })
-    this.#unfinished.add(done)
-    const finish = () => void this.#unfinished.delete(done)
-    done.then(finish, finish)
-    return done
+    this.#unfinished.add(result)
+    const finish = () => void this.#unfinished.delete(result)
+    result.then(finish, finish)
+    return result
   }
 
-  /** Resolves once all accepted transactions have settled. */
+  /** Resolves after all accepted transactions have settled. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#unfinished)
   }
 
-  /** isFresh: the replica was refreshed in this turn, so the decision needs no confirmation. */
+  /** Runs a transaction. `isFresh` means that the replica was just refreshed, so the result needs no confirmation. */
   #attempt(transaction: Transaction, { isFresh }: { isFresh: boolean }): void {
     const decision = this.#decide(transaction.decide)
     if (decision.is === 'busy') {
@@ -95,35 +95,35 @@ export class Transactor {
 
   #decide(decide: Decide): Decision {
     const reads: Reads = new Map()
-    let busy: string | undefined
-    const read = (key: string): Entry | undefined => {
+    let busyKey: string | undefined
+    const readKey = (key: string): Entry | undefined => {
       if (this.#locks.isHeld(key)) {
-        busy = key
+        busyKey = key
         throw KEY_BUSY
       }
       const entry = this.#options.get(key)
       reads.set(key, entry?.modRevision ?? 0)
       return entry
     }
-    const view: TransactionView = { get: read, list: this.#options.list }
+    const view: TransactionView = { get: readKey, list: this.#options.list }
     try {
-      const chosen = decide(view)
-      checkWrites(chosen)
-      busy ??= chosen.map(keyOfWrite).find((key) => this.#locks.isHeld(key))
-      if (busy !== undefined) return { is: 'busy', key: busy }
-      const writes = chosen.filter((write) => read(keyOfWrite(write)) !== undefined || 'put' in write)
-      return { is: 'decided', chosen, writes, reads }
+      const requested = decide(view)
+      checkWrites(requested)
+      busyKey ??= requested.map(keyOfWrite).find((key) => this.#locks.isHeld(key))
+      if (busyKey !== undefined) return { is: 'busy', key: busyKey }
+      const writes = requested.filter((write) => readKey(keyOfWrite(write)) !== undefined || 'put' in write)
+      return { is: 'decided', requested, writes, reads }
     } catch (error) {
-      return busy === undefined ? { is: 'threw', error, reads } : { is: 'busy', key: busy }
+      return busyKey === undefined ? { is: 'threw', error, reads } : { is: 'busy', key: busyKey }
     }
   }
 
-  async #commit(transaction: Transaction, { chosen, writes, reads }: Decided): Promise<void> {
+  async #commit(transaction: Transaction, { requested, writes, reads }: DecidedWrites): Promise<void> {
     const keys = writes.map(keyOfWrite)
     this.#locks.hold(keys)
     try {
       const { committed, revision } = await this.#options.commit({ reads, writes })
-      if (committed) return transaction.resolve(transacted(revision, chosen, writes))
+      if (committed) return transaction.resolve(resultOf(revision, requested, writes))
       if (++transaction.attempts >= ATTEMPTS_MAX) throw new StoreBusyError(this.#unfinished.size)
       await this.#options.catchUp(revision)
     } catch (error) {
@@ -149,16 +149,16 @@ export class Transactor {
 
   #settle(transaction: Transaction, decision: Exclude<Decision, { is: 'busy' }>): void {
     if (decision.is === 'threw') transaction.reject(decision.error)
-    else transaction.resolve({ revision: this.#options.revision(), revisions: decision.chosen.map(() => 0) })
+    else transaction.resolve({ revision: this.#options.revision(), revisions: decision.requested.map(() => 0) })
   }
 }
 
 /** `first` is the revision of the first of `writes`; the others are consecutive. */
-function transacted(first: Revision, chosen: readonly Write[], writes: readonly Write[]): Transacted {
-  let done = 0
-  const revisions = chosen.map((write) => (write === writes[done] ? first + done++ : 0))
+function resultOf(first: Revision, requested: readonly Write[], writes: readonly Write[]): TransactionResult {
+  let index = 0
+  const revisions = requested.map((write) => (write === writes[index] ? first + index++ : 0))
   return { revision: first + writes.length - 1, revisions }
 }
 
-/** Thrown to leave `decide` when it reads a key that is being written; `decide` runs again after that write. */
+/** Thrown to abort `decide` when it reads a key that is being written. `decide` runs again after that write. */
 const KEY_BUSY = new Error('the key is being written')

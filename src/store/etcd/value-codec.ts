@@ -1,7 +1,6 @@
-// Encodes values for etcd: format (1 byte), the sub-revisions (revision-mapping.ts) of the write and of the key's
-// creation (2 each), expiresAtMs if it expires (8), value.
-// Expiry does not use etcd leases: they count in seconds on etcd's clock, and would delete a key without a transaction
-// of the store.
+// Encodes values for etcd: format (1 byte), the sub-revisions (revision-mapping.ts) of the write and of the key's creation
+// (2 bytes each), expiresAtMs if the key expires (8 bytes), value. Expiry does not use etcd leases, because they use etcd's
+// clock and would delete a key without a transaction of the store.
 const PLAIN = 3
 const EXPIRING = 4
 const SUBS_END = 5 // after the format and two sub-revisions
@@ -25,7 +24,7 @@ export function encodeValue({ value, expiresAtMs, sub, createSub }: StoredValue)
   return bytes
 }
 
-/** Copies the value, so that keeping it does not keep the memory of the whole etcd response. */
+/** Decodes a value. Copies it, so that a cached value does not retain the whole etcd response. */
 export function decodeValue(stored: Uint8Array): StoredValue {
   const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength)
   const isExpiring = bytes[0] === EXPIRING

@@ -15,30 +15,30 @@ import {
 
 export class DenseRevisions {
   /** The store's revision of every write so far, in order. */
-  readonly #known: Revision[] = []
+  readonly #storeRevisions: Revision[] = []
 
   get newest(): Revision {
-    return this.#known.at(-1) ?? 0
+    return this.#storeRevisions.at(-1) ?? 0
   }
 
   add(revision: Revision): void {
-    if (revision > this.newest) this.#known.push(revision)
+    if (revision > this.newest) this.#storeRevisions.push(revision)
   }
 
   dense(revision: Revision): Revision {
     let low = 0
-    let high = this.#known.length
+    let high = this.#storeRevisions.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      if ((this.#known[middle] as Revision) <= revision) low = middle + 1
+      if ((this.#storeRevisions[middle] as Revision) <= revision) low = middle + 1
       else high = middle
     }
     return low
   }
 
-  /** The store's revision for a dense one; for one that does not exist yet, a revision in the future. */
+  /** Returns the revision of the store for a dense revision, or a future revision if it does not exist yet. */
   sparse(dense: Revision): Revision {
-    return dense === 0 ? 0 : (this.#known[dense - 1] ?? Number.MAX_SAFE_INTEGER)
+    return dense === 0 ? 0 : (this.#storeRevisions[dense - 1] ?? Number.MAX_SAFE_INTEGER)
   }
 }
 
@@ -52,7 +52,7 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
     onEnd: () => {},
   })
 
-  async function followed(revision: Revision): Promise<Revision> {
+  async function denseOnceDelivered(revision: Revision): Promise<Revision> {
     while (follower.revision < revision) await new Promise((resolve) => setImmediate(resolve))
     return mapping.dense(revision)
   }
@@ -60,31 +60,32 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
   const entries = new WeakMap<Entry, Entry>()
   function entryOf(entry: Entry): Entry {
     const { modRevision, createRevision } = entry
-    const known = entries.get(entry) ?? {
+    const converted = entries.get(entry) ?? {
       ...entry,
       modRevision: mapping.dense(modRevision),
       createRevision: mapping.dense(createRevision),
     }
-    entries.set(entry, known)
-    return known
+    entries.set(entry, converted)
+    return converted
   }
 
   const events = new WeakMap<StoreEvent, StoreEvent>()
   function eventOf(event: StoreEvent): StoreEvent {
     const { revision, entry, previous } = event
-    const known = events.get(event) ?? {
+    const converted = events.get(event) ?? {
       ...event,
       revision: mapping.dense(revision),
       ...(entry && { entry: entryOf(entry) }),
       ...(previous && { previous: entryOf(previous) }),
     }
-    events.set(event, known)
-    return known
+    events.set(event, converted)
+    return converted
   }
 
   function errorOf(error: unknown): unknown {
     if (error instanceof CompactedError) return new CompactedError(mapping.dense(error.compactedRevision))
-    if (error instanceof FutureRevisionError) return new FutureRevisionError(error.asked, mapping.dense(error.newest))
+    if (error instanceof FutureRevisionError)
+      return new FutureRevisionError(error.requested, mapping.dense(error.newest))
     return error
   }
 
@@ -94,33 +95,38 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
     },
     async get(key) {
       const entry = await store.get(key)
-      await followed(entry?.modRevision ?? 0)
+      await denseOnceDelivered(entry?.modRevision ?? 0)
       return entry && entryOf(entry)
     },
     async list({ atRevision, ...options }: ListOptions) {
-      const at = atRevision === undefined ? undefined : mapping.sparse(atRevision)
-      const list = await store.list({ ...options, atRevision: at }).catch((error) => Promise.reject(errorOf(error)))
-      const revision = await followed(list.revision)
+      const sparseRevision = atRevision === undefined ? undefined : mapping.sparse(atRevision)
+      const list = await store
+        .list({ ...options, atRevision: sparseRevision })
+        .catch((error) => Promise.reject(errorOf(error)))
+      const revision = await denseOnceDelivered(list.revision)
       return { ...list, revision, entries: list.entries.map(entryOf) }
     },
     async transact(decide) {
-      const view = (inner: TransactionView): TransactionView => ({
+      const view = (storeView: TransactionView): TransactionView => ({
         get: (key: string) => {
-          const entry = inner.get(key)
+          const entry = storeView.get(key)
           return entry && entryOf(entry)
         },
-        list: (prefix) => inner.list(prefix).map(entryOf),
+        list: (prefix) => storeView.list(prefix).map(entryOf),
       })
-      const { revision, revisions } = await store.transact((inner) => decide(view(inner)))
-      const newest = await followed(revision)
-      return { revision: newest, revisions: revisions.map((each) => (each === 0 ? 0 : mapping.dense(each))) }
+      const { revision, revisions } = await store.transact((storeView) => decide(view(storeView)))
+      const newest = await denseOnceDelivered(revision)
+      return {
+        revision: newest,
+        revisions: revisions.map((writeRevision) => (writeRevision === 0 ? 0 : mapping.dense(writeRevision))),
+      }
     },
     watch({ prefix, afterRevision, onEvents, onEnd }: WatchOptions) {
       try {
         const watch = store.watch({
           prefix,
           afterRevision: mapping.sparse(afterRevision),
-          onEvents: (more) => onEvents(more.map(eventOf)),
+          onEvents: (batch) => onEvents(batch.map(eventOf)),
           onEnd: (reason) => onEnd(errorOf(reason) as Error),
         })
         return {

@@ -2,7 +2,7 @@
 import type { ManualClock } from '../../base/manual-clock.ts'
 import type { Entry, Revision, Store, StoreEvent, Watch } from '../store.ts'
 
-const TURNS_MAX = 5_000_000 // enough for conditions that depend on a disk or another process
+const TICKS_MAX = 5_000_000 // enough for conditions that depend on a disk or another process
 
 export const bytes = (text: string): Uint8Array => Buffer.from(text)
 export const text = (entry: Entry | undefined): string | undefined => entry && Buffer.from(entry.value).toString()
@@ -13,43 +13,46 @@ export const put = (store: Store, key: string, value = key) =>
 export const remove = (store: Store, key: string) =>
   store.transact(() => [{ delete: key }]).then(({ revision }) => revision)
 
-/** Polls the condition once per turn of the event loop until it holds. */
-export async function until(condition: () => boolean | Promise<boolean>, what = 'the condition'): Promise<void> {
-  for (let turn = 0; turn < TURNS_MAX; turn++) {
+/** Polls the condition once per tick of the event loop until it is true. */
+export async function until(condition: () => boolean | Promise<boolean>, description = 'the condition'): Promise<void> {
+  for (let tick = 0; tick < TICKS_MAX; tick++) {
     if (await condition()) return
     await new Promise((resolve) => setImmediate(resolve))
   }
-  throw new Error(`timed out waiting for ${what}`)
+  throw new Error(`timed out waiting for ${description}`)
 }
 
-/** Advances the clock in small steps until the condition holds. */
-export const passTimeUntil = (clock: ManualClock, condition: () => boolean | Promise<boolean>) =>
+/** Advances the clock in small steps until the condition is true. */
+export const advanceUntil = (clock: ManualClock, condition: () => boolean | Promise<boolean>) =>
   until(async () => {
     if (await condition()) return true
     await clock.advance(10)
     return false
   })
 
-export interface Collected {
+export interface CollectedEvents {
   readonly events: StoreEvent[]
   readonly watch: Watch
-  /** The reasons passed to onEnd: at most one. */
+  /** The reasons passed to onEnd, at most one. */
   readonly ended: Error[]
 }
 
-export function collect(store: Store, options: { prefix?: string; afterRevision?: Revision } = {}): Collected {
+export function collectEvents(
+  store: Store,
+  options: { prefix?: string; afterRevision?: Revision } = {},
+): CollectedEvents {
   const events: StoreEvent[] = []
   const ended: Error[] = []
   const watch = store.watch({
     prefix: options.prefix ?? '',
     afterRevision: options.afterRevision ?? store.revision,
-    onEvents: (more) => void events.push(...more),
+    onEvents: (batch) => void events.push(...batch),
     onEnd: (reason) => void ended.push(reason),
   })
   return { events, watch, ended }
 }
 
 /** Formats an event as `put a@3=new<old`. */
-export function show({ type, key, revision, entry, previous }: StoreEvent): string {
+export function formatEvent({ type, key, revision, entry, previous }: StoreEvent): string {
   return `${type} ${key}@${revision}${entry ? `=${text(entry)}` : ''}${previous ? `<${text(previous)}` : ''}`
 }

@@ -1,7 +1,7 @@
 // A reference model of a store that keeps the state at every revision, and assertions that compare a store with it.
 import { expect } from 'vitest'
 import { CompactedError, type HistoryOptions, type Revision, type Store } from '../store.ts'
-import { collect, show, text, until } from './helpers.ts'
+import { collectEvents, formatEvent, text, until } from './helpers.ts'
 
 export type WriteText = { put: string; value: string } | { delete: string }
 
@@ -9,7 +9,7 @@ export interface HistoryModel {
   /** The state at every revision, from 0 on. */
   readonly states: ReadonlyMap<string, string>[]
   /** All changes, formatted like show(). */
-  readonly changes: { readonly key: string; readonly revision: Revision; readonly shown: string }[]
+  readonly changes: { readonly key: string; readonly revision: Revision; readonly formatted: string }[]
   transact(writes: readonly WriteText[]): Revision
   wouldChange(writes: readonly WriteText[]): boolean
 }
@@ -17,22 +17,22 @@ export interface HistoryModel {
 export function createModel(): HistoryModel {
   const states: Map<string, string>[] = [new Map()]
   const changes: HistoryModel['changes'] = []
-  const effectiveOf = (writes: readonly WriteText[]) =>
+  const effectiveWrites = (writes: readonly WriteText[]) =>
     writes.filter((write) => 'put' in write || states.at(-1)?.has(write.delete))
   return {
     states,
     changes,
-    wouldChange: (writes) => effectiveOf(writes).length > 0,
+    wouldChange: (writes) => effectiveWrites(writes).length > 0,
     transact(writes) {
-      for (const write of effectiveOf(writes)) {
+      for (const write of effectiveWrites(writes)) {
         const state = new Map(states.at(-1))
         const revision = states.length
         const key = 'put' in write ? write.put : write.delete
         const previous = state.has(key) ? `<${state.get(key)}` : ''
         if ('put' in write) state.set(key, write.value)
         else state.delete(key)
-        const shown = 'put' in write ? `put ${key}@${revision}=${write.value}` : `delete ${key}@${revision}`
-        changes.push({ key, revision, shown: shown + previous })
+        const formatted = 'put' in write ? `put ${key}@${revision}=${write.value}` : `delete ${key}@${revision}`
+        changes.push({ key, revision, formatted: formatted + previous })
         states.push(state)
       }
       return states.length - 1
@@ -47,24 +47,24 @@ export async function expectModel(store: Store, model: HistoryModel, history: Hi
   for (const prefix of ['', 'b/', 'c']) {
     const oldest = await expectStates(store, model, prefix)
     await expectChanges(store, model, { prefix, afterRevision: oldest })
-    if (oldest > 0) expect(() => collect(store, { prefix, afterRevision: oldest - 1 })).toThrow(CompactedError)
-    const isGenerous = (it: { keepMs?: number; entriesMax?: number } | undefined) =>
+    if (oldest > 0) expect(() => collectEvents(store, { prefix, afterRevision: oldest - 1 })).toThrow(CompactedError)
+    const keepsAll = (it: { keepMs?: number; entriesMax?: number } | undefined) =>
       !it || (Number(it.keepMs) >= 1_000_000 && Number(it.entriesMax) >= 1_000)
-    if (isGenerous(history) && isGenerous(history.brief)) expect(oldest).toBe(0)
+    if (keepsAll(history) && keepsAll(history.brief)) expect(oldest).toBe(0)
   }
 }
 
 /** Compares lists from the newest revision back and returns the oldest revision that is kept. */
 async function expectStates(store: Store, model: HistoryModel, prefix: string): Promise<Revision> {
   for (let revision = model.states.length - 1; revision >= 0; revision--) {
-    const listed = await store.list({ prefix, atRevision: revision }).catch((error) => {
+    const list = await store.list({ prefix, atRevision: revision }).catch((error) => {
       expect(error).toBeInstanceOf(CompactedError)
       expect(revision).toBeLessThan(model.states.length - 1)
     })
-    if (!listed) return revision + 1
+    if (!list) return revision + 1
     const state = [...(model.states[revision] as ReadonlyMap<string, string>)].filter(([key]) => key.startsWith(prefix))
     state.sort(([a], [b]) => (a < b ? -1 : 1))
-    expect(listed.entries.map((entry) => [entry.key, text(entry)])).toEqual(state)
+    expect(list.entries.map((entry) => [entry.key, text(entry)])).toEqual(state)
     const page = await store.list({ prefix, atRevision: revision, limit: 2 })
     expect(page).toMatchObject({ more: state.length > 2, remaining: Math.max(0, state.length - 2) })
   }
@@ -76,10 +76,10 @@ async function expectChanges(
   model: HistoryModel,
   range: { prefix: string; afterRevision: Revision },
 ): Promise<void> {
-  const { events, watch } = collect(store, range)
+  const { events, watch } = collectEvents(store, range)
   await until(() => watch.revision === store.revision)
   watch.close()
   const isInRange = ({ key, revision }: { key: string; revision: Revision }) =>
     key.startsWith(range.prefix) && revision > range.afterRevision
-  expect(events.map(show)).toEqual(model.changes.filter(isInRange).map(({ shown }) => shown))
+  expect(events.map(formatEvent)).toEqual(model.changes.filter(isInRange).map(({ formatted }) => formatted))
 }

@@ -48,19 +48,19 @@ export function runChild([program = '', ...args]: readonly string[]): Child {
     errors += data
   })
   const reader = createInterface({ input: process.stdout })
-  const waiting: ((line: string | undefined) => void)[] = []
-  let taken = 0
-  let isDone = false
-  const serve = () => {
-    while (waiting.length > 0 && (taken < lines.length || isDone)) waiting.shift()?.(lines[taken++])
+  const readers: ((line: string | undefined) => void)[] = []
+  let nextIndex = 0
+  let isClosed = false
+  const serveReaders = () => {
+    while (readers.length > 0 && (nextIndex < lines.length || isClosed)) readers.shift()?.(lines[nextIndex++])
   }
   reader.on('line', (line) => {
     lines.push(line)
-    serve()
+    serveReaders()
   })
   reader.on('close', () => {
-    isDone = true
-    serve()
+    isClosed = true
+    serveReaders()
   })
   return {
     process,
@@ -68,8 +68,8 @@ export function runChild([program = '', ...args]: readonly string[]): Child {
     errors: () => errors,
     nextLine: () =>
       new Promise((resolve) => {
-        waiting.push(resolve)
-        serve()
+        readers.push(resolve)
+        serveReaders()
       }),
     exited: async () => {
       const [code, signal] = await exit
