@@ -103,11 +103,11 @@ describe('users', () => {
     await perform({ do: 'delete', kind: 'claim', ref: CLAIM })
     const [, created, labelled, configMap, deletedConfigMap, deletedClaim] = users.acknowledged
     expect(users.acknowledged).toHaveLength(6)
-    expect(created).toMatchObject({ kind: 'claim', key: 'team-a/c0', gone: false })
+    expect(created).toMatchObject({ kind: 'claim', key: 'team-a/c0', isDeleted: false })
     expect(labelled?.uid).toBe(created?.uid)
     expect(Number(labelled?.resourceVersion)).toBeGreaterThan(Number(created?.resourceVersion))
-    expect(deletedConfigMap).toEqual({ ...configMap, atMs: deletedConfigMap?.atMs, gone: true })
-    expect(deletedClaim).toMatchObject({ uid: created?.uid, gone: false }) // its finalizer keeps it
+    expect(deletedConfigMap).toEqual({ ...configMap, atMs: deletedConfigMap?.atMs, isDeleted: true })
+    expect(deletedClaim).toMatchObject({ uid: created?.uid, isDeleted: false }) // its finalizer keeps it
   })
 
   it('SYS-14 get no response if the server crashes during the request, and "no server" while it is down', async () => {

@@ -171,17 +171,17 @@ export function createSimDriver(
   function send(incarnation: Incarnation, nodeId: string, method: DescMethod, request: Message, options: CallOptions) {
     return new Promise<Message>((resolve, reject) => {
       const { signal, timeoutMs = TIMEOUT_MS } = options
-      const gone = new AbortController()
+      const ended = new AbortController()
       const end = (settle: () => void) => {
         if (!openCalls.delete(call)) return
         cancelTimeout()
         signal?.removeEventListener('abort', giveUp)
-        gone.abort(CALL_ENDED) // no effect after the response
+        ended.abort(CALL_ENDED) // no effect after the response
         settle()
       }
       const call: OpenCall = {
         incarnation,
-        gone,
+        ended,
         fail: (code, because) => end(() => reject(new CsiError(code, `${method.name}: ${because}`))),
       }
       const giveUp = () => call.fail('CANCELLED', 'given up')
@@ -200,13 +200,13 @@ export function createSimDriver(
           simulation.tally('driver request lost')
           return lose()
         }
-        for (const other of openCalls) if (!other.incarnation.alive) other.gone.abort() // sockets of crashed processes are closed
+        for (const other of openCalls) if (!other.incarnation.alive) other.ended.abort() // sockets of crashed processes are closed
         const running = current
         const { volumeId, mutableParameters } = request as unknown as ModifyRequest
         if (method.name === 'ControllerModifyVolume') lastRequested.set(volumeId, mutableParameters)
         const boot = hooks.bootOf?.(nodeId)
         const action = async () => {
-          const reply = await serviceOf(running.fake, nodeId, method)(request, { signal: gone.signal })
+          const reply = await serviceOf(running.fake, nodeId, method)(request, { signal: ended.signal })
           if (!method.name.startsWith('Node')) return reply
           if (boot !== hooks.bootOf?.(nodeId)) forgetNode(state, nodeId)
           else hooks.onNode?.(nodeId, method.name, request)
@@ -274,7 +274,7 @@ const CALL_ENDED = new Error('the call is over')
 
 interface OpenCall {
   readonly incarnation: Incarnation
-  readonly gone: AbortController
+  readonly ended: AbortController
   fail(code: CsiFailureCode, because: string): void
 }
 
