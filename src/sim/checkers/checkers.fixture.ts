@@ -39,6 +39,8 @@ export function createFixture() {
     processes,
     calls,
     registries,
+    pluginVolumes: new Map<string, bigint>(),
+    onPluginDelete: () => {},
     gates: { enabled: () => true },
     onCall: (listener: Parameters<System['onCall']>[0]) => void listeners.push(listener),
   } as unknown as System

@@ -339,7 +339,9 @@ describe('checkers of every commit and driver call', () => {
 
   it('SYS-14 lost write: reports a restart without a seen object, and an acknowledged write that was never seen', async () => {
     const fixture = createFixture()
-    const acknowledged = [{ atMs: 0, kind: 'claim', key: 'team-a/a', uid: 'uid-a', resourceVersion: '1', isDeleted: false }]
+    const acknowledged = [
+      { atMs: 0, kind: 'claim', key: 'team-a/a', uid: 'uid-a', resourceVersion: '1', isDeleted: false },
+    ]
     const writes = checkWrites(fixture.context, acknowledged as never)
     fixture.put(['claim', aClaim('a')], ['claim', aClaim('b')])
     writes.check()

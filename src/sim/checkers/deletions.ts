@@ -4,6 +4,7 @@ import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { assetName, type ObjectOf, type View } from '../engine/view.ts'
+import { MEMORY_PLUGIN_ASSETS } from '../plan/catalog.ts'
 import { type CheckContext, type ClientObserver, isBound } from './context.ts'
 
 interface Read {
@@ -29,18 +30,22 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
     }
   })
   system.onCall(({ process, driver, method, volume }, phase) => {
-    if (phase !== 'begins' || method !== 'DeleteVolume') return
-    for (const { metadata } of view.volumesOf(driver, volume)) {
+    if (phase === 'begins' && method === 'DeleteVolume') check(process, driver, volume)
+  })
+  system.onPluginDelete((process, volumeName) => check(process, MEMORY_PLUGIN_ASSETS, volumeName))
+
+  function check(process: string, driver: string, handle: string): void {
+    for (const { metadata } of view.volumesOf(driver, handle)) {
       const { name = '' } = metadata
       const protection = protectedSince.get(name)
       if (protection && protection.sinceMs < knownUntilMs(reads.get(process)?.get(name))) {
         report(
           'wrong deletion',
-          `${process} deletes ${assetName(driver, volume)}, and volume ${name} ${protection.reason}`,
+          `${process} deletes ${assetName(driver, handle)}, and volume ${name} ${protection.reason}`,
         )
       }
     }
-  })
+  }
 
   function update(name: string): void {
     const volume = view.volumes.get(name)

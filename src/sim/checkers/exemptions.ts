@@ -4,8 +4,8 @@ import { FEATURE_GATES } from '../../api/feature-gates.ts'
 import type { FakeState } from '../../csi/fake/index.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
 import type { System } from '../engine/system.ts'
-import { assetOf, type ObjectOf, type View } from '../engine/view.ts'
-import { DRIVERS, type DriverName } from '../plan/catalog.ts'
+import { assetName, assetOf, type ObjectOf, type View } from '../engine/view.ts'
+import { DRIVERS, type DriverName, MEMORY_PLUGIN_ASSETS } from '../plan/catalog.ts'
 import { IMPORTED } from '../workload/volume-actions.ts'
 
 export interface Exemptions {
@@ -71,11 +71,15 @@ export function createExemptions(
       if (phase === 'begins') unanswered.set(asset, view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid)
       else if (outcome === 'OK') unanswered.delete(asset)
     }
-    if (phase !== 'begins' || method !== 'DeleteVolume') return
+    if (phase === 'begins' && method === 'DeleteVolume') recordDeletion(driver, handle)
+  })
+  system.onPluginDelete((_process, volumeName) => recordDeletion(MEMORY_PLUGIN_ASSETS, volumeName))
+
+  function recordDeletion(driver: string, handle: string): void {
     for (const { spec } of view.volumesOf(driver, handle))
       if (spec?.persistentVolumeReclaimPolicy === 'Delete')
-        deletionRequested.set(`${driver}^${handle}`, spec.claimRef?.uid)
-  })
+        deletionRequested.set(assetName(driver, handle), spec.claimRef?.uid)
+  }
 
   function update(): void {
     for (const name of DRIVERS) {

@@ -26,6 +26,9 @@ export const poolsAt = (system: System, driver: DriverName, node?: string): read
 export const settingsIn = (system: System, driver: DriverName): FakeSettings => system.drivers.get(driver)!.settings
 const stateOf = (system: System, driver: DriverName): FakeState => system.drivers.get(driver)!.state()
 
+/** The copies of each volume that a class requests. */
+export const copiesOf = ({ parameters }: ObjectOf<'class'>): number => Number(parameters?.copies ?? 1)
+
 export const driverOf = (storageClass: ObjectOf<'class'> | undefined): DriverName | undefined =>
   DRIVERS.find((name) => name === storageClass?.provisioner)
 
@@ -66,6 +69,7 @@ export function canCreate(
   if (claim.spec?.dataSource || claim.spec?.dataSourceRef) return false
   const { maximumBytes } = settingsIn(state.system, driver)
   const bytes = requestOf(claim)
+  const poolBytes = bytes * copiesOf(storageClass)
   if (bytes > maximumBytes || !canHaveAttributes(claim, driver, state)) return false
-  return poolsAt(state.system, driver, node).some((pool) => freeBytes(state.system, driver, pool) >= bytes)
+  return poolsAt(state.system, driver, node).some((pool) => freeBytes(state.system, driver, pool) >= poolBytes)
 }

@@ -19,6 +19,7 @@ const COMPLETED_WORK: readonly (readonly [metric: string, method: string])[] = [
   ['controller_persistentvolume_delete_total', 'DeleteVolume'],
 ]
 const MODIFY = 'ControllerModifyVolume'
+const PLUGIN_CLASS = 'memory'
 const RESERVATIONS = 'stowage_scheduler_capacity_reservations'
 
 interface Sample {
@@ -43,7 +44,10 @@ export async function metricProblems({ registries, calls }: Measured): Promise<P
     const counts = received.get(`${process} ${incarnation}`) ?? new Map<string, number>()
     const samples = async (name: string): Promise<readonly Sample[]> =>
       ((await registry.getSingleMetric(name)?.get())?.values as readonly Sample[] | undefined) ?? []
-    const sum = async (name: string) => (await samples(name)).reduce((total, { value }) => total + value, 0)
+    const sum = async (name: string) =>
+      (await samples(name))
+        .filter(({ labels }) => labels.class !== PLUGIN_CLASS) // the plugin is not a driver
+        .reduce((total, { value }) => total + value, 0)
 
     const reported = new Map<string, number>()
     for (const name of CALLS) {

@@ -63,39 +63,3 @@ export async function connectDriver({
     }
   }
 }
-
-export const PLUGIN = 'memory.stowage.example/plugin'
-const PLUGIN_PATH = '/memory/'
-
-export interface MemoryPluginOptions {
-  /** The volumes in the plugin's storage, by name; it outlives the process. */
-  readonly volumes: Map<string, bigint>
-  /** Calls the storage. */
-  call<T>(description: string, act: () => T): Promise<T>
-  onDelete(volumeName: string): void
-}
-
-/** A provisioner plugin that keeps its volumes in memory. */
-export function createMemoryPlugin({ volumes, call, onDelete }: MemoryPluginOptions): ProvisionerPlugin {
-  const resultOf = (name: string) => ({
-    sizeBytes: volumes.get(name)!,
-    source: { hostPath: { path: PLUGIN_PATH + name } },
-  })
-  return {
-    name: PLUGIN,
-    accessModes: ['ReadWriteOnce', 'ReadWriteMany'],
-    provision: ({ volumeName, sizeBytes }) =>
-      call(`provision ${volumeName}`, () => {
-        if (!volumes.has(volumeName)) volumes.set(volumeName, sizeBytes)
-        return resultOf(volumeName)
-      }),
-    delete: ({ source }) => {
-      const name = source.hostPath?.path.slice(PLUGIN_PATH.length) ?? ''
-      onDelete(name)
-      return call(`delete ${name}`, () => void volumes.delete(name))
-    },
-    find: ({ volumeName }) =>
-      call(`find ${volumeName}`, () => (volumes.has(volumeName) ? resultOf(volumeName) : undefined)),
-    owns: ({ source }) => source.hostPath?.path.startsWith(PLUGIN_PATH) ?? false,
-  }
-}

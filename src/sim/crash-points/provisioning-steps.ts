@@ -6,7 +6,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { Client } from '../../client/index.ts'
 import { isBound } from '../checkers/context.ts'
 import type { View } from '../engine/view.ts'
-import { PLUGIN } from './claim-controllers.ts'
+import { MEMORY_PLUGIN } from '../plan/catalog.ts'
 import { DRIVER, NAMESPACE } from './crash-point.ts'
 
 export interface Step {
@@ -50,7 +50,7 @@ export async function createInitialObjects(client: Client): Promise<void> {
     } as never)
   await createClass('fast', DRIVER, 'Delete')
   await createClass('careful', DRIVER, 'Retain')
-  await createClass('memory', PLUGIN, 'Delete')
+  await createClass('memory', MEMORY_PLUGIN, 'Delete')
   await client.create(persistentVolumeKind, {
     metadata: { name: 'premade' },
     spec: {

@@ -3,10 +3,11 @@
 
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { isBound } from '../checkers/context.ts'
+import { createMemoryPlugin } from '../engine/memory-plugin.ts'
 import type { View } from '../engine/view.ts'
 import type { SimDriver } from '../environment/driver.ts'
 import { addPremadeVolume } from '../environment/premade-volume.ts'
-import { createMemoryPlugin, runBinder, runProvisioner } from './claim-controllers.ts'
+import { runBinder, runProvisioner } from './claim-controllers.ts'
 import { type Crash, type CrashRun, createCrashSystem, DRIVER, finish, type Mode, POLL_MS } from './crash-point.ts'
 import { createInitialObjects, PREMADE, type Step, stepsOf } from './provisioning-steps.ts'
 

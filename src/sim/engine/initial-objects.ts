@@ -5,14 +5,27 @@ import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { Client } from '../../client/index.ts'
-import { ATTRIBUTES_CLASSES, CLASSES, CSI_DRIVERS, INITIAL_ATTRIBUTES_CLASSES, NAMESPACES } from '../plan/catalog.ts'
+import {
+  ATTRIBUTES_CLASSES,
+  CLASSES,
+  CSI_DRIVERS,
+  EXTRA_CLASSES,
+  INITIAL_ATTRIBUTES_CLASSES,
+  NAMESPACES,
+} from '../plan/catalog.ts'
+import type { Setup } from '../plan/plan.ts'
 
-export async function createInitialObjects(client: Client): Promise<void> {
-  const create = (kind: unknown, name: string, fields: object) =>
-    client.create(kind as Kind, { metadata: { name }, ...fields } as never)
+export async function createInitialObjects(client: Client, { memoryPlugin }: Setup): Promise<void> {
+  const create = (
+    kind: unknown,
+    name: string,
+    { metadata, ...fields }: { readonly metadata?: object; readonly [field: string]: unknown },
+  ) => client.create(kind as Kind, { metadata: { name, ...metadata }, ...fields } as never)
   for (const name of NAMESPACES) await create(namespaceKind, name, {})
   for (const [name, spec] of Object.entries(CSI_DRIVERS)) await create(csiDriverKind, name, { spec })
-  for (const [name, fields] of Object.entries(CLASSES)) await create(storageClassKind, name, fields)
+  for (const [name, fields] of Object.entries(CLASSES)) await create(storageClassKind, name, { ...fields })
+  if (memoryPlugin)
+    for (const [name, fields] of Object.entries(EXTRA_CLASSES)) await create(storageClassKind, name, { ...fields })
   for (const name of INITIAL_ATTRIBUTES_CLASSES)
-    await create(volumeAttributesClassKind, name, ATTRIBUTES_CLASSES[name]!)
+    await create(volumeAttributesClassKind, name, { ...ATTRIBUTES_CLASSES[name]! })
 }

@@ -38,6 +38,10 @@ export interface HostDeps {
   aroundNetwork(env: Env, client: Client): Client
   aroundDriver(env: Env, driver: CsiDriver): CsiDriver
   registryFor(process: string, incarnation: number): Registry
+  /** The storage of the in-process plugin, by volume name. */
+  readonly pluginVolumes: Map<string, bigint>
+  /** Called when the plugin of a process deletes a volume. */
+  pluginDeletes(process: string, volumeName: string): void
   /** Records the start of a call; the returned function records its end. */
   callBegan(call: Omit<DriverCall, 'endedMs' | 'outcome'>): (outcome: string) => void
   processEnded(process: string, error: unknown): void

@@ -1,5 +1,6 @@
 // Adds the processes of the system. Each runs the production code of a command: the controllers of `stowage server`,
 // `stowage node`, and, if the drivers' controllers are sidecars, `stowage provisioner` and `stowage resizer`.
+
 import { setMaxListeners } from 'node:events'
 import { processIdentity } from '../../base/process-identity.ts'
 import { readProvisionerSettings } from '../../cli/commands/provisioner/command.ts'
@@ -11,6 +12,8 @@ import { createAttacher } from '../../controllers/attaching/index.ts'
 import { createCapacityMetrics } from '../../controllers/capacity/index.ts'
 import { createModifyingMetrics } from '../../controllers/modifying/index.ts'
 import { createProvisioningMetrics } from '../../controllers/provisioning/index.ts'
+import { provisionerOf } from '../../controllers/provisioning/plugin.ts'
+import type { Provisioner } from '../../controllers/provisioning/provisioner.ts'
 import {
   type CallObserver,
   createCsiMetrics,
@@ -29,6 +32,7 @@ import { createCacheSet, createClientMetrics, createLeaderElection, createManage
 import type { Env } from '../environment/process.ts'
 import { DRIVERS, type DriverName, nodeIdOf, settingsOf } from '../plan/catalog.ts'
 import type { Machine } from './machine.ts'
+import { createMemoryPlugin } from './memory-plugin.ts'
 import { commonDeps, createProcessHost, type HostDeps, type ProcessContext, type ProcessHost } from './process-host.ts'
 
 const ROOT = '/node'
@@ -67,7 +71,9 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   for (let nth = 1; nth <= setup.controlReplicas; nth++) add(`control-${nth}`, (context) => runControl(context))
   // A server without transactions maintains its quotas itself; here our quota controller does, with transactions.
   if (setup.commits === 'one by one') add('quotas', (context) => runControl(context, ['quota']), true)
+  if (setup.secondBinder) add('second-binder', (context) => runControl(context, ['binding', 'protection'], false))
   if (setup.driverControllers === 'sidecars') for (const name of DRIVERS) addSidecars(name)
+  if (setup.secondProvisioner) add('second-provisioner', (context) => runProvisioner(context, 'net.sim', false))
   for (const machine of machines.values()) {
     machine.agent = add(`agent-${machine.name}`, (context) => runAgent(context, machine))
     const { start } = machine.agent
@@ -78,21 +84,32 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   function runControl(
     { env, client, registry, connect }: ProcessContext,
     names: readonly ControllerName[] = CONTROLLERS.filter(isEnabled),
+    isShared = names.length > 1,
   ): Promise<void> {
+    const hasProvisioners = isShared && names.length > 1
     return runControllers({
       ...commonDeps(env),
       client,
       registry,
-      isShared: names.length > 1,
+      isShared,
       leaseTimes: { ...parseLeaseDuration(LEASE.leaderElectionLeaseDuration), retryMs: RETRY_MS },
       gates: deps.gates(),
       capacityReservation: setup.capacityReservation,
       names,
-      inProcess: [],
+      inProcess: setup.memoryPlugin && hasProvisioners ? [createPluginProvisioner(env)] : [],
       drivers:
-        setup.driverControllers === 'in-process' && names.length > 1 ? DRIVERS.map((address) => ({ address })) : [],
+        setup.driverControllers === 'in-process' && hasProvisioners ? DRIVERS.map((address) => ({ address })) : [],
       connect,
     })
+  }
+
+  function createPluginProvisioner(env: Env): Provisioner {
+    const plugin = createMemoryPlugin({
+      volumes: deps.pluginVolumes,
+      call: (_description, operation) => env.pass(Promise.resolve().then(operation)),
+      onDelete: (volumeName) => deps.pluginDeletes(env.name, volumeName),
+    })
+    return provisionerOf(plugin, { clock: env.clock })
   }
 
   function addSidecars(driver: DriverName): void {
@@ -106,7 +123,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     }
   }
 
-  async function runProvisioner(context: ProcessContext, driver: DriverName): Promise<void> {
+  async function runProvisioner(context: ProcessContext, driver: DriverName, isElected = true): Promise<void> {
     const { client, registry } = context
     const { connection, facts } = await connectTo(context, driver)
     const hasCapacity = facts.controller.has('GET_CAPACITY')
@@ -134,7 +151,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       ...commonDeps(context.env),
       client,
       metrics,
-      lease: { namespace: KUBE_SYSTEM, name: driver, ...leaseTimesOf(settings) },
+      lease: isElected ? { namespace: KUBE_SYSTEM, name: driver, ...leaseTimesOf(settings) } : undefined,
       createControllers: (term) => [createDriverControllers({ ...term, ...driverDeps }, parts)],
     }).run(context.env.signal)
   }

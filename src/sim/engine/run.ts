@@ -79,7 +79,7 @@ async function run(
   })
   const { cluster } = system
   const view = createView(cluster)
-  await answerTo(simulation, createInitialObjects(cluster.direct()!), 'the initial objects')
+  await answerTo(simulation, createInitialObjects(cluster.direct()!, plan.setup), 'the initial objects')
   const faults = createFaultInjector(system)
   const users = createUsers({ system, view, note: simulation.note })
   const checkers = createCheckers({ system, view, users, report })

@@ -33,6 +33,10 @@ export interface System {
   readonly calls: readonly DriverCall[]
   /** Calls `listener` when a driver call starts, and when its caller receives the result. */
   onCall(listener: (call: DriverCall, phase: 'begins' | 'ends') => void): void
+  /** The storage of the in-process plugin, by volume name. */
+  readonly pluginVolumes: ReadonlyMap<string, bigint>
+  /** Calls `listener` when the plugin of a process deletes a volume. */
+  onPluginDelete(listener: (process: string, volumeName: string) => void): void
   /** Calls `listener` when a process exits without being stopped, which is a fault. */
   onEnd(listener: (process: string, error: unknown) => void): void
   readonly gates: FeatureGates
@@ -112,6 +116,8 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
   const calls: DriverCall[] = []
   const callListeners: ((call: DriverCall, phase: 'begins' | 'ends') => void)[] = []
   const endListeners: ((process: string, error: unknown) => void)[] = []
+  const pluginVolumes = new Map<string, bigint>()
+  const deleteListeners: ((process: string, volumeName: string) => void)[] = []
   let host: ProcessHost | undefined
 
   processes.set('server', cluster.server)
@@ -129,6 +135,8 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     gates,
     onCall: (listener) => void callListeners.push(listener),
     onEnd: (listener) => void endListeners.push(listener),
+    pluginVolumes,
+    onPluginDelete: (listener) => void deleteListeners.push(listener),
     setGate(gate, isOn) {
       const found = FEATURE_GATES.find((candidate) => candidate === gate)
       if (!found) throw new Error(`There is no feature gate "${gate}". Known gates: ${FEATURE_GATES.join(', ')}.`)
@@ -143,6 +151,10 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
         machines,
         setup,
         gates: currentGates,
+        pluginVolumes,
+        pluginDeletes: (process, volumeName) => {
+          for (const listener of deleteListeners) listener(process, volumeName)
+        },
         aroundClient: options.aroundClient ?? ((_process, client) => client),
         aroundNetwork: options.aroundNetwork ?? ((_env, client) => client),
         aroundDriver: options.aroundDriver ?? ((_env, driver) => driver),

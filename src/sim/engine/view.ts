@@ -32,6 +32,7 @@ import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
 import type { ClaimsAndVolumes } from '../checkers/bindings.ts'
 import type { Cluster } from '../environment/cluster.ts'
+import { MEMORY_PLUGIN_ASSETS, MEMORY_PLUGIN_PATH } from '../plan/catalog.ts'
 import { followStore, type StoreWrite } from './follow-store.ts'
 
 /** The kinds in the view, by the keys that checkers use. */
@@ -273,9 +274,16 @@ export const storeKeyOf = (kindKey: KindKey, key: string): string => collectionP
 /** `net.sim^vol-7`: identifies a driver volume. */
 export const assetName = (driver: string, handle: string): string => `${driver}^${handle}`
 
-/** Returns the asset name of a volume's storage, or undefined without a CSI source. */
+/** Returns the asset name of a volume's storage; undefined if neither a driver nor the in-process plugin has it. */
 export const assetOf = (volume: ObjectOf<'volume'> | undefined): string | undefined =>
-  volume?.spec?.csi && assetName(volume.spec.csi.driver, volume.spec.csi.volumeHandle)
+  volume?.spec?.csi ? assetName(volume.spec.csi.driver, volume.spec.csi.volumeHandle) : pluginAssetOf(volume)
+
+function pluginAssetOf(volume: ObjectOf<'volume'> | undefined): string | undefined {
+  const { path } = volume?.spec?.hostPath ?? {}
+  return path?.startsWith(MEMORY_PLUGIN_PATH)
+    ? assetName(MEMORY_PLUGIN_ASSETS, path.slice(MEMORY_PLUGIN_PATH.length))
+    : undefined
+}
 
 /** Merges several changes of one object in one commit into one. */
 function mergeChanges(changes: readonly Change[]): Change[] {

@@ -93,6 +93,22 @@ function classOf(
   return { provisioner, volumeBindingMode, reclaimPolicy, allowVolumeExpansion }
 }
 
+export const MEMORY_PLUGIN = 'memory.stowage.example/plugin'
+/** The directory of the plugin's volumes, which are hostPath volumes. */
+export const MEMORY_PLUGIN_PATH = '/memory/'
+/** The driver part of the asset names of the plugin's volumes. */
+export const MEMORY_PLUGIN_ASSETS = 'memory'
+
+/** Further classes, of setups with the in-process plugin: of the plugin, and one with two copies of each volume, packed. */
+export const EXTRA_CLASSES: Readonly<Record<string, object>> = {
+  memory: { provisioner: MEMORY_PLUGIN, volumeBindingMode: 'Immediate', reclaimPolicy: 'Delete' },
+  'local-mirrored': {
+    ...classOf('local.sim', 'WaitForFirstConsumer', 'Delete', true),
+    metadata: { annotations: { 'scheduling.stowage.dev/capacity': 'pack' } },
+    parameters: { copies: '2' },
+  },
+}
+
 export interface AttributesFacts {
   readonly driverName: DriverName
   readonly parameters: Readonly<Record<string, string>>

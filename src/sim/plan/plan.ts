@@ -36,6 +36,12 @@ export interface Setup {
   readonly apiServers?: number
   /** Adds a process whose watched caches are compared with the store. */
   readonly cacheFollower?: boolean
+  /** Adds the in-process plugin and EXTRA_CLASSES. */
+  readonly memoryPlugin?: boolean
+  /** Adds a binder that works on the same claims without leader election. */
+  readonly secondBinder?: boolean
+  /** Adds a provisioner of net.sim that works on the same claims without leader election. Requires sidecars. */
+  readonly secondProvisioner?: boolean
 }
 
 /** Probabilities of faults at any moment of the run. */

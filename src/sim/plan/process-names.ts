@@ -16,11 +16,12 @@ const SIDECARS: Readonly<Record<DriverName, readonly string[]>> = {
 }
 
 /** All replicas of all controllers; one of each leads. */
-export function controlProcesses({ controlReplicas, driverControllers }: Setup): string[] {
+export function controlProcesses({ controlReplicas, driverControllers, secondBinder }: Setup): string[] {
   const replicas = Array.from({ length: controlReplicas }, (_, index) => index + 1)
   const sidecars = DRIVERS.flatMap((driver) => SIDECARS[driver].map((role) => `${role}-${driver}`))
   const roles = ['control', ...(driverControllers === 'sidecars' ? sidecars : [])]
-  return roles.flatMap((role) => replicas.map((replica) => `${role}-${replica}`))
+  const names = roles.flatMap((role) => replicas.map((replica) => `${role}-${replica}`))
+  return secondBinder ? [...names, 'second-binder'] : names
 }
 
 export const processesOf = (setup: Setup): string[] => [

@@ -39,6 +39,17 @@ export function createClaim(draft: Draft): UserAction {
   return { do: 'create', kind: 'claim', object: { ...object } }
 }
 
+/** A claim of a class for which several processes compete, of the in-process plugin, or with mirrored volumes. */
+export function createContendedClaim(draft: Draft): UserAction {
+  const { rng, claims } = draft
+  const ref = freshName(rng, claims, () => someClaim(rng))
+  const { object, sizeGi } = claimManifest(draft, ref)
+  const className = rng.weighted(CONTENDED_CLASSES)
+  const { volumeAttributesClassName: _, ...spec } = object.spec
+  if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
+  return { do: 'create', kind: 'claim', object: { ...object, spec: { ...spec, storageClassName: className } } }
+}
+
 /** Several claims in one transaction, which a quota accepts or refuses as a whole. */
 export function createClaimsTogether(draft: Draft): UserAction {
   const { rng, claims } = draft
@@ -112,6 +123,13 @@ const OTHER_CLASSES: Weights<string | undefined> = [
   [2, ''],
   [4, undefined],
   [2, NOWHERE],
+]
+const CONTENDED_CLASSES: Weights<string> = [
+  [5, 'net-now'],
+  [2, 'net-wait'],
+  [2, STATIC],
+  [4, 'memory'],
+  [4, 'local-mirrored'],
 ]
 const ACCESS_MODES: Weights<readonly string[]> = [
   [14, ['ReadWriteOnce']],

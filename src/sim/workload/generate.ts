@@ -91,7 +91,7 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
   const steps = [...userSteps, ...faultSteps, ...nodes, ...targeted].sort((a, b) => a.atMs - b.atMs)
   const rates = generateFaultRates(rngFor('faultRates'), setup, workload.severity)
   const faultRates = period.steadyFromMs > 0 ? withoutControllerCrashes(rates, setup) : rates
-  const plan: Plan = { seed, minutes, setup, faultRates, steps }
+  const plan = withoutProvisionerCrashes({ seed, minutes, setup, faultRates, steps })
   return name === 'mixed' ? plan : { ...plan, workload: name, atRest: workload.atRest ?? [] }
 }
 
@@ -103,6 +103,20 @@ function withoutControllerCrashes(rates: FaultRates, setup: Setup): FaultRates {
   const steady = ['server', ...controlProcesses(setup)]
   const crashes = Object.entries(rates.crashes).filter(([name]) => !steady.includes(name))
   return { ...rates, crashes: Object.fromEntries(crashes) }
+}
+
+/**
+ * Two provisioners of one driver share the intent on a claim: if one crashes, the other may complete the intent without its
+ * work. Processes that can crash need leader election, so these do not crash or freeze.
+ */
+function withoutProvisionerCrashes(plan: Plan): Plan {
+  if (!plan.setup.secondProvisioner) return plan
+  const isProvisioner = (name: string) => name.startsWith('provisioner-net.sim')
+  const steps = plan.steps.filter(
+    ({ action }) => (action.do !== 'crash' && action.do !== 'freeze') || !isProvisioner(action.process),
+  )
+  const crashes = Object.entries(plan.faultRates.crashes).filter(([name]) => !isProvisioner(name))
+  return { ...plan, steps, faultRates: { ...plan.faultRates, crashes: Object.fromEntries(crashes) } }
 }
 
 interface Period {

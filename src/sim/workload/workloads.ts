@@ -5,6 +5,7 @@ import { changeAttributesClass, changeClass, changeConfigMap, changeNode, report
 import {
   createClaim,
   createClaimsTogether,
+  createContendedClaim,
   deleteClaim,
   dryRunClaim,
   grow,
@@ -28,6 +29,7 @@ export const WORKLOAD_NAMES = [
   'scheduling',
   'quota',
   'cache',
+  'contention',
 ] as const
 export type WorkloadName = (typeof WORKLOAD_NAMES)[number]
 
@@ -198,5 +200,28 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
       [3, deleteClaim],
     ],
     atRest: [],
+  },
+  contention: {
+    ...FOCUSED,
+    // A targeted fault may crash a provisioner, which needs leader election to be safe beside another.
+    targetedFaults: [0, 0],
+    setup: (seed) => ({
+      controlReplicas: 1,
+      driverControllers: 'sidecars',
+      memoryPlugin: true,
+      secondBinder: seed % 3 !== 0,
+      secondProvisioner: seed % 2 === 0,
+    }),
+    actions: [
+      [12, createContendedClaim],
+      [6, deleteClaim],
+      [6, createPod],
+      [4, deletePod],
+      [2, importVolume],
+      [2, createVolume],
+      [2, deleteVolume],
+      [2, releaseVolume],
+      [2, changePolicy],
+    ],
   },
 }

@@ -5,7 +5,7 @@ import type { FakeVolume } from '../../../csi/fake/index.ts'
 import { PLACE } from '../../plan/catalog.ts'
 import { IMPORTED } from '../../workload/volume-actions.ts'
 import type { Problem } from '../context.ts'
-import { freeBytes, poolsAt } from '../feasible.ts'
+import { copiesOf, freeBytes, poolsAt } from '../feasible.ts'
 import type { AtRestContext } from './index.ts'
 
 /** The only driver with topology; capacity of the others does not depend on the node. */
@@ -30,13 +30,14 @@ export function capacityProblems({ system, view, exemptions }: AtRestContext): P
       if (used > pool.capacityBytes)
         problems.push(`pool ${pool.name} of ${name} is over-full: ${used} of ${pool.capacityBytes}`)
     }
-  for (const [className, { provisioner, volumeBindingMode }] of view.classes) {
+  for (const [className, storageClass] of view.classes) {
+    const { provisioner, volumeBindingMode } = storageClass
     if (provisioner !== DRIVER || volumeBindingMode !== 'WaitForFirstConsumer') continue
     for (const [node, { spec }] of view.csiNodes) {
       if (!spec.drivers.some(({ name }) => name === DRIVER) || !view.nodes.has(node)) continue
       const place = `${className} on ${node}`
       const free = poolsAt(system, DRIVER, node).reduce((sum, pool) => sum + freeBytes(system, DRIVER, pool), 0)
-      const expected = BigInt(Math.max(0, free))
+      const expected = BigInt(Math.floor(Math.max(0, free) / copiesOf(storageClass)))
       const [bytes, ...duplicates] = published.get(place) ?? (expected === 0n ? [0n] : [])
       published.delete(place)
       if (bytes !== expected || duplicates.length > 0) {

@@ -14,7 +14,7 @@ import {
   type Problem,
   parseAsset,
 } from '../context.ts'
-import { canCreate, driverOf, freeBytes, poolsAt, requestOf } from '../feasible.ts'
+import { canCreate, copiesOf, driverOf, freeBytes, poolsAt, requestOf } from '../feasible.ts'
 import type { AtRestContext } from './index.ts'
 
 const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
@@ -88,7 +88,7 @@ function canHost(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, context: AtRestCo
     if (!claim || !storageClass || !driver || storageClass.volumeBindingMode !== 'WaitForFirstConsumer') return false
     if (!canCreate(claim, storageClass, { system, view }, name)) return false
     // All claims of the pod must fit into one pool together.
-    requiredBytes.set(driver, (requiredBytes.get(driver) ?? 0) + requestOf(claim))
+    requiredBytes.set(driver, (requiredBytes.get(driver) ?? 0) + requestOf(claim) * copiesOf(storageClass))
     return poolsAt(system, driver, name).some((pool) => freeBytes(system, driver, pool) >= requiredBytes.get(driver)!)
   })
 }

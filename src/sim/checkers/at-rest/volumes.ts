@@ -3,24 +3,29 @@
 import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
 import { isDeletionRequested } from '../../../volumes/deletion-requested.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, PRE_RESIZE_CAPACITY } from '../../../volumes/names.ts'
-import { assetOf, type ObjectOf } from '../../engine/view.ts'
-import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
+import type { System } from '../../engine/system.ts'
+import { assetName, assetOf, type ObjectOf } from '../../engine/view.ts'
+import { DRIVERS, type DriverName, MEMORY_PLUGIN_ASSETS } from '../../plan/catalog.ts'
 import { assetsIn, driverVolumeAt, isBound, isDeleting, type Problem } from '../context.ts'
 import { VOLUME_PREFIX } from '../intents.ts'
 import type { AtRestContext } from './index.ts'
 
 export function storageProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   const problems: Problem[] = []
-  for (const { asset, driverVolume } of assetsIn(system)) {
+  const stored = [
+    ...[...assetsIn(system)].map(({ asset, driverVolume }) => ({ asset, name: driverVolume.name })),
+    ...[...system.pluginVolumes.keys()].map((name) => ({ asset: assetName(MEMORY_PLUGIN_ASSETS, name), name })),
+  ]
+  for (const { asset, name } of stored) {
     const [driver = '', handle = ''] = asset.split('^')
     const owners = view.volumesOf(driver, handle).map(({ metadata }) => metadata.name)
     if (owners.length > 1)
       problems.push({ rule: 'leak', text: `${asset} has several PersistentVolumes: ${owners.join(', ')}` })
     // An intent covers a volume that may have been created; claims.ts checks that such a claim states what it waits for.
-    const claim = view.claimOfUid(driverVolume.name.slice(VOLUME_PREFIX.length))
+    const claim = view.claimOfUid(name.slice(VOLUME_PREFIX.length))
     const isIntended = claim?.metadata.finalizers?.some((finalizer) => finalizer.startsWith(INTENT_PREFIX)) ?? false
     if (owners.length === 0 && !isIntended && !exemptions.isGivenUp(asset)) {
-      problems.push({ rule: 'leak', text: `${asset} (${driverVolume.name}) leaked: it has no PersistentVolume` })
+      problems.push({ rule: 'leak', text: `${asset} (${name}) leaked: it has no PersistentVolume` })
     }
   }
   return problems
@@ -34,13 +39,14 @@ export function volumeProblems(volume: ObjectOf<'volume'>, context: AtRestContex
   const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec ?? {}
   const phase = volume.status?.phase
   const asset = assetOf(volume)
-  const hasSimDriver = DRIVERS.includes(volume.spec?.csi?.driver as DriverName)
+  const driver = asset?.split('^')[0] ?? ''
+  const hasSimDriver = DRIVERS.includes(driver as DriverName) || driver === MEMORY_PLUGIN_ASSETS
   const owner = view.claimOfUid(claimRef?.uid ?? '')
   const isBoundToOwner = owner !== undefined && owner.spec?.volumeName === name
   if (
     asset &&
     hasSimDriver &&
-    !driverVolumeAt(system, asset) &&
+    !isStored(system, asset) &&
     !exemptions.isLost(asset) &&
     !exemptions.isKeptTooLate(volume)
   ) {
@@ -76,6 +82,13 @@ export function volumeProblems(volume: ObjectOf<'volume'>, context: AtRestContex
     report('size', `volume ${name} is still annotated as expanding`)
   }
   return problems
+}
+
+function isStored(system: System, asset: string): boolean {
+  const [driver = '', handle = ''] = asset.split('^')
+  return driver === MEMORY_PLUGIN_ASSETS
+    ? system.pluginVolumes.has(handle)
+    : driverVolumeAt(system, asset) !== undefined
 }
 
 /** A claim that got a half-expanded volume has only the condition FileSystemResizePending. */
