@@ -1,12 +1,10 @@
 // Tests `stowage backup` of a server under write load: each backup is consistent, and a server starts on it.
 // docs/how-to/operations.md describes the command.
-import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { buildProgram } from './helpers/build.ts'
+import { runStowage } from './helpers/run-stowage.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
 const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'
@@ -27,14 +25,6 @@ async function start(dataDir: string, command: 'up' | 'server' = 'up'): Promise<
   const server = await startServer({ dataDir, command, flags: ['--log-level', 'warn'] })
   servers.push(server)
   return server
-}
-
-async function runStowage(...args: string[]): Promise<{ stdout: string; stderr: string; code: number }> {
-  const program = await buildProgram()
-  return promisify(execFile)(process.execPath, [program, ...args]).then(
-    (result) => ({ ...result, code: 0 }),
-    (error) => error,
-  )
 }
 
 const createConfigMap = (server: RunningServer, name: string) =>

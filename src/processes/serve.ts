@@ -19,6 +19,7 @@ import {
   versionInfo,
 } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
+import { requireDiskSpace } from '../base/disk-space.ts'
 import { ensureDirectory, writePrivateFile } from '../base/files.ts'
 import { type ListenAddress, urlOf } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
@@ -88,6 +89,9 @@ const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:
 /** The smallest number of nodes with which topology has an effect on most workloads. */
 const DEFAULT_NODES = 3
 
+/** Credentials and an empty store take a tenth of this. */
+const START_BYTES_MIN = 4 * 2 ** 20
+
 const BRIEF_HISTORY_MS = 90_000
 const BRIEF_HISTORY_ENTRIES_MAX = 20_000
 
@@ -104,6 +108,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     )
   }
   await ensureDirectory(dataDir).catch(failUnusable)
+  await requireDiskSpace(dataDir, START_BYTES_MIN)
 
   if (location.is === 'embedded') await checkStoreExists(dataDir)
   const store = await openStore({

@@ -244,6 +244,7 @@ describe('durability', () => {
     )
     expect(writtenLine).toMatch(/^written (\d+) revision \1 keys \1$/)
     expect(otherLines).toEqual(['read 10000', 'small true'])
+    expect(child.errors()).not.toContain('node_modules/lmdb')
   })
 })
 

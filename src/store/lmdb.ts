@@ -12,6 +12,7 @@ import { open as openLmdb, type RootDatabase } from 'lmdb'
 import type { Clock } from '../base/clock.ts'
 import { syncDirectory } from '../base/files.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
+import { silenceLmdbErrors } from './lmdb-console.ts'
 import { STORE_FILE } from './lmdb-copy.ts'
 import { checkLmdbFile } from './lmdb-file.ts'
 import { AppendRejectedError, type Floors, type Medium, type MediumBatch, NO_FLOORS } from './medium.ts'
@@ -66,6 +67,7 @@ export async function openLmdbStore({ dir, clock, history }: LmdbStoreOptions): 
 
 async function openLmdbMedium(dir: string): Promise<Medium> {
   const topmostCreated = await mkdir(dir, { recursive: true, mode: 0o700 })
+  silenceLmdbErrors()
   const lock = await lockDirectory(dir)
   const path = join(dir, STORE_FILE)
   let db: Db | undefined
