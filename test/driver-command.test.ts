@@ -59,7 +59,7 @@ describe('stowage driver', () => {
     const driver = await startLocalDriver({ flags: ['--backend', 'directory'] })
     try {
       expect(driver.ready).toMatchObject({ backend: 'directory', endpoint: driver.endpoint })
-      expect(driver.ready.shortcomings.join(' ')).toMatch(/sizes are promised but not enforced/)
+      expect(driver.ready.shortcomings.join(' ')).toMatch(/sizes of volumes are not enforced/)
       await driver.stop()
       expect(driver.log()).toContain('stopping')
       await driver.start()

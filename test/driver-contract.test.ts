@@ -404,7 +404,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await readdir(join(fixture.pool, '.stowage', 'set-aside'))).toEqual([`volumes-${id}.json`])
       expect(await listFiles()).toHaveLength(1)
       expect(fixture.logged.join('\n')).toMatch(/a record is invalid and was set aside/)
-      expect(fixture.logged.join('\n')).toMatch(/the pool contains something without a record/)
+      expect(fixture.logged.join('\n')).toMatch(/the pool contains files without a record/)
 
       // The name stays reserved while the data exists, and its space stays allocated.
       const data = (await listFiles())[0]!
@@ -475,7 +475,7 @@ function testDriverContract(backend: BackendName): void {
       await rm(join(fixture.pool, 'volumes', (await listFiles())[0]!), { recursive: true })
       const { status } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
       expect(status?.volumeCondition).toMatchObject({ abnormal: true, message: expect.stringContaining('is gone') })
-      const missingContent = /^FAILED_PRECONDITION: .*is gone from the pool/
+      const missingContent = /^FAILED_PRECONDITION: .*is missing in the pool/
       expect(await outcomeOf(fixture.stage(id))).toMatch(missingContent)
       const { controller } = fixture.csi
       const source = { type: { case: 'volume' as const, value: { volumeId: id } } }

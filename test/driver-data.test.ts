@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MIB, Mode } from '../src/driver/driver.fixture.ts'
 import type { VolumeId } from '../src/driver/ids.ts'
-import { imageOf } from '../src/driver/pool/pool-layout.ts'
+import { imagePathOf } from '../src/driver/pool/pool-layout.ts'
 import { type HostFixture, startHostFixture } from '../src/host/host.fixture.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
@@ -87,7 +87,7 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
       expect(await sizeOf(pathOf(volume))).toBeGreaterThan(mebibytes * MIB * 0.85)
     }
 
-    const [loop] = await driver.host.loops.findByFile(imageOf(driver.pool, id as VolumeId))
+    const [loop] = await driver.host.loops.findByFile(imagePathOf(driver.pool, id as VolumeId))
     const limits = await driver.host.limits.appliedLimits(loop!.device)
     expect(limits.map(({ cgroup: appliedCgroup }) => appliedCgroup)).toContain(cgroup)
     for (const { limit } of limits) expect(limit).toMatchObject({ writeIops: 20_000, writeBps: 2_000 * MIB })

@@ -13,7 +13,7 @@ import {
   startDriverFixture,
 } from '../src/driver/driver.fixture.ts'
 import type { VolumeId } from '../src/driver/ids.ts'
-import { imageOf } from '../src/driver/pool/pool-layout.ts'
+import { imagePathOf } from '../src/driver/pool/pool-layout.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { startLocalDriver } from './helpers/local-driver.ts'
 
@@ -103,7 +103,7 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${skipSuffix}`, () 
     expect(await outcomeOf(fixture.stage(id))).toMatch(
       /^FAILED_PRECONDITION: .*has been in use, so it is not formatted/,
     )
-    const image = await readFile(imageOf(fixture.pool, id as VolumeId))
+    const image = await readFile(imagePathOf(fixture.pool, id as VolumeId))
     expect(image.toString('latin1', 20 * MIB, 20 * MIB + 4)).toBe('rows')
     await fixture.remove(id)
   })
@@ -169,7 +169,7 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${skipSuffix}`, () 
 
   it('SYS-6 reports an incomplete deletion until it completes', async () => {
     const id = await fixture.create('kept', SMALL)
-    const image = imageOf(fixture.pool, id as VolumeId)
+    const image = imagePathOf(fixture.pool, id as VolumeId)
     execFileSync('chattr', ['+i', image])
     onTestFinished(() => void execFileSync('sh', ['-c', `test ! -e ${image} || chattr -i ${image}`]))
     expect(await outcomeOf(fixture.remove(id))).toMatch(

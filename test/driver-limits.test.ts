@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type DriverFixture, MIB, startDriverFixture } from '../src/driver/driver.fixture.ts'
 import type { VolumeId } from '../src/driver/ids.ts'
-import { imageOf } from '../src/driver/pool/pool-layout.ts'
+import { imagePathOf } from '../src/driver/pool/pool-layout.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 
 const facts = await probeThisMachine()
@@ -92,7 +92,7 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
     (await fixture.csi.controller.controllerGetVolume({ volumeId })).status!.volumeCondition!.message
 
   async function deviceOf(id: string): Promise<string> {
-    const [device] = await fixture.machine.host.loops.findByFile(imageOf(fixture.pool, id as VolumeId))
+    const [device] = await fixture.machine.host.loops.findByFile(imagePathOf(fixture.pool, id as VolumeId))
     return device!.device
   }
 

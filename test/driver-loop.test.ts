@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type DriverFixture, GIB, MIB, Mode, outcomeOf, startDriverFixture } from '../src/driver/driver.fixture.ts'
 import { type SnapshotId, snapshotIdOf, type VolumeId, volumeIdOf } from '../src/driver/ids.ts'
-import { imageOf } from '../src/driver/pool/pool-layout.ts'
+import { imagePathOf } from '../src/driver/pool/pool-layout.ts'
 import type { VolumeRecord } from '../src/driver/pool/records.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 
@@ -22,7 +22,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
 
   const listLoops = async () =>
     (await fixture.machine.host.loops.list()).filter(({ file }) => file.startsWith(fixture.pool))
-  const image = (id: string) => imageOf(fixture.pool, id as VolumeId)
+  const image = (id: string) => imagePathOf(fixture.pool, id as VolumeId)
   const readTotalBytes = async (path: string) =>
     Number((await fixture.machine.host.usage.ofFilesystem(path)).totalBytes)
   const expand = (volumeId: string, bytes: number) =>
@@ -370,7 +370,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
 
     it('SYS-6 removes partial copies, and reports unknown files', async () => {
       await fixture.stop()
-      const partialCopy = `${imageOf(fixture.pool, snapshotIdOf('part') as SnapshotId)}.part`
+      const partialCopy = `${imagePathOf(fixture.pool, snapshotIdOf('part') as SnapshotId)}.part`
       const foreignFile = join(fixture.pool, 'volumes', 'backup.tar')
       await appendFile(partialCopy, 'half')
       await appendFile(foreignFile, 'precious')

@@ -12,13 +12,13 @@ export interface RequestedCapability {
   /** Name of the mode in the CSI specification. */
   readonly accessMode: string
   readonly isReadOnly: boolean
-  /** Only if the capability specifies one. */
+  /** Undefined if the capability does not specify one. */
   readonly fsType?: FilesystemType
   readonly mountFlags: readonly string[]
 }
 
-/** A volume is a file on one node and not accessible from others. */
-const MODES: ReadonlySet<Mode> = new Set([
+/** Only single-node modes are supported, because a volume is a file on one node. */
+const SUPPORTED_MODES: ReadonlySet<Mode> = new Set([
   Mode.SINGLE_NODE_WRITER,
   Mode.SINGLE_NODE_READER_ONLY,
   Mode.SINGLE_NODE_SINGLE_WRITER,
@@ -31,7 +31,7 @@ export function parseCapability(capability: VolumeCapability): RequestedCapabili
   const mode = capability.accessMode?.mode ?? Mode.UNKNOWN
   if (accessType.case === undefined) throw missingField('volume_capability.access_type')
   if (mode === Mode.UNKNOWN) throw missingField('volume_capability.access_mode')
-  if (!MODES.has(mode)) {
+  if (!SUPPORTED_MODES.has(mode)) {
     const name = Mode[mode] ?? String(mode)
     throw invalid(
       `Access mode ${name} is not supported: a local volume is accessible from one node only. Use a SINGLE_NODE mode; in a claim, ReadWriteOnce or ReadWriteOncePod.`,
@@ -45,7 +45,7 @@ export function parseCapability(capability: VolumeCapability): RequestedCapabili
   return { ...common, accessType: 'mount', fsType: parseFsType(fsType), mountFlags: [...mountFlags] }
 }
 
-/** Throws INVALID_ARGUMENT also for capabilities that the backend does not support on this machine. */
+/** Like parseCapability, but also rejects capabilities that the backend does not support on this machine. */
 export function parseSupportedCapability(
   backend: Backend,
   capability: VolumeCapability,
@@ -57,23 +57,34 @@ export function parseSupportedCapability(
   return requested
 }
 
-/** Error messages contain only the name of an option, because its value may be sensitive. */
+/** Rejects invalid flags. Errors contain only the name of a flag, because its value may be sensitive. */
 function checkMountFlags(flags: readonly string[]): void {
-  for (const flag of flags.flatMap((each) => each.split(','))) {
+  for (const flag of flags.flatMap((value) => value.split(','))) {
     const name = flag.split('=')[0]!.trim().toLowerCase()
     if (/[\s\0]/.test(flag)) throw invalid('A mount flag contains whitespace. Remove it from the mount options.')
     if (!FORBIDDEN_FLAGS.has(name) && !name.startsWith('x-')) continue
     throw invalid(
-      `The mount flag ${quote(name)} is not allowed: ${FORBIDDEN_FLAGS.get(name) ?? OTHER}. Remove it from the mount options.`,
+      `The mount flag ${quote(name)} is not allowed: ${FORBIDDEN_FLAGS.get(name) ?? OTHER_OPERATION}. Remove it from the mount options.`,
     )
   }
 }
 
-const OTHER = 'it would turn the mount into another operation'
-const OTHERS = ['bind', 'rbind', 'move', 'remount', 'loop', 'offset', 'sizelimit', 'helper', 'uhelper', 'fstab']
-const PROPAGATION = ['private', 'rprivate', 'shared', 'rshared', 'slave', 'rslave', 'unbindable', 'runbindable']
+const OTHER_OPERATION = 'it would turn the mount into another operation'
+const OPERATION_FLAGS = [
+  'bind',
+  'rbind',
+  'move',
+  'remount',
+  'loop',
+  'offset',
+  'sizelimit',
+  'helper',
+  'uhelper',
+  'fstab',
+]
+const PROPAGATION_FLAGS = ['private', 'rprivate', 'shared', 'rshared', 'slave', 'rslave', 'unbindable', 'runbindable']
 const FORBIDDEN_FLAGS: ReadonlyMap<string, string> = new Map([
-  ...[...OTHERS, ...PROPAGATION].map((name) => [name, OTHER] as const),
+  ...[...OPERATION_FLAGS, ...PROPAGATION_FLAGS].map((name) => [name, OTHER_OPERATION] as const),
   ['discard', 'it would release the space that is reserved for the volume'],
   ['ro', 'read-only is requested when the volume is published'],
 ])

@@ -1,17 +1,17 @@
 // Chooses the size of a volume from a CapacityRange. The size is exactly the requested number of bytes.
 import type { CapacityRange } from '../csi/gen/csi_pb.js'
-import { invalid, outOfRange, sizeText } from './errors.ts'
+import { formatSize, invalid, outOfRange } from './errors.ts'
 
 export interface Range {
-  /** 0: not specified. */
+  /** Zero if not specified. */
   readonly requiredBytes: number
   readonly limitBytes: number
 }
 
-/** For requests without a size. */
+/** The size of volumes without a requested size. */
 const DEFAULT_BYTES = 1_073_741_824
 
-export function rangeOf(range: CapacityRange | undefined): Range {
+export function parseRange(range: CapacityRange | undefined): Range {
   const { requiredBytes = 0n, limitBytes = 0n } = range ?? {}
   if (requiredBytes < 0n || limitBytes < 0n) throw invalid('Sizes in capacity_range must not be negative.')
   if (limitBytes > 0n && requiredBytes > limitBytes) {
@@ -23,23 +23,23 @@ export function rangeOf(range: CapacityRange | undefined): Range {
   return { requiredBytes: Number(requiredBytes), limitBytes: Number(limitBytes) }
 }
 
-/** The size of the new volume; throws OUT_OF_RANGE. */
+/** Returns the size of the new volume, or throws OUT_OF_RANGE. */
 export function chooseBytes(
   { requiredBytes, limitBytes }: Range,
-  { minimumBytes, what }: { minimumBytes: number; what: string },
+  { minimumBytes, subject }: { minimumBytes: number; subject: string },
 ): number {
   const ceiling = limitBytes === 0 ? Number.POSITIVE_INFINITY : limitBytes
   if (ceiling < minimumBytes || (requiredBytes > 0 && requiredBytes < minimumBytes)) {
-    throw outOfRange(`${what} needs at least ${sizeText(minimumBytes)}. Request that size or more.`)
+    throw outOfRange(`${subject} needs at least ${formatSize(minimumBytes)}. Request that size or more.`)
   }
   return requiredBytes > 0 ? requiredBytes : Math.max(minimumBytes, Math.min(DEFAULT_BYTES, ceiling))
 }
 
-/** Why an existing volume of this size does not match the request, if so. */
-export function sizeMismatch({ requiredBytes, limitBytes }: Range, capacityBytes: number): string | undefined {
+/** Returns a message if an existing volume of this size does not match the request. */
+export function describeSizeMismatch({ requiredBytes, limitBytes }: Range, capacityBytes: number): string | undefined {
   if (requiredBytes > capacityBytes)
-    return `it has ${sizeText(capacityBytes)}, and ${sizeText(requiredBytes)} are requested`
+    return `it has ${formatSize(capacityBytes)}, and ${formatSize(requiredBytes)} are requested`
   if (limitBytes > 0 && capacityBytes > limitBytes)
-    return `it has ${sizeText(capacityBytes)}, and at most ${sizeText(limitBytes)} are requested`
+    return `it has ${formatSize(capacityBytes)}, and at most ${formatSize(limitBytes)} are requested`
   return undefined
 }

@@ -1,4 +1,4 @@
-// DriverContext: what all CSI calls of the driver share, and checks that several of them need.
+// DriverContext: the dependencies that all CSI calls of the driver share, and checks that several calls use.
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Backend } from './backends/backend.ts'
@@ -30,47 +30,47 @@ export interface DriverContext {
   readonly log: Logger
 }
 
-/** The volume, or NOT_FOUND if it does not exist, is not created yet, or is being deleted. */
-export function volumeOf(driver: DriverContext, id: string): VolumeRecord {
+/** Returns the volume. Throws NOT_FOUND if it does not exist, is not created yet, or is being deleted. */
+export function getVolumeRecord(driver: DriverContext, id: string): VolumeRecord {
   const volume = isVolumeId(id) ? driver.volumes.get(id) : undefined
   if (!volume || volume.state === 'creating' || volume.state === 'deleting') throw volumeNotFound(id)
   return volume
 }
 
-/** Fails if the pool has content without a record under this id: it may be user data, so it is neither reused nor deleted. */
+/** Throws if the pool has content of this id without a record. It may be user data, so it is neither reused nor deleted. */
 export async function requireNoUnrecordedContent(driver: DriverContext, id: VolumeId | SnapshotId): Promise<void> {
   const path = await driver.backend.contents.find(id)
   if (path === undefined) return
-  const aside = await (isVolumeId(id) ? driver.volumes : driver.snapshots).setAside(id)
+  const setAsidePath = await (isVolumeId(id) ? driver.volumes : driver.snapshots).findSetAside(id)
   throw failedPrecondition(
-    aside === undefined
+    setAsidePath === undefined
       ? `${path} exists in the pool without a record, so it is not changed. Move it out of the pool if it is not needed, or use another name.`
-      : `${path} exists in the pool, but its record is invalid and was moved to ${aside}. Neither is changed. Repair the record, move it back and restart the driver; or move both out of the pool.`,
+      : `${path} exists in the pool, but its record is invalid and was moved to ${setAsidePath}. Neither is changed. Repair the record, move it back and restart the driver; or move both out of the pool.`,
   )
 }
 
-/** Throws FAILED_PRECONDITION if the content of the volume is missing or truncated: any operation could hide the damage. */
+/** Throws FAILED_PRECONDITION if the content of the volume is missing or truncated, because operations could hide that. */
 export async function requireUndamaged(driver: DriverContext, volume: VolumeRecord, verb: string): Promise<void> {
-  const damage = await driver.backend.contents.damage(volume)
+  const damage = await driver.backend.contents.findDamage(volume)
   if (damage) throw failedPrecondition(`Volume ${volume.id} cannot be ${verb}. ${damage}`)
 }
 
 export const mountRecordOf = (driver: DriverContext, id: VolumeId): MountRecord =>
   driver.mountRecords.get(id) ?? { format: RECORD_FORMAT, id, published: [] }
 
-/** The recorded staging of the volume, if it is really mounted. */
-export async function stagingOf(driver: DriverContext, id: VolumeId): Promise<Staging | undefined> {
+/** Returns the recorded staging of the volume if it is actually mounted. */
+export async function findStaging(driver: DriverContext, id: VolumeId): Promise<Staging | undefined> {
   const volume = driver.volumes.get(id)
   const staged = driver.mountRecords.get(id)?.staged
   return volume && staged && (await driver.backend.node.isStaged(volume, staged)) ? staged : undefined
 }
 
-/** Removes the record if the volume is neither staged nor published. */
-export const saveMountRecord = (driver: DriverContext, presence: MountRecord): Promise<void> =>
-  presence.staged || presence.published.length > 0
-    ? driver.mountRecords.save(presence)
-    : driver.mountRecords.remove(presence.id)
+/** Saves the record, or removes it if the volume is neither staged nor published. */
+export const saveMountRecord = (driver: DriverContext, mountRecord: MountRecord): Promise<void> =>
+  mountRecord.staged || mountRecord.published.length > 0
+    ? driver.mountRecords.save(mountRecord)
+    : driver.mountRecords.remove(mountRecord.id)
 
-/** Whether the topology includes this node. */
+/** Returns whether the topology includes this node. */
 export const isThisNode = (driver: DriverContext, segments: Readonly<Record<string, string>>): boolean =>
   Object.entries(segments).every(([key, value]) => driver.topology[key] === value)

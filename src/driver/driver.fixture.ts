@@ -1,5 +1,5 @@
-// Test fixture: a complete driver on the real machine, behind a real socket, with a temporary pool and target paths, and
-// one function per step of a volume's lifecycle. dispose() removes everything that it created.
+// Test fixture: a driver on this machine with a socket, a temporary pool and target paths, and one function per step of a
+// volume's lifecycle. dispose() removes all that it created.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MessageInitShape } from '@bufbuild/protobuf'
@@ -28,19 +28,19 @@ export interface DriverFixture {
   readonly running: RunningDriver
   /** Log lines as `message {fields}`. */
   readonly logged: readonly string[]
-  /** A staging or target path that does not exist yet. */
+  /** Returns a staging or target path that does not exist yet. */
   path(name: string): string
   stop(): Promise<void>
   start(): Promise<void>
   restart(): Promise<void>
-  create(name: string, wanted?: VolumeOptions): Promise<string>
+  create(name: string, options?: VolumeOptions): Promise<string>
   stage(id: string, options?: UseOptions): Promise<void>
   publish(id: string, options?: UseOptions): Promise<string>
   unpublish(id: string, at?: string): Promise<void>
   unstage(id: string): Promise<void>
   remove(id: string): Promise<void>
-  /** Creates, stages and publishes a volume; returns its id and target path. */
-  use(name: string, wanted?: VolumeOptions): Promise<{ readonly id: string; readonly path: string }>
+  /** Creates, stages and publishes a volume, and returns its id and target path. */
+  use(name: string, options?: VolumeOptions): Promise<{ readonly id: string; readonly path: string }>
   dispose(): Promise<void>
 }
 
@@ -88,8 +88,8 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
   const pool = join(machine.pool, 'pool')
   const endpoint = `unix://${join(machine.pool, 'csi.sock')}`
   if (options.diskBytes !== undefined) await mountDisk(machine, options.diskBytes)
-  const logged: string[] = []
-  const log = collectingLog(logged)
+  const logLines: string[] = []
+  const log = collectingLog(logLines)
   const csi = connectDriver({ address: endpoint, clock, log, timeoutMs: 60_000 })
   let running: RunningDriver
 
@@ -119,7 +119,7 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
     get running() {
       return running
     },
-    logged,
+    logged: logLines,
     path,
     start,
     stop: () => running.stop(),
@@ -166,10 +166,10 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
     async remove(id) {
       await csi.controller.deleteVolume({ volumeId: id })
     },
-    async use(name, wanted = {}) {
-      const id = await fixture.create(name, wanted)
-      await fixture.stage(id, wanted)
-      return { id, path: await fixture.publish(id, wanted) }
+    async use(name, options = {}) {
+      const id = await fixture.create(name, options)
+      await fixture.stage(id, options)
+      return { id, path: await fixture.publish(id, options) }
     },
     async dispose() {
       csi.close()
@@ -187,7 +187,7 @@ async function mountDisk(machine: HostFixture, bytes: number): Promise<void> {
   await host.mounts.mount(device, await machine.directory('pool'), 'ext4')
 }
 
-/** The outcome of a call: `OK`, or the error as `ABORTED: …`. */
+/** Returns the outcome of a call: `OK`, or the error as `ABORTED: …`. */
 export async function outcomeOf(call: Promise<unknown>): Promise<string> {
   try {
     await call

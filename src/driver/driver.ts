@@ -1,5 +1,5 @@
-// Starts the local CSI driver: host, pool, records and CSI services. It serves calls only after it has recovered the
-// state that the previous process left (pool/reconcile.ts).
+// Starts the local CSI driver: host, pool, records and CSI services. It serves calls only after it has recovered the state of
+// the previous process (pool/reconcile.ts).
 import { mkdir, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Registry } from 'prom-client'
@@ -17,7 +17,6 @@ import { createDirectoryBackend } from './backends/directory-backend.ts'
 import { createLoopBackend } from './backends/loop-backend.ts'
 import type { DriverContext } from './context.ts'
 import { createControllerService } from './controller/controller-service.ts'
-import { withExplainedErrors } from './explain.ts'
 import { createIdentityService } from './identity-service.ts'
 import { createLimitReconciler } from './limits/limit-reconciler.ts'
 import { clearStaleLimits } from './limits/stale-limits.ts'
@@ -33,6 +32,7 @@ import { reconcile } from './pool/reconcile.ts'
 import { moveAside, openRecordFiles, type Records } from './pool/record-files.ts'
 import { parseMountRecord, parseSnapshotRecord, parseVolumeRecord, RECORD_FORMAT } from './pool/records.ts'
 import { openReserve } from './pool/reserve.ts'
+import { withCsiErrors } from './to-csi-error.ts'
 
 export interface DriverOptions {
   /** `unix:///run/…/csi.sock` */
@@ -55,34 +55,35 @@ export interface RunningDriver {
   readonly shortcomings: readonly string[]
   readonly poolBytes: number
   readonly metricsPort?: number
-  /** Sets the cgroups of a volume's users explicitly; its limits are applied to them. */
+  /** Sets the cgroups of a volume's users, to which its limits are applied. */
   setWorkloadCgroups: DriverContext['limits']['setWorkloadCgroups']
-  /** Completes calls in flight and accepts no more. Mounts and devices stay, because pods are using them. */
+  /** Completes calls in flight and accepts no more. Mounts and devices remain, because pods use them. */
   stop(): Promise<void>
 }
 
 export async function startDriver(options: DriverOptions): Promise<RunningDriver> {
   const { clock, log } = options
   await mkdir(options.pool, { recursive: true })
-  const directory = await realpath(options.pool) // the kernel reports backing files of loop devices by real path
+  const directory = await realpath(options.pool) // the kernel reports the real paths of backing files
   const lock = await lockPool(directory)
   try {
     const facts = await probeHost({ poolDir: directory, clock })
     const host = await openHost({ clock })
-    for (const each of [volumesIn(directory), snapshotsIn(directory), stateIn(directory)])
-      await mkdir(each, { recursive: true })
+    for (const path of [volumesIn(directory), snapshotsIn(directory), stateIn(directory)])
+      await mkdir(path, { recursive: true })
     const { driver, backend } = await openDriver(options, directory, { host, facts })
-    const stale = await clearStaleLimits(facts.limits, host.limits)
-    if (stale.length > 0) log.info({ devices: stale }, 'cleared IO limits of loop devices that have no backing file')
+    const staleDevices = await clearStaleLimits(facts.limits, host.limits)
+    if (staleDevices.length > 0)
+      log.info({ devices: staleDevices }, 'cleared IO limits of loop devices that have no backing file')
     await reconcile(driver)
 
     const registry = new Registry()
     const metrics = createDriverMetrics(registry, driver, facts)
     const listener =
       options.metricsAddress && (await listenMetrics(options.metricsAddress, { text: metrics.text, log }))
-    const served = await serve(options, driver, registry)
+    const server = await serve(options, driver, registry)
     const stopping = new AbortController()
-    const keeping = driver.limits.run(stopping.signal)
+    const limitsRun = driver.limits.run(stopping.signal)
     log.info({ backend: backend.name, pool: directory, poolBytes: driver.pool.sizeBytes }, 'the local driver is ready')
     return {
       backend: backend.name,
@@ -91,9 +92,9 @@ export async function startDriver(options: DriverOptions): Promise<RunningDriver
       metricsPort: listener?.port,
       setWorkloadCgroups: driver.limits.setWorkloadCgroups,
       async stop() {
-        await served.stop()
+        await server.stop()
         stopping.abort()
-        await keeping
+        await limitsRun
         await listener?.stop()
         await lock.release()
       },
@@ -115,39 +116,39 @@ async function openDriver(
   machine: Machine,
 ): Promise<{ driver: DriverContext; backend: Backend }> {
   const { nodeId, topologyKey, clock, log } = options
-  const memory = stateIn(directory)
-  const reserve = await openReserve(join(memory, 'reserve'))
+  const stateDirectory = stateIn(directory)
+  const reserve = await openReserve(join(stateDirectory, 'reserve'))
   const files = { setAsideDirectory: setAsideIn(directory), reserve, log }
   const volumes = await openRecordFiles({
     ...files,
-    directory: join(memory, 'volumes'),
+    directory: join(stateDirectory, 'volumes'),
     parse: parseVolumeRecord,
     isDurable: true,
   })
   const snapshots = await openRecordFiles({
     ...files,
-    directory: join(memory, 'snapshots'),
+    directory: join(stateDirectory, 'snapshots'),
     parse: parseSnapshotRecord,
     isDurable: true,
   })
   const mountRecords = await openRecordFiles({
     ...files,
-    directory: join(memory, 'presences'),
+    directory: join(stateDirectory, 'presences'),
     parse: parseMountRecord,
     isDurable: false,
   })
 
-  const seen = await detectBackend(directory)
-  const isEmpty = volumes.list().length === 0 && snapshots.list().length === 0 && seen === undefined
-  const marked = await readMarker(directory, log)
-  const holds = isEmpty ? undefined : (marked ?? seen)
-  const choice = chooseBackend({ wanted: options.backend, holds, facts: machine.facts })
-  if (choice.backend !== marked) await writeMarker(directory, choice.backend)
+  const detectedBackend = await detectBackend(directory)
+  const isEmpty = volumes.list().length === 0 && snapshots.list().length === 0 && detectedBackend === undefined
+  const recordedBackend = await readMarker(directory, log)
+  const poolBackend = isEmpty ? undefined : (recordedBackend ?? detectedBackend)
+  const choice = chooseBackend({ requested: options.backend, existing: poolBackend, facts: machine.facts })
+  if (choice.backend !== recordedBackend) await writeMarker(directory, choice.backend)
   const backend = createBackend(choice, directory, machine, clock)
   const pool = await openPool(options, directory, machine.host, backend, [volumes, snapshots])
   const locks = createLocks()
-  const found = machine.facts.limits
-  const list = async () => (found.version === 'none' ? [] : listCgroups(found.root))
+  const detectedLimits = machine.facts.limits
+  const list = async () => (detectedLimits.version === 'none' ? [] : listCgroups(detectedLimits.root))
   const cgroups = createWorkloadCgroups({ patterns: options.workloadCgroups, list })
   const limits = createLimitReconciler({ node: backend.node, volumes, mountRecords, locks, cgroups, clock, log })
   const topology = { [topologyKey]: nodeId }
@@ -161,7 +162,7 @@ const markerIn = (directory: string) => join(stateIn(directory), 'pool.json')
 
 const setAsideIn = (directory: string) => join(stateIn(directory), 'set-aside')
 
-/** The backend recorded in the pool's marker file, if it is readable. */
+/** Returns the backend that is recorded in the marker file of the pool, if it is readable. */
 async function readMarker(directory: string, log: Logger): Promise<BackendName | undefined> {
   const path = markerIn(directory)
   const text = await readTextIfPresent(path)
@@ -170,7 +171,7 @@ async function readMarker(directory: string, log: Logger): Promise<BackendName |
     const { backend } = JSON.parse(text) as { backend?: BackendName }
     if (backend === 'loop' || backend === 'directory') return backend
   } catch {
-    // not JSON: reported below, like any other invalid content
+    // The error is reported below, like any other invalid content.
   }
   const movedTo = await moveAside(path, setAsideIn(directory))
   log.error(
@@ -201,16 +202,16 @@ async function openPool(
   records: readonly Pick<Records<{ readonly id: string }>, 'list'>[],
 ): Promise<Pool> {
   const freeBytes = async () => (await host.usage.ofFilesystem(directory)).availableBytes
-  let takenBytes = 0
+  let allocatedBytes = 0
   if (poolBytes === undefined) {
-    const ids = records.flatMap((each) => each.list()).map(({ id }) => id)
+    const ids = records.flatMap((file) => file.list()).map(({ id }) => id)
     const { unknown } = await findUnrecorded(directory, (id) => ids.includes(id))
-    for (const id of [...ids, ...unknown.flatMap((each) => each.id ?? [])])
-      takenBytes += await backend.contents.allocatedBytes(id as never).catch(() => 0)
+    for (const id of [...ids, ...unknown.flatMap((content) => content.id ?? [])])
+      allocatedBytes += await backend.contents.allocatedBytes(id as never).catch(() => 0)
   }
   return createPool({
     directory,
-    sizeBytes: poolBytes ?? (await freeBytes()) + takenBytes,
+    sizeBytes: poolBytes ?? (await freeBytes()) + allocatedBytes,
     freeBytes,
     allocatesOnCreate: backend.allocatesOnCreate,
   })
@@ -225,8 +226,8 @@ async function serve(
   return serveDriver({
     endpoint,
     identity: createIdentityService(version, driver.backend),
-    controller: withExplainedErrors(createControllerService(driver)),
-    node: withExplainedErrors(createNodeService(driver)),
+    controller: withCsiErrors(createControllerService(driver)),
+    node: withCsiErrors(createNodeService(driver)),
     clock,
     log,
     metrics: createCsiPluginMetrics(registry),

@@ -1,4 +1,4 @@
-// The errors of the driver: the gRPC code that the CSI specification requires, and a message that says what to do.
+// Creates the errors of the driver, with the gRPC code that the CSI specification requires and a message with advice.
 import { formatQuantity, quantityFromBytes } from '../api/quantity.ts'
 import { CsiError } from '../csi/errors.ts'
 
@@ -15,16 +15,16 @@ export const snapshotNotFound = (id: string) =>
 export const notAtPath = (id: string, path: string) =>
   new CsiError('NOT_FOUND', `Volume ${id} is neither staged nor published at ${quote(path)}.`)
 
-export const nameTaken = (what: string, name: string, difference: string) =>
+export const nameTakenError = (kind: string, name: string, difference: string) =>
   new CsiError(
     'ALREADY_EXISTS',
-    `A ${what} named ${quote(name)} already exists, but ${difference}. Use another name, or delete it first.`,
+    `A ${kind} named ${quote(name)} already exists, but ${difference}. Use another name, or delete it first.`,
   )
 
 export const alreadyExists = (message: string) => new CsiError('ALREADY_EXISTS', message)
 
-export const operationInProgress = (what: string) =>
-  new CsiError('ABORTED', `Another operation on ${what} is in progress. Retry when it has completed.`)
+export const operationInProgress = (kind: string) =>
+  new CsiError('ABORTED', `Another operation on ${kind} is in progress. Retry when it has completed.`)
 
 export const invalidToken = (token: string) =>
   new CsiError('ABORTED', `Starting token ${quote(token)} is not valid. Start again with the first page.`)
@@ -44,18 +44,18 @@ export const insufficientSpace = ({
 }) =>
   new CsiError(
     'RESOURCE_EXHAUSTED',
-    `${sizeText(wantedBytes)} do not fit into the pool ${pool}: ${sizeText(Math.max(0, availableBytes))} are available. ` +
+    `${formatSize(wantedBytes)} do not fit into the pool ${pool}: ${formatSize(Math.max(0, availableBytes))} are available. ` +
       'Delete volumes or snapshots, or enlarge the pool.',
   )
 
-export const notAccessible = (here: string) =>
+export const notAccessible = (topology: string) =>
   new CsiError(
     'RESOURCE_EXHAUSTED',
-    `The requested topology does not include this node: volumes are created only for ${here}.`,
+    `The requested topology does not include this node: volumes are created only for ${topology}.`,
   )
 
-/** `300Mi` for 314572800; `777 bytes` if it is not a multiple of a larger unit. */
-export function sizeText(bytes: number): string {
+/** Returns `300Mi` for 314572800, and `777 bytes` if the size is not a multiple of a larger unit. */
+export function formatSize(bytes: number): string {
   const text = formatQuantity(quantityFromBytes(Math.floor(bytes)))
   return /^\d+$/.test(text) ? `${text} bytes` : text
 }
@@ -68,7 +68,7 @@ export const withFullStop = (text: string): string => `${text.trim().replace(/\.
 
 /** Quotes a value from a request, escaped and truncated. */
 export const quote = (text: string): string => {
-  const shown = text.length > QUOTED_LENGTH_MAX ? `${text.slice(0, QUOTED_LENGTH_MAX)}…` : text
-  return JSON.stringify(shown)
+  const truncated = text.length > QUOTED_LENGTH_MAX ? `${text.slice(0, QUOTED_LENGTH_MAX)}…` : text
+  return JSON.stringify(truncated)
 }
 const QUOTED_LENGTH_MAX = 200

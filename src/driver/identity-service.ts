@@ -8,12 +8,12 @@ import {
 import type { Backend } from './backends/backend.ts'
 
 export const DRIVER_NAME = 'local.csi.stowage.dev'
-/** The topology key of volumes: their node. */
+/** The topology key for the node of a volume. */
 export const TOPOLOGY_KEY = `${DRIVER_NAME}/node`
 
 export const createIdentityService = (version: string, backend: Backend): ServiceHandlers<typeof Identity> => ({
   async getPluginInfo() {
-    const shortcomings = backend.shortcomings.map((text, at) => [`not.${at + 1}`, text] as const)
+    const shortcomings = backend.shortcomings.map((text, index) => [`not.${index + 1}`, text] as const)
     return {
       name: DRIVER_NAME,
       vendorVersion: version,
@@ -25,7 +25,7 @@ export const createIdentityService = (version: string, backend: Backend): Servic
     return {
       capabilities: [
         ...services.map((type) => ({ type: { case: 'service' as const, value: { type } } })),
-        // xfs can always be grown online. If ext4 cannot, NodeExpandVolume fails, and it grows when it is next staged.
+        // xfs can always grow online. If ext4 cannot, NodeExpandVolume fails, and it grows when it is next staged.
         { type: { case: 'volumeExpansion' as const, value: { type: Expansion.ONLINE } } },
       ],
     }

@@ -9,7 +9,7 @@ describe('ids', () => {
   })
 
   it('SYS-6 are plain file names and unique for any name', () => {
-    const seen = new Map<string, string>()
+    const namesById = new Map<string, string>()
     assert(
       property(string({ unit: 'binary', maxLength: 128 }), (name) => {
         const id = volumeIdOf(name)
@@ -17,14 +17,14 @@ describe('ids', () => {
         expect(isVolumeId(id)).toBe(true)
         expect(isSnapshotId(id)).toBe(false)
         expect(isSnapshotId(snapshotIdOf(name))).toBe(true)
-        expect(seen.get(id) ?? name).toBe(name)
-        seen.set(id, name)
+        expect(namesById.get(id) ?? name).toBe(name)
+        namesById.set(id, name)
       }),
     )
   })
 
   it.each(['../../etc/passwd', 'v-', 'fake-vol-id', `v-${'a'.repeat(27)}`, `v-${'a'.repeat(26)}/..`, '', 'v-\0'])(
-    'SYS-6 cannot be %j',
+    'SYS-6 do not include %j',
     (text) => expect(isVolumeId(text)).toBe(false),
   )
 })

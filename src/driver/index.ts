@@ -1,3 +1,3 @@
-// The public interface of the local CSI driver, which runs as a separate process (`stowage driver`).
+// Public API of the local CSI driver.
 export { type DriverOptions, type RunningDriver, startDriver } from './driver.ts'
 export { DRIVER_NAME, TOPOLOGY_KEY } from './identity-service.ts'

@@ -1,19 +1,19 @@
-// One operation per volume or snapshot at a time. A second one fails with ABORTED instead of waiting, as the CSI
-// specification recommends: the caller has lost track of the first one, and a retry will find its result.
+// Locks volumes and snapshots, so that each has one operation at a time. A second operation fails with ABORTED instead of
+// waiting, as the CSI specification recommends, and the caller retries it.
 import { operationInProgress } from './errors.ts'
 
 export interface Locks {
-  /** Shared locks exclude only exclusive ones: a volume can be the source of two clones, but cannot be deleted meanwhile. */
+  /** Shared locks exclude only exclusive ones: the source of two clones cannot be deleted during the copies. */
   run<T>(
-    held: { readonly exclusive: readonly string[]; readonly shared?: readonly string[] },
+    ids: { readonly exclusive: readonly string[]; readonly shared?: readonly string[] },
     work: () => Promise<T>,
   ): Promise<T>
-  /** Whether an operation holds a lock on the id. */
+  /** Returns whether an operation holds a lock on the id. */
   isHeld(id: string): boolean
 }
 
 export function createLocks(): Locks {
-  /** Id → number of shared locks, or EXCLUSIVE. */
+  /** By id, the number of shared locks, or EXCLUSIVE. */
   const holders = new Map<string, number>()
 
   return {
@@ -28,8 +28,8 @@ export function createLocks(): Locks {
       } finally {
         for (const id of exclusive) holders.delete(id)
         for (const id of shared) {
-          const left = holders.get(id)! - 1
-          if (left > 0) holders.set(id, left)
+          const remaining = holders.get(id)! - 1
+          if (remaining > 0) holders.set(id, remaining)
           else holders.delete(id)
         }
       }

@@ -1,11 +1,11 @@
-// Metrics of the driver: usage of the pool, IO and IO limits of volumes, and whether limits are enforced. CSI has no
-// fields for IO rates, so metrics are the only place to see them.
+// Metrics of the driver: usage of the pool, IO and IO limits of volumes, and whether limits are enforced. IO rates are only
+// available as metrics, because CSI has no fields for them.
 import { Gauge, type Registry } from 'prom-client'
 import type { HostFacts } from '../host/index.ts'
 import type { DriverContext } from './context.ts'
 
 export interface DriverMetrics {
-  /** The Prometheus text format; values are collected on every call. */
+  /** Returns the metrics in the Prometheus text format. Values are collected on every call. */
   text(): Promise<string>
 }
 
@@ -18,7 +18,7 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
   const backend = gauge('backend', '1 for the backend in use.', ['backend'])
   const ability = gauge('ability', '1 for an ability that this machine has, 0 for one that it lacks.', ['ability'])
   backend.set({ backend: driver.backend.name }, 1)
-  for (const [name, yes] of abilitiesOf(facts)) ability.set({ ability: name }, yes ? 1 : 0)
+  for (const [name, yes] of listAbilities(facts)) ability.set({ ability: name }, yes ? 1 : 0)
 
   const poolSize = gauge('pool_size_bytes', 'Size of the pool.')
   const poolPromised = gauge(
@@ -56,7 +56,7 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
     perDirection,
   )
   const operations = gauge('volume_io_operations', 'IO operations since the volume was staged.', perDirection)
-  const moved = gauge('volume_io_bytes', 'Bytes transferred since the volume was staged.', perDirection)
+  const transferredBytes = gauge('volume_io_bytes', 'Bytes transferred since the volume was staged.', perDirection)
   const volumeGauges = [
     healthy,
     enforced,
@@ -67,7 +67,7 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
     iopsLeft,
     throughputLeft,
     operations,
-    moved,
+    transferredBytes,
   ]
 
   async function refresh(): Promise<void> {
@@ -77,30 +77,30 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
     poolFree.set(await driver.pool.freeBytes())
     objects.set({ kind: 'volume' }, volumes.length)
     objects.set({ kind: 'snapshot' }, driver.snapshots.list().length)
-    staged.set(driver.mountRecords.list().filter((presence) => presence.staged).length)
+    staged.set(driver.mountRecords.list().filter((mountRecord) => mountRecord.staged).length)
 
-    for (const each of volumeGauges) each.reset()
+    for (const volumeGauge of volumeGauges) volumeGauge.reset()
     for (const volume of volumes) {
-      const of = { volume_id: volume.id }
-      healthy.set(of, volume.state === 'deleting' || (await driver.backend.contents.problem(volume)) ? 0 : 1)
+      const labels = { volume_id: volume.id }
+      healthy.set(labels, volume.state === 'deleting' || (await driver.backend.contents.findProblem(volume)) ? 0 : 1)
       const { iops: iopsMax, throughputBytes } = volume.limits
-      if (iopsMax !== undefined) iopsLimit.set(of, iopsMax)
-      if (throughputBytes !== undefined) bytesLimit.set(of, throughputBytes)
+      if (iopsMax !== undefined) iopsLimit.set(labels, iopsMax)
+      if (throughputBytes !== undefined) bytesLimit.set(labels, throughputBytes)
       const enforcement = driver.limits.enforcement(volume.id)
-      if (enforcement) enforced.set(of, enforcement.is === 'enforced' ? 1 : 0)
-      await refreshIo(of, volume.id, { iopsMax, throughputBytes })
+      if (enforcement) enforced.set(labels, enforcement.is === 'enforced' ? 1 : 0)
+      await refreshIo(labels, volume.id, { iopsMax, throughputBytes })
     }
   }
 
   async function refreshIo(
-    of: { volume_id: string },
+    volumeLabels: { volume_id: string },
     id: Parameters<DriverContext['backend']['node']['io']>[0],
     { iopsMax, throughputBytes }: { iopsMax?: number; throughputBytes?: number },
   ): Promise<void> {
     const io = await driver.backend.node.io(id)
     if (!io) return
     const { rates, totals } = io
-    const ways = [
+    const directions = [
       { direction: 'read', ops: rates.readIops, bps: rates.readBps, count: totals.reads, bytes: totals.readBytes },
       {
         direction: 'write',
@@ -110,12 +110,12 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
         bytes: totals.writtenBytes,
       },
     ]
-    for (const { direction, ops, bps, count, bytes } of ways) {
-      const labels = { ...of, direction }
+    for (const { direction, ops, bps, count, bytes } of directions) {
+      const labels = { ...volumeLabels, direction }
       iops.set(labels, ops)
       throughput.set(labels, bps)
       operations.set(labels, count)
-      moved.set(labels, bytes)
+      transferredBytes.set(labels, bytes)
       if (iopsMax !== undefined) iopsLeft.set(labels, Math.max(0, iopsMax - ops))
       if (throughputBytes !== undefined) throughputLeft.set(labels, Math.max(0, throughputBytes - bps))
     }
@@ -129,7 +129,7 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
   }
 }
 
-const abilitiesOf = (facts: HostFacts): [string, boolean][] => [
+const listAbilities = (facts: HostFacts): [string, boolean][] => [
   ['loop', facts.canLoop.yes],
   ['mount', facts.canMount.yes],
   ['xfs', facts.filesystems.xfs.yes],

@@ -35,37 +35,37 @@ describe('class parameters', () => {
     ['64KiB', 65_536],
     ['1048576B/s', MIB],
     ['0', 0],
-  ])('PIO-10 throughput %s is %d bytes/s', (text, bytes) => {
+  ])('PIO-10 parse throughput %s as %d bytes/s', (text, bytes) => {
     expect(parseMutableParameters({ throughput: text })).toEqual({ throughputBytes: bytes })
   })
 
   it.each(['', '-1', '1.5', '10 Mi', 'fast', '1Ti', '999999999999999Gi', '1B', '0x10', '5/m'])(
     'PIO-10 reject throughput %j',
-    (text) => expect(rejection(() => parseMutableParameters({ throughput: text }))).toMatch(/^throughput /),
+    (text) => expect(errorOf(() => parseMutableParameters({ throughput: text }))).toMatch(/^throughput /),
   )
 
   it.each(['', '-1', '1.5', '4294967296', '1e3', 'many'])('PIO-10 reject iops %j', (text) => {
-    expect(rejection(() => parseMutableParameters({ iops: text }))).toMatch(/^iops /)
+    expect(errorOf(() => parseMutableParameters({ iops: text }))).toMatch(/^iops /)
   })
 
   it('VAC-5 reject an immutable key with the list of mutable ones', () => {
-    expect(rejection(() => parseMutableParameters({ fsType: 'xfs' }))).toBe(
+    expect(errorOf(() => parseMutableParameters({ fsType: 'xfs' }))).toBe(
       'Unknown mutable parameter "fsType". Supported: iops, throughput.',
     )
   })
 
   it('VAC-5 ignore the claim metadata of provisioners and resizers', () => {
-    const added = { 'csi.storage.k8s.io/pvc/name': 'orders', 'csi.storage.k8s.io/pv/name': 'pv-1' }
-    expect(parseParameters(added, added)).toEqual(parseParameters({}, {}))
+    const claimMetadata = { 'csi.storage.k8s.io/pvc/name': 'orders', 'csi.storage.k8s.io/pv/name': 'pv-1' }
+    expect(parseParameters(claimMetadata, claimMetadata)).toEqual(parseParameters({}, {}))
   })
 
   it('VAC-5 accept the same value in both maps and reject different ones', () => {
     expect(parseParameters({ throughput: '100' }, { throughput: '100Mi' }).rates).toEqual({
       throughputBytes: 100 * MIB,
     })
-    expect(rejection(() => parseParameters({ iops: '100' }, { iops: '200' }))).toContain('"100"')
-    const twice = { iops: '1', 'provisioned-iops-on-create': '2' }
-    expect(rejection(() => parseParameters(twice, {}))).toContain('contradict')
+    expect(errorOf(() => parseParameters({ iops: '100' }, { iops: '200' }))).toContain('"100"')
+    const contradicting = { iops: '1', 'provisioned-iops-on-create': '2' }
+    expect(errorOf(() => parseParameters(contradicting, {}))).toContain('contradict')
   })
 
   it('PIO-10 keep omitted limits on a change, and zero removes a limit', () => {
@@ -82,7 +82,7 @@ describe('class parameters', () => {
       'overcommit "0.5": expected a ratio from 1 to 100, such as 2 or 1.5.',
     ],
   ])('PROV-19 reject %j', (parameters, message) => {
-    expect(rejection(() => parseParameters(parameters as Record<string, string>, {}))).toBe(message)
+    expect(errorOf(() => parseParameters(parameters as Record<string, string>, {}))).toBe(message)
   })
 
   it('SYS-6 are parsed or rejected with INVALID_ARGUMENT for any input', () => {
@@ -101,12 +101,12 @@ describe('class parameters', () => {
   })
 })
 
-function rejection(attempt: () => unknown): string {
+function errorOf(parse: () => unknown): string {
   try {
-    attempt()
+    parse()
   } catch (error) {
     if (error instanceof CsiError && error.codeName === 'INVALID_ARGUMENT') return error.message
     throw error
   }
-  throw new Error('was accepted')
+  throw new Error('the parameters were accepted')
 }

@@ -1,75 +1,75 @@
-// Parameters of a StorageClass and mutable parameters of a VolumeAttributesClass. Unknown keys are rejected, because a
-// misspelt limit would otherwise silently be no limit.
+// Parses the parameters of a StorageClass and the mutable parameters of a VolumeAttributesClass. Unknown keys are rejected,
+// because a misspelt limit would have no effect.
 import { FILESYSTEM_TYPES, type FilesystemType } from '../host/host.ts'
 import { invalid, quote } from './errors.ts'
 import { parseIops, parseThroughput, type RateLimits } from './limits/rates.ts'
 
 export interface ClassParameters {
-  /** Only if the class specifies one. */
+  /** Undefined if the class does not specify one. */
   readonly fsType?: FilesystemType
   readonly provisioning: 'reserved' | 'thin'
-  /** Bytes of thin volumes per byte of the pool; 1 for reserved volumes. */
+  /** Bytes of thin volumes per byte of the pool. It is 1 for reserved volumes. */
   readonly overcommit: number
   readonly rates: RateLimits
 }
 
 type Parameters = Readonly<Record<string, string>>
 
-/** Parameters for the limits of volumes whose claims specify none. */
+/** Parameters with the limits of volumes if their claims do not specify any. */
 const ON_CREATE: Readonly<Record<string, string>> = {
   'provisioned-iops-on-create': 'iops',
   'provisioned-throughput-on-create': 'throughput',
 }
 const CLASS_KEYS = ['fsType', 'provisioning', 'overcommit', 'iops', 'throughput', ...Object.keys(ON_CREATE)]
 const MUTABLE_KEYS = ['iops', 'throughput']
-/** Added by provisioners and resizers with --extra-create-metadata or --extra-modify-metadata; not used here. */
+/** Keys that provisioners and resizers add with --extra-create-metadata or --extra-modify-metadata. */
 const IGNORED_KEYS = ['csi.storage.k8s.io/pvc/name', 'csi.storage.k8s.io/pvc/namespace', 'csi.storage.k8s.io/pv/name']
 
 const OVERCOMMIT_MAX = 100
 
-/** Combines both; a key with different values in both is rejected, because one of them is a mistake. */
+/** Combines both kinds of parameters. A key with different values in both is rejected. */
 export function parseParameters(parameters: Parameters, mutable: Parameters): ClassParameters {
-  checkKnown(parameters, CLASS_KEYS, 'class parameter')
-  const changeable = parseMutableParameters(mutable)
-  const fixed = ratesOf(withoutOnCreate(parameters))
-  checkConsistent('iops', fixed.iops, changeable.iops, { parameters, mutable })
-  checkConsistent('throughput', fixed.throughputBytes, changeable.throughputBytes, { parameters, mutable })
+  checkKeys(parameters, CLASS_KEYS, 'class parameter')
+  const mutableRates = parseMutableParameters(mutable)
+  const classRates = parseRates(resolveOnCreate(parameters))
+  checkConsistent('iops', classRates.iops, mutableRates.iops, { parameters, mutable })
+  checkConsistent('throughput', classRates.throughputBytes, mutableRates.throughputBytes, { parameters, mutable })
 
-  const provisioning = oneOf(parameters.provisioning ?? 'reserved', ['reserved', 'thin'] as const, 'provisioning')
+  const provisioning = parseEnum(parameters.provisioning ?? 'reserved', ['reserved', 'thin'] as const, 'provisioning')
   return {
-    fsType: parameters.fsType === undefined ? undefined : oneOf(parameters.fsType, FILESYSTEM_TYPES, 'fsType'),
+    fsType: parameters.fsType === undefined ? undefined : parseEnum(parameters.fsType, FILESYSTEM_TYPES, 'fsType'),
     provisioning,
-    overcommit: overcommitOf(parameters.overcommit, provisioning),
-    rates: withoutZeros({ ...fixed, ...changeable }),
+    overcommit: parseOvercommit(parameters.overcommit, provisioning),
+    rates: withoutZeros({ ...classRates, ...mutableRates }),
   }
 }
 
 const RESERVED_PREFIX = 'csi.storage.k8s.io/'
 
-/** The driver's own parameters of a class. A GetCapacity request also contains those that the sidecars consume. */
+/** Returns the parameters of the driver. A GetCapacity request also contains those for the sidecars. */
 export function ownParameters(parameters: Parameters): Parameters {
-  const own = Object.fromEntries(Object.entries(parameters).filter(([key]) => !key.startsWith(RESERVED_PREFIX)))
+  const ownEntries = Object.fromEntries(Object.entries(parameters).filter(([key]) => !key.startsWith(RESERVED_PREFIX)))
   const fsType = parameters[`${RESERVED_PREFIX}fstype`]
-  return fsType ? { fsType, ...own } : own
+  return fsType ? { fsType, ...ownEntries } : ownEntries
 }
 
-/** Parses the given keys; zero removes a limit. */
+/** Parses mutable parameters. Zero removes a limit. */
 export function parseMutableParameters(mutable: Parameters): RateLimits {
-  checkKnown(mutable, MUTABLE_KEYS, 'mutable parameter')
-  return ratesOf(mutable)
+  checkKeys(mutable, MUTABLE_KEYS, 'mutable parameter')
+  return parseRates(mutable)
 }
 
 /** Applies a change: omitted keys keep their values, zero removes a limit. */
 export const changeRates = (rates: RateLimits, change: RateLimits): RateLimits => withoutZeros({ ...rates, ...change })
 
-function checkKnown(given: Parameters, known: readonly string[], what: string): void {
-  for (const key of Object.keys(given)) {
-    if (known.includes(key) || IGNORED_KEYS.includes(key)) continue
-    throw invalid(`Unknown ${what} ${quote(key)}. Supported: ${known.join(', ')}.`)
+function checkKeys(parameters: Parameters, knownKeys: readonly string[], kind: string): void {
+  for (const key of Object.keys(parameters)) {
+    if (knownKeys.includes(key) || IGNORED_KEYS.includes(key)) continue
+    throw invalid(`Unknown ${kind} ${quote(key)}. Supported: ${knownKeys.join(', ')}.`)
   }
 }
 
-function withoutOnCreate(parameters: Parameters): Parameters {
+function resolveOnCreate(parameters: Parameters): Parameters {
   const rates: Record<string, string> = {}
   for (const key of MUTABLE_KEYS) if (parameters[key] !== undefined) rates[key] = parameters[key]
   for (const [alias, key] of Object.entries(ON_CREATE)) {
@@ -83,7 +83,7 @@ function withoutOnCreate(parameters: Parameters): Parameters {
   return rates
 }
 
-const ratesOf = ({ iops, throughput }: Parameters): RateLimits => ({
+const parseRates = ({ iops, throughput }: Parameters): RateLimits => ({
   ...(iops === undefined ? {} : { iops: parseIops(iops) }),
   ...(throughput === undefined ? {} : { throughputBytes: parseThroughput(throughput) }),
 })
@@ -94,11 +94,11 @@ function withoutZeros({ iops, throughputBytes }: RateLimits): RateLimits {
 
 function checkConsistent(
   key: string,
-  fixed: number | undefined,
-  changeable: number | undefined,
+  classRates: number | undefined,
+  mutableRates: number | undefined,
   { parameters, mutable }: { parameters: Parameters; mutable: Parameters },
 ): void {
-  if (fixed === undefined || changeable === undefined || fixed === changeable) return
+  if (classRates === undefined || mutableRates === undefined || classRates === mutableRates) return
   const inClass = parameters[key] ?? parameters[`provisioned-${key}-on-create`] ?? ''
   throw invalid(
     `${key} is ${quote(inClass)} in the class parameters and ${quote(mutable[key] ?? '')} in the mutable ones. ` +
@@ -106,13 +106,13 @@ function checkConsistent(
   )
 }
 
-function oneOf<const T extends string>(value: string, allowed: readonly T[], key: string): T {
-  const found = allowed.find((each) => each === value)
-  if (found === undefined) throw invalid(`${key} ${quote(value)}: expected ${allowed.join(' or ')}.`)
-  return found
+function parseEnum<const T extends string>(value: string, values: readonly T[], key: string): T {
+  const match = values.find((candidate) => candidate === value)
+  if (match === undefined) throw invalid(`${key} ${quote(value)}: expected ${values.join(' or ')}.`)
+  return match
 }
 
-function overcommitOf(text: string | undefined, provisioning: 'reserved' | 'thin'): number {
+function parseOvercommit(text: string | undefined, provisioning: 'reserved' | 'thin'): number {
   if (text === undefined) return 1
   if (provisioning === 'reserved') {
     throw invalid('overcommit requires thin provisioning: set provisioning to thin, or remove overcommit.')
@@ -124,7 +124,7 @@ function overcommitOf(text: string | undefined, provisioning: 'reserved' | 'thin
   return ratio
 }
 
-/** The file system of a capability, if it specifies one. */
+/** Returns the file system type of a capability, if it specifies one. */
 export function parseFsType(text: string): FilesystemType | undefined {
-  return text === '' ? undefined : oneOf(text, FILESYSTEM_TYPES, 'fs_type')
+  return text === '' ? undefined : parseEnum(text, FILESYSTEM_TYPES, 'fs_type')
 }

@@ -1,5 +1,5 @@
-// The Backend interface. loop-backend.ts gives every volume its own device and file system; directory-backend.ts works
-// without root. A backend keeps no records: it applies the records that it is given, and every step can be repeated.
+// The Backend interface. loop-backend.ts gives every volume its own device and file system. directory-backend.ts works
+// without root. A backend stores no records. All operations are idempotent.
 import type { Ability, Enforcement, FilesystemType, Growth, IoRates, IoTotals } from '../../host/host.ts'
 import type { SnapshotId, VolumeId } from '../ids.ts'
 import type {
@@ -16,20 +16,20 @@ export type BackendName = 'loop' | 'directory'
 
 export interface Backend {
   readonly name: BackendName
-  /** Features that it does not support on this machine, as sentences for the operator. */
+  /** Sentences for the operator about features that are not supported on this machine. */
   readonly shortcomings: readonly string[]
-  /** The file system of volumes whose class specifies none. */
+  /** The file system of volumes if their class does not specify one. */
   readonly defaultFsType: FilesystemType
   /** Whether creating a reserved volume allocates its space in the pool. */
   readonly allocatesOnCreate: boolean
-  /** Whether a volume with a file system also needs NodeExpandVolume. */
+  /** Whether a volume with a file system also requires NodeExpandVolume. */
   readonly growsOnNode: boolean
-  canServe(wanted: {
+  canServe(use: {
     readonly accessType: AccessType
     readonly fsType: FilesystemType
     readonly isReadOnly: boolean
   }): Ability
-  minimumBytes(wanted: { readonly accessTypes: readonly AccessType[]; readonly fsType: FilesystemType }): number
+  minimumBytes(use: { readonly accessTypes: readonly AccessType[]; readonly fsType: FilesystemType }): number
 
   readonly contents: Contents
   readonly node: NodeOperations
@@ -38,7 +38,7 @@ export interface Backend {
 /** The content of volumes and snapshots in the pool. */
 export interface Contents {
   create(volume: VolumeRecord): Promise<void>
-  /** Creates the volume as a consistent copy of its source and extends it to its size. `staged`: where the source is staged. */
+  /** Creates the volume as a consistent copy of its source, which may be staged, and extends it to its size. */
   copy(source: ContentSource, volume: VolumeRecord, staged: Staging | undefined): Promise<void>
   /** Creates a consistent copy of the volume, even while it is in use. */
   snapshot(
@@ -51,20 +51,20 @@ export interface Contents {
   removeVolume(id: VolumeId): Promise<void>
   removeSnapshot(id: SnapshotId): Promise<void>
   allocatedBytes(id: VolumeId | SnapshotId): Promise<number>
-  /** The path of the content if it exists, with or without a record. */
+  /** Returns the path of the content if it exists, with or without a record. */
   find(id: VolumeId | SnapshotId): Promise<string | undefined>
-  /** Why the volume must not be used, grown or copied: its content is missing or truncated. */
-  damage(volume: VolumeRecord): Promise<string | undefined>
-  snapshotDamage(snapshot: SnapshotRecord): Promise<string | undefined>
-  /** A problem to report in the volume condition: damage, or a less severe one. */
-  problem(volume: VolumeRecord): Promise<string | undefined>
+  /** Returns a message if the content is missing or truncated, so that the volume must not be used, grown or copied. */
+  findDamage(volume: VolumeRecord): Promise<string | undefined>
+  findSnapshotDamage(snapshot: SnapshotRecord): Promise<string | undefined>
+  /** Returns a message for the volume condition about damage or a less severe problem. */
+  findProblem(volume: VolumeRecord): Promise<string | undefined>
 }
 
 /** Operations on a volume on this node. */
 export interface NodeOperations {
   /**
-   * Clears limits that a previous volume left on the device; limit() applies those of the volume.
-   * `save` persists a changed record before the step that relies on it.
+   * Attaches and mounts the volume. Clears limits of a previous volume of the device; limit() applies those of the volume.
+   * Calls `save` to persist a changed record before the step that relies on it.
    */
   stage(
     volume: VolumeRecord,
@@ -74,27 +74,27 @@ export interface NodeOperations {
   unstage(volume: VolumeRecord, path: string): Promise<void>
   isStaged(volume: VolumeRecord, staging: Staging): Promise<boolean>
   publish(volume: VolumeRecord, staging: Staging, publication: Publication): Promise<void>
-  /** Removes mounts of this volume at the path. `recorded`: the publication in the mount record, if any. */
+  /** Removes mounts of this volume at the path. `recorded` is the publication in the mount record, if any. */
   unpublish(volume: VolumeRecord, path: string, recorded: Publication | undefined): Promise<void>
   isPublished(volume: VolumeRecord, publication: Publication): Promise<boolean>
-  /** All paths at which the volume is mounted, recorded or not. */
-  usedAt(volume: VolumeRecord, presence: MountRecord | undefined): Promise<readonly string[]>
+  /** Returns all paths at which the volume is mounted, recorded or not. */
+  findMountPaths(volume: VolumeRecord, presence: MountRecord | undefined): Promise<readonly string[]>
   grow(volume: VolumeRecord, staging: Staging): Promise<Growth>
   usage(volume: VolumeRecord, at: { readonly path: string; readonly accessType: AccessType }): Promise<VolumeSpace>
   /** Applies the limits of a staged volume to these cgroups. */
   limit(volume: VolumeRecord, cgroups: readonly string[]): Promise<Enforcement>
-  /** IO since the volume was staged; undefined if it cannot be measured. */
+  /** Returns the IO since the volume was staged, or undefined if it cannot be measured. */
   io(id: VolumeId): Promise<{ readonly totals: IoTotals; readonly rates: IoRates } | undefined>
   /**
-   * At startup: compares the mount records with the real mounts and devices, detaches unused devices, and returns the
-   * corrected records. `volumes`: all volumes; other devices of the pool are unused. `frozen`: volumes that were being copied
-   * when the driver stopped, and may still be frozen.
+   * Called at startup. Compares the mount records with the actual mounts and devices, detaches unused devices, and returns
+   * the corrected records. Devices of the pool that do not belong to one of the `volumes` are unused. The `frozen` volumes
+   * were being copied when the driver stopped, and may still be frozen.
    */
   recover(
     volumes: readonly VolumeRecord[],
     presences: readonly MountRecord[],
     frozen: ReadonlySet<VolumeId>,
-  ): Promise<Recovered>
+  ): Promise<RecoveryResult>
 }
 
 export interface VolumeSpace {
@@ -102,10 +102,10 @@ export interface VolumeSpace {
   readonly inodes?: { readonly total: number; readonly used: number; readonly available: number }
 }
 
-export interface Recovered {
+export interface RecoveryResult {
   readonly mountRecords: readonly MountRecord[]
-  /** Corrections that were made, for the log. */
+  /** Log messages about corrections. */
   readonly notes: readonly string[]
-  /** Findings that were not changed and need the attention of an operator. */
+  /** Log messages about findings that were not changed and require an operator. */
   readonly warnings: readonly string[]
 }

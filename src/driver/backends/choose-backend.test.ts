@@ -7,27 +7,31 @@ const unable = {
   canMount: { yes: false, because: 'no rights.' },
 } as const
 
-describe('the backend', () => {
-  it('SYS-6 is loop if the machine supports it, otherwise directory with the reason', () => {
-    expect(chooseBackend({ wanted: 'auto', holds: undefined, facts: able }).backend).toBe('loop')
-    expect(chooseBackend({ wanted: 'auto', holds: undefined, facts: unable })).toEqual({
+describe('chooseBackend', () => {
+  it('SYS-6 chooses loop if the machine supports it, otherwise directory with the reason', () => {
+    expect(chooseBackend({ requested: 'auto', existing: undefined, facts: able }).backend).toBe('loop')
+    expect(chooseBackend({ requested: 'auto', existing: undefined, facts: unable })).toEqual({
       backend: 'directory',
       because: 'no rights.',
     })
-    expect(chooseBackend({ wanted: 'directory', holds: undefined, facts: able }).because).toBe(
+    expect(chooseBackend({ requested: 'directory', existing: undefined, facts: able }).because).toBe(
       'the driver runs with --backend directory',
     )
   })
 
-  it('SYS-6 is that of the existing volumes in the pool', () => {
-    expect(chooseBackend({ wanted: 'auto', holds: 'directory', facts: able }).backend).toBe('directory')
-    expect(() => chooseBackend({ wanted: 'auto', holds: 'loop', facts: unable })).toThrow(
+  it('SYS-6 chooses the backend of the existing volumes in the pool', () => {
+    expect(chooseBackend({ requested: 'auto', existing: 'directory', facts: able }).backend).toBe('directory')
+    expect(() => chooseBackend({ requested: 'auto', existing: 'loop', facts: unable })).toThrow(
       /does not work here: no rights/,
     )
-    expect(() => chooseBackend({ wanted: 'directory', holds: 'loop', facts: able })).toThrow(/Choose another pool/)
+    expect(() => chooseBackend({ requested: 'directory', existing: 'loop', facts: able })).toThrow(
+      /Choose another pool/,
+    )
   })
 
-  it('SYS-6 cannot be loop if the machine does not support it', () => {
-    expect(() => chooseBackend({ wanted: 'loop', holds: undefined, facts: unable })).toThrow(/use --backend directory/)
+  it('SYS-6 rejects loop if the machine does not support it', () => {
+    expect(() => chooseBackend({ requested: 'loop', existing: undefined, facts: unable })).toThrow(
+      /use --backend directory/,
+    )
   })
 })

@@ -1,11 +1,11 @@
-// Volumes as plain directories, for a driver that cannot mount or attach devices: publishing creates a symlink. Sizes and
-// IO limits are recorded but not enforced, which the manifest, the metrics and the volume condition report.
+// A backend with directories as volumes, for a driver that cannot mount or attach devices. Publishing creates a symlink. Sizes
+// and IO limits are not enforced, which the manifest, the metrics and the volume condition report.
 import { mkdir, readlink, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises'
 import { type Files, NoSpaceError, ProgramFailedError, type Usage } from '../../host/index.ts'
 import type { Run } from '../../host/run.ts'
-import { asSentence, failedPrecondition, sizeText, withFullStop } from '../errors.ts'
+import { asSentence, failedPrecondition, formatSize, withFullStop } from '../errors.ts'
 import type { SnapshotId, VolumeId } from '../ids.ts'
-import { contentOf, pathIfExists } from '../pool/pool-layout.ts'
+import { contentPathOf, pathIfExists } from '../pool/pool-layout.ts'
 import type { Publication, VolumeRecord } from '../pool/records.ts'
 import { removeTree } from '../pool/remove-tree.ts'
 import type { Backend, Contents, NodeOperations } from './backend.ts'
@@ -15,7 +15,7 @@ export interface DirectoryBackendDeps {
   readonly usage: Usage
   readonly run: Run
   readonly pool: string
-  /** Why the loop backend is not used. */
+  /** The reason why the loop backend is not used. */
   readonly because: string
 }
 
@@ -27,9 +27,9 @@ export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
     name: 'directory',
     shortcomings: [
       `Volumes are directories of the pool: ${withFullStop(deps.because)}`,
-      'Their sizes are promised but not enforced.',
+      'The sizes of volumes are not enforced.',
       `Limits are not enforced. ${NO_LIMITS}`,
-      'No block volumes, no file system of their own, no read-only publishing.',
+      'Block volumes, separate file systems and read-only publishing are not supported.',
       'Snapshots and clones are copied file by file while the volume may be written to.',
     ],
     defaultFsType: 'xfs',
@@ -48,20 +48,20 @@ export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
 }
 
 function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Contents {
-  const make = async (id: VolumeId | SnapshotId) => {
-    await mkdir(contentOf(pool, id), { recursive: true, mode: 0o777 })
-    await files.syncDirectory(contentOf(pool, id))
+  const createDirectory = async (id: VolumeId | SnapshotId) => {
+    await mkdir(contentPathOf(pool, id), { recursive: true, mode: 0o777 })
+    await files.syncDirectory(contentPathOf(pool, id))
   }
-  /** Copies to `<to>.part` and renames it, so that `to` is complete once it exists. */
+  /** Copies to `<to>.part` and renames it, so that `to` is always complete. */
   const copyTree = async (from: string, to: string) => {
     if (await exists(to)) throw new Error(`Cannot copy ${from} to ${to}: the target exists. Move it away.`)
-    const part = `${to}.part`
-    await removeTree(part)
-    await mkdir(part)
+    const partialPath = `${to}.part`
+    await removeTree(partialPath)
+    await mkdir(partialPath)
     try {
-      await run('cp', ['--archive', '--reflink=auto', '--', `${from}/.`, part], { timeoutMs: COPY_TIMEOUT_MS })
+      await run('cp', ['--archive', '--reflink=auto', '--', `${from}/.`, partialPath], { timeoutMs: COPY_TIMEOUT_MS })
     } catch (error) {
-      await removeTree(part)
+      await removeTree(partialPath)
       if (error instanceof ProgramFailedError && /no space left/i.test(error.stderr)) {
         throw new NoSpaceError(
           `Cannot copy ${from}: the pool is full. Delete volumes or snapshots, or give it more space.`,
@@ -69,12 +69,12 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
       }
       throw error
     }
-    await rename(part, to)
+    await rename(partialPath, to)
     await files.syncDirectory(to)
   }
-  /** Renames to `<id>.gone` first, so that after a crash the remains are recognized as such. */
+  /** Renames the directory to `<id>.gone` first, so that its remains can be recognized after a crash. */
   const remove = async (id: VolumeId | SnapshotId) => {
-    const path = contentOf(pool, id)
+    const path = contentPathOf(pool, id)
     if (await exists(path)) {
       await removeTree(`${path}.gone`)
       await rename(path, `${path}.gone`)
@@ -82,45 +82,45 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
     for (const leftover of [`${path}.gone`, `${path}.part`]) await removeTree(leftover)
   }
 
-  const damage = async (id: VolumeId | SnapshotId, what: string) => {
-    const path = contentOf(pool, id)
+  const findDamage = async (id: VolumeId | SnapshotId, kind: string) => {
+    const path = contentPathOf(pool, id)
     if (await exists(path)) return undefined
-    return `Its directory ${path} is gone from the pool. Restore it from a backup, or delete the ${what}.`
+    return `Its directory ${path} is missing in the pool. Restore it from a backup, or delete the ${kind}.`
   }
 
   return {
-    create: (volume) => make(volume.id),
-    copy: (source, volume) => copyTree(contentOf(pool, source.id), contentOf(pool, volume.id)),
+    create: (volume) => createDirectory(volume.id),
+    copy: (source, volume) => copyTree(contentPathOf(pool, source.id), contentPathOf(pool, volume.id)),
     async snapshot(volume, _staged, snapshot) {
-      await copyTree(contentOf(pool, volume.id), contentOf(pool, snapshot.id))
-      return { allocatedBytes: (await usage.ofDirectory(contentOf(pool, snapshot.id))).usedBytes }
+      await copyTree(contentPathOf(pool, volume.id), contentPathOf(pool, snapshot.id))
+      return { allocatedBytes: (await usage.ofDirectory(contentPathOf(pool, snapshot.id))).usedBytes }
     },
-    async grow() {}, // the size is only in the record
+    async grow() {}, // only the record has the size
     removeVolume: remove,
     removeSnapshot: remove,
     allocatedBytes: async (id) =>
-      (await exists(contentOf(pool, id))) ? (await usage.ofDirectory(contentOf(pool, id))).usedBytes : 0,
-    find: (id) => pathIfExists(contentOf(pool, id)),
-    damage: ({ id }) => damage(id, 'volume'),
-    snapshotDamage: ({ id }) => damage(id, 'snapshot'),
-    async problem(volume) {
-      const harm = await damage(volume.id, 'volume')
-      if (harm) return harm
-      const { usedBytes } = await usage.ofDirectory(contentOf(pool, volume.id))
+      (await exists(contentPathOf(pool, id))) ? (await usage.ofDirectory(contentPathOf(pool, id))).usedBytes : 0,
+    find: (id) => pathIfExists(contentPathOf(pool, id)),
+    findDamage: ({ id }) => findDamage(id, 'volume'),
+    findSnapshotDamage: ({ id }) => findDamage(id, 'snapshot'),
+    async findProblem(volume) {
+      const damage = await findDamage(volume.id, 'volume')
+      if (damage) return damage
+      const { usedBytes } = await usage.ofDirectory(contentPathOf(pool, volume.id))
       if (usedBytes > volume.capacityBytes) {
-        return `It contains ${sizeText(usedBytes)}, more than its size of ${sizeText(volume.capacityBytes)}, which a directory cannot prevent.`
+        return `It contains ${formatSize(usedBytes)}, more than its size of ${formatSize(volume.capacityBytes)}, which a directory cannot prevent.`
       }
       return undefined
     },
   }
 }
 
-/** Enough for a large tree on a slow disk. */
+/** Sufficient for a large tree on a slow disk. */
 const COPY_TIMEOUT_MS = 24 * 60 * 60_000
 
 function createNode({ usage, pool }: DirectoryBackendDeps): NodeOperations {
   const isLinked = async (volume: VolumeRecord, { path }: Pick<Publication, 'path'>) =>
-    (await readlink(path).catch(() => undefined)) === contentOf(pool, volume.id)
+    (await readlink(path).catch(() => undefined)) === contentPathOf(pool, volume.id)
 
   return {
     async stage(volume, _staging, { save }) {
@@ -137,38 +137,38 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeOperations {
           `The volume cannot be published at ${publication.path}: it is not an empty directory. Remove it, or use another path.`,
         )
       })
-      await symlink(contentOf(pool, volume.id), publication.path)
+      await symlink(contentPathOf(pool, volume.id), publication.path)
     },
     async unpublish(volume, path) {
       if (await isLinked(volume, { path })) await unlink(path)
     },
     isPublished: isLinked,
-    async usedAt(volume, presence) {
+    async findMountPaths(volume, mountRecord) {
       const paths = []
-      for (const publication of presence?.published ?? []) {
+      for (const publication of mountRecord?.published ?? []) {
         if (await isLinked(volume, publication)) paths.push(publication.path)
       }
       return paths
     },
     grow: async () => ({ is: 'grown' }),
     async usage(volume) {
-      const [tree, disk] = [await usage.ofDirectory(contentOf(pool, volume.id)), await usage.ofFilesystem(pool)]
+      const [tree, disk] = [await usage.ofDirectory(contentPathOf(pool, volume.id)), await usage.ofFilesystem(pool)]
       const total = volume.capacityBytes
       const available = Math.max(0, Math.min(total - tree.usedBytes, disk.availableBytes))
       return { bytes: { total, used: tree.usedBytes, available } }
     },
     limit: async () => ({ is: 'not enforced', because: NO_LIMITS }),
     io: async () => undefined,
-    async recover(volumes, presences) {
-      const found = []
-      for (const presence of presences) {
-        const volume = volumes.find((each) => each.id === presence.id)
+    async recover(volumes, mountRecords) {
+      const recovered = []
+      for (const mountRecord of mountRecords) {
+        const volume = volumes.find((candidate) => candidate.id === mountRecord.id)
         if (!volume) continue
         const published = []
-        for (const each of presence.published) if (await isLinked(volume, each)) published.push(each)
-        found.push({ ...presence, published })
+        for (const candidate of mountRecord.published) if (await isLinked(volume, candidate)) published.push(candidate)
+        recovered.push({ ...mountRecord, published })
       }
-      return { mountRecords: found, notes: [], warnings: [] }
+      return { mountRecords: recovered, notes: [], warnings: [] }
     },
   }
 }

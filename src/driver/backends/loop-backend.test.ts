@@ -15,8 +15,8 @@ const factsWith = (filesystems: HostFacts['filesystems']) =>
 const backendWith = (filesystems: HostFacts['filesystems']) =>
   createLoopBackend({ host: {} as never, facts: factsWith(filesystems), pool: '/pool' })
 
-describe('the loop backend', () => {
-  it('SYS-6 defaults to ext4 without mkfs.xfs, and names the missing program', () => {
+describe('createLoopBackend', () => {
+  it('SYS-6 defaults to ext4 without mkfs.xfs, and reports the missing program', () => {
     const backend = backendWith({ xfs: MISSING, ext4: YES })
     expect(backend.defaultFsType).toBe('ext4')
     expect(backend.canServe({ accessType: 'mount', fsType: 'xfs', isReadOnly: false })).toEqual(MISSING)
@@ -35,7 +35,7 @@ describe('the loop backend', () => {
     [1, 4_096],
     [4_096, 4_096],
     [4_097, 8_192],
-  ])('SYS-6 a volume of %d bytes has a device of %d', (promised, device) =>
-    expect(deviceBytesOf(promised)).toBe(device),
+  ])('SYS-6 gives a volume of %d bytes a device of %d bytes', (capacityBytes, deviceBytes) =>
+    expect(deviceBytesOf(capacityBytes)).toBe(deviceBytes),
   )
 })

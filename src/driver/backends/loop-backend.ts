@@ -1,10 +1,10 @@
-// Volumes as image files in the pool, each attached as a loop device, with a file system or raw, and with its own size, IO
-// limits and counters. Operations on the node are loop-node.ts.
+// A backend with image files in the pool as volumes. Each is attached as a loop device and has its own size, IO limits and
+// counters. loop-node.ts has the operations on the node.
 import type { Ability, FilesystemType, Host } from '../../host/host.ts'
 import { type HostFacts, minimumBytes } from '../../host/index.ts'
-import { failedPrecondition, sizeText, withFullStop } from '../errors.ts'
+import { failedPrecondition, formatSize, withFullStop } from '../errors.ts'
 import { MINIMUM_FREE_BYTES } from '../pool/pool.ts'
-import { imageOf, pathIfExists } from '../pool/pool-layout.ts'
+import { imagePathOf, pathIfExists } from '../pool/pool-layout.ts'
 import type { Staging, VolumeRecord } from '../pool/records.ts'
 import type { Backend, Contents } from './backend.ts'
 import { deviceBytesOf, devicesOf } from './loop-devices.ts'
@@ -16,14 +16,14 @@ export interface LoopBackendDeps {
   readonly pool: string
 }
 
-/** Smaller requests are almost certainly mistakes. */
+/** Requests for smaller block volumes are rejected as mistakes. */
 const BLOCK_BYTES_MIN = 1_048_576
 
 export function createLoopBackend(deps: LoopBackendDeps): Backend {
   const { facts } = deps
   return {
     name: 'loop',
-    shortcomings: shortcomingsOf(facts),
+    shortcomings: listShortcomings(facts),
     defaultFsType: facts.filesystems.xfs.yes || !facts.filesystems.ext4.yes ? 'xfs' : 'ext4',
     allocatesOnCreate: true,
     growsOnNode: true,
@@ -34,44 +34,47 @@ export function createLoopBackend(deps: LoopBackendDeps): Backend {
   }
 }
 
-function shortcomingsOf(facts: HostFacts): string[] {
-  const list: string[] = []
+function listShortcomings(facts: HostFacts): string[] {
+  const shortcomings: string[] = []
   for (const type of Object.keys(facts.filesystems) as FilesystemType[]) {
     const ability = facts.filesystems[type]
-    if (!ability.yes) list.push(`No volumes with ${type}: ${withFullStop(ability.because)}`)
+    if (!ability.yes) shortcomings.push(`No volumes with ${type}: ${withFullStop(ability.because)}`)
   }
   if (!facts.canGrowExt4Online.yes) {
-    list.push(
+    shortcomings.push(
       `Volumes with ext4 grow when they are next staged, not while in use: ${withFullStop(facts.canGrowExt4Online.because)}`,
     )
   }
   if (!facts.canReflink.yes)
-    list.push(`Snapshots and clones are full copies: ${withFullStop(facts.canReflink.because)}`)
-  if (facts.limits.version === 'none') list.push(`Limits are not enforced: ${withFullStop(facts.limits.because)}`)
-  return list
+    shortcomings.push(`Snapshots and clones are full copies: ${withFullStop(facts.canReflink.because)}`)
+  if (facts.limits.version === 'none')
+    shortcomings.push(`Limits are not enforced: ${withFullStop(facts.limits.because)}`)
+  return shortcomings
 }
 
 function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopBackendDeps): Contents {
   const resize = async (volume: VolumeRecord, capacityBytes: number) => {
-    const image = imageOf(pool, volume.id)
-    const known = await files.sizes(image)
-    const bytes = Math.max(deviceBytesOf(capacityBytes), known?.bytes ?? 0) // never shrink
+    const image = imagePathOf(pool, volume.id)
+    const currentSizes = await files.sizes(image)
+    const bytes = Math.max(deviceBytesOf(capacityBytes), currentSizes?.bytes ?? 0) // never shrink
     await (volume.provisioning === 'reserved' ? files.reserve(image, bytes) : files.extend(image, bytes))
   }
 
-  /** A missing or truncated image is never recreated or extended: it would look like the volume, but without its data. */
-  const damage = async ({ id, capacityBytes }: VolumeRecord) => {
-    const image = imageOf(pool, id)
+  /** A missing or truncated image is never recreated or extended, because that would hide the loss of data. */
+  const findDamage = async ({ id, capacityBytes }: VolumeRecord) => {
+    const image = imagePathOf(pool, id)
     const sizes = await files.sizes(image)
     if (!sizes) {
-      return `Its file ${image} is gone from the pool. If the volume is in use, its data is still readable: copy it now. Otherwise restore the file from a backup, or delete the volume.`
+      return `Its file ${image} is missing in the pool. If the volume is in use, its data is still readable: copy it now. Otherwise restore the file from a backup, or delete the volume.`
     }
-    return sizes.bytes < deviceBytesOf(capacityBytes) ? cutText(image, sizes.bytes, capacityBytes, 'volume') : undefined
+    return sizes.bytes < deviceBytesOf(capacityBytes)
+      ? truncationMessage(image, sizes.bytes, capacityBytes, 'volume')
+      : undefined
   }
 
   const copy = (from: string, to: string) => files.copy(from, to, { keepFreeBytes: MINIMUM_FREE_BYTES })
 
-  const copyAtOneMoment = async (from: string, to: string, staged: Staging | undefined) => {
+  const copyConsistently = async (from: string, to: string, staged: Staging | undefined) => {
     if (staged?.accessType === 'mount') return filesystems.whileFrozen(staged.path, () => copy(from, to))
     // Data written to a raw device may still be in the page cache.
     if (staged) for (const device of await devicesOf(loops, from)) await files.syncFile(device)
@@ -82,50 +85,52 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
     create: (volume) => resize(volume, volume.capacityBytes),
 
     async copy(source, volume, staged) {
-      await copyAtOneMoment(imageOf(pool, source.id), imageOf(pool, volume.id), staged)
+      await copyConsistently(imagePathOf(pool, source.id), imagePathOf(pool, volume.id), staged)
       await resize(volume, volume.capacityBytes)
     },
 
     async snapshot(volume, staged, snapshot) {
-      const to = imageOf(pool, snapshot.id)
-      await copyAtOneMoment(imageOf(pool, volume.id), to, staged)
+      const to = imagePathOf(pool, snapshot.id)
+      await copyConsistently(imagePathOf(pool, volume.id), to, staged)
       return { allocatedBytes: (await files.sizes(to))?.allocatedBytes ?? 0 }
     },
 
     async grow(volume, toBytes) {
-      const harm = await damage(volume)
-      if (harm) throw failedPrecondition(`Volume ${volume.id} cannot grow. ${harm}`)
+      const damage = await findDamage(volume)
+      if (damage) throw failedPrecondition(`Volume ${volume.id} cannot grow. ${damage}`)
       await resize(volume, toBytes)
-      for (const device of await devicesOf(loops, imageOf(pool, volume.id))) await loops.refreshSize(device)
+      for (const device of await devicesOf(loops, imagePathOf(pool, volume.id))) await loops.refreshSize(device)
     },
 
     async removeVolume(id) {
-      const image = imageOf(pool, id)
+      const image = imagePathOf(pool, id)
       for (const device of await devicesOf(loops, image)) await loops.detach(device, { file: image })
       await files.remove(`${image}.part`)
       await files.remove(image)
     },
 
     async removeSnapshot(id) {
-      await files.remove(`${imageOf(pool, id)}.part`)
-      await files.remove(imageOf(pool, id))
+      await files.remove(`${imagePathOf(pool, id)}.part`)
+      await files.remove(imagePathOf(pool, id))
     },
 
-    allocatedBytes: async (id) => (await files.sizes(imageOf(pool, id)))?.allocatedBytes ?? 0,
+    allocatedBytes: async (id) => (await files.sizes(imagePathOf(pool, id)))?.allocatedBytes ?? 0,
 
-    find: (id) => pathIfExists(imageOf(pool, id)),
+    find: (id) => pathIfExists(imagePathOf(pool, id)),
 
-    damage,
-    problem: damage,
+    findDamage,
+    findProblem: findDamage,
 
-    async snapshotDamage({ id, sizeBytes }) {
-      const image = imageOf(pool, id)
+    async findSnapshotDamage({ id, sizeBytes }) {
+      const image = imagePathOf(pool, id)
       const sizes = await files.sizes(image)
-      if (!sizes) return `Its file ${image} is gone from the pool. Restore it from a backup, or delete the snapshot.`
-      return sizes.bytes < deviceBytesOf(sizeBytes) ? cutText(image, sizes.bytes, sizeBytes, 'snapshot') : undefined
+      if (!sizes) return `Its file ${image} is missing in the pool. Restore it from a backup, or delete the snapshot.`
+      return sizes.bytes < deviceBytesOf(sizeBytes)
+        ? truncationMessage(image, sizes.bytes, sizeBytes, 'snapshot')
+        : undefined
     },
   }
 }
 
-const cutText = (image: string, bytes: number, recordedBytes: number, what: string) =>
-  `Its file ${image} has ${sizeText(bytes)} of the ${sizeText(recordedBytes)} it was created with: it was truncated, and the rest is lost. Restore it from a backup, or delete the ${what}.`
+const truncationMessage = (image: string, bytes: number, recordedBytes: number, kind: string) =>
+  `Its file ${image} has ${formatSize(bytes)} of the ${formatSize(recordedBytes)} it was created with: it was truncated, and the rest is lost. Restore it from a backup, or delete the ${kind}.`

@@ -1,12 +1,12 @@
-// The loop devices of volume images: their size, and how to find them.
+// Computes the size of the loop devices of volume images, and finds the devices of an image.
 import type { LoopDevice, Loops } from '../../host/host.ts'
 
-/** Device sizes are multiples of a page; the reported capacity is exact. */
+/** Device sizes are multiples of a page. The reported capacity is exact. */
 const DEVICE_BYTES_UNIT = 4_096
 export const deviceBytesOf = (capacityBytes: number): number =>
   Math.ceil(capacityBytes / DEVICE_BYTES_UNIT) * DEVICE_BYTES_UNIT
 
-/** All devices of this image, also if the file was deleted. */
+/** Returns all devices of this image, even if the file was deleted. */
 export const loopsOf = async (loops: Loops, image: string): Promise<LoopDevice[]> =>
   (await loops.list()).filter((loop) => loop.file === image)
 export const devicesOf = async (loops: Loops, image: string): Promise<string[]> =>

@@ -1,4 +1,4 @@
-// The Controller service: maps each call to its function, and declares the capabilities.
+// The Controller service: maps each call to its function and reports the capabilities.
 import type { ServiceHandlers } from '../../csi/driver.ts'
 import { CsiError } from '../../csi/errors.ts'
 import type { Controller } from '../../csi/gen/csi_pb.js'
@@ -45,7 +45,7 @@ export const createControllerService = (driver: DriverContext): ServiceHandlers<
   controllerUnpublishVolume: notSupported,
 })
 
-/** A local volume is attached by staging it: CSIDriver says attachRequired: false. */
+/** A local volume is attached when it is staged, so its CSIDriver object has attachRequired: false. */
 async function notSupported(): Promise<never> {
   throw new CsiError(
     'UNIMPLEMENTED',

@@ -1,20 +1,26 @@
-// CreateVolume: writes the record first, then creates the content. A repeated request returns the same volume, also after
-// a crash; a different request with the same name fails with ALREADY_EXISTS. A failed attempt is undone.
+// CreateVolume: writes the record first, then creates the content. A repeated request returns the same volume, even after a
+// crash. A different request with the same name fails with ALREADY_EXISTS. A failed attempt is undone.
 import type { CreateVolumeRequest, VolumeContentSource } from '../../csi/gen/csi_pb.js'
 import type { FilesystemType } from '../../host/host.ts'
 import { NoSpaceError } from '../../host/index.ts'
 import { parseSupportedCapability, type RequestedCapability } from '../capabilities.ts'
-import { chooseBytes, type Range, rangeOf, sizeMismatch } from '../capacity.ts'
-import { type DriverContext, isThisNode, requireNoUnrecordedContent, requireUndamaged, stagingOf } from '../context.ts'
+import { chooseBytes, describeSizeMismatch, parseRange, type Range } from '../capacity.ts'
+import {
+  type DriverContext,
+  findStaging,
+  isThisNode,
+  requireNoUnrecordedContent,
+  requireUndamaged,
+} from '../context.ts'
 import {
   failedPrecondition,
+  formatSize,
   insufficientSpace,
   invalid,
   missingField,
-  nameTaken,
+  nameTakenError,
   notAccessible,
   quote,
-  sizeText,
   snapshotNotFound,
   volumeNotFound,
 } from '../errors.ts'
@@ -27,65 +33,65 @@ import { volumeMessage } from './volume-message.ts'
 export async function createVolume(request: CreateVolumeRequest, driver: DriverContext) {
   checkName(request.name)
   if (request.volumeCapabilities.length === 0) throw missingField('volume_capabilities')
-  const wanted = readRequest(request, driver)
+  const requested = parseRequest(request, driver)
   const id = volumeIdOf(request.name)
-  if (wanted.source?.id === id) throw invalid('A volume cannot be its own source.')
+  if (requested.source?.id === id) throw invalid('A volume cannot be its own source.')
 
-  return driver.locks.run({ exclusive: [id], shared: wanted.source ? [wanted.source.id] : [] }, async () => {
-    const known = driver.volumes.get(id)
-    if (known && (known.state === 'ready' || known.state === 'growing')) {
-      const difference = differenceOf(known, wanted)
-      if (difference) throw nameTaken('volume', request.name, difference)
-      return { volume: volumeMessage(known, driver) }
+  return driver.locks.run({ exclusive: [id], shared: requested.source ? [requested.source.id] : [] }, async () => {
+    const existing = driver.volumes.get(id)
+    if (existing && (existing.state === 'ready' || existing.state === 'growing')) {
+      const difference = describeDifference(existing, requested)
+      if (difference) throw nameTakenError('volume', request.name, difference)
+      return { volume: volumeMessage(existing, driver) }
     }
-    if (known) await discardVolume(known, driver) // a failed attempt, or an unfinished deletion
-    const volume = plan(request.name, wanted, driver)
-    if (!wanted.isPossibleHere) throw notAccessible(topologyText(driver))
+    if (existing) await discardVolume(existing, driver) // a failed attempt, or an unfinished deletion
+    const volume = planVolume(request.name, requested, driver)
+    if (!requested.includesThisNode) throw notAccessible(topologyText(driver))
     await requireNoUnrecordedContent(driver, id)
-    if (wanted.source) await requireUndamagedSource(wanted.source, driver)
+    if (requested.source) await requireUndamagedSource(requested.source, driver)
     await create(volume, driver)
     return { volume: volumeMessage(driver.volumes.get(id)!, driver) }
   })
 }
 
-/** The parsed request, with all checks that do not need the pool. */
+/** The parsed and validated request. */
 interface VolumeRequest {
   readonly capabilities: readonly RequestedCapability[]
   readonly accessTypes: readonly AccessType[]
   readonly parameters: ClassParameters
-  /** Only if the class or a capability specifies one. */
+  /** Undefined if neither the class nor a capability specifies one. */
   readonly fsType?: FilesystemType
   readonly range: Range
   readonly source?: ContentSource
-  readonly isPossibleHere: boolean
+  readonly includesThisNode: boolean
 }
 
-function readRequest(request: CreateVolumeRequest, driver: DriverContext): VolumeRequest {
+function parseRequest(request: CreateVolumeRequest, driver: DriverContext): VolumeRequest {
   const parameters = parseParameters(request.parameters, request.mutableParameters)
-  const capabilities = request.volumeCapabilities.map((each) =>
-    parseSupportedCapability(driver.backend, each, parameters.fsType),
+  const capabilities = request.volumeCapabilities.map((capability) =>
+    parseSupportedCapability(driver.backend, capability, parameters.fsType),
   )
-  const source = sourceOf(request.volumeContentSource)
+  const source = parseSource(request.volumeContentSource)
   return {
     capabilities,
     accessTypes: [...new Set(capabilities.map((capability) => capability.accessType))].sort(),
     parameters,
-    fsType: oneFsType([parameters.fsType, ...capabilities.map((capability) => capability.fsType)]),
-    range: rangeOf(request.capacityRange),
+    fsType: singleFsType([parameters.fsType, ...capabilities.map((capability) => capability.fsType)]),
+    range: parseRange(request.capacityRange),
     source,
-    isPossibleHere: isPossibleHere(request, driver),
+    includesThisNode: includesThisNode(request, driver),
   }
 }
 
-function oneFsType(named: readonly (FilesystemType | undefined)[]): FilesystemType | undefined {
-  const types = [...new Set(named.filter((type) => type !== undefined))]
+function singleFsType(fsTypes: readonly (FilesystemType | undefined)[]): FilesystemType | undefined {
+  const types = [...new Set(fsTypes.filter((type) => type !== undefined))]
   if (types.length > 1)
     throw invalid(`The class and the capabilities specify different file systems: ${types.join(' and ')}.`)
   return types[0]
 }
 
-/** Parses the content source; an id in another format cannot exist. */
-function sourceOf(source: VolumeContentSource | undefined): ContentSource | undefined {
+/** Parses the content source. An id in another format is reported as not found. */
+function parseSource(source: VolumeContentSource | undefined): ContentSource | undefined {
   if (!source) return undefined
   switch (source.type.case) {
     case 'snapshot': {
@@ -105,10 +111,13 @@ function sourceOf(source: VolumeContentSource | undefined): ContentSource | unde
   }
 }
 
-/** Whether the requested topologies include this node. */
-function isPossibleHere({ accessibilityRequirements: places }: CreateVolumeRequest, driver: DriverContext): boolean {
-  const listed = places?.requisite.length ? places.requisite : (places?.preferred ?? [])
-  return listed.length === 0 || listed.some(({ segments }) => isThisNode(driver, segments))
+/** Returns whether the requested topologies include this node. */
+function includesThisNode(
+  { accessibilityRequirements: requirements }: CreateVolumeRequest,
+  driver: DriverContext,
+): boolean {
+  const topologies = requirements?.requisite.length ? requirements.requisite : (requirements?.preferred ?? [])
+  return topologies.length === 0 || topologies.some(({ segments }) => isThisNode(driver, segments))
 }
 
 const topologyText = (driver: DriverContext) =>
@@ -116,14 +125,14 @@ const topologyText = (driver: DriverContext) =>
     .map(([key, value]) => `${key}=${value}`)
     .join(', ')
 
-/** How the existing volume of this name differs from the request, if it does. */
-function differenceOf(volume: VolumeRecord, wanted: VolumeRequest): string | undefined {
-  const { parameters, range, source, fsType } = wanted
-  const size = sizeMismatch(range, volume.capacityBytes)
+/** Describes how the existing volume differs from the request. Returns undefined if they match. */
+function describeDifference(volume: VolumeRecord, requested: VolumeRequest): string | undefined {
+  const { parameters, range, source, fsType } = requested
+  const size = describeSizeMismatch(range, volume.capacityBytes)
   if (size) return size
-  if (!wanted.accessTypes.every((type) => volume.accessTypes.includes(type)))
+  if (!requested.accessTypes.every((type) => volume.accessTypes.includes(type)))
     return 'it was created for another access type'
-  if (wanted.accessTypes.includes('mount') && fsType && fsType !== volume.fsType)
+  if (requested.accessTypes.includes('mount') && fsType && fsType !== volume.fsType)
     return `it has ${volume.fsType}, not ${fsType}`
   if (parameters.provisioning !== volume.provisioning) return `it is ${volume.provisioning}`
   if (parameters.overcommit !== volume.overcommit) return `its overcommit is ${volume.overcommit}`
@@ -136,24 +145,24 @@ function differenceOf(volume: VolumeRecord, wanted: VolumeRequest): string | und
   return undefined
 }
 
-/** The initial record. Checks that the source exists and that the size is possible; space is allocated later. */
-function plan(name: string, wanted: VolumeRequest, driver: DriverContext): VolumeRecord {
-  const { source, parameters } = wanted
-  const origin = source && originOf(source, driver)
-  const fsType = wanted.fsType ?? origin?.fsType ?? driver.backend.defaultFsType
-  if (origin && !origin.isUnused && wanted.accessTypes.includes('mount') && fsType !== origin.fsType) {
+/** Returns the initial record. Checks that the source exists and that the size is possible. Does not allocate space. */
+function planVolume(name: string, requested: VolumeRequest, driver: DriverContext): VolumeRecord {
+  const { source, parameters } = requested
+  const origin = source && getOrigin(source, driver)
+  const fsType = requested.fsType ?? origin?.fsType ?? driver.backend.defaultFsType
+  if (origin && !origin.isUnused && requested.accessTypes.includes('mount') && fsType !== origin.fsType) {
     throw invalid(
       `The source contains ${origin.fsType}, so the new volume cannot have ${fsType}. Use a class with fsType ${origin.fsType}.`,
     )
   }
-  const minimumBytes = driver.backend.minimumBytes({ accessTypes: wanted.accessTypes, fsType })
-  const what = wanted.accessTypes.includes('mount') ? `A volume with ${fsType}` : 'A block volume'
+  const minimumBytes = driver.backend.minimumBytes({ accessTypes: requested.accessTypes, fsType })
+  const subject = requested.accessTypes.includes('mount') ? `A volume with ${fsType}` : 'A block volume'
   const capacityBytes = origin
-    ? chooseBytes(atLeast(wanted.range, origin.bytes), {
+    ? chooseBytes(withDefaultSize(requested.range, origin.bytes), {
         minimumBytes: Math.max(minimumBytes, origin.bytes),
-        what: `A copy of ${sizeText(origin.bytes)}`,
+        subject: `A copy of ${formatSize(origin.bytes)}`,
       })
-    : chooseBytes(wanted.range, { minimumBytes, what })
+    : chooseBytes(requested.range, { minimumBytes, subject: subject })
   return {
     format: RECORD_FORMAT,
     id: volumeIdOf(name),
@@ -162,7 +171,7 @@ function plan(name: string, wanted: VolumeRequest, driver: DriverContext): Volum
     capacityBytes,
     provisioning: parameters.provisioning,
     overcommit: parameters.overcommit,
-    accessTypes: wanted.accessTypes,
+    accessTypes: requested.accessTypes,
     fsType,
     createdWith: parameters.rates,
     limits: parameters.rates,
@@ -171,11 +180,11 @@ function plan(name: string, wanted: VolumeRequest, driver: DriverContext): Volum
   }
 }
 
-/** Without a requested size, a copy has the size of its source. */
-const atLeast = (range: Range, bytes: number): Range =>
+/** Requests the size of the source for a copy without a requested size. */
+const withDefaultSize = (range: Range, bytes: number): Range =>
   range.requiredBytes === 0 ? { ...range, requiredBytes: bytes } : range
 
-function originOf(source: ContentSource, driver: DriverContext) {
+function getOrigin(source: ContentSource, driver: DriverContext) {
   if (source.kind === 'snapshot') {
     const snapshot = driver.snapshots.get(source.id)
     if (snapshot?.state !== 'ready') throw snapshotNotFound(source.id)
@@ -188,7 +197,7 @@ function originOf(source: ContentSource, driver: DriverContext) {
 
 async function requireUndamagedSource({ kind, id }: ContentSource, driver: DriverContext): Promise<void> {
   if (kind === 'volume') return requireUndamaged(driver, driver.volumes.get(id)!, 'cloned')
-  const damage = await driver.backend.contents.snapshotDamage(driver.snapshots.get(id)!)
+  const damage = await driver.backend.contents.findSnapshotDamage(driver.snapshots.get(id)!)
   if (damage) throw failedPrecondition(`Snapshot ${id} cannot be restored. ${damage}`)
 }
 
@@ -199,12 +208,12 @@ async function create(volume: VolumeRecord, driver: DriverContext): Promise<void
     await volumes.save(volume)
     await createContent(volume, driver)
     const ready: VolumeRecord = { ...volume, state: 'ready' }
-    // If a crash of the machine reverts a blank volume to "creating", it is created again at startup.
+    // A crash of the machine may revert the record of a blank volume to "creating", and it is created again at startup.
     await (volume.source ? volumes.save(ready) : volumes.saveWithoutSync(ready))
   } catch (error) {
-    await discardVolume(volume, driver).catch((undoing: Error) => {
+    await discardVolume(volume, driver).catch((undoError: Error) => {
       log.error(
-        { volume: volume.id, because: undoing.message },
+        { volume: volume.id, because: undoError.message },
         'creating a volume failed and its remains could not be removed; they are removed at the next start',
       )
     })
@@ -221,10 +230,10 @@ async function createContent(volume: VolumeRecord, driver: DriverContext): Promi
   const { contents } = driver.backend
   const { source } = volume
   if (!source) return contents.create(volume)
-  return contents.copy(source, volume, source.kind === 'volume' ? await stagingOf(driver, source.id) : undefined)
+  return contents.copy(source, volume, source.kind === 'volume' ? await findStaging(driver, source.id) : undefined)
 }
 
-/** Removes content and records. Safe at any point of a creation or a deletion. */
+/** Removes content and records. Can be called at any point of a creation or deletion. */
 export async function discardVolume(
   volume: VolumeRecord,
   { backend, volumes, mountRecords, pool }: DriverContext,

@@ -3,20 +3,20 @@ import { CsiError } from '../../csi/errors.ts'
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { NoSpaceError } from '../../host/index.ts'
 import { parseSupportedCapability } from '../capabilities.ts'
-import { rangeOf } from '../capacity.ts'
-import { type DriverContext, requireUndamaged, volumeOf } from '../context.ts'
-import { insufficientSpace, invalid, missingField, outOfRange, sizeText } from '../errors.ts'
+import { parseRange } from '../capacity.ts'
+import { type DriverContext, getVolumeRecord, requireUndamaged } from '../context.ts'
+import { formatSize, insufficientSpace, invalid, missingField, outOfRange } from '../errors.ts'
 import type { VolumeRecord } from '../pool/records.ts'
 
 export async function expandVolume(request: ControllerExpandVolumeRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missingField('volume_id')
   if (!request.capacityRange) throw missingField('capacity_range')
-  const range = rangeOf(request.capacityRange)
+  const range = parseRange(request.capacityRange)
   if (range.requiredBytes === 0 && range.limitBytes === 0) throw missingField('capacity_range.required_bytes')
-  const id = volumeOf(driver, request.volumeId).id
+  const id = getVolumeRecord(driver, request.volumeId).id
 
   return driver.locks.run({ exclusive: [id] }, async () => {
-    const volume = volumeOf(driver, id)
+    const volume = getVolumeRecord(driver, id)
     const capability =
       request.volumeCapability && parseSupportedCapability(driver.backend, request.volumeCapability, volume.fsType)
     if (capability && !volume.accessTypes.includes(capability.accessType)) {
@@ -24,7 +24,7 @@ export async function expandVolume(request: ControllerExpandVolumeRequest, drive
     }
     if (range.limitBytes > 0 && volume.capacityBytes > range.limitBytes) {
       throw outOfRange(
-        `Volume ${id} has ${sizeText(volume.capacityBytes)}, and volumes never shrink to ${sizeText(range.limitBytes)}.`,
+        `Volume ${id} has ${formatSize(volume.capacityBytes)}, and volumes never shrink to ${formatSize(range.limitBytes)}.`,
       )
     }
     await requireUndamaged(driver, volume, 'expanded')
@@ -39,8 +39,8 @@ export async function expandVolume(request: ControllerExpandVolumeRequest, drive
 }
 
 /**
- * Reports a full pool as OUT_OF_RANGE, which is final. After RESOURCE_EXHAUSTED the outcome counts as uncertain, and
- * resizers keep requesting the same size, so a lowered request would never arrive.
+ * Reports a full pool as OUT_OF_RANGE, which is final. Resizers treat RESOURCE_EXHAUSTED as uncertain and keep requesting the
+ * same size, so a lowered request would have no effect.
  */
 async function growOrFail(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
   try {
@@ -51,7 +51,7 @@ async function growOrFail(volume: VolumeRecord, toBytes: number, driver: DriverC
   }
 }
 
-/** Records the intent before the image grows, so that pool/reconcile.ts can finish after a crash. */
+/** Records the new size before the image grows, so that pool/reconcile.ts can complete it after a crash. */
 async function grow(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
   const { pool, volumes, backend, log } = driver
   await pool.allocate(volume.id, { ...volume, capacityBytes: toBytes })

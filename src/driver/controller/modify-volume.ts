@@ -1,19 +1,19 @@
-// ControllerModifyVolume: changes the IO limits. All keys are validated before any is applied. Controller and node are one
+// ControllerModifyVolume: changes the IO limits. All keys are validated before any is applied. Controller and node run in one
 // process, so the limits of a staged volume change immediately.
 import type { ControllerModifyVolumeRequest } from '../../csi/gen/csi_pb.js'
-import { type DriverContext, stagingOf, volumeOf } from '../context.ts'
+import { type DriverContext, findStaging, getVolumeRecord } from '../context.ts'
 import { missingField } from '../errors.ts'
 import { changeRates, parseMutableParameters } from '../parameters.ts'
 
 export async function modifyVolume(request: ControllerModifyVolumeRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missingField('volume_id')
-  const { id } = volumeOf(driver, request.volumeId)
+  const { id } = getVolumeRecord(driver, request.volumeId)
   const change = parseMutableParameters(request.mutableParameters)
   return driver.locks.run({ exclusive: [id] }, async () => {
-    const volume = volumeOf(driver, id)
+    const volume = getVolumeRecord(driver, id)
     const modified = { ...volume, limits: changeRates(volume.limits, change) }
     await driver.volumes.save(modified)
-    if (await stagingOf(driver, id)) await driver.limits.enforce(modified)
+    if (await findStaging(driver, id)) await driver.limits.enforce(modified)
     return {}
   })
 }

@@ -3,13 +3,13 @@ import { invalid, missingField } from '../errors.ts'
 
 const NAME_LENGTH_MAX = 128
 
-/** Allows any text that the CSI specification allows; names are only hashed and displayed. */
+/** Throws if the CSI specification does not allow the name. Names are only hashed and displayed. */
 export function checkName(name: string): void {
   if (name === '') throw missingField('name')
   if ([...name].length > NAME_LENGTH_MAX)
     throw invalid(`The name has more than ${NAME_LENGTH_MAX} characters. Use a shorter name.`)
-  if (UNUSABLE.test(name)) throw invalid('The name contains control characters. Use a name without them.')
+  if (CONTROL_CHARACTERS.test(name)) throw invalid('The name contains control characters. Use a name without them.')
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the CSI specification forbids these
-const UNUSABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/
+const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/

@@ -22,13 +22,13 @@ const driver = {
 const capacityOf = async (parameters: Record<string, string>) =>
   (await getCapacity({ parameters, volumeCapabilities: [] } as unknown as GetCapacityRequest, driver)).availableCapacity
 
-it('PROV-19 reports no capacity for a class whose file system is not available', async () => {
+it('PROV-19 getCapacity reports no capacity for a class with an unavailable file system', async () => {
   expect(await capacityOf({ fsType: 'ext4' })).toBe(0n)
   expect(await capacityOf({ fsType: 'xfs' })).toBe(2_000_000_000n)
   expect(await capacityOf({})).toBe(2_000_000_000n)
 })
 
-it('PROV-19 ignores reserved csi.storage.k8s.io parameters of a class', async () => {
+it('PROV-19 getCapacity ignores csi.storage.k8s.io parameters of a class except the file system', async () => {
   const secret = { 'csi.storage.k8s.io/provisioner-secret-name': 'a' }
   expect(await capacityOf({ 'csi.storage.k8s.io/fstype': 'xfs', ...secret })).toBe(2_000_000_000n)
   expect(await capacityOf({ 'csi.storage.k8s.io/fstype': 'ext4' }), 'not available').toBe(0n)

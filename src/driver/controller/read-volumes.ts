@@ -1,4 +1,4 @@
-// The read-only calls: ListVolumes, ControllerGetVolume, ValidateVolumeCapabilities and GetCapacity.
+// Read-only calls: ListVolumes, ControllerGetVolume, ValidateVolumeCapabilities and GetCapacity.
 import { CsiError } from '../../csi/errors.ts'
 import type {
   ControllerGetVolumeRequest,
@@ -7,17 +7,17 @@ import type {
   ValidateVolumeCapabilitiesRequest,
 } from '../../csi/gen/csi_pb.js'
 import { parseSupportedCapability } from '../capabilities.ts'
-import { type DriverContext, isThisNode, volumeOf } from '../context.ts'
+import { type DriverContext, getVolumeRecord, isThisNode } from '../context.ts'
 import { missingField, volumeNotFound } from '../errors.ts'
 import { isVolumeId } from '../ids.ts'
 import { ownParameters, parseParameters } from '../parameters.ts'
 import type { AccessType, VolumeRecord } from '../pool/records.ts'
-import { pageOf } from './pages.ts'
+import { paginate } from './paginate.ts'
 import { conditionOf, volumeMessage } from './volume-message.ts'
 
 export async function listVolumes(request: ListVolumesRequest, driver: DriverContext) {
-  const made = driver.volumes.list().filter(({ state }) => state !== 'creating')
-  const { items, nextToken } = pageOf(made, request, isVolumeId)
+  const created = driver.volumes.list().filter(({ state }) => state !== 'creating')
+  const { items, nextToken } = paginate(created, request, isVolumeId)
   return { entries: items.map((volume) => ({ volume: volumeMessage(volume, driver) })), nextToken }
 }
 
@@ -37,14 +37,14 @@ export async function getVolume({ volumeId }: ControllerGetVolumeRequest, driver
 export async function validateCapabilities(request: ValidateVolumeCapabilitiesRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.volumeCapabilities.length === 0) throw missingField('volume_capabilities')
-  const volume = volumeOf(driver, request.volumeId)
-  const message = whyUnsupported(request, volume, driver)
+  const volume = getVolumeRecord(driver, request.volumeId)
+  const message = findUnsupportedReason(request, volume, driver)
   if (message !== undefined) return { message }
   const { volumeContext, volumeCapabilities, parameters, mutableParameters } = request
   return { confirmed: { volumeContext, volumeCapabilities, parameters, mutableParameters } }
 }
 
-function whyUnsupported(
+function findUnsupportedReason(
   { volumeCapabilities, parameters, mutableParameters }: ValidateVolumeCapabilitiesRequest,
   volume: VolumeRecord,
   driver: DriverContext,
@@ -63,14 +63,14 @@ function whyUnsupported(
   }
 }
 
-/** Reports zero capacity, not an error, for requests that are not possible on this node. */
+/** Reports zero capacity instead of an error for requests that are not possible on this node. */
 export async function getCapacity(request: GetCapacityRequest, driver: DriverContext) {
   if (request.accessibleTopology && !isThisNode(driver, request.accessibleTopology.segments))
     return { availableCapacity: 0n }
   try {
     const parameters = parseParameters(ownParameters(request.parameters), {})
-    const capabilities = request.volumeCapabilities.map((each) =>
-      parseSupportedCapability(driver.backend, each, parameters.fsType),
+    const capabilities = request.volumeCapabilities.map((capability) =>
+      parseSupportedCapability(driver.backend, capability, parameters.fsType),
     )
     const fsType =
       parameters.fsType ?? capabilities.find((capability) => capability.fsType)?.fsType ?? driver.backend.defaultFsType

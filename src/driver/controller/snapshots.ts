@@ -1,4 +1,4 @@
-// Snapshots: consistent copies of a volume, as reflinks if the pool's file system supports them. They outlive the volume.
+// Snapshots: consistent copies of a volume, as reflinks if the file system of the pool supports them. They outlive the volume.
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type {
   CreateSnapshotRequest,
@@ -7,31 +7,37 @@ import type {
   ListSnapshotsRequest,
 } from '../../csi/gen/csi_pb.js'
 import { NoSpaceError } from '../../host/index.ts'
-import { type DriverContext, requireNoUnrecordedContent, requireUndamaged, stagingOf, volumeOf } from '../context.ts'
-import { insufficientSpace, invalid, missingField, nameTaken, quote, snapshotNotFound } from '../errors.ts'
+import {
+  type DriverContext,
+  findStaging,
+  getVolumeRecord,
+  requireNoUnrecordedContent,
+  requireUndamaged,
+} from '../context.ts'
+import { insufficientSpace, invalid, missingField, nameTakenError, quote, snapshotNotFound } from '../errors.ts'
 import { isSnapshotId, snapshotIdOf } from '../ids.ts'
 import { ON_DEMAND } from '../pool/pool.ts'
 import { RECORD_FORMAT, type SnapshotRecord } from '../pool/records.ts'
 import { checkName } from './names.ts'
-import { pageOf } from './pages.ts'
+import { paginate } from './paginate.ts'
 
 export async function createSnapshot(request: CreateSnapshotRequest, driver: DriverContext) {
   checkName(request.name)
   if (request.sourceVolumeId === '') throw missingField('source_volume_id')
-  const unknown = Object.keys(request.parameters)[0]
-  if (unknown !== undefined)
-    throw invalid(`Unknown snapshot parameter ${quote(unknown)}. This driver has no snapshot parameters.`)
+  const unknownKey = Object.keys(request.parameters)[0]
+  if (unknownKey !== undefined)
+    throw invalid(`Unknown snapshot parameter ${quote(unknownKey)}. This driver has no snapshot parameters.`)
   const id = snapshotIdOf(request.name)
-  const known = driver.snapshots.get(id)
-  if (known?.state === 'ready') return answerKnown(known, request, driver)
-  const source = volumeOf(driver, request.sourceVolumeId)
+  const existing = driver.snapshots.get(id)
+  if (existing?.state === 'ready') return returnExisting(existing, request, driver)
+  const source = getVolumeRecord(driver, request.sourceVolumeId)
 
   return driver.locks.run({ exclusive: [id], shared: [source.id] }, async () => {
-    const known = driver.snapshots.get(id)
-    if (known?.state === 'ready') return answerKnown(known, request, driver)
-    if (known) await discardSnapshot(known, driver)
+    const existing = driver.snapshots.get(id)
+    if (existing?.state === 'ready') return returnExisting(existing, request, driver)
+    if (existing) await discardSnapshot(existing, driver)
     await requireNoUnrecordedContent(driver, id)
-    const volume = volumeOf(driver, source.id)
+    const volume = getVolumeRecord(driver, source.id)
     await requireUndamaged(driver, volume, 'copied')
     const snapshot: SnapshotRecord = {
       format: RECORD_FORMAT,
@@ -50,21 +56,21 @@ export async function createSnapshot(request: CreateSnapshotRequest, driver: Dri
   })
 }
 
-/** An existing snapshot is returned even if its volume has been deleted. */
-async function answerKnown(
-  known: SnapshotRecord,
+/** Returns an existing snapshot, even if its volume has been deleted. */
+async function returnExisting(
+  existing: SnapshotRecord,
   { name, sourceVolumeId }: CreateSnapshotRequest,
   driver: DriverContext,
 ) {
-  if (known.sourceVolumeId !== sourceVolumeId)
-    throw nameTaken('snapshot', name, `it is of volume ${known.sourceVolumeId}`)
-  return { snapshot: await snapshotMessage(known, driver) }
+  if (existing.sourceVolumeId !== sourceVolumeId)
+    throw nameTakenError('snapshot', name, `it is of volume ${existing.sourceVolumeId}`)
+  return { snapshot: await snapshotMessage(existing, driver) }
 }
 
 async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<SnapshotRecord> {
   const { backend, snapshots, pool, log } = driver
-  const volume = volumeOf(driver, snapshot.sourceVolumeId)
-  const staged = await stagingOf(driver, volume.id)
+  const volume = getVolumeRecord(driver, snapshot.sourceVolumeId)
+  const staged = await findStaging(driver, volume.id)
   try {
     await snapshots.save(snapshot)
     const { allocatedBytes } = await backend.contents.snapshot(volume, staged, snapshot)
@@ -74,9 +80,9 @@ async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<
     log.info({ snapshot: ready.id, volume: volume.id, allocatedBytes }, 'snapshot created')
     return ready
   } catch (error) {
-    await discardSnapshot(snapshot, driver).catch((undoing: Error) => {
+    await discardSnapshot(snapshot, driver).catch((undoError: Error) => {
       log.error(
-        { snapshot: snapshot.id, because: undoing.message },
+        { snapshot: snapshot.id, because: undoError.message },
         'creating a snapshot failed and its remains could not be removed; they are removed at the next start',
       )
     })
@@ -116,12 +122,12 @@ export async function deleteSnapshot({ snapshotId }: DeleteSnapshotRequest, driv
 export async function listSnapshots(request: ListSnapshotsRequest, driver: DriverContext) {
   const { snapshotId, sourceVolumeId } = request
   const created = driver.snapshots.list().filter(({ state }) => state !== 'creating')
-  const wanted = created.filter(
+  const matching = created.filter(
     (snapshot) =>
       (snapshotId === '' || snapshot.id === snapshotId) &&
       (sourceVolumeId === '' || snapshot.sourceVolumeId === sourceVolumeId),
   )
-  const { items, nextToken } = pageOf(wanted, request, isSnapshotId)
+  const { items, nextToken } = paginate(matching, request, isSnapshotId)
   const entries = []
   for (const snapshot of items) entries.push({ snapshot: await snapshotMessage(snapshot, driver) })
   return { entries, nextToken }
@@ -134,11 +140,11 @@ export async function getSnapshot({ snapshotId }: GetSnapshotRequest, driver: Dr
   return { snapshot: await snapshotMessage(snapshot, driver) }
 }
 
-/** A damaged snapshot is not ready to use. */
+/** Returns the CSI message. A damaged snapshot is not ready to use. */
 const snapshotMessage = async (snapshot: SnapshotRecord, { backend }: DriverContext) => ({
   snapshotId: snapshot.id,
   sourceVolumeId: snapshot.sourceVolumeId,
   sizeBytes: BigInt(snapshot.sizeBytes),
   creationTime: timestampFromMs(snapshot.createdAtMs),
-  readyToUse: snapshot.state === 'ready' && (await backend.contents.snapshotDamage(snapshot)) === undefined,
+  readyToUse: snapshot.state === 'ready' && (await backend.contents.findSnapshotDamage(snapshot)) === undefined,
 })

@@ -1,4 +1,4 @@
-// The CSI messages Volume and VolumeCondition of a volume record.
+// Creates the CSI messages Volume and VolumeCondition of a volume record.
 import { formatQuantity, quantityFromBytes } from '../../api/quantity.ts'
 import type { DriverContext } from '../context.ts'
 import { withFullStop } from '../errors.ts'
@@ -21,17 +21,17 @@ export const volumeMessage = (volume: VolumeRecord, driver: DriverContext) => ({
     : {}),
 })
 
-/** Problems of the volume, and limits that are not enforced. */
+/** Returns the condition with problems of the volume and the state of its limits. */
 export async function conditionOf(volume: VolumeRecord, driver: DriverContext) {
   if (volume.state === 'deleting') {
     return { abnormal: true, message: 'Its deletion has started and is not complete. Delete it again.' }
   }
-  const problem = await driver.backend.contents.problem(volume)
+  const problem = await driver.backend.contents.findProblem(volume)
   if (problem) return { abnormal: true, message: problem }
-  return { abnormal: false, message: limitText(volume, driver) }
+  return { abnormal: false, message: describeLimits(volume, driver) }
 }
 
-function limitText(volume: VolumeRecord, driver: DriverContext): string {
+function describeLimits(volume: VolumeRecord, driver: DriverContext): string {
   if (!hasLimits(volume.limits)) return 'The volume is healthy.'
   const { iops, throughputBytes } = volume.limits
   const limits = [

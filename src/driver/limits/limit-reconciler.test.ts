@@ -14,7 +14,7 @@ const VOLUME = { id: ID, limits: { iops: 100 } } as VolumeRecord
 function setUp() {
   const clock = manualClock()
   const applied: string[] = []
-  let found: string[] = []
+  let foundCgroups: string[] = []
   let failure: Error | undefined
   const reconciler = createLimitReconciler({
     node: {
@@ -29,7 +29,7 @@ function setUp() {
     volumes: { get: () => VOLUME } as unknown as Records<VolumeRecord>,
     mountRecords: { get: () => undefined } as unknown as Records<MountRecord>,
     locks: createLocks(),
-    cgroups: { find: async () => found },
+    cgroups: { find: async () => foundCgroups },
     clock,
     log: silentLog,
   })
@@ -38,7 +38,7 @@ function setUp() {
     clock,
     applied,
     setFound: (paths: string[]) => {
-      found = paths
+      foundCgroups = paths
     },
     setFailure: (error: Error | undefined) => {
       failure = error
@@ -46,8 +46,8 @@ function setUp() {
   }
 }
 
-describe('the limit reconciler', () => {
-  it('PIO-10 limits a container that starts later at the next scan, and does not rewrite limits', async () => {
+describe('createLimitReconciler', () => {
+  it('PIO-10 limits a container that starts later at the next scan, and writes its limits once', async () => {
     const { reconciler, clock, applied, setFound } = setUp()
     expect((await reconciler.enforce(VOLUME)).is).toBe('not enforced')
     const stop = new AbortController()
@@ -68,7 +68,7 @@ describe('the limit reconciler', () => {
   it('PIO-10 limits a configured cgroup when it is created', async () => {
     const { reconciler, clock, applied, setFound, setFailure } = setUp()
     setFound(['/later'])
-    setFailure(new Error('there is no cgroup /later'))
+    setFailure(new Error('cgroup /later does not exist'))
     await reconciler.enforce(VOLUME)
     const stop = new AbortController()
     const running = reconciler.run(stop.signal)
@@ -85,17 +85,17 @@ describe('the limit reconciler', () => {
 
   it('PIO-10 reports a failure as not enforced', async () => {
     const { reconciler, setFailure } = setUp()
-    setFailure(new Error('the kernel said no'))
-    expect(await reconciler.enforce(VOLUME)).toEqual({ is: 'not enforced', because: 'the kernel said no' })
+    setFailure(new Error('the kernel rejected it'))
+    expect(await reconciler.enforce(VOLUME)).toEqual({ is: 'not enforced', because: 'the kernel rejected it' })
     expect(reconciler.enforcement(ID)?.is).toBe('not enforced')
   })
 
-  it('PIO-10 limits explicitly set cgroups immediately, until the volume is unstaged', async () => {
+  it('PIO-10 limits explicitly set cgroups immediately until the volume is removed', async () => {
     const { reconciler, applied } = setUp()
     await reconciler.enforce(VOLUME)
     await reconciler.setWorkloadCgroups(ID, ['/tenant'])
     expect(applied.at(-1)).toBe('100 in /tenant')
-    reconciler.forget(ID)
+    reconciler.remove(ID)
     expect(reconciler.enforcement(ID)).toBeUndefined()
     await reconciler.enforce(VOLUME)
     expect(applied.at(-1)).toBe('100 in nothing')

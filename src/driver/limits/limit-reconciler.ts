@@ -1,6 +1,5 @@
-// Enforces the IO limits of staged volumes. The cgroups of a volume's users become known late and change, because
-// containers start after their volumes are mounted; so a periodic scan looks them up again and writes missing limits.
-// The last result per volume is kept for metrics and volume conditions.
+// Enforces the IO limits of staged volumes. Containers start after their volumes are mounted, so a periodic scan looks up the
+// cgroups of a volume's users and writes missing limits. The last result per volume is available for metrics and conditions.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Enforcement } from '../../host/host.ts'
@@ -13,13 +12,13 @@ import { hasLimits } from './rates.ts'
 import type { WorkloadCgroups } from './workload-cgroups.ts'
 
 export interface LimitReconciler {
-  /** Applies the limits of the record. The caller holds the lock of the volume. */
+  /** Applies the limits of the record. The caller must hold the lock of the volume. */
   enforce(volume: VolumeRecord): Promise<Enforcement>
-  /** Call it after the volume is unstaged. */
-  forget(id: VolumeId): void
-  /** The result of the last attempt; undefined for a volume that has no limits or is not staged. */
+  /** Must be called after the volume is unstaged. */
+  remove(id: VolumeId): void
+  /** Returns the result of the last attempt, or undefined for a volume that has no limits or is not staged. */
   enforcement(id: VolumeId): Enforcement | undefined
-  /** Sets cgroups explicitly, in addition to those found by patterns and pod uids. */
+  /** Sets cgroups in addition to those found by patterns and pod UIDs. */
   setWorkloadCgroups(id: VolumeId, paths: readonly string[]): Promise<void>
   run(signal: AbortSignal): Promise<void>
 }
@@ -34,8 +33,8 @@ export interface LimitReconcilerDeps {
   readonly log: Logger
 }
 
-/** How long a new container may run without limits; a compromise with the cost of walking the cgroup tree. */
-const SCAN_MS = 2_000
+/** The longest time that a new container runs without limits. Shorter intervals would cost more CPU time. */
+const SCAN_INTERVAL_MS = 2_000
 
 export function createLimitReconciler({
   node,
@@ -47,29 +46,29 @@ export function createLimitReconciler({
   log,
 }: LimitReconcilerDeps): LimitReconciler {
   const outcomes = new Map<VolumeId, Outcome>()
-  const named = new Map<VolumeId, readonly string[]>()
+  const explicitCgroups = new Map<VolumeId, readonly string[]>()
 
   const cgroupsOf = async (id: VolumeId) => {
     const podUids = (mountRecords.get(id)?.published ?? []).flatMap(({ podUid }) => podUid ?? [])
-    return [...new Set([...(named.get(id) ?? []), ...(await cgroups.find(podUids))])].sort()
+    return [...new Set([...(explicitCgroups.get(id) ?? []), ...(await cgroups.find(podUids))])].sort()
   }
 
   async function enforce(volume: VolumeRecord): Promise<Enforcement> {
-    const found = await cgroupsOf(volume.id)
-    // A volume without limits is better than no volume: report the failure and retry at the next scan.
+    const cgroupPaths = await cgroupsOf(volume.id)
+    // A failure must not prevent the use of the volume. It is reported and retried at the next scan.
     const enforcement = await node
-      .limit(volume, found)
+      .limit(volume, cgroupPaths)
       .catch((error: Error): Enforcement => ({ is: 'not enforced', because: error.message }))
     if (hasLimits(volume.limits)) {
       if (enforcement.is === 'not enforced' && outcomes.get(volume.id)?.enforcement.is !== 'not enforced') {
         log.warn({ volume: volume.id, because: enforcement.because }, 'the limits of a volume are not enforced')
       }
-      outcomes.set(volume.id, { enforcement, cgroups: found })
+      outcomes.set(volume.id, { enforcement, cgroups: cgroupPaths })
     } else outcomes.delete(volume.id)
     return enforcement
   }
 
-  /** Applies limits only where the cgroups have changed. */
+  /** Applies the limits of volumes with changed cgroups. */
   async function scan(): Promise<void> {
     for (const [id, outcome] of [...outcomes]) {
       const volume = volumes.get(id)
@@ -87,19 +86,19 @@ export function createLimitReconciler({
 
   return {
     enforce,
-    forget(id) {
+    remove(id) {
       outcomes.delete(id)
-      named.delete(id)
+      explicitCgroups.delete(id)
     },
     enforcement: (id) => outcomes.get(id)?.enforcement,
     async setWorkloadCgroups(id, paths) {
-      named.set(id, [...paths])
+      explicitCgroups.set(id, [...paths])
       await scan()
     },
     async run(signal) {
       while (!signal.aborted) {
         await scan()
-        await clock.sleep(SCAN_MS, signal).catch(() => {})
+        await clock.sleep(SCAN_INTERVAL_MS, signal).catch(() => {})
       }
     },
   }
@@ -111,11 +110,11 @@ interface Outcome {
   readonly cgroups: readonly string[]
 }
 
-/** Whether the cgroups are unchanged and all of them are limited; an explicitly set cgroup may not exist yet. */
-function isUpToDate({ enforcement, cgroups }: Outcome, now: readonly string[]): boolean {
-  if (now.join('\n') !== cgroups.join('\n')) return false
-  if (enforcement.is === 'not enforced') return now.length === 0
-  return now.every((cgroup) =>
-    enforcement.cgroups.some((holder) => cgroup === holder || cgroup.startsWith(`${holder}/`)),
+/** Returns whether the cgroups are unchanged and all limited. An explicitly set cgroup may not exist yet. */
+function isUpToDate({ enforcement, cgroups }: Outcome, currentCgroups: readonly string[]): boolean {
+  if (currentCgroups.join('\n') !== cgroups.join('\n')) return false
+  if (enforcement.is === 'not enforced') return currentCgroups.length === 0
+  return currentCgroups.every((cgroup) =>
+    enforcement.cgroups.some((limited) => cgroup === limited || cgroup.startsWith(`${limited}/`)),
   )
 }

@@ -4,14 +4,14 @@
 // Zero removes a limit.
 import { invalid, quote } from '../errors.ts'
 
-/** Limits of a volume; an omitted value is not limited. Reads and writes are limited separately. */
+/** Limits of a volume. Omitted values are not limited. Reads and writes are limited separately. */
 export interface RateLimits {
   readonly iops?: number
   readonly throughputBytes?: number
 }
 
 const IOPS_MAX = 2 ** 32 - 1 // maximum of the kernel
-/** One page per second; with less, a single request would take too long. */
+/** One page per second. With a lower limit, a single request would take too long. */
 const THROUGHPUT_BYTES_MIN = 4_096
 const MIB = 1_048_576
 

@@ -1,5 +1,5 @@
-// Clears the IO limits of loop numbers without a backing file at startup. Limits stay with a loop number after a detach
-// and would slow down the next device with that number.
+// Clears the IO limits of loop numbers without a backing file at startup. Limits of a loop number remain after a detach and
+// would apply to the next device with that number.
 import { readFile } from 'node:fs/promises'
 import type { IoLimits } from '../../host/host.ts'
 import { listCgroups, readCgroupFile } from '../../host/limits/hierarchy.ts'
@@ -11,12 +11,12 @@ const FILES = {
 }
 const LOOP_LINE = /^7:(\d+) /gm
 
-export async function clearStaleLimits(found: DetectedLimits, limits: Pick<IoLimits, 'clear'>): Promise<string[]> {
-  if (found.version === 'none') return []
+export async function clearStaleLimits(detected: DetectedLimits, limits: Pick<IoLimits, 'clear'>): Promise<string[]> {
+  if (detected.version === 'none') return []
   const numbers = new Set<string>()
-  for (const cgroup of await listCgroups(found.root)) {
-    for (const file of FILES[found.version]) {
-      for (const [, number] of (await readCgroupFile(found.root, cgroup, file)).matchAll(LOOP_LINE))
+  for (const cgroup of await listCgroups(detected.root)) {
+    for (const file of FILES[detected.version]) {
+      for (const [, number] of (await readCgroupFile(detected.root, cgroup, file)).matchAll(LOOP_LINE))
         numbers.add(number!)
     }
   }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { createWorkloadCgroups, globOf } from './workload-cgroups.ts'
+import { createWorkloadCgroups, parseGlob } from './workload-cgroups.ts'
 
 const UID = '0f5f4c1e-6f6c-4a57-9d6a-1f5b6a2f9c11'
-const THERE = [
+const CGROUPS = [
   '/',
   '/kubepods',
   `/kubepods/burstable/pod${UID}`,
@@ -11,21 +11,21 @@ const THERE = [
   `/kubepods.slice/kubepods-pod${UID.replaceAll('-', '_')}.slice/cri-1.scope`,
 ]
 
-describe('cgroups of workloads', () => {
-  it('PIO-10 are found by pod uid for both cgroup drivers, with containers', async () => {
-    const cgroups = createWorkloadCgroups({ patterns: [], list: async () => THERE })
-    expect(await cgroups.find([UID])).toEqual([THERE[2], THERE[3], THERE[5]])
+describe('createWorkloadCgroups', () => {
+  it('PIO-10 finds pods and containers by pod UID for both cgroup drivers', async () => {
+    const cgroups = createWorkloadCgroups({ patterns: [], list: async () => CGROUPS })
+    expect(await cgroups.find([UID])).toEqual([CGROUPS[2], CGROUPS[3], CGROUPS[5]])
   })
 
-  it('PIO-10 are found by pattern; a plain path is used without listing cgroups', async () => {
-    const globs = createWorkloadCgroups({ patterns: ['/kubepods/*/pod*/**'], list: async () => THERE })
-    expect(await globs.find([])).toEqual([THERE[3], THERE[4]])
+  it('PIO-10 finds cgroups by pattern, and uses a plain path without listing cgroups', async () => {
+    const globs = createWorkloadCgroups({ patterns: ['/kubepods/*/pod*/**'], list: async () => CGROUPS })
+    expect(await globs.find([])).toEqual([CGROUPS[3], CGROUPS[4]])
     const exact = createWorkloadCgroups({ patterns: ['/tenants/a'], list: () => Promise.reject(new Error('listed')) })
     expect(await exact.find([])).toEqual(['/tenants/a'])
   })
 
-  it('PIO-10 are not found by an invalid uid', async () => {
-    const cgroups = createWorkloadCgroups({ patterns: [], list: async () => THERE })
+  it('PIO-10 finds no cgroups for an invalid UID', async () => {
+    const cgroups = createWorkloadCgroups({ patterns: [], list: async () => CGROUPS })
     expect(await cgroups.find(['', '../..', 'other'])).toEqual([])
   })
 
@@ -35,5 +35,7 @@ describe('cgroups of workloads', () => {
     ['/a/**', '/a/b/c', true],
     ['a.b/*', '/a.b/c', true],
     ['/a.b/*', '/axb/c', false],
-  ])('PIO-10 %s and %s: %s', (pattern, path, matches) => expect(globOf(pattern).test(path)).toBe(matches))
+  ])('PIO-10 matches the pattern %s with %s: %s', (pattern, path, matches) =>
+    expect(parseGlob(pattern).test(path)).toBe(matches),
+  )
 })

@@ -1,4 +1,4 @@
-// The Node service: maps each call to its function, and declares the capabilities and the topology of the node.
+// The Node service: maps each call to its function, and reports the capabilities and the topology of the node.
 import type { ServiceHandlers } from '../../csi/driver.ts'
 import type { Node } from '../../csi/gen/csi_pb.js'
 import { NodeServiceCapability_RPC_Type as Rpc } from '../../csi/gen/csi_pb.js'

@@ -1,14 +1,14 @@
-// NodePublishVolume and NodeUnpublishVolume.
+// Implements NodePublishVolume and NodeUnpublishVolume.
 import { lstat } from 'node:fs/promises'
 import type { NodePublishVolumeRequest, NodeUnpublishVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { parseCapability, type RequestedCapability } from '../capabilities.ts'
 import {
   type DriverContext,
+  findStaging,
+  getVolumeRecord,
   mountRecordOf,
   requireUndamaged,
   saveMountRecord,
-  stagingOf,
-  volumeOf,
 } from '../context.ts'
 import { alreadyExists, failedPrecondition, invalid, missingField, volumeNotFound } from '../errors.ts'
 import { isVolumeId } from '../ids.ts'
@@ -17,7 +17,7 @@ import type { Publication, Staging, VolumeRecord } from '../pool/records.ts'
 import { absolutePath } from './paths.ts'
 import { checkSupported } from './stage.ts'
 
-/** Added to the volume context by the node agent if CSIDriver has podInfoOnMount. */
+/** The key that the node agent adds to the volume context if CSIDriver has podInfoOnMount. */
 const POD_UID = 'csi.storage.k8s.io/pod.uid'
 const EPHEMERAL = 'csi.storage.k8s.io/ephemeral'
 
@@ -28,16 +28,16 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
   const capability = parseCapability(request.volumeCapability)
   const path = absolutePath(request.targetPath, 'target_path')
   if (request.volumeContext[EPHEMERAL] === 'true') throw invalid('Inline volumes are not supported. Use a claim.')
-  const { id } = volumeOf(driver, request.volumeId)
+  const { id } = getVolumeRecord(driver, request.volumeId)
   if (request.stagingTargetPath === '')
     throw failedPrecondition('staging_target_path is required: volumes are staged before they are published.')
   const stagingPath = absolutePath(request.stagingTargetPath, 'staging_target_path')
 
   return driver.locks.run({ exclusive: [id, path] }, async () => {
-    const volume = volumeOf(driver, id)
+    const volume = getVolumeRecord(driver, id)
     const isReadOnly = request.readonly || capability.isReadOnly
     checkSupported(volume, { ...capability, isReadOnly }, driver)
-    const staged = (await stagingOf(driver, id)) ?? (await reattachDevice(volume, stagingPath, driver))
+    const staged = (await findStaging(driver, id)) ?? (await reattachDevice(volume, stagingPath, driver))
     if (!staged || staged.path !== stagingPath)
       throw failedPrecondition(`Volume ${id} is not staged at ${stagingPath}. Stage it first.`)
     if (staged.accessType !== capability.accessType)
@@ -49,7 +49,7 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
   })
 }
 
-/** An operator may have detached a staged block device: without a publication no mount keeps it attached. */
+/** Attaches the device of a staged block volume again if an operator has detached it, which is possible before a publish. */
 async function reattachDevice(volume: VolumeRecord, path: string, driver: DriverContext): Promise<Staging | undefined> {
   const recorded = driver.mountRecords.get(volume.id)?.staged
   if (recorded?.path !== path || recorded.accessType !== 'block') return undefined
@@ -78,45 +78,49 @@ const publicationOf = (
 async function publish(
   volume: VolumeRecord,
   staged: Staging,
-  wanted: Publication,
+  requested: Publication,
   driver: DriverContext,
 ): Promise<void> {
   const { node } = driver.backend
-  const presence = mountRecordOf(driver, volume.id)
-  const live: Publication[] = []
-  for (const each of presence.published) if (await node.isPublished(volume, each)) live.push(each)
+  const mountRecord = mountRecordOf(driver, volume.id)
+  const active: Publication[] = []
+  for (const publication of mountRecord.published)
+    if (await node.isPublished(volume, publication)) active.push(publication)
 
-  const there = live.find((each) => each.path === wanted.path)
-  if (there) return checkSame(volume, there, wanted)
-  const other = live[0]
-  if (other && [wanted, other].some((each) => each.accessMode === SINGLE_WRITER)) {
+  const existing = active.find((publication) => publication.path === requested.path)
+  if (existing) return checkSamePublication(volume, existing, requested)
+  const otherPublication = active[0]
+  if (
+    otherPublication &&
+    [requested, otherPublication].some((publication) => publication.accessMode === SINGLE_WRITER)
+  ) {
     throw failedPrecondition(
-      `Volume ${volume.id} is published at ${other.path}, and ${SINGLE_WRITER} allows only one target path. Unpublish it there first.`,
+      `Volume ${volume.id} is published at ${otherPublication.path}, and ${SINGLE_WRITER} allows only one target path. Unpublish it there first.`,
     )
   }
-  const stale = presence.published.find((each) => each.path === wanted.path)
-  if (stale) await node.unpublish(volume, stale.path, stale) // its device was detached: clean up the target path
-  await saveMountRecord(driver, { ...presence, published: [...live, wanted] })
+  const stalePublication = mountRecord.published.find((publication) => publication.path === requested.path)
+  if (stalePublication) await node.unpublish(volume, stalePublication.path, stalePublication) // clean up the target path, because its device was detached
+  await saveMountRecord(driver, { ...mountRecord, published: [...active, requested] })
   try {
-    await node.publish(volume, staged, wanted)
+    await node.publish(volume, staged, requested)
   } catch (error) {
-    await saveMountRecord(driver, { ...presence, published: live })
+    await saveMountRecord(driver, { ...mountRecord, published: active })
     throw error
   }
 }
 
-/** Not SINGLE_NODE_WRITER: older callers send that for ReadWriteOnce, which several pods of a node can share. */
+/** SINGLE_NODE_WRITER is not restricted, because older callers use it for ReadWriteOnce, which pods of a node can share. */
 const SINGLE_WRITER = 'SINGLE_NODE_SINGLE_WRITER'
 
-function checkSame({ id }: VolumeRecord, there: Publication, wanted: Publication): void {
+function checkSamePublication({ id }: VolumeRecord, existing: Publication, requested: Publication): void {
   const isSame =
-    there.accessType === wanted.accessType &&
-    there.accessMode === wanted.accessMode &&
-    there.isReadOnly === wanted.isReadOnly
+    existing.accessType === requested.accessType &&
+    existing.accessMode === requested.accessMode &&
+    existing.isReadOnly === requested.isReadOnly
   if (isSame) return
-  const how = `${there.isReadOnly ? 'read-only' : 'for writing'} as ${there.accessType} ${there.accessMode}`
+  const mode = `${existing.isReadOnly ? 'read-only' : 'for writing'} as ${existing.accessType} ${existing.accessMode}`
   throw alreadyExists(
-    `Volume ${id} is published at ${there.path} ${how}, which differs from the request. Unpublish it first.`,
+    `Volume ${id} is published at ${existing.path} ${mode}, which differs from the request. Unpublish it first.`,
   )
 }
 
@@ -131,12 +135,15 @@ export async function unpublishVolume(request: NodeUnpublishVolumeRequest, drive
   }
 
   return driver.locks.run({ exclusive: [volumeId, path] }, async () => {
-    const volume = volumeOf(driver, volumeId)
-    const presence = mountRecordOf(driver, volumeId)
-    const recorded = presence.published.find((each) => each.path === path)
+    const volume = getVolumeRecord(driver, volumeId)
+    const mountRecord = mountRecordOf(driver, volumeId)
+    const recorded = mountRecord.published.find((publication) => publication.path === path)
     await driver.backend.node.unpublish(volume, path, recorded)
     if (!recorded) return {}
-    await saveMountRecord(driver, { ...presence, published: presence.published.filter((each) => each.path !== path) })
+    await saveMountRecord(driver, {
+      ...mountRecord,
+      published: mountRecord.published.filter((publication) => publication.path !== path),
+    })
     return {}
   })
 }

@@ -1,14 +1,14 @@
-// NodeStageVolume and NodeUnstageVolume. Staging is recorded before it starts, and undone if it fails, because after a
-// final error the caller does not call NodeUnstageVolume.
+// Implements NodeStageVolume and NodeUnstageVolume. Staging is recorded before it starts, and undone if it fails, because
+// after a final error the caller does not call NodeUnstageVolume.
 import type { NodeStageVolumeRequest, NodeUnstageVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { parseCapability, type RequestedCapability } from '../capabilities.ts'
 import {
   type DriverContext,
+  findStaging,
+  getVolumeRecord,
   mountRecordOf,
   requireUndamaged,
   saveMountRecord,
-  stagingOf,
-  volumeOf,
 } from '../context.ts'
 import { alreadyExists, asSentence, failedPrecondition, missingField } from '../errors.ts'
 import { hasLimits } from '../limits/rates.ts'
@@ -21,15 +21,15 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
   if (!request.volumeCapability) throw missingField('volume_capability')
   const capability = parseCapability(request.volumeCapability)
   const path = absolutePath(request.stagingTargetPath, 'staging_target_path')
-  const { id } = volumeOf(driver, request.volumeId)
+  const { id } = getVolumeRecord(driver, request.volumeId)
 
   return driver.locks.run({ exclusive: [id, path] }, async () => {
-    const volume = volumeOf(driver, id)
+    const volume = getVolumeRecord(driver, id)
     checkSupported(volume, capability, driver)
     const { accessType, accessMode, mountFlags } = capability
     const staging: Staging = { path, accessType, accessMode, flagsDigest: digestOfFlags(mountFlags) }
-    const staged = await stagingOf(driver, id)
-    if (staged) checkSame(volume, staged, staging)
+    const staged = await findStaging(driver, id)
+    if (staged) checkSameStaging(volume, staged, staging)
     else {
       await requireUndamaged(driver, volume, 'staged')
       await stage(volume, staging, mountFlags, driver)
@@ -43,9 +43,9 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
 export function checkSupported(volume: VolumeRecord, capability: RequestedCapability, driver: DriverContext): void {
   if (!volume.accessTypes.includes(capability.accessType)) {
     const created = volume.accessTypes[0] === 'block' ? 'as a block volume' : 'with a file system'
-    const wanted = capability.accessType === 'block' ? 'as a block volume' : 'with a file system'
+    const requested = capability.accessType === 'block' ? 'as a block volume' : 'with a file system'
     throw failedPrecondition(
-      `Volume ${volume.id} was created ${created} and cannot be used ${wanted}. Create another volume.`,
+      `Volume ${volume.id} was created ${created} and cannot be used ${requested}. Create another volume.`,
     )
   }
   if (capability.accessType === 'mount' && capability.fsType && capability.fsType !== volume.fsType) {
@@ -58,13 +58,13 @@ export function checkSupported(volume: VolumeRecord, capability: RequestedCapabi
     throw failedPrecondition(`Volume ${volume.id} does not support this access here. ${asSentence(ability.because)}`)
 }
 
-function checkSame({ id }: VolumeRecord, staged: Staging, wanted: Staging): void {
-  if (staged.path !== wanted.path)
+function checkSameStaging({ id }: VolumeRecord, staged: Staging, requested: Staging): void {
+  if (staged.path !== requested.path)
     throw failedPrecondition(`Volume ${id} is already staged at ${staged.path}. Unstage it there first.`)
   const isSame =
-    staged.accessType === wanted.accessType &&
-    staged.accessMode === wanted.accessMode &&
-    staged.flagsDigest === wanted.flagsDigest
+    staged.accessType === requested.accessType &&
+    staged.accessMode === requested.accessMode &&
+    staged.flagsDigest === requested.flagsDigest
   if (!isSame) {
     throw alreadyExists(
       `Volume ${id} is staged at ${staged.path} as ${staged.accessType} ${staged.accessMode}, with other options. Unstage it first.`,
@@ -73,12 +73,12 @@ function checkSame({ id }: VolumeRecord, staged: Staging, wanted: Staging): void
 }
 
 async function stage(volume: VolumeRecord, staging: Staging, mountFlags: readonly string[], driver: DriverContext) {
-  const before = mountRecordOf(driver, volume.id)
-  await saveMountRecord(driver, { ...before, staged: staging })
+  const previous = mountRecordOf(driver, volume.id)
+  await saveMountRecord(driver, { ...previous, staged: staging })
   try {
     await driver.backend.node.stage(volume, staging, { mountFlags, save: (changed) => driver.volumes.save(changed) })
   } catch (error) {
-    await saveMountRecord(driver, { ...before, staged: undefined })
+    await saveMountRecord(driver, { ...previous, staged: undefined })
     throw error
   }
 }
@@ -87,20 +87,20 @@ export async function unstageVolume(request: NodeUnstageVolumeRequest, driver: D
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.stagingTargetPath === '') throw missingField('staging_target_path')
   const path = absolutePath(request.stagingTargetPath, 'staging_target_path')
-  const { id } = volumeOf(driver, request.volumeId)
+  const { id } = getVolumeRecord(driver, request.volumeId)
 
   return driver.locks.run({ exclusive: [id, path] }, async () => {
-    const volume = volumeOf(driver, id)
-    const presence = mountRecordOf(driver, id)
-    const mountedAt = await driver.backend.node.usedAt(volume, presence)
-    // A mount of this volume at the path counts as staged even if its mount record was invalid and set aside.
-    if (presence.staged?.path !== path && !mountedAt.includes(path)) return {} // not staged there
-    const users = mountedAt.filter((each) => each !== path)
+    const volume = getVolumeRecord(driver, id)
+    const mountRecord = mountRecordOf(driver, id)
+    const mountedAt = await driver.backend.node.findMountPaths(volume, mountRecord)
+    // A volume that is mounted at the path is staged, even if its mount record was invalid and set aside.
+    if (mountRecord.staged?.path !== path && !mountedAt.includes(path)) return {} // not staged there
+    const users = mountedAt.filter((mountPath) => mountPath !== path)
     if (users.length > 0)
       throw failedPrecondition(`Volume ${id} is still published at ${users.join(', ')}. Unpublish it there first.`)
     await driver.backend.node.unstage(volume, path)
-    driver.limits.forget(id)
-    await saveMountRecord(driver, { ...presence, staged: undefined, published: [] })
+    driver.limits.remove(id)
+    await saveMountRecord(driver, { ...mountRecord, staged: undefined, published: [] })
     return {}
   })
 }

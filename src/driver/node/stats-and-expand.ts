@@ -1,19 +1,19 @@
-// NodeGetVolumeStats and NodeExpandVolume, for a path at which the volume is staged or published.
+// Implements NodeGetVolumeStats and NodeExpandVolume for a path at which the volume is staged or published.
 import type { NodeExpandVolumeRequest, NodeGetVolumeStatsRequest } from '../../csi/gen/csi_pb.js'
 import { VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
-import { rangeOf } from '../capacity.ts'
-import { type DriverContext, stagingOf, volumeOf } from '../context.ts'
+import { parseRange } from '../capacity.ts'
+import { type DriverContext, findStaging, getVolumeRecord } from '../context.ts'
 import { conditionOf } from '../controller/volume-message.ts'
-import { failedPrecondition, missingField, notAtPath, outOfRange, sizeText, withFullStop } from '../errors.ts'
+import { failedPrecondition, formatSize, missingField, notAtPath, outOfRange, withFullStop } from '../errors.ts'
 import type { AccessType, VolumeRecord } from '../pool/records.ts'
 import { cleanPath } from './paths.ts'
 
 export async function volumeStats(request: NodeGetVolumeStatsRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.volumePath === '') throw missingField('volume_path')
-  const volume = volumeOf(driver, request.volumeId)
-  const place = await requireAtPath(volume, request.volumePath, driver)
-  const { bytes, inodes } = await driver.backend.node.usage(volume, place)
+  const volume = getVolumeRecord(driver, request.volumeId)
+  const location = await findAtPath(volume, request.volumePath, driver)
+  const { bytes, inodes } = await driver.backend.node.usage(volume, location)
   return {
     usage: [usageOf(Unit.BYTES, bytes), ...(inodes ? [usageOf(Unit.INODES, inodes)] : [])],
     volumeCondition: await conditionOf(volume, driver),
@@ -30,17 +30,17 @@ const usageOf = (unit: Unit, { total, used, available }: { total: number; used?:
 export async function expandOnNode(request: NodeExpandVolumeRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.volumePath === '') throw missingField('volume_path')
-  const { id } = volumeOf(driver, request.volumeId)
-  const range = rangeOf(request.capacityRange)
+  const { id } = getVolumeRecord(driver, request.volumeId)
+  const range = parseRange(request.capacityRange)
 
   return driver.locks.run({ exclusive: [id] }, async () => {
-    const volume = volumeOf(driver, id)
-    await requireAtPath(volume, request.volumePath, driver)
-    const staged = await stagingOf(driver, id)
+    const volume = getVolumeRecord(driver, id)
+    await findAtPath(volume, request.volumePath, driver)
+    const staged = await findStaging(driver, id)
     if (!staged) throw notAtPath(id, request.volumePath)
     if (range.requiredBytes > volume.capacityBytes) {
       throw outOfRange(
-        `Volume ${id} has ${sizeText(volume.capacityBytes)}. Expand it to ${sizeText(range.requiredBytes)} at the controller first.`,
+        `Volume ${id} has ${formatSize(volume.capacityBytes)}. Expand it to ${formatSize(range.requiredBytes)} at the controller first.`,
       )
     }
     const growth = await driver.backend.node.grow(volume, staged)
@@ -53,16 +53,16 @@ export async function expandOnNode(request: NodeExpandVolumeRequest, driver: Dri
   })
 }
 
-/** The staging or publication at this path; throws NOT_FOUND if none exists. */
-async function requireAtPath(
+/** Returns the staging or publication at this path. Throws NOT_FOUND if there is none. */
+async function findAtPath(
   volume: VolumeRecord,
-  given: string,
+  volumePath: string,
   driver: DriverContext,
 ): Promise<{ path: string; accessType: AccessType }> {
-  const path = cleanPath(given)
-  const staged = await stagingOf(driver, volume.id)
+  const path = cleanPath(volumePath)
+  const staged = await findStaging(driver, volume.id)
   if (staged?.path === path) return staged
-  const published = driver.mountRecords.get(volume.id)?.published.find((each) => each.path === path)
+  const published = driver.mountRecords.get(volume.id)?.published.find((publication) => publication.path === path)
   if (published && (await driver.backend.node.isPublished(volume, published))) return published
-  throw notAtPath(volume.id, given)
+  throw notAtPath(volume.id, volumePath)
 }

@@ -9,18 +9,19 @@ import { isSnapshotId, isVolumeId, type SnapshotId, type VolumeId } from '../ids
 export const volumesIn = (pool: string) => join(pool, 'volumes')
 export const snapshotsIn = (pool: string) => join(pool, 'snapshots')
 export const stateIn = (pool: string) => join(pool, '.stowage')
-/** Where a copied file system is mounted once to give it a new UUID. */
+/** The directory in which a copied file system is mounted once to give it a new UUID. */
 export const scratchIn = (pool: string, id: VolumeId) => join(stateIn(pool), 'scratch', id)
 
-export const contentOf = (pool: string, id: VolumeId | SnapshotId): string =>
+export const contentPathOf = (pool: string, id: VolumeId | SnapshotId): string =>
   join(isVolumeId(id) ? volumesIn(pool) : snapshotsIn(pool), id)
-export const imageOf = (pool: string, id: VolumeId | SnapshotId): string => `${contentOf(pool, id)}${IMAGE}`
+export const imagePathOf = (pool: string, id: VolumeId | SnapshotId): string =>
+  `${contentPathOf(pool, id)}${IMAGE_EXTENSION}`
 
-const IMAGE = '.img'
-/** An unfinished copy, or a directory that is being deleted. */
-const UNFINISHED = ['.part', '.gone']
+const IMAGE_EXTENSION = '.img'
+/** The extensions of unfinished copies and of directories that are being deleted. */
+const UNFINISHED_EXTENSIONS = ['.part', '.gone']
 
-/** The path if it exists, otherwise undefined. */
+/** Returns the path if it exists, otherwise undefined. */
 export async function pathIfExists(path: string): Promise<string | undefined> {
   try {
     await lstat(path)
@@ -33,11 +34,11 @@ export async function pathIfExists(path: string): Promise<string | undefined> {
 
 export interface UnrecordedContent {
   readonly path: string
-  /** Set if the name is that of a volume or snapshot: then its record was lost. */
+  /** The id in the name of a volume or snapshot whose record was lost. */
   readonly id?: VolumeId | SnapshotId
 }
 
-/** Content of the pool without a record: remains of unfinished operations, which can be deleted, and everything else. */
+/** Finds content without a record: remains of unfinished operations, which can be deleted, and other content. */
 export async function findUnrecorded(
   pool: string,
   isKnown: (id: string) => boolean,
@@ -46,9 +47,9 @@ export async function findUnrecorded(
   const unknown: UnrecordedContent[] = []
   for (const directory of [volumesIn(pool), snapshotsIn(pool)]) {
     for (const file of await readdir(directory)) {
-      const unfinished = UNFINISHED.find((ending) => file.endsWith(ending))
+      const unfinished = UNFINISHED_EXTENSIONS.find((ending) => file.endsWith(ending))
       const name = unfinished ? file.slice(0, -unfinished.length) : file
-      const id = name.endsWith(IMAGE) ? name.slice(0, -IMAGE.length) : name
+      const id = name.endsWith(IMAGE_EXTENSION) ? name.slice(0, -IMAGE_EXTENSION.length) : name
       const path = join(directory, file)
       const isOurs = isVolumeId(id) || isSnapshotId(id)
       if (isOurs && unfinished) leftovers.push(path)
@@ -63,8 +64,8 @@ export async function findUnrecorded(
 export async function detectBackend(pool: string): Promise<'loop' | 'directory' | undefined> {
   for (const directory of [volumesIn(pool), snapshotsIn(pool)]) {
     for (const file of await readdir(directory)) {
-      const isImage = file.endsWith(IMAGE)
-      const id = isImage ? file.slice(0, -IMAGE.length) : file
+      const isImage = file.endsWith(IMAGE_EXTENSION)
+      const id = isImage ? file.slice(0, -IMAGE_EXTENSION.length) : file
       if (isVolumeId(id) || isSnapshotId(id)) return isImage ? 'loop' : 'directory'
     }
   }

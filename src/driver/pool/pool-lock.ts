@@ -1,5 +1,5 @@
-// Ensures one driver per pool with an abstract Unix socket named after the pool: only one process can listen on it, and
-// the kernel releases it when the process exits.
+// Locks a pool, so that only one driver uses it. The lock is an abstract Unix socket, on which only one process can listen and
+// which the kernel releases when the process exits.
 import { stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 

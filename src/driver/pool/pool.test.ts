@@ -10,7 +10,7 @@ const thin = (overcommit: number): SpacePolicy => ({ provisioning: 'thin', overc
 const aPool = ({ sizeBytes = 10 * GIB, freeBytes = 100 * GIB, allocatesOnCreate = true } = {}) =>
   createPool({ directory: '/pool', sizeBytes, freeBytes: async () => freeBytes, allocatesOnCreate })
 
-describe('the pool', () => {
+describe('createPool', () => {
   it('PROV-19 reports the available space for each class', async () => {
     const pool = aPool()
     await pool.allocate('a', { ...RESERVED, capacityBytes: 4 * GIB })
@@ -34,14 +34,14 @@ describe('the pool', () => {
     )
   })
 
-  it('REX-1 needs only the additional space to grow a volume', async () => {
+  it('REX-1 allocates only the additional space of a growing volume', async () => {
     const pool = aPool()
     await pool.allocate('a', { ...RESERVED, capacityBytes: 6 * GIB })
     await pool.allocate('a', { ...RESERVED, capacityBytes: 10 * GIB })
     expect((await pool.available(RESERVED)).availableBytes).toBe(0)
   })
 
-  it('PROV-19 distinguishes requests that never fit from those that do not fit now', async () => {
+  it('PROV-19 returns different errors for requests that never fit and that do not fit now', async () => {
     const pool = aPool()
     await expect(pool.allocate('a', { ...RESERVED, capacityBytes: 11 * GIB })).rejects.toMatchObject({
       codeName: 'OUT_OF_RANGE',
@@ -54,7 +54,7 @@ describe('the pool', () => {
     })
   })
 
-  it('PROV-19 never promises more than its size for concurrent requests', async () => {
+  it('PROV-19 never allocates more than its size for concurrent requests', async () => {
     const request = record({
       id: constantFrom('a', 'b', 'c', 'd', 'e'),
       capacityBytes: integer({ min: 1, max: 12 * GIB }),
@@ -63,9 +63,9 @@ describe('the pool', () => {
     await assert(
       asyncProperty(array(request, { maxLength: 20 }), async (requests) => {
         const pool = aPool()
-        const take = ({ id, share, capacityBytes }: (typeof requests)[number]) =>
-          pool.allocate(id, { ...share, capacityBytes }).catch((error) => expect(error).toBeInstanceOf(CsiError))
-        await Promise.all(requests.map(take))
+        const allocate = ({ id, share: policy, capacityBytes }: (typeof requests)[number]) =>
+          pool.allocate(id, { ...policy, capacityBytes }).catch((error) => expect(error).toBeInstanceOf(CsiError))
+        await Promise.all(requests.map(allocate))
         expect(pool.promisedBytes).toBeLessThanOrEqual(pool.sizeBytes)
       }),
     )

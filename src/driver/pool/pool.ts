@@ -1,8 +1,8 @@
-// Accounts for the space of the pool. A reserved volume counts with its size; a thin one with its size divided by the
-// overcommit ratio of its class, so classes see different available space in one pool.
+// Accounts for the space of the pool. A reserved volume uses its size, a thin one its size divided by the overcommit ratio of
+// its class, so the available space depends on the class.
 //   pool 10Gi, a reserved volume of 4Gi:  6Gi available for reserved, 12Gi for thin with overcommit 2
-// Check and allocation are synchronous, so two creates can never both get the last byte.
-import { insufficientSpace, outOfRange, sizeText } from '../errors.ts'
+// Check and allocation are synchronous, so that concurrent requests cannot allocate the same space.
+import { formatSize, insufficientSpace, outOfRange } from '../errors.ts'
 
 export interface SpacePolicy {
   readonly provisioning: 'reserved' | 'thin'
@@ -13,7 +13,7 @@ export interface SpaceRequest extends SpacePolicy {
   readonly capacityBytes: number
 }
 
-/** Space is allocated when data is written. */
+/** The policy for content whose space is allocated when data is written. */
 export const ON_DEMAND: SpacePolicy = { provisioning: 'thin', overcommit: 1 }
 
 export interface AvailableSpace {
@@ -25,15 +25,15 @@ export interface AvailableSpace {
 export interface Pool {
   readonly directory: string
   readonly sizeBytes: number
-  /** Sum over all volumes and snapshots. */
+  /** The space of all volumes and snapshots. */
   readonly promisedBytes: number
   /** Free space of the file system that contains the pool. */
   freeBytes(): Promise<number>
-  available(share: SpacePolicy): Promise<AvailableSpace>
+  available(policy: SpacePolicy): Promise<AvailableSpace>
   /** Throws OUT_OF_RANGE if the pool is too small, RESOURCE_EXHAUSTED if it does not have enough space now. */
-  allocate(id: string, wanted: SpaceRequest): Promise<void>
+  allocate(id: string, request: SpaceRequest): Promise<void>
   /** Records existing content, whether it fits or not. */
-  record(id: string, held: SpaceRequest): void
+  record(id: string, request: SpaceRequest): void
   release(id: string): void
 }
 
@@ -45,7 +45,7 @@ export interface PoolOptions {
   readonly allocatesOnCreate: boolean
 }
 
-/** Kept free for records, directories and metadata of the file system. */
+/** Space that is kept free for records, directories and metadata of the file system. */
 export const MINIMUM_FREE_BYTES = 64 * 1_048_576
 
 export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate }: PoolOptions): Pool {
@@ -57,13 +57,13 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
     promisedBytes += weight - (weights.get(id) ?? 0)
     weights.set(id, weight)
   }
-  /** `ownBytes`: the space that the volume already has. */
-  const leftBytes = ({ provisioning, overcommit }: SpacePolicy, physicalBytes: number, ownBytes = 0): number => {
-    const unpromised = Math.floor((sizeBytes - promisedBytes + ownBytes) * overcommit)
-    if (physicalBytes <= 0) return Math.min(ownBytes, unpromised) // the disk is full
+  /** Returns the space for a volume that already has `ownBytes`. */
+  const computeAvailable = ({ provisioning, overcommit }: SpacePolicy, physicalBytes: number, ownBytes = 0): number => {
+    const unpromisedBytes = Math.floor((sizeBytes - promisedBytes + ownBytes) * overcommit)
+    if (physicalBytes <= 0) return Math.min(ownBytes, unpromisedBytes) // the disk is full
     return allocatesOnCreate && provisioning === 'reserved'
-      ? Math.min(unpromised, physicalBytes + ownBytes)
-      : unpromised
+      ? Math.min(unpromisedBytes, physicalBytes + ownBytes)
+      : unpromisedBytes
   }
   const physicalBytes = async () => (await freeBytes()) - MINIMUM_FREE_BYTES
 
@@ -74,23 +74,23 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
       return promisedBytes
     },
     freeBytes,
-    async available(share) {
-      const left = Math.max(0, leftBytes(share, await physicalBytes()))
-      return { availableBytes: left, maximumBytes: left }
+    async available(policy) {
+      const available = Math.max(0, computeAvailable(policy, await physicalBytes()))
+      return { availableBytes: available, maximumBytes: available }
     },
-    async allocate(id, wanted) {
-      const largestEver = Math.floor(sizeBytes * wanted.overcommit)
-      if (wanted.capacityBytes > largestEver) {
+    async allocate(id, request) {
+      const maximumBytes = Math.floor(sizeBytes * request.overcommit)
+      if (request.capacityBytes > maximumBytes) {
         throw outOfRange(
-          `${sizeText(wanted.capacityBytes)} are more than the whole pool ${directory} can hold, which is ${sizeText(largestEver)}. Request less, or enlarge the pool.`,
+          `${formatSize(request.capacityBytes)} are more than the whole pool ${directory} can hold, which is ${formatSize(maximumBytes)}. Request less, or enlarge the pool.`,
         )
       }
-      const physical = await physicalBytes()
-      const left = leftBytes(wanted, physical, weights.get(id) ?? 0)
-      if (wanted.capacityBytes > left) {
-        throw insufficientSpace({ wantedBytes: wanted.capacityBytes, availableBytes: left, pool: directory })
+      const diskBytes = await physicalBytes()
+      const available = computeAvailable(request, diskBytes, weights.get(id) ?? 0)
+      if (request.capacityBytes > available) {
+        throw insufficientSpace({ wantedBytes: request.capacityBytes, availableBytes: available, pool: directory })
       }
-      record(id, wanted)
+      record(id, request)
     },
     record,
     release(id) {

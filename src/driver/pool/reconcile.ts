@@ -1,5 +1,5 @@
-// Recovery at startup: makes records, files, devices, mounts and limits consistent after a crash or manual changes.
-// Unfinished operations are completed or undone, unused devices are detached, and unknown content is logged but not changed.
+// Makes records, files, devices, mounts and limits consistent at startup, after a crash or manual changes. Completes or undoes
+// unfinished operations, and detaches unused devices. Logs unknown content, but does not change it.
 import { isDeepStrictEqual } from 'node:util'
 import { NoSpaceError } from '../../host/index.ts'
 import { type DriverContext, saveMountRecord } from '../context.ts'
@@ -16,40 +16,40 @@ export async function reconcile(driver: DriverContext): Promise<void> {
   for (const snapshot of driver.snapshots.list()) {
     driver.pool.record(snapshot.id, { ...ON_DEMAND, capacityBytes: snapshot.allocatedBytes })
   }
-  const frozen = copiedVolumes(driver)
+  const maybeFrozen = listCopiedVolumes(driver)
   await finishSnapshots(driver)
   await finishVolumes(driver)
-  await recoverMounts(driver, frozen)
+  await recoverMounts(driver, maybeFrozen)
   await checkPool(driver)
 }
 
-/** Volumes that were being copied and may still be frozen. The driver did not freeze any other. */
-function copiedVolumes({ volumes, snapshots }: DriverContext): ReadonlySet<VolumeId> {
+/** Returns the volumes that were being copied and may still be frozen. */
+function listCopiedVolumes({ volumes, snapshots }: DriverContext): ReadonlySet<VolumeId> {
   const unfinished = [...volumes.list(), ...snapshots.list()].filter(({ state }) => state === 'creating')
   return new Set(
-    unfinished.flatMap((each) => {
-      if ('sourceVolumeId' in each) return [each.sourceVolumeId]
-      return each.source?.kind === 'volume' ? [each.source.id] : []
+    unfinished.flatMap((record) => {
+      if ('sourceVolumeId' in record) return [record.sourceVolumeId]
+      return record.source?.kind === 'volume' ? [record.source.id] : []
     }),
   )
 }
 
 /** Logs a failure and continues, so that one damaged volume does not prevent the start of the driver. */
-async function guarded(driver: DriverContext, what: string, work: () => Promise<void>): Promise<void> {
+async function logFailure(driver: DriverContext, subject: string, work: () => Promise<void>): Promise<void> {
   await work().catch((error: Error) => {
-    driver.log.error({ what, because: error.message }, 'recovery failed; fix the cause and restart the driver')
+    driver.log.error({ what: subject, because: error.message }, 'recovery failed; fix the cause and restart the driver')
   })
 }
 
 async function finishVolumes(driver: DriverContext): Promise<void> {
   for (const volume of driver.volumes.list()) {
-    await guarded(driver, `volume ${volume.id} (${volume.state})`, () => finishVolume(volume, driver))
+    await logFailure(driver, `volume ${volume.id} (${volume.state})`, () => finishVolume(volume, driver))
   }
 }
 
 async function finishVolume(volume: VolumeRecord, driver: DriverContext): Promise<void> {
   switch (volume.state) {
-    case 'creating': // a copy is removed: its creation was never confirmed, and its source may have changed since
+    case 'creating': // a copy is removed, because its creation was never confirmed and its source may have changed
       return volume.source ? remove(volume, driver) : finishCreating(volume, driver)
     case 'deleting':
       return remove(volume, driver)
@@ -65,7 +65,7 @@ async function remove(volume: VolumeRecord, driver: DriverContext): Promise<void
   driver.log.info({ volume: volume.id, state: volume.state }, 'removed an unfinished volume')
 }
 
-/** The volume has no data yet, so it is created again. */
+/** Creates the volume again, because it has no data yet. */
 async function finishCreating(volume: VolumeRecord, driver: DriverContext): Promise<void> {
   try {
     await driver.backend.contents.create(volume)
@@ -78,18 +78,18 @@ async function finishCreating(volume: VolumeRecord, driver: DriverContext): Prom
   }
 }
 
-/** Completes the expansion; without enough space the volume keeps its old size, and the caller retries. */
+/** Completes the expansion. Without enough space, the volume keeps its old size, and the caller retries. */
 async function finishGrowing(volume: VolumeRecord, { backend, volumes, pool, log }: DriverContext): Promise<void> {
   const toBytes = volume.growingToBytes ?? volume.capacityBytes
-  const settled: VolumeRecord = { ...volume, state: 'ready', growingToBytes: undefined }
+  const readyRecord: VolumeRecord = { ...volume, state: 'ready', growingToBytes: undefined }
   try {
     await backend.contents.grow(volume, toBytes)
-    await volumes.save({ ...settled, capacityBytes: toBytes })
+    await volumes.save({ ...readyRecord, capacityBytes: toBytes })
     pool.record(volume.id, { ...volume, capacityBytes: toBytes })
     log.info({ volume: volume.id, toBytes }, 'completed the expansion of a volume')
   } catch (error) {
     if (!(error instanceof NoSpaceError)) throw error
-    await volumes.save(settled)
+    await volumes.save(readyRecord)
     log.warn({ volume: volume.id, toBytes, because: error.message }, 'could not expand a volume; it keeps its size')
   }
 }
@@ -97,27 +97,28 @@ async function finishGrowing(volume: VolumeRecord, { backend, volumes, pool, log
 async function finishSnapshots(driver: DriverContext): Promise<void> {
   for (const snapshot of driver.snapshots.list()) {
     if (snapshot.state === 'ready') continue
-    await guarded(driver, `snapshot ${snapshot.id} (${snapshot.state})`, async () => {
+    await logFailure(driver, `snapshot ${snapshot.id} (${snapshot.state})`, async () => {
       await undoSnapshot(snapshot, driver)
       driver.log.info({ snapshot: snapshot.id, state: snapshot.state }, 'removed an unfinished snapshot')
     })
   }
 }
 
-async function recoverMounts(driver: DriverContext, frozen: ReadonlySet<VolumeId>): Promise<void> {
+async function recoverMounts(driver: DriverContext, maybeFrozen: ReadonlySet<VolumeId>): Promise<void> {
   const { backend, volumes, mountRecords, limits, log } = driver
-  const recorded = mountRecords.list()
-  const found = await backend.node.recover(volumes.list(), recorded, frozen)
-  for (const { id } of recorded) if (!found.mountRecords.some((each) => each.id === id)) await mountRecords.remove(id)
-  for (const presence of found.mountRecords) {
-    await guarded(driver, `presence of volume ${presence.id}`, async () => {
-      if (!isDeepStrictEqual(presence, mountRecords.get(presence.id))) await saveMountRecord(driver, presence)
-      const volume = volumes.get(presence.id)
-      if (presence.staged && volume) await limits.enforce(volume)
+  const previousRecords = mountRecords.list()
+  const recovered = await backend.node.recover(volumes.list(), previousRecords, maybeFrozen)
+  for (const { id } of previousRecords)
+    if (!recovered.mountRecords.some((record) => record.id === id)) await mountRecords.remove(id)
+  for (const mountRecord of recovered.mountRecords) {
+    await logFailure(driver, `presence of volume ${mountRecord.id}`, async () => {
+      if (!isDeepStrictEqual(mountRecord, mountRecords.get(mountRecord.id))) await saveMountRecord(driver, mountRecord)
+      const volume = volumes.get(mountRecord.id)
+      if (mountRecord.staged && volume) await limits.enforce(volume)
     })
   }
-  for (const note of found.notes) log.info({ note }, 'corrected at startup')
-  for (const note of found.warnings) log.warn({ note }, 'found at startup and not changed')
+  for (const note of recovered.notes) log.info({ note }, 'corrected at startup')
+  for (const note of recovered.warnings) log.warn({ note }, 'found at startup and not changed')
 }
 
 async function checkPool(driver: DriverContext): Promise<void> {
@@ -125,27 +126,27 @@ async function checkPool(driver: DriverContext): Promise<void> {
   const isKnown = (id: string) => volumes.get(id) !== undefined || snapshots.get(id) !== undefined
   const { leftovers, unknown } = await findUnrecorded(pool.directory, isKnown)
   for (const path of leftovers) {
-    await guarded(driver, path, async () => {
+    await logFailure(driver, path, async () => {
       await removeTree(path)
       log.info({ path }, 'removed an unfinished copy')
     })
   }
   for (const { path, id } of unknown) {
-    log.warn({ path }, 'the pool contains something without a record; it is not changed')
+    log.warn({ path }, 'the pool contains files without a record; they are not changed')
     if (id === undefined) continue
-    await guarded(driver, path, async () => {
+    await logFailure(driver, path, async () => {
       pool.record(id, { ...ON_DEMAND, capacityBytes: await backend.contents.allocatedBytes(id) })
     })
   }
   for (const volume of volumes.list()) {
-    await guarded(driver, `volume ${volume.id}`, async () => {
-      const problem = await backend.contents.problem(volume)
+    await logFailure(driver, `volume ${volume.id}`, async () => {
+      const problem = await backend.contents.findProblem(volume)
       if (problem) log.error({ volume: volume.id, problem }, 'a volume is damaged')
     })
   }
   for (const snapshot of snapshots.list()) {
-    await guarded(driver, `snapshot ${snapshot.id}`, async () => {
-      const problem = await backend.contents.snapshotDamage(snapshot)
+    await logFailure(driver, `snapshot ${snapshot.id}`, async () => {
+      const problem = await backend.contents.findSnapshotDamage(snapshot)
       if (problem) log.error({ snapshot: snapshot.id, problem }, 'a snapshot is damaged')
     })
   }

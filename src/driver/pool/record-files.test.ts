@@ -22,7 +22,7 @@ const aRecord = (name: string, change: Partial<VolumeRecord> = {}): VolumeRecord
   ...change,
 })
 
-describe('record files', () => {
+describe('openRecordFiles', () => {
   let dir: string
   beforeEach(async () => {
     dir = await mkdtemp(join(tmpdir(), 'stowage-records-'))
@@ -38,20 +38,20 @@ describe('record files', () => {
       log: silentLog,
     })
 
-  it.each([true, false])('SYS-6 survive a restart (durable: %s)', async (isDurable) => {
+  it.each([true, false])('SYS-6 reads saved records after a restart (durable: %s)', async (isDurable) => {
     const records = await open(isDurable)
     await records.save(aRecord('b'))
     await records.saveWithoutSync(aRecord('a', { name: 'a', source: { kind: 'volume', id: volumeIdOf('b') } }))
     await records.save(aRecord('gone'))
     await records.remove(volumeIdOf('gone'))
-    const again = await open(isDurable)
-    expect(again.list()).toEqual(
+    const reopened = await open(isDurable)
+    expect(reopened.list()).toEqual(
       [aRecord('a', { source: { kind: 'volume', id: volumeIdOf('b') } }), aRecord('b')].sort(byId),
     )
-    expect(again.get(volumeIdOf('gone'))).toBeUndefined()
+    expect(reopened.get(volumeIdOf('gone'))).toBeUndefined()
   })
 
-  it('SYS-6 are listed by id with every change', async () => {
+  it('SYS-6 lists records with their changes by id', async () => {
     const records = await open()
     for (const name of ['x', 'y', 'z']) await records.save(aRecord(name))
     expect(records.list().map(({ id }) => id)).toEqual(['x', 'y', 'z'].map(volumeIdOf).sort())
@@ -59,7 +59,7 @@ describe('record files', () => {
     expect(records.list()).toContainEqual(aRecord('y', { capacityBytes: 5 }))
   })
 
-  it('SYS-6 ignore an unfinished write after a crash', async () => {
+  it('SYS-6 removes an unfinished write after a crash', async () => {
     await (await open()).save(aRecord('a'))
     await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json.tmp`), '{"half":')
     expect((await open()).list()).toEqual([aRecord('a')])
@@ -67,27 +67,27 @@ describe('record files', () => {
   })
 
   it.each([
-    ['cut short', (text: string) => text.slice(0, 30)],
+    ['truncated', (text: string) => text.slice(0, 30)],
     ['empty', () => ''],
     ['of a later version', (text: string) => text.replace('"format":1', '"format":2')],
     ['of another volume', (text: string) => text.replace(volumeIdOf('a'), volumeIdOf('b'))],
-    ['in an unknown state', (text: string) => text.replace('"ready"', '"odd"')],
+    ['in an unknown state', (text: string) => text.replace('"ready"', '"unknown"')],
     ['of a negative size', (text: string) => text.replace('1000000', '-1')],
-    ['a list', () => '[]'],
-  ])('SYS-6 that are %s are set aside unchanged', async (_, damage) => {
+    ['a JSON array', () => '[]'],
+  ])('SYS-6 sets a record aside unchanged if it is %s', async (_, damage) => {
     await (await open()).save(aRecord('a'))
     const file = join(dir, 'volumes', `${volumeIdOf('a')}.json`)
-    const damaged = damage(await readFile(file, 'utf8'))
-    await writeFile(file, damaged)
+    const damagedText = damage(await readFile(file, 'utf8'))
+    await writeFile(file, damagedText)
     expect((await open()).list()).toEqual([])
     const records = await open()
-    const aside = join(dir, 'set-aside', `volumes-${volumeIdOf('a')}.json`)
-    expect(await records.setAside(volumeIdOf('a'))).toBe(aside)
-    expect(await records.setAside(volumeIdOf('b'))).toBeUndefined()
-    expect(await readFile(aside, 'utf8')).toBe(damaged)
+    const setAsidePath = join(dir, 'set-aside', `volumes-${volumeIdOf('a')}.json`)
+    expect(await records.findSetAside(volumeIdOf('a'))).toBe(setAsidePath)
+    expect(await records.findSetAside(volumeIdOf('b'))).toBeUndefined()
+    expect(await readFile(setAsidePath, 'utf8')).toBe(damagedText)
   })
 
-  it('SYS-6 that are set aside never overwrite each other', async () => {
+  it('SYS-6 does not overwrite a record that is already set aside', async () => {
     await open()
     for (const text of ['first', 'second']) {
       await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json`), text)
@@ -98,7 +98,7 @@ describe('record files', () => {
     expect(texts).toEqual(['first', 'second'])
   })
 
-  it('SYS-6 release the reserve on a full disk, and fail if that is not enough', async () => {
+  it('SYS-6 releases the reserve on a full disk, and fails if that is not sufficient', async () => {
     const directory = join(dir, 'volumes')
     let released = 0
     const reserve = { release: async () => void released++, renew: async () => {} }

@@ -1,5 +1,5 @@
-// Records as JSON files `<id>.json` in one directory, with a copy in memory: reads never access the disk.
-// An invalid file is moved to the set-aside directory and logged; its content is never guessed.
+// Stores records as JSON files `<id>.json` in one directory, with a copy in memory, so that reads never access the disk. An
+// invalid file is moved to the set-aside directory and logged.
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { ensureDirectory, writePrivateFile } from '../../base/files.ts'
@@ -10,22 +10,22 @@ import type { Reserve } from './reserve.ts'
 
 export interface Records<R> {
   get(id: string): R | undefined
-  /** Sorted by id. */
+  /** Returns all records, sorted by id. */
   list(): readonly R[]
-  /** Once it resolves, the record survives a crash of the driver and, if the files are durable, of the machine. */
+  /** Resolves when the record survives a crash of the driver and, if the files are durable, of the machine. */
   save(record: R): Promise<void>
-  /** Like save, but a crash of the machine may restore the previous record; for changes that recovery can repeat. */
+  /** Like save, but a crash of the machine may restore the previous record. For changes that recovery can repeat. */
   saveWithoutSync(record: R): Promise<void>
   remove(id: string): Promise<void>
-  /** The path of an invalid record of this id that was set aside, if any. */
-  setAside(id: string): Promise<string | undefined>
+  /** Returns the path of an invalid record of this id that was set aside, if any. */
+  findSetAside(id: string): Promise<string | undefined>
 }
 
 export interface RecordFilesOptions<R> {
   readonly directory: string
   readonly setAsideDirectory: string
   readonly parse: Parse<R>
-  /** False for records that a reboot invalidates anyway: then no write is synced. */
+  /** Whether writes are synced. False for records that are invalid after a reboot. */
   readonly isDurable: boolean
   /** Released when the disk is full. */
   readonly reserve?: Reserve
@@ -37,21 +37,21 @@ export async function openRecordFiles<R extends { readonly id: string }>(
 ): Promise<Records<R>> {
   const { directory, setAsideDirectory, isDurable, reserve } = options
   await ensureDirectory(directory)
-  const records = await readAll(options)
+  const records = await readRecords(options)
   let sorted: readonly R[] | undefined
-  const fileOf = (id: string) => join(directory, `${id}${ENDING}`)
+  const fileOf = (id: string) => join(directory, `${id}${EXTENSION}`)
   const saveWith = async (write: typeof replaceFile, record: R) => {
     const path = fileOf(record.id)
-    const writeIt = () => write(path, `${JSON.stringify(record)}\n`)
+    const writeRecord = () => write(path, `${JSON.stringify(record)}\n`)
     try {
-      await writeIt().catch(async (error) => {
-        if (!isFull(error) || !reserve) throw error
+      await writeRecord().catch(async (error) => {
+        if (!isDiskFull(error) || !reserve) throw error
         await reserve.release()
-        await writeIt()
+        await writeRecord()
       })
     } catch (error) {
       await rm(`${path}.tmp`, { force: true })
-      throw isFull(error) ? noSpaceForRecord(path) : error
+      throw isDiskFull(error) ? noSpaceForRecord(path) : error
     }
     records.set(record.id, record)
     sorted = undefined
@@ -70,28 +70,29 @@ export async function openRecordFiles<R extends { readonly id: string }>(
       if (isDurable) await syncDirectory(directory)
       records.delete(id)
       sorted = undefined
-      await reserve?.renew() // the content is deleted too, so there is space again
+      await reserve?.renew() // the content is also deleted, so there is space again
     },
-    async setAside(id) {
+    async findSetAside(id) {
       const names = await readdir(setAsideDirectory).catch(() => [])
       const name = names.find(
-        (each) => each.startsWith(`${basename(directory)}-${id}${ENDING}`) || each === `${id}${ENDING}`,
+        (candidate) =>
+          candidate.startsWith(`${basename(directory)}-${id}${EXTENSION}`) || candidate === `${id}${EXTENSION}`,
       )
       return name === undefined ? undefined : join(setAsideDirectory, name)
     },
   }
 }
 
-const ENDING = '.json'
+const EXTENSION = '.json'
 
-const isFull = (error: unknown) => ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
+const isDiskFull = (error: unknown) => ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
 
 const noSpaceForRecord = (path: string) =>
   new NoSpaceError(
     `The record ${path} cannot be written: the disk is full. Delete volumes or snapshots, or give the disk more space.`,
   )
 
-async function readAll<R extends { readonly id: string }>({
+async function readRecords<R extends { readonly id: string }>({
   directory,
   setAsideDirectory,
   parse,
@@ -104,17 +105,17 @@ async function readAll<R extends { readonly id: string }>({
       await rm(path, { force: true }) // an unfinished write
       continue
     }
-    const id = file.endsWith(ENDING) ? file.slice(0, -ENDING.length) : file
+    const id = file.endsWith(EXTENSION) ? file.slice(0, -EXTENSION.length) : file
     const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
       log.error({ file: path, because: error.message }, 'cannot read a record; it is not changed')
       return undefined
     })
     if (text === undefined) continue
-    const record = parse(jsonOf(text), id)
+    const record = parse(parseJson(text), id)
     if (isProblem(record)) {
-      const to = await moveAside(path, setAsideDirectory)
+      const movedTo = await moveAside(path, setAsideDirectory)
       log.error(
-        { file: path, movedTo: to, because: record.problem },
+        { file: path, movedTo: movedTo, because: record.problem },
         'a record is invalid and was set aside; the content that it describes stays in the pool unchanged',
       )
     } else records.set(record.id, record)
@@ -122,20 +123,20 @@ async function readAll<R extends { readonly id: string }>({
   return records
 }
 
-/** Prefixes the name with its directory, because volume and mount records have the same name, and never overwrites a file. */
+/** Moves a file without overwriting another. The new name contains the directory, because records have the same names. */
 export async function moveAside(path: string, directory: string): Promise<string> {
   await mkdir(directory, { recursive: true })
-  const taken = new Set(await readdir(directory))
+  const existingNames = new Set(await readdir(directory))
   const name = `${basename(dirname(path))}-${basename(path)}`
-  let free = name
-  for (let copy = 2; taken.has(free); copy++) free = `${name}.${copy}`
-  await rename(path, join(directory, free))
-  return join(directory, free)
+  let freeName = name
+  for (let copy = 2; existingNames.has(freeName); copy++) freeName = `${name}.${copy}`
+  await rename(path, join(directory, freeName))
+  return join(directory, freeName)
 }
 
 const isProblem = (value: object): value is { readonly problem: string } => 'problem' in value
 
-function jsonOf(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

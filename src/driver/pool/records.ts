@@ -1,6 +1,6 @@
-// The driver's records: one file per volume, per snapshot, and per volume that is mounted on this node. Records of volumes
-// and snapshots are durable before the change that they announce, so that recovery knows about unfinished operations.
-// Files are record-files.ts; recovery is reconcile.ts.
+// The types and parsers of the driver's records: one per volume, per snapshot, and per mounted volume. Records of volumes and
+// snapshots are durable before the change that they describe, so that reconcile.ts can find unfinished operations.
+// record-files.ts stores them.
 import { createHash } from 'node:crypto'
 import type { FilesystemType } from '../../host/host.ts'
 import { isSnapshotId, isVolumeId, type SnapshotId, type VolumeId } from '../ids.ts'
@@ -10,32 +10,32 @@ export const RECORD_FORMAT = 1
 
 export type AccessType = 'mount' | 'block'
 
-/** Written before the operation starts. */
+/** States other than `ready` are written before the operation starts. */
 const VOLUME_STATES = ['creating', 'ready', 'growing', 'deleting'] as const
 const SNAPSHOT_STATES = ['creating', 'ready', 'deleting'] as const
 
 export interface VolumeRecord {
   readonly format: typeof RECORD_FORMAT
   readonly id: VolumeId
-  /** The name in the request. Never part of a path. */
+  /** The name in the request, which is never part of a path. */
   readonly name: string
   readonly state: (typeof VOLUME_STATES)[number]
-  /** Exactly the requested size. While growing, still the old size. */
+  /** The requested size, or the old size while the volume grows. */
   readonly capacityBytes: number
   readonly growingToBytes?: number
   readonly provisioning: 'reserved' | 'thin'
   readonly overcommit: number
   readonly accessTypes: readonly AccessType[]
-  /** The volume is formatted with it when it is first mounted. */
+  /** The file system with which the volume is formatted when it is first mounted. */
   readonly fsType: FilesystemType
-  /** The limits in the CreateVolume request, to compare a repeated one with. */
+  /** The limits in the CreateVolume request, which are compared with repeated requests. */
   readonly createdWith: RateLimits
   /** The current limits. */
   readonly limits: RateLimits
   readonly source?: ContentSource
-  /** A copy that may still have the file system UUID of its source. */
+  /** Whether the volume is a copy that may still have the file system UUID of its source. */
   readonly needsNewUuid?: boolean
-  /** Never staged: anything on the device is an unfinished format by the driver. */
+  /** Whether the volume was never staged. Any data on the device is then an unfinished format by the driver. */
   readonly isUnused?: boolean
 }
 
@@ -49,18 +49,18 @@ export interface SnapshotRecord {
   readonly name: string
   readonly state: (typeof SNAPSHOT_STATES)[number]
   readonly sourceVolumeId: VolumeId
-  /** The size of the source volume: the minimum size of a volume restored from the snapshot. */
+  /** The size of the source volume, which is the minimum size of a restored volume. */
   readonly sizeBytes: number
-  /** Space in the pool; known once the snapshot is ready. */
+  /** The space in the pool, which is known when the snapshot is ready. */
   readonly allocatedBytes: number
   readonly fsType: FilesystemType
   readonly accessTypes: readonly AccessType[]
   readonly createdAtMs: number
-  /** The source volume had never been staged, so the snapshot has no file system. */
+  /** Whether the source volume had never been staged, so that the snapshot has no file system. */
   readonly isUnused?: boolean
 }
 
-/** Where a volume is staged and published on this node. Like the mounts, valid until the machine restarts. */
+/** The paths at which a volume is staged and published on this node. Like the mounts, it is valid until a reboot. */
 export interface MountRecord {
   readonly format: typeof RECORD_FORMAT
   readonly id: VolumeId
@@ -81,26 +81,26 @@ export interface Publication {
   readonly accessType: AccessType
   readonly accessMode: string
   readonly isReadOnly: boolean
-  /** Identifies the cgroups of the volume's user. */
+  /** The UID of the pod, by which the cgroups of the volume's user are found. */
   readonly podUid?: string
 }
 
 export const digestOfFlags = (flags: readonly string[]): string =>
   flags.length === 0 ? '' : createHash('sha256').update(flags.join('\0')).digest('hex').slice(0, 32)
 
-/** Returns the record or the problem with it. `id` is from the file name and must match the record. */
+/** Returns the record or its problem. `id` is from the file name and must match the record. */
 export type Parse<R> = (value: unknown, id: string) => R | { readonly problem: string }
 
 export const parseVolumeRecord: Parse<VolumeRecord> = (value, id) =>
-  checked<VolumeRecord>(value, {
-    format: (it) => it === RECORD_FORMAT,
-    id: (it) => it === id && isVolumeId(id),
+  checkRecord<VolumeRecord>(value, {
+    format: (value) => value === RECORD_FORMAT,
+    id: (value) => value === id && isVolumeId(id),
     name: isText,
     state: isOneOf(VOLUME_STATES),
     capacityBytes: isBytes,
     growingToBytes: optional(isBytes),
     provisioning: isOneOf(['reserved', 'thin']),
-    overcommit: (it) => typeof it === 'number' && it >= 1,
+    overcommit: (value) => typeof value === 'number' && value >= 1,
     accessTypes: isListOf(isAccessType),
     fsType: isOneOf(['xfs', 'ext4']),
     createdWith: isRateLimits,
@@ -111,12 +111,12 @@ export const parseVolumeRecord: Parse<VolumeRecord> = (value, id) =>
   })
 
 export const parseSnapshotRecord: Parse<SnapshotRecord> = (value, id) =>
-  checked<SnapshotRecord>(value, {
-    format: (it) => it === RECORD_FORMAT,
-    id: (it) => it === id && isSnapshotId(id),
+  checkRecord<SnapshotRecord>(value, {
+    format: (value) => value === RECORD_FORMAT,
+    id: (value) => value === id && isSnapshotId(id),
     name: isText,
     state: isOneOf(SNAPSHOT_STATES),
-    sourceVolumeId: (it) => isText(it) && isVolumeId(it),
+    sourceVolumeId: (value) => isText(value) && isVolumeId(value),
     sizeBytes: isBytes,
     allocatedBytes: isBytes,
     fsType: isOneOf(['xfs', 'ext4']),
@@ -126,16 +126,20 @@ export const parseSnapshotRecord: Parse<SnapshotRecord> = (value, id) =>
   })
 
 export const parseMountRecord: Parse<MountRecord> = (value, id) =>
-  checked<MountRecord>(value, {
-    format: (it) => it === RECORD_FORMAT,
-    id: (it) => it === id && isVolumeId(id),
-    staged: optional((it) => isMap(it) && isText(it.path) && isAccessType(it.accessType) && isText(it.flagsDigest)),
-    published: isListOf((it) => isMap(it) && isText(it.path) && isAccessType(it.accessType) && isFlag(it.isReadOnly)),
+  checkRecord<MountRecord>(value, {
+    format: (value) => value === RECORD_FORMAT,
+    id: (value) => value === id && isVolumeId(id),
+    staged: optional(
+      (value) => isMap(value) && isText(value.path) && isAccessType(value.accessType) && isText(value.flagsDigest),
+    ),
+    published: isListOf(
+      (value) => isMap(value) && isText(value.path) && isAccessType(value.accessType) && isFlag(value.isReadOnly),
+    ),
   })
 
 type Check = (value: unknown) => boolean
 
-function checked<R>(value: unknown, checks: { readonly [K in keyof Required<R>]: Check }): R | { problem: string } {
+function checkRecord<R>(value: unknown, checks: { readonly [K in keyof Required<R>]: Check }): R | { problem: string } {
   if (!isMap(value)) return { problem: 'it is not a JSON object' }
   for (const [key, check] of Object.entries<Check>(checks)) {
     if (!check(value[key])) return { problem: `its ${key} is ${value[key] === undefined ? 'missing' : 'invalid'}` }
@@ -149,9 +153,9 @@ const isText = (value: unknown): value is string => typeof value === 'string'
 const isFlag: Check = (value) => typeof value === 'boolean'
 const isBytes: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0
 const isOneOf =
-  (allowed: readonly string[]): Check =>
+  (allowedValues: readonly string[]): Check =>
   (value) =>
-    isText(value) && allowed.includes(value)
+    isText(value) && allowedValues.includes(value)
 const isAccessType = isOneOf(['mount', 'block'])
 const isListOf =
   (check: Check): Check =>

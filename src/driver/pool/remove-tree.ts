@@ -1,5 +1,5 @@
-// Removes a directory tree regardless of the permissions in it. Without root, a directory without write permission for its
-// owner cannot be emptied until its mode is changed.
+// Removes a directory tree regardless of its permissions. Without root, a directory that its owner cannot write to must be made
+// writable before its entries can be removed.
 import { chmod, lstat, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -8,19 +8,19 @@ export async function removeTree(path: string): Promise<void> {
     await rm(path, { recursive: true, force: true })
   } catch (error) {
     if (!['EACCES', 'EPERM', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
-    await openDirectories(path)
+    await makeWritable(path)
     await rm(path, { recursive: true, force: true })
   }
 }
 
-/** Top down, because the content of a directory is readable only after its mode is changed. */
-async function openDirectories(root: string): Promise<void> {
-  const left = [root]
-  for (let directory = left.pop(); directory !== undefined; directory = left.pop()) {
+/** Changes the modes from the top down, because a directory may be readable only after its mode is changed. */
+async function makeWritable(root: string): Promise<void> {
+  const pending = [root]
+  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
     if (!(await lstat(directory)).isDirectory()) continue
     await chmod(directory, 0o700)
     for (const entry of await readdir(directory, { withFileTypes: true })) {
-      if (entry.isDirectory()) left.push(join(directory, entry.name))
+      if (entry.isDirectory()) pending.push(join(directory, entry.name))
     }
   }
 }

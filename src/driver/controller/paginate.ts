@@ -1,0 +1,20 @@
+// Paginates lists. A token is the last id of the previous page, so it stays valid if items are added or deleted.
+import { invalid, invalidToken } from '../errors.ts'
+
+export interface PageRequest {
+  readonly maxEntries: number
+  readonly startingToken: string
+}
+
+/** Returns a page of the items, which must be sorted by id. */
+export function paginate<T extends { readonly id: string }>(
+  items: readonly T[],
+  { maxEntries, startingToken }: PageRequest,
+  isId: (text: string) => boolean,
+): { readonly items: readonly T[]; readonly nextToken: string } {
+  if (maxEntries < 0) throw invalid('max_entries must not be negative.')
+  if (startingToken !== '' && !isId(startingToken)) throw invalidToken(startingToken)
+  const remaining = startingToken === '' ? items : items.filter((item) => item.id > startingToken)
+  const page = maxEntries === 0 ? remaining : remaining.slice(0, maxEntries)
+  return { items: page, nextToken: page.length < remaining.length ? (page.at(-1)?.id ?? '') : '' }
+}

@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import { CsiError } from '../csi/errors.ts'
+import { FrozenError, OccupiedError, ProgramFailedError } from '../host/index.ts'
+import { asSentence, formatSize, withFullStop } from './errors.ts'
+import { toCsiError } from './to-csi-error.ts'
+
+const describeError = (error: unknown) => {
+  const csiError = toCsiError(error)
+  return csiError instanceof CsiError ? `${csiError.codeName}: ${csiError.message}` : csiError
+}
+const errno = (code: string) => Object.assign(new Error(code), { code, path: '/some/path', syscall: 'mkdir' })
+
+describe('toCsiError', () => {
+  it.each([
+    ['ENOSPC', /^RESOURCE_EXHAUSTED: \/some\/path cannot be written: its disk is full \(mkdir: ENOSPC\)\. Delete/],
+    ['EEXIST', /^FAILED_PRECONDITION: \/some\/path already exists/],
+    ['EROFS', /^FAILED_PRECONDITION: \/some\/path is on a file system that is read-only/],
+    ['ENAMETOOLONG', /^INVALID_ARGUMENT/],
+    ['EXOTIC', /^INTERNAL: EXOTIC\.$/],
+  ])('SYS-6 translates %s to a CSI code and a message', (code, pattern) => {
+    expect(describeError(errno(code))).toMatch(pattern)
+  })
+
+  it('SYS-6 translates mounts and freezes of other programs to FAILED_PRECONDITION', () => {
+    expect(describeError(new OccupiedError('Occupied.'))).toBe('FAILED_PRECONDITION: Occupied.')
+    expect(describeError(new FrozenError('Frozen.'))).toBe('FAILED_PRECONDITION: Frozen.')
+  })
+
+  it('SYS-6 ends the stderr of a program with a full stop', () => {
+    const busy = new ProgramFailedError(['umount', '/x'], {
+      code: 32,
+      stderr: 'target is busy\n',
+      reason: 'exited with 32',
+    })
+    expect(describeError(busy)).toBe(
+      'FAILED_PRECONDITION: target is busy. A process has a file open there. Stop it first.',
+    )
+  })
+
+  it('SYS-6 does not translate programming errors', () => {
+    const programmingError = new TypeError('x is not a function')
+    expect(toCsiError(programmingError)).toBe(programmingError)
+  })
+})
+
+it('SYS-6 error messages have sizes with a unit and sentences with one full stop', () => {
+  expect([0, 777, 300 * 1_048_576].map(formatSize)).toEqual(['0 bytes', '777 bytes', '300Mi'])
+  expect(['is limited.', 'is limited', 'is limited..\n'].map(withFullStop)).toEqual(Array(3).fill('is limited.'))
+  expect(asSentence('the driver may not')).toBe('The driver may not.')
+})
