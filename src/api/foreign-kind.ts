@@ -7,7 +7,7 @@ import { object, req } from './schema.ts'
 
 export interface ForeignKind {
   readonly group: string
-  readonly version: string
+  readonly versions: readonly string[]
   readonly kind: string
   readonly plural: string
   readonly namespaced: boolean
@@ -17,7 +17,7 @@ export interface ForeignKind {
 /** Declares a foreign kind. T has the fields that the caller reads; they are not validated. */
 export const defineForeignKind = <T extends KubeObject = KubeObject>({
   group,
-  version,
+  versions,
   kind,
   plural,
   namespaced,
@@ -25,7 +25,7 @@ export const defineForeignKind = <T extends KubeObject = KubeObject>({
 }: ForeignKind): Kind<T> =>
   defineKind<KubeObject>({
     group,
-    versions: [version],
+    versions,
     kind,
     plural,
     singular: kind.toLowerCase(),

@@ -106,6 +106,9 @@ describe('the API server', () => {
       '/apis/apps/v1/statefulsets',
       '/apis/policy/v1/poddisruptionbudgets',
       '/apis/resource.k8s.io/v1/resourceslices',
+      '/apis/resource.k8s.io/v1/devicetaintrules',
+      '/apis/resource.k8s.io/v1beta2/devicetaintrules',
+      '/apis/scheduling.k8s.io/v1beta1/podgroups',
     ]) {
       const { status, json } = await get(path)
       expect([status, json.items], path).toEqual([200, []])

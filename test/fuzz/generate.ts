@@ -694,6 +694,7 @@ const FOREIGN_PATHS = [
   '/api/v1/namespaces/shop/services',
   '/apis/apps/v1/namespaces/shop/statefulsets',
   '/apis/resource.k8s.io/v1/deviceclasses',
+  '/apis/resource.k8s.io/v1/devicetaintrules',
 ]
 
 function review(dice: Dice): FuzzRequest {

@@ -1,27 +1,77 @@
-// Declares the kinds that are not implemented, but that kube-scheduler and kube-controller-manager wait for at startup.
-// Lists are empty, watches are idle, and writes are rejected.
+// Declares the kinds that are not implemented, but that upstream's programs watch: a program that waits for its caches does
+// nothing until each of them has been listed. Lists are empty, watches are idle, and writes are rejected.
+//
+// Origin: the informers of kube-controller-manager and kube-scheduler 1.30 to 1.37 and of the CSI sidecars, without the kinds
+// that this server stores. upstream-informers.fixture.ts has the whole list and says how to extract it again;
+// foreign.test.ts checks that each of its entries is served.
 import { defineForeignKind } from '../foreign-kind.ts'
 import type { Kind } from '../kind.ts'
 
-const DECLARATIONS: readonly [group: string, version: string, kind: string, plural: string, namespaced: boolean][] = [
-  ['', 'v1', 'Service', 'services', true],
-  ['', 'v1', 'ReplicationController', 'replicationcontrollers', true],
-  ['apps', 'v1', 'ReplicaSet', 'replicasets', true],
-  ['apps', 'v1', 'StatefulSet', 'statefulsets', true],
-  ['policy', 'v1', 'PodDisruptionBudget', 'poddisruptionbudgets', true],
-  ['resource.k8s.io', 'v1', 'ResourceClaim', 'resourceclaims', true],
-  ['resource.k8s.io', 'v1', 'ResourceClaimTemplate', 'resourceclaimtemplates', true],
-  ['resource.k8s.io', 'v1', 'ResourceSlice', 'resourceslices', false],
-  ['resource.k8s.io', 'v1', 'DeviceClass', 'deviceclasses', false],
+/** Group, kind, plural, scope, and the versions that the informers use. */
+const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | 'Cluster', readonly string[]])[] = [
+  ['', 'Endpoints', 'endpoints', 'Namespaced', ['v1']],
+  ['', 'ReplicationController', 'replicationcontrollers', 'Namespaced', ['v1']],
+  ['', 'Service', 'services', 'Namespaced', ['v1']],
+  ['admissionregistration.k8s.io', 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies', 'Cluster', ['v1']],
+  ['apps', 'ControllerRevision', 'controllerrevisions', 'Namespaced', ['v1']],
+  ['apps', 'DaemonSet', 'daemonsets', 'Namespaced', ['v1']],
+  ['apps', 'Deployment', 'deployments', 'Namespaced', ['v1']],
+  ['apps', 'ReplicaSet', 'replicasets', 'Namespaced', ['v1']],
+  ['apps', 'StatefulSet', 'statefulsets', 'Namespaced', ['v1']],
+  ['autoscaling', 'HorizontalPodAutoscaler', 'horizontalpodautoscalers', 'Namespaced', ['v2']],
+  ['batch', 'CronJob', 'cronjobs', 'Namespaced', ['v1']],
+  ['batch', 'Job', 'jobs', 'Namespaced', ['v1']],
+  ['certificates.k8s.io', 'CertificateSigningRequest', 'certificatesigningrequests', 'Cluster', ['v1']],
+  ['certificates.k8s.io', 'ClusterTrustBundle', 'clustertrustbundles', 'Cluster', ['v1', 'v1beta1', 'v1alpha1']],
+  [
+    'certificates.k8s.io',
+    'PodCertificateRequest',
+    'podcertificaterequests',
+    'Namespaced',
+    ['v1', 'v1beta1', 'v1alpha1'],
+  ],
+  ['discovery.k8s.io', 'EndpointSlice', 'endpointslices', 'Namespaced', ['v1']],
+  ['gateway.networking.k8s.io', 'ReferenceGrant', 'referencegrants', 'Namespaced', ['v1beta1']],
+  ['internal.apiserver.k8s.io', 'StorageVersion', 'storageversions', 'Cluster', ['v1alpha1']],
+  ['networking.k8s.io', 'IPAddress', 'ipaddresses', 'Cluster', ['v1', 'v1beta1', 'v1alpha1']],
+  ['networking.k8s.io', 'ServiceCIDR', 'servicecidrs', 'Cluster', ['v1', 'v1beta1', 'v1alpha1']],
+  ['policy', 'PodDisruptionBudget', 'poddisruptionbudgets', 'Namespaced', ['v1']],
+  ['rbac.authorization.k8s.io', 'ClusterRole', 'clusterroles', 'Cluster', ['v1']],
+  ['resource.k8s.io', 'DeviceClass', 'deviceclasses', 'Cluster', ['v1', 'v1beta1', 'v1alpha3']],
+  ['resource.k8s.io', 'DeviceTaintRule', 'devicetaintrules', 'Cluster', ['v1', 'v1beta2', 'v1alpha3']],
+  ['resource.k8s.io', 'PodSchedulingContext', 'podschedulingcontexts', 'Namespaced', ['v1alpha3', 'v1alpha2']],
+  ['resource.k8s.io', 'ResourceClaim', 'resourceclaims', 'Namespaced', ['v1', 'v1beta1', 'v1alpha3', 'v1alpha2']],
+  ['resource.k8s.io', 'ResourceClaimParameters', 'resourceclaimparameters', 'Namespaced', ['v1alpha2']],
+  [
+    'resource.k8s.io',
+    'ResourceClaimTemplate',
+    'resourceclaimtemplates',
+    'Namespaced',
+    ['v1', 'v1beta1', 'v1alpha3', 'v1alpha2'],
+  ],
+  ['resource.k8s.io', 'ResourceClass', 'resourceclasses', 'Cluster', ['v1alpha2']],
+  ['resource.k8s.io', 'ResourceClassParameters', 'resourceclassparameters', 'Namespaced', ['v1alpha2']],
+  ['resource.k8s.io', 'ResourcePoolStatusRequest', 'resourcepoolstatusrequests', 'Cluster', ['v1alpha3']],
+  ['resource.k8s.io', 'ResourceSlice', 'resourceslices', 'Cluster', ['v1', 'v1beta1', 'v1alpha3', 'v1alpha2']],
+  ['scheduling.k8s.io', 'CompositePodGroup', 'compositepodgroups', 'Namespaced', ['v1alpha3']],
+  ['scheduling.k8s.io', 'PodGroup', 'podgroups', 'Namespaced', ['v1beta1', 'v1alpha2']],
+  ['scheduling.k8s.io', 'Workload', 'workloads', 'Namespaced', ['v1beta1', 'v1alpha2', 'v1alpha1']],
+  [
+    'storagemigration.k8s.io',
+    'StorageVersionMigration',
+    'storageversionmigrations',
+    'Cluster',
+    ['v1', 'v1beta1', 'v1alpha1'],
+  ],
 ]
 
-export const FOREIGN_KINDS: readonly Kind[] = DECLARATIONS.map(([group, version, kind, plural, namespaced]) =>
+export const FOREIGN_KINDS: readonly Kind[] = DECLARATIONS.map(([group, kind, plural, scope, versions]) =>
   defineForeignKind({
     group,
-    version,
+    versions,
     kind,
     plural,
-    namespaced,
+    namespaced: scope === 'Namespaced',
     doc: 'A kind that this server does not implement; there are no objects of it.',
   }),
 )

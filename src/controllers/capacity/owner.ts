@@ -60,7 +60,14 @@ const uidOf = ({ metadata: { uid = '' } }: Readonly<KubeObject>): string => uid
 function kindOf({ apiVersion, kind }: OwnerReference): Kind {
   const [version = '', group = ''] = apiVersion.split('/').reverse()
   const plural = pluralOf(kind.toLowerCase())
-  return defineForeignKind({ group, version, kind, plural, namespaced: true, doc: 'A kind of another system.' })
+  return defineForeignKind({
+    group,
+    versions: [version],
+    kind,
+    plural,
+    namespaced: true,
+    doc: 'A kind of another system.',
+  })
 }
 
 function pluralOf(singular: string): string {

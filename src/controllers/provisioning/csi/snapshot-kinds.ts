@@ -21,7 +21,7 @@ export interface VolumeSnapshotContent extends KubeObject {
 const defineSnapshotKind = <T extends KubeObject>(kind: string, plural: string, namespaced: boolean): Kind<T> =>
   defineForeignKind({
     group: SNAPSHOT_GROUP,
-    version: 'v1',
+    versions: ['v1'],
     kind,
     plural,
     namespaced,

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest'
+import { FOREIGN_KINDS } from './foreign.ts'
+import { ALL_KINDS } from './index.ts'
+import { CORE_INFORMERS, GROUPS, SIDECAR_INFORMERS } from './upstream-informers.fixture.ts'
+
+interface Watched {
+  readonly group: string
+  readonly version: string
+  readonly plural: string
+}
+
+/** Parses `Resource().V1().DeviceTaintRules()`. */
+function parseInformer(informer: string): Watched {
+  const [, factory = '', version = '', plural = ''] = /^(\w+)\(\)\.(\w+)\(\)\.(\w+)\(\)$/.exec(informer) ?? []
+  const group = GROUPS[factory]
+  if (group === undefined) throw new Error(`${informer}: add the API group ${factory} to GROUPS`)
+  return { group, version: version.toLowerCase(), plural: plural.toLowerCase() }
+}
+
+const isServed = ({ group, version, plural }: Watched): boolean =>
+  ALL_KINDS.some((kind) => kind.group === group && kind.plural === plural && kind.versions.includes(version))
+
+const informers = { ...CORE_INFORMERS, ...SIDECAR_INFORMERS }
+
+describe('foreign kinds', () => {
+  it.each(Object.keys(informers))('CAP-19 SYS-29 serve %s', (informer) => {
+    expect(isServed(parseInformer(informer))).toBe(true)
+  })
+
+  it('are all watched by an upstream program', () => {
+    const watched = Object.keys(informers).map(parseInformer)
+    const isWatched = (group: string, version: string, plural: string) =>
+      watched.some((entry) => entry.group === group && entry.version === version && entry.plural === plural)
+    const unused = FOREIGN_KINDS.flatMap(({ group, versions, plural }) =>
+      versions
+        .filter((version) => !isWatched(group, version, plural))
+        .map((version) => `${group}/${version} ${plural}`),
+    )
+    expect(unused).toEqual([])
+  })
+
+  it('do not hide a kind that this server stores', () => {
+    const stored = ALL_KINDS.filter((kind) => !kind.isForeign).map(({ group, plural }) => `${group}/${plural}`)
+    expect(FOREIGN_KINDS.filter(({ group, plural }) => stored.includes(`${group}/${plural}`))).toEqual([])
+  })
+})
