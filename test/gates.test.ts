@@ -105,7 +105,7 @@ describe('feature gates and API versions', () => {
     expect(await getAttributes('test-pvc')).toEqual({ iops: '200' })
     const before = await getClaim('test-pvc')
 
-    // 2. Gate off: a change of the class is rejected, and the volume keeps its attributes.
+    // 2. Gate off: a change to the class is rejected, and the volume keeps its attributes.
     await restartApiServer('--feature-gates', 'VolumeAttributesClass=false')
     const rejected = await patchClaim('test-pvc', { volumeAttributesClassName: 'vac1' })
     const reason =

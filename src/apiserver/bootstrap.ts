@@ -19,7 +19,7 @@ export interface InitialObject {
   readonly object: KubeObject
 }
 
-/** Creates the default namespace last: a store without it counts as new, also after a crash during bootstrap. */
+/** Creates the default namespace last: a store without it counts as new, even after a crash during bootstrap. */
 export async function createBuiltIns(deps: ObjectDeps, initialObjects: readonly InitialObject[] = []): Promise<void> {
   const isNew = (await deps.store.get(objectKey(namespaceKind, '', LAST_NAMESPACE))) === undefined
   if (isNew) await Promise.all(initialObjects.map(({ kind, object }) => createIfAbsent(deps, kind, object)))

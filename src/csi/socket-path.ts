@@ -8,15 +8,15 @@ const SOCKET_PATH_BYTES_MAX = 107
 export function socketPathOf(address: string): string {
   const scheme = /^([a-z][a-z0-9+.-]*):(\/\/)?/i.exec(address)
   if (scheme && scheme[1]?.toLowerCase() !== 'unix') {
-    throw new Error(`"${address}" is not a Unix socket. Use unix:///path/to/csi.sock, or only the path.`)
+    throw new Error(`"${address}" is not a Unix socket. Use unix:///path/to/csi.sock, or just the path.`)
   }
   const path = scheme ? address.slice(scheme[0].length) : address
-  if (path === '') throw new Error(`"${address}" has no path. Use unix:///path/to/csi.sock, or only the path.`)
+  if (path === '') throw new Error(`"${address}" has no path. Use unix:///path/to/csi.sock, or just the path.`)
   const absolute = resolve(path)
   const bytes = Buffer.byteLength(absolute)
   if (bytes > SOCKET_PATH_BYTES_MAX) {
     throw new Error(
-      `The socket path ${absolute} has ${bytes} bytes; at most ${SOCKET_PATH_BYTES_MAX} are possible. Choose a shorter path.`,
+      `The socket path ${absolute} is ${bytes} bytes long; the maximum is ${SOCKET_PATH_BYTES_MAX}. Choose a shorter path.`,
     )
   }
   return absolute

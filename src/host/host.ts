@@ -184,7 +184,7 @@ export type Enforcement =
       /** The cgroups with the limit, as paths in the hierarchy. `/` is its root. */
       readonly cgroups: readonly string[]
       /** Descriptions of IO that the limit does not cover. */
-      readonly escapes: readonly string[]
+      readonly caveats: readonly string[]
     }
   | { readonly is: 'not enforced'; readonly because: string }
 

@@ -34,8 +34,8 @@ export const searchPath = () => [process.env.PATH, ...ADMIN_PATHS].filter(Boolea
 export function createRun({ clock }: { readonly clock: Clock }): Run {
   return (program, args, { input, timeoutMs = PROGRAM_TIMEOUT_MS, okCodes = [0] } = {}) =>
     new Promise((resolve, reject) => {
-      // LC_ALL=C prevents the translation of error messages, which are matched. cwd is set, because with a deleted working
-      // directory spawn fails with ENOENT, like for a missing program.
+      // LC_ALL=C prevents the translation of error messages, which callers match. cwd is set, because with a deleted working
+      // directory spawn fails with ENOENT, as it does for a missing program.
       const child = spawn(program, args, { cwd: '/', env: { PATH: searchPath(), LC_ALL: 'C' }, stdio: 'pipe' })
       const output = { stdout: '', stderr: '' }
       for (const stream of ['stdout', 'stderr'] as const) {

@@ -44,7 +44,7 @@ async function createExpandFixture(options: AgentFixtureOptions = {}) {
 }
 
 describe('NodeExpandVolume', () => {
-  it('REX-1 (24) (37) is called when a pod mounts a volume in NodeResizePending, and the claim is updated', async () => {
+  it('REX-1 is called when a pod mounts a volume in NodeResizePending, and the claim is updated', async () => {
     const fixture = await createExpandFixture()
     const pendingCondition = { type: 'FileSystemResizePending', status: 'True' }
     const otherCondition = { type: 'ModifyingVolume', status: 'True' }
@@ -66,7 +66,7 @@ describe('NodeExpandVolume', () => {
     }
   })
 
-  it('REX-1 (24) is called if only the condition FileSystemResizePending is set, as by older resizers', async () => {
+  it('REX-1 is called if only the condition FileSystemResizePending is set, as by older resizers', async () => {
     const fixture = await createExpandFixture()
     const conditions = [{ type: 'FileSystemResizePending', status: 'True' }]
     await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: { conditions } })
@@ -77,7 +77,7 @@ describe('NodeExpandVolume', () => {
   })
 
   for (const state of ['NodeResizeInfeasible', 'ControllerResizeInProgress', 'ControllerResizeInfeasible']) {
-    it(`REX-9 (23) is not called in ${state}, and the pod runs`, async () => {
+    it(`REX-9 is not called in ${state}, and the pod runs`, async () => {
       const fixture = await createExpandFixture()
       await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState(state) })
       await fixture.createPod('shop', ['orders'])
@@ -88,7 +88,7 @@ describe('NodeExpandVolume', () => {
     })
   }
 
-  it('REX-1 (27) is called for a shared volume on each node, unless node expansion is not required', async () => {
+  it('REX-1 is called for a shared volume on each node, unless node expansion is not required', async () => {
     for (const annotations of [undefined, { 'volume.kubernetes.io/node-expansion-not-required': 'true' }]) {
       const fixture = await createExpandFixture()
       await fixture.createVolume('orders', {
@@ -108,7 +108,7 @@ describe('NodeExpandVolume', () => {
     }
   })
 
-  it('REX-1 (27) is not called for an expanded volume that is not shared', async () => {
+  it('REX-1 is not called for an expanded volume that is not shared', async () => {
     const fixture = await createExpandFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
@@ -171,7 +171,7 @@ describe('a failed expansion', () => {
   }
 
   for (const code of ['OUT_OF_RANGE', 'INVALID_ARGUMENT', 'NOT_FOUND'] as const) {
-    it(`REX-9 (25) sets NodeResizeInfeasible after ${code}, and the pod runs`, async () => {
+    it(`REX-9 sets NodeResizeInfeasible after ${code}, and the pod runs`, async () => {
       const fixture = await createFailingFixture(aFailure(code))
       await fixture.until(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
       await fixture.triggerReconcile()
@@ -184,7 +184,7 @@ describe('a failed expansion', () => {
     })
   }
 
-  it('REX-9 (26) is retried with backoff after another error while the pod runs', async () => {
+  it('REX-9 is retried with backoff after another error while the pod runs', async () => {
     const fixture = await createFailingFixture(aFailure('INTERNAL', 3))
     await fixture.until(async () => (await fixture.status()).conditions?.length === 2, 'the error')
     expect(await fixture.state()).toBe('NodeResizeInProgress')
@@ -195,7 +195,7 @@ describe('a failed expansion', () => {
     expect((await fixture.status()).conditions).toBeUndefined()
   })
 
-  it('REX-9 (33) is passed to the controller if the request is lowered after a final error', async () => {
+  it('REX-9 is passed to the controller if the request is lowered after a final error', async () => {
     const fixture = await createFailingFixture(aFailure('INTERNAL'))
     await fixture.until(async () => (await fixture.status()).conditions?.length === 2, 'the error')
     const calls = fixture.expandCalls().length
@@ -213,7 +213,7 @@ describe('a failed expansion', () => {
     expect(fixture.expandCalls()).toHaveLength(2)
   })
 
-  it('REX-9 (28) is not retried until the next mount if the volume is in use', async () => {
+  it('REX-9 is not retried until the next mount if the volume is in use', async () => {
     const fixture = await createFailingFixture(aFailure('FAILED_PRECONDITION'))
     await fixture.until(async () => (await fixture.status()).conditions?.length === 2, 'the error')
     expect(await fixture.state()).toBe('NodeResizeInProgress')

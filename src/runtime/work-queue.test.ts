@@ -134,7 +134,7 @@ describe('a work queue', () => {
     const stopped = run()
     queue.add('a')
     await nextTurn()
-    queue.add('a') // as after a change of its object
+    queue.add('a') // as after a change to its object
     await nextTurn()
     expect(processedKeys).toEqual(['a', 'a'])
     queue.addAfter('b', 1_000)

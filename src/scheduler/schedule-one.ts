@@ -3,7 +3,7 @@
 //
 //   pop → preFilter → filter, score → assume, reserve → ‖ preBind → bind → Scheduled
 //             │            └─ no node fits: unschedulable until a queueing hint requeues the pod
-//             └─ the pod is rejected for all nodes: unschedulable, too
+//             └─ the pod is rejected for all nodes: also unschedulable
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { isConflict } from '../api/status-error.ts'

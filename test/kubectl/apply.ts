@@ -117,7 +117,7 @@ export const applySteps: readonly Step[] = [
     },
   },
   {
-    name: 'apply rejects a change of an immutable field and names it',
+    name: 'apply rejects a change to an immutable field and names it',
     async run({ kubectl }) {
       const text = await kubectl.expectError('apply -f -', { stdin: claimManifest('1Gi', 'slow') })
       expect(text).toContain('The PersistentVolumeClaim "applied" is invalid: spec: Forbidden:')

@@ -103,7 +103,7 @@ describe('apply (properties)', () => {
 })
 
 describe('apply', () => {
-  it('rejects a change of a field that another manager owns, and names the field', () => {
+  it('rejects a change to a field that another manager owns, and names the field', () => {
     const machine = ManagedObject.createdBy('creator', { colour: 'red', parts: [{ name: 'arm', weight: 1 }] })
     const config = { colour: 'blue', parts: [{ name: 'arm', weight: 2 }] }
     expect(catchConflicts(() => machine.applyAs('me', config))).toEqual([

@@ -16,7 +16,7 @@ export interface ObjectWrite {
   readonly after: KubeObject | undefined
 }
 
-/** The change of the usage of one key. */
+/** How the usage of one key changes. */
 export interface Change {
   readonly key: string
   readonly before: Quantity

@@ -25,7 +25,7 @@ describe('the usage of an object', () => {
     ['10G', '5G', '10G'],
     ['1001m', undefined, '2'],
     ['1Gi', '1073741825', '1073741825'],
-  ])('REX-4 (68) a claim of %s with %s allocated uses %s', (request, allocated, expected) => {
+  ])('REX-4 a claim of %s with %s allocated uses %s', (request, allocated, expected) => {
     const claim = (specOrStatus: 'spec' | 'status') => ({
       spec: { resources: { requests: { storage: request } } },
       ...(allocated && specOrStatus === 'status' ? { status: { allocatedResources: { storage: allocated } } } : {}),
@@ -131,7 +131,7 @@ describe('the scopes of a quota', () => {
       object,
     )
 
-  it('VAC-10 (73) match a claim without a class and a claim with three classes by operator', () => {
+  it('VAC-10 match a claim without a class and a claim with three classes by operator', () => {
     const claimWithoutClass = claim('', undefined, '')
     expect(['DoesNotExist', 'Exists'].map((operator) => matches(operator, undefined, claimWithoutClass))).toEqual([
       true,

@@ -28,7 +28,7 @@ function requirementsOf(spec: ResourceQuota['spec']): readonly Requirement[] {
   return [...spec.scopes.map((scopeName) => ({ scopeName, operator: 'Exists' })), ...expressions]
 }
 
-/** Compares with the requested, the current and the target class, which differ during a change of the attributes class. */
+/** Compares with the requested, the current and the target class, which differ during a change to the attributes class. */
 function claimMatches({ scopeName, operator, values = [] }: Requirement, claim: PersistentVolumeClaim): boolean {
   if (scopeName !== 'VolumeAttributesClass') return false
   const { spec, status } = claim

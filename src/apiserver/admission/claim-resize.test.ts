@@ -58,7 +58,7 @@ const expectAccepted = async (size: string) => {
 }
 
 describe('expanding a claim', () => {
-  it('REX-1 (58) is accepted if the claim is bound and its class allows expansion, and raises the high-water mark', async () => {
+  it('REX-1 is accepted if the claim is bound and its class allows expansion, and raises the high-water mark', async () => {
     await createBoundClaim('10Gi')
     expect(await expectAccepted('100Gi')).toMatchObject({
       ...requesting('100Gi'),
@@ -75,7 +75,7 @@ describe('expanding a claim', () => {
     ],
     ['does not exist', { storageClassName: 'missing' }, async () => {}],
     ['has an empty name', { storageClassName: '' }, async () => {}],
-  ])('REX-1 (35) (58) is rejected if the class %s', async (_description, spec, prepare) => {
+  ])('REX-1 is rejected if the class %s', async (_description, spec, prepare) => {
     await prepare()
     await createBoundClaim('10Gi', { spec })
     await expectRejected('20Gi', 403, NOT_EXPANDABLE)
@@ -99,7 +99,7 @@ describe('expanding a claim', () => {
   })
 
   it.each(['Pending', 'Lost'])(
-    'REX-1 (58) is rejected while the claim is %s, but an update with the same size is accepted',
+    'REX-1 is rejected while the claim is %s, but an update with the same size is accepted',
     async (phase) => {
       await createClaim('10Gi')
       await setStatus({ phase })
@@ -168,18 +168,15 @@ describe('expanding a claim', () => {
 })
 
 describe('lowering a request', () => {
-  it.each(['13Gi', '10Gi'])('REX-2 (52) from 15Gi to %s is accepted if the volume has 10Gi', async (size) => {
+  it.each(['13Gi', '10Gi'])('REX-2 from 15Gi to %s is accepted if the volume has 10Gi', async (size) => {
     await createBoundClaim('15Gi', { capacity: '10Gi' })
     expect(await expectAccepted(size)).toMatchObject({ ...requesting(size), allocatedResources: { storage: '15Gi' } })
   })
 
-  it.each(['3Gi', '10737418239', '9Gi'])(
-    'REX-2 (52) to %s, below the capacity of the volume, is rejected',
-    async (size) => {
-      await createBoundClaim('15Gi', { capacity: '10Gi' })
-      await expectRejected(size, 422, BELOW_CAPACITY)
-    },
-  )
+  it.each(['3Gi', '10737418239', '9Gi'])('REX-2 to %s, below the capacity of the volume, is rejected', async (size) => {
+    await createBoundClaim('15Gi', { capacity: '10Gi' })
+    await expectRejected(size, 422, BELOW_CAPACITY)
+  })
 
   it('REX-2 does not require a class that allows expansion', async () => {
     await createBoundClaim('15Gi', { capacity: '10Gi' })
@@ -188,7 +185,7 @@ describe('lowering a request', () => {
     await expectRejected('13Gi', 403, NOT_EXPANDABLE)
   })
 
-  it('REX-2 (52) is rejected while the claim is not bound', async () => {
+  it('REX-2 is rejected while the claim is not bound', async () => {
     await createClaim('15Gi')
     await expectRejected('10Gi', 422, IMMUTABLE)
   })
@@ -276,7 +273,7 @@ describe('the high-water mark of a claim', () => {
 describe('with the RecoverVolumeExpansionFailure feature gate disabled', () => {
   const gateOff = { gates: 'RecoverVolumeExpansionFailure=false' }
 
-  it('REX-10 (52) rejects a lower request and accepts a higher one', async () => {
+  it('REX-10 rejects a lower request and accepts a higher one', async () => {
     await api.store.close()
     await start(gateOff)
     await createBoundClaim('15Gi', { capacity: '10Gi' })
@@ -299,7 +296,7 @@ describe('with the RecoverVolumeExpansionFailure feature gate disabled', () => {
     expect((await api.get(`${QUOTAS}/q`)).json.status.used).toEqual({ 'requests.storage': '30Gi' })
   })
 
-  it('REX-10 (55) drops the expansion fields that a controller writes, unless the claim already has them', async () => {
+  it('REX-10 drops the expansion fields that a controller writes, unless the claim already has them', async () => {
     await api.store.close()
     const medium = memoryMedium()
     await start({ ...gateOff, medium })

@@ -31,7 +31,7 @@ const createPod = (name: string, ...containers: object[]) =>
   })
 
 describe('limit ranges of claims', () => {
-  it('PIO-7 (60) accepts values from min to max, and rejects others with the messages of Kubernetes', async () => {
+  it('PIO-7 accepts values from min to max, and rejects others with the messages of Kubernetes', async () => {
     await createRange('sizes', forClaims({ min: { storage: '1Gi' }, max: { storage: '10Gi' } }))
     expect((await createClaim('a', { storage: '1Gi' })).status).toBe(201)
     expect((await createClaim('b', { storage: '10Gi' })).status).toBe(201)
@@ -45,7 +45,7 @@ describe('limit ranges of claims', () => {
     )
   })
 
-  it('PIO-7 (60) applies the min and max of different ranges', async () => {
+  it('PIO-7 applies the min and max of different ranges', async () => {
     await createRange('least', forClaims({ min: { storage: '2Gi' } }))
     await createRange('most', forClaims({ max: { storage: '5Gi' } }))
     expect((await createClaim('a', { storage: '1Gi' })).status).toBe(403)

@@ -107,7 +107,7 @@ describe('a quota of claims', () => {
     expect((await dryRun('1Gi')).status).toBe(403)
   })
 
-  it('SYS-4 (74) checks a dry-run update, and neither charges it nor records an event', async () => {
+  it('SYS-4 checks a dry-run update, and neither charges it nor records an event', async () => {
     await createExpandableClass()
     await createQuota('team', { hard: { 'requests.storage': '5Gi' } })
     await createBoundClaim('a')
@@ -118,7 +118,7 @@ describe('a quota of claims', () => {
     expect(api.store.revision).toBe(previous)
   })
 
-  it('SYS-4 (76) charges an apply that creates a claim like a create', async () => {
+  it('SYS-4 charges an apply that creates a claim like a create', async () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '1' } })
     const apply = (name: string) => {
       const spec = { accessModes: ['ReadWriteOnce'], ...storage('1Gi') }
@@ -132,7 +132,7 @@ describe('a quota of claims', () => {
     expect((await apply('b')).status).toBe(403)
   })
 
-  it('SYS-4 (76) allows deletes while it is exceeded', async () => {
+  it('SYS-4 allows deletes while it is exceeded', async () => {
     for (const name of ['a', 'b', 'c']) await createClaim(name)
     await createQuota('team', { hard: { persistentvolumeclaims: '0', 'requests.storage': '0' } })
     expect((await postClaim('d')).status).toBe(403)
@@ -222,7 +222,7 @@ describe('a quota of claims', () => {
     expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '7Gi' })
   })
 
-  it('REX-4 (68) charges the largest of the request and both allocated sizes, rounded up to whole bytes', async () => {
+  it('REX-4 charges the largest of the request and both allocated sizes, rounded up to whole bytes', async () => {
     await createExpandableClass()
     await createQuota('team', { hard: { 'requests.storage': '1Ti' } })
     await createBoundClaim('a')
@@ -236,7 +236,7 @@ describe('a quota of claims', () => {
     expect(await getUsed('team')).toEqual({ 'requests.storage': '2' })
   })
 
-  it('REX-4 (69) charges the difference of an expansion, and is not written when a request is lowered', async () => {
+  it('REX-4 charges the difference of an expansion, and is not written when a request is lowered', async () => {
     await createExpandableClass()
     await createQuota('team', { hard: { 'requests.storage': '15Gi', persistentvolumeclaims: '1' } })
     await createBoundClaim('a', storage('10Gi'))
@@ -380,14 +380,14 @@ describe('a quota scoped to an attributes class', () => {
     for (const name of ['gold', 'silver', 'copper']) await createQuota(name, quotaByClass(name))
   })
 
-  it('VAC-10 (70) counts only the claims of its class', async () => {
+  it('VAC-10 counts only the claims of its class', async () => {
     await createClaim('a', { volumeAttributesClassName: 'gold' })
     expect(await getUsed('gold')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
     expect(await claimCounts('gold', 'silver', 'copper')).toEqual(['1', '0', '0'])
     expect((await postClaim('b', { volumeAttributesClassName: 'gold' })).json.message).toContain('exceeded quota: gold')
   })
 
-  it('VAC-10 (71) (75) counts a claim in both classes while its class changes', async () => {
+  it('VAC-10 counts a claim in both classes while its class changes', async () => {
     await createBoundClaim('a')
     expect((await patchSpec('a', { volumeAttributesClassName: 'gold' })).status).toBe(200)
     await setStatus('a', { currentVolumeAttributesClassName: 'gold' })
@@ -403,7 +403,7 @@ describe('a quota scoped to an attributes class', () => {
     await createClaim('b', { volumeAttributesClassName: 'gold' })
   })
 
-  it('VAC-10 (71) is charged in full when a claim requests its class, and is not written again during the modification', async () => {
+  it('VAC-10 is charged in full when a claim requests its class, and is not written again during the modification', async () => {
     const versions = async () =>
       (await api.get(QUOTAS)).json.items.map(({ metadata }: Json) => metadata.resourceVersion)
     await createBoundClaim('a', storage('3Gi'))
@@ -466,7 +466,7 @@ describe('a quota scoped to an attributes class', () => {
     ])
   })
 
-  it('VAC-10 (72) is charged for a status update even if exceeded, and rejects a spec update', async () => {
+  it('VAC-10 is charged for a status update even if exceeded, and rejects a spec update', async () => {
     await createClaim('other', { volumeAttributesClassName: 'silver', ...storage('10Gi') })
     await createBoundClaim('a')
     expect((await patchSpec('a', { volumeAttributesClassName: 'silver' })).status).toBe(403)

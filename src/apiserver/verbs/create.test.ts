@@ -245,7 +245,7 @@ describe('POST of a specific kind', () => {
     expect(attributesClass.json.metadata.finalizers).toEqual(['kubernetes.io/vac-protection'])
   })
 
-  it('VAC-9 (59) does not add the finalizer of an attributes class twice', async () => {
+  it('VAC-9 does not add the finalizer of an attributes class twice', async () => {
     const { json } = await api.post(ATTRIBUTES_CLASSES, {
       metadata: { name: 'silver', finalizers: ['example.com/mine', 'kubernetes.io/vac-protection'] },
       driverName: 'd.example.com',

@@ -203,7 +203,7 @@ describe('status', () => {
   }
   const pod = { metadata: { name: 'x' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
 
-  /** For each kind: an object, a change of its spec, a change of its status, and whether /status accepts metadata. */
+  /** For each kind: an object, a change to its spec, a change to its status, and whether /status accepts metadata. */
   const KINDS = [
     [
       'namespaces',

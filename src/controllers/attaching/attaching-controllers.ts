@@ -163,7 +163,7 @@ const volumesOfPod = (pod: Readonly<Pod>, { claims }: AttachingContext): ObjectK
   })
 
 /**
- * Returns the waiting volumes that a change of the node affects: all if it is not ready, only unmounted ones if it is
+ * Returns the waiting volumes that a change to the node affects: all if it is not ready, only unmounted ones if it is
  * ready. For an out-of-service node, also all attached volumes.
  */
 function volumesAffectedByNode(

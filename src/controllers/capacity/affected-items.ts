@@ -1,4 +1,4 @@
-// Determines the items that a change of a volume may affect. Pure. If the segment of the volume is known, all classes in
+// Determines the items that a change to a volume may affect. Pure. If the segment of the volume is known, all classes in
 // this segment are affected, because they may share a storage pool. Otherwise its class is affected in all segments.
 import { volumeClassName } from '../../api/kinds/shared/class-names.ts'
 import type { NodeSelectorTerm } from '../../api/kinds/shared/references-schema.ts'

@@ -32,7 +32,7 @@ const PARTLY_EXPANDED = {
 }
 
 describe('expanding a claim', () => {
-  it('REX-1 (1) calls the driver, then waits for the node', async () => {
+  it('REX-1 calls the driver, then waits for the node', async () => {
     await fixture.aClaim('data', { size: '1G' })
     fixture.start()
     await fixture.request('2G')
@@ -44,7 +44,7 @@ describe('expanding a claim', () => {
     expect(fixture.events[0]?.message).toBe('External resizer is resizing volume data')
   })
 
-  it('REX-1 (2) finishes without the node if the driver needs no node expansion', async () => {
+  it('REX-1 finishes without the node if the driver needs no node expansion', async () => {
     await openFixture({ driver: { expandsOnNode: false } })
     await fixture.aClaim('data', { size: '1G' })
     fixture.start()
@@ -75,7 +75,7 @@ describe('expanding a claim', () => {
     expect(await fixture.view()).toMatchObject({ pvcap: '12Gi', alloc: '11776Mi' })
   })
 
-  it('REX-1 (14) sends the volume capability to the driver', async () => {
+  it('REX-1 sends the volume capability to the driver', async () => {
     await fixture.aClaim('files', { pv: { mountOptions: ['noatime'] } })
     await fixture.aClaim('device', { pv: { volumeMode: 'Block' } })
     fixture.start()
@@ -123,7 +123,7 @@ describe('expanding a claim', () => {
     expect(JSON.stringify(fixture.events)).toContain('***stripped***')
   })
 
-  it('REX-1 (17) keeps status fields of other resources', async () => {
+  it('REX-1 keeps status fields of other resources', async () => {
     await fixture.aClaim('data', {
       status: {
         allocatedResourceStatuses: { 'example.com/x': 'NodeResizePending' },
@@ -141,7 +141,7 @@ describe('expanding a claim', () => {
     expect(status?.conditions?.map(({ type }) => type)).toEqual(['ModifyingVolume'])
   })
 
-  it('REX-1 (16) removes the pre-resize capacity after the node has finished, also after a restart', async () => {
+  it('REX-1 removes the pre-resize capacity after the node has finished, even after a restart', async () => {
     await fixture.aClaim()
     const firstProcess = fixture.start()
     await fixture.request('20Gi')
@@ -153,7 +153,7 @@ describe('expanding a claim', () => {
     await fixture.until(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
   })
 
-  it('REX-1 (12) ignores claims whose volume belongs to another claim or driver', async () => {
+  it('REX-1 ignores claims whose volume belongs to another claim or driver', async () => {
     const pv = (claimRef: object | undefined, driver = DRIVER) => ({
       ...(claimRef ? { claimRef } : { claimRef: undefined }),
       csi: { driver, volumeHandle: 'vol-data' },
@@ -187,7 +187,7 @@ describe('expanding a claim', () => {
     expect(fixture.expandCalls('elsewhere')).toEqual([])
   })
 
-  it('REX-1 (36) records an event if the driver does not support expansion', async () => {
+  it('REX-1 records an event if the driver does not support expansion', async () => {
     await openFixture({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: ['STAGE_UNSTAGE_VOLUME'] } })
     await fixture.aClaim()
     const process = fixture.start()
@@ -201,7 +201,7 @@ describe('expanding a claim', () => {
     await fixture.until(() => process.standing() === undefined, 'the queue to be empty')
   })
 
-  it('REX-1 (20) (8) makes no call to a node-only driver, and lowers the size after the node has rejected it', async () => {
+  it('REX-1 makes no call to a node-only driver, and lowers the size after the node has rejected it', async () => {
     await openFixture({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
     await fixture.aClaim('data', { size: '3Gi' })
     fixture.start()
@@ -221,7 +221,7 @@ describe('expanding a claim', () => {
     expect(fixture.fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
   })
 
-  it('REX-1 (10) waits for the node before it expands further', async () => {
+  it('REX-1 waits for the node before it expands further', async () => {
     await fixture.aClaim('data', { size: '10Gi' })
     fixture.start()
     await fixture.request('20Gi')
@@ -235,7 +235,7 @@ describe('expanding a claim', () => {
     expect(fixture.expandCalls()).toEqual([20 * GI, 30 * GI])
   })
 
-  it('REX-1 (38) requests node expansion of a volume that an earlier claim left partly expanded', async () => {
+  it('REX-1 requests node expansion of a volume that an earlier claim left partly expanded', async () => {
     await fixture.aClaim('data', { size: '20Gi', pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } } })
     await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     fixture.start()
@@ -274,7 +274,7 @@ describe('expanding a claim', () => {
     expect(await fixture.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', conditions: ['FileSystemResizePending'] })
   })
 
-  it('REX-1 (22) writes steps with resourceVersion as precondition, and failures without', async () => {
+  it('REX-1 writes steps with resourceVersion as precondition, and failures without', async () => {
     const bodies: [string, { metadata: Record<string, unknown> }][] = []
     fixture.setExpandEffect(failWith('INTERNAL'), 1)
     await fixture.aClaim()
@@ -321,7 +321,7 @@ describe('failures', () => {
   }
 
   for (const code of ['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND'] as const) {
-    it(`REX-7 (30) marks the size infeasible and retries after slowRetryMs if the driver returns ${code}`, async () => {
+    it(`REX-7 marks the size infeasible and retries after slowRetryMs if the driver returns ${code}`, async () => {
       fixture.setExpandEffect(failWith(code))
       const process = await at('11Gi')
       await fixture.untilState('ControllerResizeInfeasible')
@@ -360,7 +360,7 @@ describe('failures', () => {
     expect(fixture.expandCalls()).toHaveLength(1)
   })
 
-  it('REX-7 (31) (4) retries a final error with backoff and accepts a new size', async () => {
+  it('REX-7 retries a final error with backoff and accepts a new size', async () => {
     fixture.setExpandEffect(failWith('PERMISSION_DENIED'))
     const process = await at('11Gi')
     await fixture.until(async () => (await fixture.view()).conditions.includes('ControllerResizeError'), 'the error')
@@ -380,7 +380,7 @@ describe('failures', () => {
     })
   })
 
-  it('REX-7 (5) (6) reports errors of a smaller size like errors of any size', async () => {
+  it('REX-7 reports errors of a smaller size like errors of any size', async () => {
     fixture.setRules(
       { method: 'ControllerExpandVolume', nth: 1, effect: failWith('INTERNAL') },
       { method: 'ControllerExpandVolume', nth: 2, effect: failWith('FAILED_PRECONDITION') },
@@ -402,7 +402,7 @@ describe('failures', () => {
     expect(fixture.expandCalls()).toEqual([11 * GI, 5 * GI, 5 * GI])
   })
 
-  it('REX-8 (7) repeats the call for the first size until it has a final response, also after a restart', async () => {
+  it('REX-8 repeats the call for the first size until it has a final response, even after a restart', async () => {
     fixture.setExpandEffect(failWith('UNAVAILABLE'))
     const firstProcess = await at('11Gi')
     await fixture.until(() => firstProcess.standing()?.is === 'waiting', 'a call without response')
@@ -530,7 +530,7 @@ describe('failures', () => {
     expect(fixture.expandCalls()).toEqual([9 * GI, 9 * GI])
   })
 
-  it('REX-8 (18) retries and cancels many failing claims independently', async () => {
+  it('REX-8 retries and cancels many failing claims independently', async () => {
     fixture.setRules({ method: 'ControllerExpandVolume', effect: failWith('INTERNAL') })
     const names = Array.from({ length: 20 }, (_, index) => `claim-${index}`)
     for (const name of names) await fixture.aClaim(name, { size: '3Gi' })
@@ -551,7 +551,7 @@ describe('a driver that supports only offline expansion', () => {
     return fixture.aClaim()
   }
 
-  it('REX-1 (13) (19) is called again when the last pod has terminated, without a timer', async () => {
+  it('REX-1 is called again when the last pod has terminated, without a timer', async () => {
     await aClaimOfOfflineDriver()
     await fixture.aPod('user')
     await fixture.aPod('terminated')
@@ -573,7 +573,7 @@ describe('a driver that supports only offline expansion', () => {
     })
   })
 
-  it('REX-1 (13) is called again when the pod is deleted', async () => {
+  it('REX-1 is called again when the pod is deleted', async () => {
     await aClaimOfOfflineDriver()
     await fixture.aPod('user')
     const process = fixture.start()
@@ -586,7 +586,7 @@ describe('a driver that supports only offline expansion', () => {
     })
   })
 
-  it('REX-1 (13) is called again with backoff if no pod uses the volume or handlesInUse is false', async () => {
+  it('REX-1 is called again with backoff if no pod uses the volume or handlesInUse is false', async () => {
     await aClaimOfOfflineDriver()
     const process = fixture.start()
     await fixture.request('20Gi')
@@ -622,14 +622,14 @@ describe('free capacity', () => {
     await fixture.untilState('ControllerResizeInfeasible')
     expect(fixture.expandCalls()).toEqual([])
     expect(fixture.events).toEqual([
-      expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringContaining('5Gi are missing') }),
+      expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringContaining('5Gi short') }),
     ])
     expect(await fixture.view()).toMatchObject({ alloc: '30Gi', conditions: ['ControllerResizeError', 'Resizing'] })
     await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to wait for capacity')
 
     await fixture.setCapacity('everywhere', '18Gi')
     await fixture.until(() => fixture.events.length === 2, 'the new amount')
-    expect(fixture.events[1]?.message).toContain('2Gi are missing')
+    expect(fixture.events[1]?.message).toContain('2Gi short')
     await fixture.request('20Gi')
     await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
       shouldAdvanceClock: false,
@@ -637,7 +637,7 @@ describe('free capacity', () => {
     expect(fixture.expandCalls()).toEqual([20 * GI])
   })
 
-  it('PLUS-12 expands when capacity becomes free, also after a restart', async () => {
+  it('PLUS-12 expands when capacity becomes free, even after a restart', async () => {
     await fixture.setCapacityTracking()
     await fixture.aCapacity('everywhere', { capacity: '15Gi' })
     await fixture.aClaim()
@@ -684,7 +684,7 @@ describe('lowering the request', () => {
     )
   })
 
-  it('REX-6 records one event per edit, also after restarts and for edits made while no controller was running', async () => {
+  it('REX-6 records one event per edit, even after restarts and for edits made while no controller was running', async () => {
     fixture.setExpandEffect(failWith('UNAVAILABLE'))
     await fixture.aClaim()
     const firstProcess = fixture.start()

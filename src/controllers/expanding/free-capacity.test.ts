@@ -39,14 +39,14 @@ describe('shortage', () => {
     const free = [aCapacity({ capacity: '5Gi' })]
     expect(shortage(aVolume(), '15Gi', free)).toBeUndefined()
     expect(shortage(aVolume(), '15.5Gi', free)).toBe(
-      "expanding to 15.5Gi needs 5632Mi more, and 5Gi are free in the volume's topology: 512Mi are missing",
+      "expanding to 15.5Gi needs 5632Mi more, but only 5Gi is free in the volume's topology (512Mi short)",
     )
   })
 
   it('PLUS-12 limits the growth, not the size, to maximumVolumeSize', () => {
     const free = [aCapacity({ capacity: '50Gi', maximumVolumeSize: '5Gi' })]
     expect(shortage(aVolume(), '15Gi', free)).toBeUndefined()
-    expect(shortage(aVolume(), '16Gi', free)).toMatch(/5Gi are free .* 1Gi are missing/)
+    expect(shortage(aVolume(), '16Gi', free)).toMatch(/5Gi is free .* .1Gi short/)
     expect(shortage(aVolume(), '12Gi', [aCapacity({ capacity: '3Gi', maximumVolumeSize: '0' })])).toBeUndefined()
   })
 
@@ -58,7 +58,7 @@ describe('shortage', () => {
       aCapacityInZone('c', { capacity: '9Gi' }),
     ]
     expect(shortage(volume, '13Gi', capacities)).toBeUndefined()
-    expect(shortage(volume, '14Gi', capacities)).toMatch(/3Gi are free/)
+    expect(shortage(volume, '14Gi', capacities)).toMatch(/3Gi is free/)
     expect(shortage(aVolume({ zone: ['d'] }), '14Gi', capacities)).toBeUndefined()
     expect(shortage(aVolume(), '14Gi', capacities)).toBeUndefined()
   })

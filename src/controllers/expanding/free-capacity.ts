@@ -48,8 +48,8 @@ export function shortage(volume: Volume, target: string, capacities: readonly Ca
   if (freeBytes === undefined || moreBytes <= freeBytes) return undefined
   const formatBytes = (bytes: bigint) => formatQuantity(quantityFromBytes(bytes))
   return (
-    `expanding to ${target} needs ${formatBytes(moreBytes)} more, and ${formatBytes(freeBytes)} are free in the volume's ` +
-    `topology: ${formatBytes(moreBytes - freeBytes)} are missing`
+    `expanding to ${target} needs ${formatBytes(moreBytes)} more, but only ${formatBytes(freeBytes)} is free in the volume's ` +
+    `topology (${formatBytes(moreBytes - freeBytes)} short)`
   )
 }
 

@@ -82,23 +82,21 @@ const expand = (target: number, attempt: 'first' | 'retry' | 'resume'): Expansio
 const REJECTED = { isRejected: true }
 const NODE_ONLY = { isNodeOnly: true }
 
+const describeStep = (step: ExpansionStep): string =>
+  step.do === 'expand' ? `plans to expand to ${step.target} (${step.attempt})` : `plans ${step.do}`
+
 describe('planExpansion, if the claim requests more than its capacity', () => {
   const rows: [string, Sizes, Partial<Situation>, ExpansionStep][] = [
     ['no expansion was started', { req: 5 }, {}, expand(5, 'first')],
+    ['a larger size is infeasible', { req: 5, alloc: 10, state: 'ControllerResizeInfeasible' }, {}, expand(5, 'first')],
     [
-      '(3) a larger size is infeasible',
-      { req: 5, alloc: 10, state: 'ControllerResizeInfeasible' },
-      {},
-      expand(5, 'first'),
-    ],
-    [
-      '(4) the call failed with a final error',
+      'the call failed with a final error',
       { req: 5, alloc: 10, state: 'ControllerResizeInProgress' },
       REJECTED,
       expand(5, 'first'),
     ],
     [
-      '(7) the last call has no final response',
+      'the last call has no final response',
       { req: 5, alloc: 10, state: 'ControllerResizeInProgress' },
       {},
       expand(10, 'resume'),
@@ -110,19 +108,19 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
       expand(10, 'resume'),
     ],
     [
-      '(8) the size is infeasible on the node of a node-only driver',
+      'the size is infeasible on the node of a node-only driver',
       { req: 5, alloc: 10, state: 'NodeResizeInfeasible', pvcap: 10 },
       NODE_ONLY,
       expand(5, 'first'),
     ],
     [
-      '(34) the device’s size is infeasible on the node',
+      'the device’s size is infeasible on the node',
       { req: 5, alloc: 9, state: 'NodeResizeInfeasible', pvcap: 9 },
       {},
       expand(9, 'resume'),
     ],
     [
-      '(9) the size is infeasible on the node',
+      'the size is infeasible on the node',
       { req: 5, alloc: 5, state: 'NodeResizeInfeasible', pvcap: 5 },
       {},
       expand(5, 'resume'),
@@ -134,13 +132,13 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
       expand(10, 'resume'),
     ],
     [
-      '(10) the node is expanding to a smaller size',
+      'the node is expanding to a smaller size',
       { req: 10, alloc: 5, state: 'NodeResizeInProgress', pvcap: 5 },
       {},
       NOTHING,
     ],
     [
-      '(10) node expansion to a smaller size is pending',
+      'node expansion to a smaller size is pending',
       { req: 10, alloc: 5, state: 'NodeResizePending', pvcap: 5 },
       {},
       NOTHING,
@@ -151,7 +149,7 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
       {},
       expand(5, 'resume'),
     ],
-    ['(11) node expansion is pending', { req: 5, alloc: 5, state: 'NodeResizePending', pvcap: 5 }, {}, NOTHING],
+    ['node expansion is pending', { req: 5, alloc: 5, state: 'NodeResizePending', pvcap: 5 }, {}, NOTHING],
     [
       'the volume is larger than requested and the last call has no final response',
       { req: 4, alloc: 10, state: 'ControllerResizeInProgress', pvcap: 5 },
@@ -170,7 +168,7 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
       REJECTED,
       expand(5, 'first'),
     ],
-    ['(38) the volume is larger than requested', { req: 4, pvcap: 5 }, {}, expand(4, 'first')],
+    ['the volume is larger than requested', { req: 4, pvcap: 5 }, {}, expand(4, 'first')],
     [
       'the request is between the allocated and the actual size',
       { req: 4, alloc: 3, pvcap: 5 },
@@ -187,7 +185,7 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
     ['the claim is being deleted', { req: 5, metadata: { deletionTimestamp: 'now' } }, {}, NOTHING],
   ]
   for (const [situation, sizes, overrides, expected] of rows) {
-    it(`REX-1 plans the next step if ${situation}`, () => expect(plan(sizes, overrides)).toEqual(expected))
+    it(`REX-1 ${describeStep(expected)} if ${situation}`, () => expect(plan(sizes, overrides)).toEqual(expected))
   }
 })
 
@@ -224,14 +222,14 @@ describe('planExpansion, if the claim requests no more than its capacity', () =>
 })
 
 describe('planExpansion, if the driver must not be called yet', () => {
-  const anInfeasibleSize = (ageMs: number, overrides: object = {}): Sizes => ({
+  const anInfeasibleSize = (ageMs: number): Sizes => ({
     req: 10,
     alloc: 10,
     state: 'ControllerResizeInfeasible',
-    conditions: [{ type: 'ControllerResizeError', ageMs, ...overrides }],
+    conditions: [{ type: 'ControllerResizeError', ageMs }],
   })
 
-  it('REX-7 retries an infeasible size after slowRetryMs, also in another process', () => {
+  it('REX-7 retries an infeasible size after slowRetryMs, even in another process', () => {
     expect(plan(anInfeasibleSize(1_000))).toMatchObject({ do: 'wait', afterMs: SLOW_RETRY_MS - 1_000 })
     expect(plan(anInfeasibleSize(SLOW_RETRY_MS))).toEqual(expand(10, 'retry'))
   })
@@ -252,7 +250,7 @@ describe('planExpansion, if the driver must not be called yet', () => {
     )
   })
 
-  it('REX-1 waits while the volume is in use', () => {
+  it('REX-1 waits while the volume is in use, but still cancels', () => {
     expect(plan({ req: 5 }, { isBlockedByUse: true })).toEqual({ do: 'waitForPods' })
     expect(
       plan({ req: 3, alloc: 5, state: 'ControllerResizeInProgress' }, { isBlockedByUse: true, isRejected: true }),
@@ -262,8 +260,8 @@ describe('planExpansion, if the driver must not be called yet', () => {
   })
 
   it('PLUS-12 rejects a size that exceeds the free capacity, unless the driver may already be expanding to it', () => {
-    const withoutCapacity = { shortageFor: () => '2Gi are missing' }
-    const rejection = { do: 'reject', target: '5Gi', because: '2Gi are missing', reason: INSUFFICIENT_STORAGE }
+    const withoutCapacity = { shortageFor: () => '2Gi short' }
+    const rejection = { do: 'reject', target: '5Gi', because: '2Gi short', reason: INSUFFICIENT_STORAGE }
     expect(plan({ req: 5 }, withoutCapacity)).toEqual(rejection)
     expect(plan({ req: 5, alloc: 5, state: 'ControllerResizeInProgress' }, withoutCapacity)).toEqual(
       expand(5, 'resume'),
@@ -274,13 +272,13 @@ describe('planExpansion, if the driver must not be called yet', () => {
     const reportedShortage = {
       type: 'ControllerResizeError',
       reason: INSUFFICIENT_STORAGE,
-      message: failureMessage('2Gi are missing'),
+      message: failureMessage('2Gi short'),
     }
     const sizes = { req: 5, alloc: 5, state: 'ControllerResizeInfeasible', conditions: [reportedShortage] }
-    expect(plan(sizes, { shortageFor: () => '2Gi are missing' })).toEqual({ do: 'wait', because: '2Gi are missing' })
-    expect(plan(sizes, { shortageFor: () => '1Gi are missing' })).toMatchObject({
+    expect(plan(sizes, { shortageFor: () => '2Gi short' })).toEqual({ do: 'wait', because: '2Gi short' })
+    expect(plan(sizes, { shortageFor: () => '1Gi short' })).toMatchObject({
       do: 'reject',
-      because: '1Gi are missing',
+      because: '1Gi short',
     })
     expect(plan(sizes)).toEqual(expand(5, 'retry'))
   })
@@ -300,7 +298,7 @@ describe('planExpansion, if the driver must not be called yet', () => {
     expect(planExpansion({ ...situation, claim: { ...claim, status } })).toEqual({ do: 'wait', because })
   })
 
-  it('REX-1 (16) removes the pre-resize capacity after the node has finished', () => {
+  it('REX-1 removes the pre-resize capacity after the node has finished', () => {
     expect(plan({ req: 5, cap: 5, pvcap: 5, preResize: '3Gi' })).toEqual({ do: 'removeAnnotation' })
     expect(plan({ req: 5, cap: 3, pvcap: 5, alloc: 5, state: 'NodeResizePending', preResize: '3Gi' })).toEqual(NOTHING)
   })
@@ -403,7 +401,7 @@ class Model {
     }
   }
 
-  node(response: 'ok' | 'reject' | 'start') {
+  stepNode(response: 'ok' | 'reject' | 'start') {
     const { status } = this.situation.claim
     const state = status?.allocatedResourceStatuses?.storage
     if (state !== 'NodeResizePending' && state !== 'NodeResizeInProgress') return
@@ -428,9 +426,9 @@ interface ConditionPatch {
 }
 
 /** Applies a strategic merge patch. Supports only what resize-status.ts uses. */
-function applyPatch<T>(preResize: T, change: object): T {
-  const next = { ...preResize } as Record<string, unknown>
-  for (const [key, value] of Object.entries(change)) {
+function applyPatch<T>(target: T, patch: object): T {
+  const next = { ...target } as Record<string, unknown>
+  for (const [key, value] of Object.entries(patch)) {
     if (value === null) delete next[key]
     else if (key === 'conditions') {
       const patches = value as ConditionPatch[]
@@ -454,7 +452,7 @@ describe('after any sequence of edits, responses and crashes', () => {
     'crashAfter',
   ]
   const event = fc.oneof(
-    fc.record({ is: fc.constant('edit' as const), overrides: fc.integer({ min: 0, max: 40 }) }),
+    fc.record({ is: fc.constant('edit' as const), increase: fc.integer({ min: 0, max: 40 }) }),
     fc.record({ is: fc.constant('step' as const), response: fc.constantFrom(...responses) }),
     fc.record({
       is: fc.constant('node' as const),
@@ -469,16 +467,16 @@ describe('after any sequence of edits, responses and crashes', () => {
         const model = new Model(isNodeOnly)
         for (const action of events) {
           const [cap, actualSize] = [model.cap, model.actualSize]
-          if (action.is === 'edit') model.setRequest(model.cap + action.overrides)
+          if (action.is === 'edit') model.setRequest(model.cap + action.increase)
           else if (action.is === 'step') model.step(action.response)
-          else if (action.is === 'node') model.node(action.response)
+          else if (action.is === 'node') model.stepNode(action.response)
           else model.restart()
           expect(model.cap).toBeGreaterThanOrEqual(cap)
           expect(model.actualSize).toBeGreaterThanOrEqual(actualSize)
         }
-        for (let turn = 0; turn < 20; turn++) {
+        for (let round = 0; round < 20; round++) {
           model.step('ok')
-          model.node('ok')
+          model.stepNode('ok')
         }
         const { status, spec } = model.situation.claim
         expect(model.plan()).toEqual(NOTHING)

@@ -83,7 +83,7 @@ describe('modifying the class of a bound claim', () => {
     await fixture.untilSettled('gold')
   })
 
-  it('VAC-5 (42) applies a first class to a claim without one', async () => {
+  it('VAC-5 applies a first class to a claim without one', async () => {
     await createFixtureWithoutClass()
     fixture.start()
     await fixture.setClass('gold')
@@ -92,7 +92,7 @@ describe('modifying the class of a bound claim', () => {
     expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('gold')
   })
 
-  it('VAC-5 (41) sends claim and volume names with extraModifyMetadata', async () => {
+  it('VAC-5 sends claim and volume names with extraModifyMetadata', async () => {
     await createFixtureWithSilver()
     fixture.start({ options: { extraModifyMetadata: true } })
     await fixture.setClass('gold')
@@ -112,7 +112,7 @@ describe('modifying the class of a bound claim', () => {
     })
   })
 
-  it('VAC-5 (43) ignores volumes of other drivers, unbound claims, and volumes of another claim', async () => {
+  it('VAC-5 ignores volumes of other drivers, unbound claims, and volumes of another claim', async () => {
     await createFixtureWithSilver()
     await fixture.aClaim('foreign', { csi: { driver: 'other.example.com' } })
     await fixture.aClaim('unbound')
@@ -127,7 +127,7 @@ describe('modifying the class of a bound claim', () => {
     expect(fixture.events).toEqual([])
   })
 
-  it('VAC-5 (43) ignores volumes without a CSI driver and missing volumes', async () => {
+  it('VAC-5 ignores volumes without a CSI driver and missing volumes', async () => {
     await createFixtureWithSilver()
     await fixture.aClaim('plain')
     await fixture.aClaim('early')
@@ -203,7 +203,7 @@ describe('modifying the class of a bound claim', () => {
     ])
   })
 
-  it('VAC-5 (51) records an event and retries if a secret is missing', async () => {
+  it('VAC-5 records an event and retries if a secret is missing', async () => {
     await createFixtureWithSilver()
     await fixture.aClaim('locked', { csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } } })
     fixture.start()
@@ -423,7 +423,7 @@ describe('a driver that fails', () => {
     expect(fixture.modifyCalls().map(({ iops }) => iops)).toEqual(['1000', '5'])
   })
 
-  it('VAC-6 (51) retries after an error without a code and does not change the status', async () => {
+  it('VAC-6 retries after an error without a code and does not change the status', async () => {
     await createFixtureWithSilver()
     const modify = fixture.fake.controller.controllerModifyVolume
     let failures = 2
@@ -501,7 +501,7 @@ describe('a driver that fails', () => {
     expect(fixture.modifyCalls().at(-2)).toEqual({ iops: '1000', throughput: '100' })
   })
 
-  it('VAC-6 (50) keeps a condition’s transition time while its reason is the same', async () => {
+  it('VAC-6 keeps a condition’s transition time while its reason is the same', async () => {
     await createFixtureWithSilver()
     fixture.setRules([
       { nth: 1, effect: { do: 'fail', code: 'INTERNAL', message: 'one' } },
@@ -524,7 +524,7 @@ describe('a driver that fails', () => {
     expect(probeTimes[2]).not.toBe(probeTimes[0])
   })
 
-  it('VAC-5 (49) keeps conditions of other types', async () => {
+  it('VAC-5 keeps conditions of other types', async () => {
     await createFixtureWithSilver()
     const resizing = { type: 'Resizing', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }
     await fixture.patchClaim('data', { status: { conditions: [resizing] } }, 'status')
@@ -772,7 +772,7 @@ describe('rollback', () => {
     expect((await fixture.status()).currentVolumeAttributesClassName).toBe('gold')
   })
 
-  it('VAC-7 (47) to no class cancels a modification without a final response when the driver rejects the call', async () => {
+  it('VAC-7 to no class cancels a modification without a final response when the driver rejects the call', async () => {
     await createFixtureWithoutClass()
     fixture.setRules([
       { nth: 1, effect: { do: 'fail', code: 'UNAVAILABLE' } },

@@ -188,7 +188,7 @@ describe('createProtectionControllers', () => {
     server.post(CLASSES, { metadata: { name }, driverName: 'd.example.com', parameters: { iops: '1' } })
   const finalizersOf = async (path: string) => (await server.get(path)).json.metadata.finalizers
 
-  it('VAC-9 (62) retries adding the finalizer to an existing class and removing it', async () => {
+  it('VAC-9 retries adding the finalizer to an existing class and removing it', async () => {
     await stop()
     let failures = 2
     start(undefined, (client) => ({
@@ -210,7 +210,7 @@ describe('createProtectionControllers', () => {
     expect(failures).toBe(-1)
   })
 
-  it('VAC-9 (59) adds no finalizer to a class if the feature gate is off', async () => {
+  it('VAC-9 adds no finalizer to a class if the feature gate is off', async () => {
     await stop()
     start(undefined, undefined, parseFeatureGates('VolumeAttributesClass=false'))
     await aClass('gold')
@@ -235,7 +235,7 @@ describe('createProtectionControllers', () => {
     await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
 
-  it('VAC-9 (64) deletes a class after its claim has changed to another class', async () => {
+  it('VAC-9 deletes a class after its claim has changed to another class', async () => {
     await aClass('gold')
     await aClaim('had')
     await server.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
@@ -262,7 +262,7 @@ describe('createProtectionControllers', () => {
     await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
 
-  it('VAC-9 (65) keeps the class of a retained volume after the claim was deleted', async () => {
+  it('VAC-9 keeps the class of a retained volume after the claim was deleted', async () => {
     await aClass('gold')
     expect(await finalizersOf(`${CLASSES}/gold`)).toEqual(['kubernetes.io/vac-protection'])
     const csi = { driver: 'd.example.com', volumeHandle: 'h' }
@@ -284,7 +284,7 @@ describe('createProtectionControllers', () => {
     expect((await aClass('gold')).status).toBe(201)
   })
 
-  it('VAC-1 VAC-9 (67) creates, reads, labels, deletes and recreates a class, and deletes a collection', async () => {
+  it('VAC-1 VAC-9 creates, reads, labels, deletes and recreates a class, and deletes a collection', async () => {
     const created = await aClass('gold')
     expect(created.status).toBe(201)
     expect((await server.get(`${CLASSES}/gold`)).json).toEqual(created.json)

@@ -31,7 +31,7 @@ describe('createChangeThrottle', () => {
     expect(throttle.begin(aSubject('a', 'gold'))).toBeUndefined()
   })
 
-  it('PLUS-10 enforces the cooldown of a volume, also after a restart', async () => {
+  it('PLUS-10 enforces the cooldown of a volume, even after a restart', async () => {
     const clock = manualClock()
     const throttle = createChangeThrottle(clock, { cooldownMs: 3_600_000 })
     expect(throttle.begin(aSubject('a', 'gold'))).toBeUndefined()

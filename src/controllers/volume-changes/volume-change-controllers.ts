@@ -39,7 +39,7 @@ export interface VolumeChangeControllers {
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Returns the work queue's key of a change of a claim's volume. */
+/** Returns the work queue's key of a change to a claim's volume. */
 export const changeKey = (claim: ObjectKey, change: VolumeChange['name']): string => `${claim}#${change}`
 
 export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeChangeControllers {

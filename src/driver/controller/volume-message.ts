@@ -43,6 +43,6 @@ function describeLimits(volume: VolumeRecord, driver: DriverContext): string {
   if (enforcement.is === 'not enforced') {
     return `The volume is healthy, but its limits of ${limits.join(' and ')} are not enforced: ${withFullStop(enforcement.because)}`
   }
-  const escapes = enforcement.escapes.length > 0 ? ` (${enforcement.escapes.join('; ')})` : ''
-  return `The volume is healthy. Its limits of ${limits.join(' and ')} are enforced${escapes}.`
+  const caveats = enforcement.caveats.length > 0 ? ` (${enforcement.caveats.join('; ')})` : ''
+  return `The volume is healthy. Its limits of ${limits.join(' and ')} are enforced${caveats}.`
 }

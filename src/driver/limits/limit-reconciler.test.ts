@@ -22,7 +22,7 @@ function setUp() {
         if (failure) throw failure
         applied.push(`${limits.iops ?? 'none'} in ${cgroups.join(' ') || 'nothing'}`)
         return cgroups.length > 0
-          ? { is: 'enforced', cgroups, escapes: [] }
+          ? { is: 'enforced', cgroups, caveats: [] }
           : { is: 'not enforced', because: 'no cgroup' }
       },
     },

@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(root, { recursive: true, force: true }))
 
-const deviceNumber = async () => '7:3'
+const readDeviceNumber = async () => '7:3'
 const DEVICE = '/dev/loop3'
 const V1_FILES = ['read_iops', 'write_iops', 'read_bps', 'write_bps'].map((key) => `blkio.throttle.${key}_device`)
 
@@ -32,7 +32,7 @@ async function createCgroups(paths: readonly string[], files: Readonly<Record<st
 const readTrimmed = (path: string) => readFile(join(root, path), 'utf8').then((text) => text.trim())
 
 describe('limits of cgroup v1', () => {
-  const limits = () => createV1Limits({ root, deviceNumber })
+  const limits = () => createV1Limits({ root, readDeviceNumber })
 
   beforeEach(() =>
     createCgroups(['/', '/pods', '/pods/a', '/pods/b'], Object.fromEntries(V1_FILES.map((file) => [file, '']))),
@@ -40,7 +40,7 @@ describe('limits of cgroup v1', () => {
 
   it('PIO-10 are written to the cgroup of the workload and to the root, where write-back runs', async () => {
     const enforcement = await limits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a'])
-    expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/', '/pods/a'], escapes: [] })
+    expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/', '/pods/a'], caveats: [] })
     for (const cgroup of ['', 'pods/a/']) {
       expect(await readTrimmed(`${cgroup}blkio.throttle.write_iops_device`)).toBe('7:3 100')
       expect(await readTrimmed(`${cgroup}blkio.throttle.read_bps_device`)).toBe('7:3 2048')
@@ -53,7 +53,7 @@ describe('limits of cgroup v1', () => {
     const enforcement = await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a', '/pods/b/'])
     expect(enforcement).toMatchObject({
       is: 'enforced',
-      escapes: ['each of the 2 cgroups has the full limit'],
+      caveats: ['each of the 2 cgroups has the full limit'],
     })
   })
 
@@ -87,7 +87,7 @@ describe('limits of cgroup v1', () => {
   it('PIO-10 can always be removed', async () => {
     const applied = limits()
     await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
-    expect(await applied.apply(DEVICE, 'none', [])).toEqual({ is: 'enforced', cgroups: [], escapes: [] })
+    expect(await applied.apply(DEVICE, 'none', [])).toEqual({ is: 'enforced', cgroups: [], caveats: [] })
     expect(await applied.appliedLimits(DEVICE)).toEqual([])
   })
 
@@ -102,7 +102,7 @@ describe('limits of cgroup v1', () => {
 })
 
 describe('limits of cgroup v2', () => {
-  const limits = () => createV2Limits({ root, deviceNumber })
+  const limits = () => createV2Limits({ root, readDeviceNumber })
 
   beforeEach(async () => {
     await createCgroups(['/'], { 'cgroup.controllers': 'cpu io memory', 'cgroup.subtree_control': '' })
@@ -115,7 +115,7 @@ describe('limits of cgroup v2', () => {
 
   it('PIO-10 are written to the deepest cgroup that contains all workloads', async () => {
     const enforcement = await limits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a', '/pods/b'])
-    expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/pods'], escapes: [] })
+    expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/pods'], caveats: [] })
     expect(await readTrimmed('pods/io.max')).toBe('7:3 riops=max wiops=100 rbps=2048 wbps=max')
     expect(await readTrimmed('pods/a/io.max')).toBe('')
   })
@@ -124,7 +124,7 @@ describe('limits of cgroup v2', () => {
     expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a', '/system'])).toEqual({
       is: 'enforced',
       cgroups: ['/pods/a', '/system'],
-      escapes: ['each of the 2 cgroups has the full limit'],
+      caveats: ['each of the 2 cgroups has the full limit'],
     })
   })
 

@@ -4,7 +4,7 @@ import type { IoLimits } from '../host.ts'
 export const createNoLimits = (because: string): IoLimits => ({
   version: 'none',
   apply: async (_device, limit) =>
-    limit === 'none' ? { is: 'enforced', cgroups: [], escapes: [] } : { is: 'not enforced', because },
+    limit === 'none' ? { is: 'enforced', cgroups: [], caveats: [] } : { is: 'not enforced', because },
   clear: async () => {},
   appliedLimits: async () => [],
 })

@@ -10,7 +10,7 @@ import { type WrittenLines, writeLines } from './write-lines.ts'
 export interface LimitsDeps {
   /** The mount point of the hierarchy. */
   readonly root: string
-  readonly deviceNumber?: (device: string) => Promise<string>
+  readonly readDeviceNumber?: (device: string) => Promise<string>
 }
 
 const LIMIT_FILES: Readonly<Record<LimitKey, string>> = {
@@ -22,33 +22,33 @@ const LIMIT_FILES: Readonly<Record<LimitKey, string>> = {
 
 const UNLIMITED = '0'
 
-export function createV1Limits({ root, deviceNumber = deviceNumberOf }: LimitsDeps): IoLimits {
+export function createV1Limits({ root, readDeviceNumber = deviceNumberOf }: LimitsDeps): IoLimits {
   const cgroupsByDevice = new Map<string, readonly string[]>() // the cgroups with limits of the device
 
   /** Sets exactly these limits of the device. Returns false if the cgroup does not exist. */
-  async function setLines(number: string, cgroup: string, limit: IoLimit): Promise<boolean> {
+  async function setLines(deviceNumber: string, cgroup: string, limit: IoLimit): Promise<boolean> {
     for (const key of LIMIT_KEYS) {
-      const line = `${number} ${limitValue(limit, key) ?? UNLIMITED}`
+      const line = `${deviceNumber} ${limitValue(limit, key) ?? UNLIMITED}`
       if (!(await writeCgroupFile(root, cgroup, LIMIT_FILES[key], line))) return false
     }
     return true
   }
 
-  async function readLines(number: string, cgroup: string): Promise<IoLimit> {
+  async function readLines(deviceNumber: string, cgroup: string): Promise<IoLimit> {
     const limit: Partial<Record<LimitKey, number>> = {}
     for (const key of LIMIT_KEYS) {
-      const value = parseV1Lines(await readCgroupFile(root, cgroup, LIMIT_FILES[key])).get(number)
+      const value = parseV1Lines(await readCgroupFile(root, cgroup, LIMIT_FILES[key])).get(deviceNumber)
       if (value !== undefined) limit[key] = value
     }
     return limit
   }
 
   async function appliedLimits(device: string): Promise<AppliedLimit[]> {
-    const number = await deviceNumber(device).catch(undefinedIfMissing)
-    if (number === undefined) return []
+    const deviceNumber = await readDeviceNumber(device).catch(undefinedIfMissing)
+    if (deviceNumber === undefined) return []
     const appliedList: AppliedLimit[] = []
     for (const cgroup of await listCgroups(root)) {
-      const limit = await readLines(number, cgroup)
+      const limit = await readLines(deviceNumber, cgroup)
       if (!isUnlimited(limit)) appliedList.push({ cgroup, limit })
     }
     return appliedList
@@ -58,18 +58,18 @@ export function createV1Limits({ root, deviceNumber = deviceNumberOf }: LimitsDe
     version: 'v1',
 
     async apply(device, requested, cgroups): Promise<Enforcement> {
-      const number = await deviceNumber(device)
+      const deviceNumber = await readDeviceNumber(device)
       const limit = requested === 'none' ? {} : requested
       const workloads = [...new Set(cgroups.map(normalizeCgroupPath))]
       const previous = cgroupsByDevice.get(device) ?? []
-      const written = await writeLines(new Set(['/', ...workloads]), (cgroup) => setLines(number, cgroup, limit))
+      const written = await writeLines(new Set(['/', ...workloads]), (cgroup) => setLines(deviceNumber, cgroup, limit))
       await writeLines(
         previous.filter((cgroup) => !written.cgroups.includes(cgroup)),
-        (cgroup) => setLines(number, cgroup, {}),
+        (cgroup) => setLines(deviceNumber, cgroup, {}),
       )
       if (isUnlimited(limit)) {
         cgroupsByDevice.delete(device)
-        return { is: 'enforced', cgroups: [], escapes: [] }
+        return { is: 'enforced', cgroups: [], caveats: [] }
       }
       cgroupsByDevice.set(device, written.cgroups)
       return enforcementOf(written, workloads)
@@ -77,7 +77,7 @@ export function createV1Limits({ root, deviceNumber = deviceNumberOf }: LimitsDe
 
     async clear(device) {
       cgroupsByDevice.delete(device)
-      for (const { cgroup } of await appliedLimits(device)) await setLines(await deviceNumber(device), cgroup, {})
+      for (const { cgroup } of await appliedLimits(device)) await setLines(await readDeviceNumber(device), cgroup, {})
     },
 
     appliedLimits,
@@ -89,7 +89,7 @@ function enforcementOf({ cgroups, errors }: WrittenLines, workloads: readonly st
   if (limitedWorkloads.length > 0) {
     const separate =
       limitedWorkloads.length === 1 ? [] : [`each of the ${limitedWorkloads.length} cgroups has the full limit`]
-    return { is: 'enforced', cgroups: cgroups, escapes: [...separate, ...errors] }
+    return { is: 'enforced', cgroups, caveats: [...separate, ...errors] }
   }
   const missingReason =
     workloads.length === 0 ? 'no workload cgroup is known' : `cgroup ${workloads.join(', ')} does not exist`
@@ -101,8 +101,8 @@ function enforcementOf({ cgroups, errors }: WrittenLines, workloads: readonly st
 export function parseV1Lines(text: string): Map<string, number> {
   const values = new Map<string, number>()
   for (const line of text.split('\n')) {
-    const [number, value] = line.trim().split(/\s+/)
-    if (number && value && Number(value) > 0) values.set(number, Number(value))
+    const [deviceNumber, value] = line.trim().split(/\s+/)
+    if (deviceNumber && value && Number(value) > 0) values.set(deviceNumber, Number(value))
   }
   return values
 }

@@ -15,11 +15,11 @@ const IO_MAX_KEYS: Readonly<Record<LimitKey, string>> = {
   writeBps: 'wbps',
 }
 
-export function createV2Limits({ root, deviceNumber = deviceNumberOf }: LimitsDeps): IoLimits {
+export function createV2Limits({ root, readDeviceNumber = deviceNumberOf }: LimitsDeps): IoLimits {
   const cgroupsByDevice = new Map<string, readonly string[]>() // the cgroups with limits of the device
 
-  const setLine = (number: string, cgroup: string, limit: IoLimit) =>
-    writeCgroupFile(root, cgroup, 'io.max', formatV2Line(number, limit))
+  const setLine = (deviceNumber: string, cgroup: string, limit: IoLimit) =>
+    writeCgroupFile(root, cgroup, 'io.max', formatV2Line(deviceNumber, limit))
 
   const hasController = async (cgroup: string, controller: string) =>
     (await readCgroupFile(root, cgroup, 'cgroup.controllers')).split(/\s+/).includes(controller)
@@ -48,38 +48,38 @@ export function createV2Limits({ root, deviceNumber = deviceNumberOf }: LimitsDe
   }
 
   async function appliedLimits(device: string): Promise<AppliedLimit[]> {
-    const number = await deviceNumber(device).catch(undefinedIfMissing)
-    if (number === undefined) return []
-    const appliedList: AppliedLimit[] = []
+    const deviceNumber = await readDeviceNumber(device).catch(undefinedIfMissing)
+    if (deviceNumber === undefined) return []
+    const applied: AppliedLimit[] = []
     for (const cgroup of await listCgroups(root)) {
-      const limit = parseV2Lines(await readCgroupFile(root, cgroup, 'io.max')).get(number)
-      if (limit) appliedList.push({ cgroup, limit })
+      const limit = parseV2Lines(await readCgroupFile(root, cgroup, 'io.max')).get(deviceNumber)
+      if (limit) applied.push({ cgroup, limit })
     }
-    return appliedList
+    return applied
   }
 
-  const removeLines = (number: string, cgroups: readonly string[]) =>
-    writeLines(cgroups, (cgroup) => setLine(number, cgroup, {}))
+  const removeLines = (deviceNumber: string, cgroups: readonly string[]) =>
+    writeLines(cgroups, (cgroup) => setLine(deviceNumber, cgroup, {}))
 
   return {
     version: 'v2',
 
     async apply(device, requested, cgroups): Promise<Enforcement> {
-      const number = await deviceNumber(device)
+      const deviceNumber = await readDeviceNumber(device)
       const limit = requested === 'none' ? {} : requested
       const previous = cgroupsByDevice.get(device) ?? []
       const workloads = await filterExisting(cgroups)
       if (isUnlimited(limit)) {
-        await removeLines(number, [...previous, ...workloads])
+        await removeLines(deviceNumber, [...previous, ...workloads])
         cgroupsByDevice.delete(device)
-        return { is: 'enforced', cgroups: [], escapes: [] }
+        return { is: 'enforced', cgroups: [], caveats: [] }
       }
       const written = await writeLines(chooseCgroups(workloads), async (cgroup) => {
         await enableControllers(cgroup)
-        return setLine(number, cgroup, limit)
+        return setLine(deviceNumber, cgroup, limit)
       })
       await removeLines(
-        number,
+        deviceNumber,
         previous.filter((cgroup) => !written.cgroups.includes(cgroup)),
       )
       cgroupsByDevice.set(device, written.cgroups)
@@ -88,7 +88,7 @@ export function createV2Limits({ root, deviceNumber = deviceNumberOf }: LimitsDe
 
     async clear(device) {
       cgroupsByDevice.delete(device)
-      for (const { cgroup } of await appliedLimits(device)) await setLine(await deviceNumber(device), cgroup, {})
+      for (const { cgroup } of await appliedLimits(device)) await setLine(await readDeviceNumber(device), cgroup, {})
     },
 
     appliedLimits,
@@ -98,7 +98,7 @@ export function createV2Limits({ root, deviceNumber = deviceNumberOf }: LimitsDe
 function enforcementOf({ cgroups, errors }: WrittenLines, requestedCgroups: readonly string[]): Enforcement {
   if (cgroups.length > 0) {
     const separate = cgroups.length === 1 ? [] : [`each of the ${cgroups.length} cgroups has the full limit`]
-    return { is: 'enforced', cgroups: cgroups, escapes: [...separate, ...errors] }
+    return { is: 'enforced', cgroups, caveats: [...separate, ...errors] }
   }
   const missingReason =
     requestedCgroups.length === 0
@@ -118,25 +118,25 @@ function chooseCgroups(workloads: readonly string[]): readonly string[] {
 export function commonAncestor(cgroups: readonly string[]): string | undefined {
   const [first, ...otherPaths] = cgroups.map((cgroup) => cgroup.split('/').filter(Boolean))
   if (!first) return undefined
-  const ancestor = first.findIndex((name, depth) => otherPaths.some((names) => names[depth] !== name))
-  return join('/', ...(ancestor < 0 ? first : first.slice(0, ancestor)))
+  const divergingDepth = first.findIndex((name, depth) => otherPaths.some((names) => names[depth] !== name))
+  return join('/', ...(divergingDepth < 0 ? first : first.slice(0, divergingDepth)))
 }
 
-export const formatV2Line = (number: string, limit: IoLimit) =>
-  [number, ...LIMIT_KEYS.map((key) => `${IO_MAX_KEYS[key]}=${limitValue(limit, key) ?? 'max'}`)].join(' ')
+export const formatV2Line = (deviceNumber: string, limit: IoLimit) =>
+  [deviceNumber, ...LIMIT_KEYS.map((key) => `${IO_MAX_KEYS[key]}=${limitValue(limit, key) ?? 'max'}`)].join(' ')
 
 /** Parses lines like `7:0 rbps=max wbps=1048576 riops=max wiops=100`. Lines without a limit are omitted. */
 export function parseV2Lines(text: string): Map<string, IoLimit> {
   const limits = new Map<string, IoLimit>()
   for (const line of text.split('\n')) {
-    const [number, ...fields] = line.trim().split(/\s+/)
+    const [deviceNumber, ...fields] = line.trim().split(/\s+/)
     const values = new Map(fields.map((field) => field.split('=') as [string, string]))
     const limit: Partial<Record<LimitKey, number>> = {}
     for (const key of LIMIT_KEYS) {
       const value = Number(values.get(IO_MAX_KEYS[key]))
       if (value > 0) limit[key] = value // 'max' and missing keys are NaN, which means no limit
     }
-    if (number && !isUnlimited(limit)) limits.set(number, limit)
+    if (deviceNumber && !isUnlimited(limit)) limits.set(deviceNumber, limit)
   }
   return limits
 }

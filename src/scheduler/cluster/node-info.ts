@@ -21,7 +21,7 @@ export class NodeInfo {
   /** Sums of requests with the defaults above, for scoring only. */
   nonZeroCpu = 0
   nonZeroMemory = 0
-  /** Incremented with every change of the pods. Plugins use it to invalidate data that they derive from the pods. */
+  /** Incremented with every change to the pods. Plugins use it to invalidate data that they derive from the pods. */
   podsVersion = 0
 
   constructor(name: string) {

@@ -15,7 +15,7 @@ import type { PodInfo } from '../cluster/pod-info.ts'
 import type { Rejection } from '../queue/unschedulable-pods.ts'
 import type { Status } from './status.ts'
 
-/** A change of an object: only `next` if it was added, only `old` if it was deleted, both if it was updated. */
+/** A change to an object: only `next` if it was added, only `old` if it was deleted, both if it was updated. */
 interface Change<T extends KubeObject> {
   readonly next?: Readonly<Stored<T>>
   readonly old?: Readonly<Stored<T>>

@@ -1,4 +1,4 @@
-// Follows every change of the store, commit by commit, over every incarnation of the server. After a restart, the stored
+// Follows every change to the store, commit by commit, over every incarnation of the server. After a restart, the stored
 // state arrives as one commit.
 import type { Store } from '../../store/index.ts'
 import type { Cluster } from '../environment/cluster.ts'

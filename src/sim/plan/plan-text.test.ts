@@ -71,7 +71,7 @@ describe('the text of an action', () => {
     for (const [action, text] of examples) expect(textOfAction(action)).toBe(text)
   })
 
-  it('SYS-14 is readable for every action of every plan, also after shrinking', () => {
+  it('SYS-14 is readable for every action of every plan, even after shrinking', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 1_000_000 }), fc.nat(), (seed, nth) => {
         const plan = generatePlan(seed)

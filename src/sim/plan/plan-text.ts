@@ -1,5 +1,5 @@
 // Describes an action in a few words for timelines: `alice creates claim team-a/c1 (4Gi, net-now, silver)`. Works for any
-// object, also after shrinking removed parts of it.
+// object, even after shrinking removed parts of it.
 
 import { NAMESPACES } from './catalog.ts'
 import type { Action, Fault, KindName, Manifest, Ref, UserAction } from './plan.ts'

@@ -45,7 +45,7 @@ describe('a volume attributes class', () => {
     expect(tryUpdate(kind, stored, change).errors).toEqual([message])
   })
 
-  it('VAC-1 (56) rejects an invalid driver name', () => {
+  it('VAC-1 rejects an invalid driver name', () => {
     const { errors } = tryCreate(kind, aClass({ driverName: 'no driver!' }))
     expect(errors).toEqual([
       expect.stringMatching(/^driverName: Invalid value: "no driver!": name part must consist of/),

@@ -82,7 +82,7 @@ export type PersistentVolumeClaimCondition = Infer<typeof persistentVolumeClaimC
 
 const modifyVolumeStatus = object(
   'io.k8s.api.core.v1.ModifyVolumeStatus',
-  'Progress of a change of the attributes class.',
+  'Progress of a change to the attributes class.',
   {
     targetVolumeAttributesClassName: opt(1, string, 'Attributes class to which the volume is being changed.'),
     status: req(
@@ -155,7 +155,7 @@ const persistentVolumeClaimStatus = object(
     modifyVolumeStatus: ptr(
       9,
       modifyVolumeStatus,
-      'Progress of a change of the attributes class; unset if none is in progress.',
+      'Progress of a change to the attributes class; unset if none is in progress.',
     ),
     healthStatus: ptr(10, volumeHealthStatus, 'Health of the volume; unset if none was reported.'),
   },

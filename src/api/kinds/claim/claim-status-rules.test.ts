@@ -31,7 +31,7 @@ describe('the status of a claim', () => {
     expect(tryStatus(kind, aClaim(), (draft) => delete draft.status).object.status).toEqual({ phase: 'Pending' })
   })
 
-  it('can report a resize and a change of the attributes class', () => {
+  it('can report a resize and a change to the attributes class', () => {
     const status = {
       capacity: { storage: '10Gi', iops: '100', 'example.com/x': '1' },
       allocatedResources: { storage: '20Gi', iops: '200', throughput: '10Mi', 'example.com/x': '2' },

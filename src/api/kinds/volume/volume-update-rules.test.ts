@@ -45,7 +45,7 @@ describe('updating a volume', () => {
       '  csi.nodeStageSecretRef: (none) -> {"name":"s","namespace":"ns"}',
       (spec) => (spec.csi.nodeStageSecretRef = secret),
     ],
-  ])('rejects a change of its source: %s', (line, change) => {
+  ])('rejects a change to its source: %s', (line, change) => {
     expect(update({}, change).errors).toEqual([IMMUTABLE_SOURCE + line])
   })
 
@@ -57,7 +57,7 @@ describe('updating a volume', () => {
     expect(errors[0]).toMatch(IMMUTABLE_SOURCE)
   })
 
-  it('rejects a change of the secret for expansion', () => {
+  it('rejects a change to the secret for expansion', () => {
     const csi = { driver: 'd', volumeHandle: 'h', controllerExpandSecretRef: secret }
     expect(update({ csi }, (spec) => (spec.csi.controllerExpandSecretRef.name = 't')).errors[0]).toMatch(
       IMMUTABLE_SOURCE,
@@ -65,13 +65,13 @@ describe('updating a volume', () => {
     expect(update({ csi }, (spec) => delete spec.csi.controllerExpandSecretRef).errors[0]).toMatch(IMMUTABLE_SOURCE)
   })
 
-  it('rejects a change of its volumeMode', () => {
+  it('rejects a change to its volumeMode', () => {
     expect(update({}, (spec) => (spec.volumeMode = 'Block')).errors).toEqual([
       'volumeMode: Invalid value: "Block": field is immutable',
     ])
   })
 
-  it('rejects a change of its node affinity', () => {
+  it('rejects a change to its node affinity', () => {
     const nodeAffinity = zoneAffinity(NEW_ZONE)
     const immutableError =
       /^nodeAffinity: Invalid value: .*: field is immutable, except for updating from beta label to GA$/

@@ -140,7 +140,7 @@ describe('the status of a volume', () => {
     ],
     ['is kept while the phase is the same', { phase: 'Pending', message: 'waiting' }, CREATED_AT],
     [
-      'can be changed without a change of the phase',
+      'can be changed without changing the phase',
       { phase: 'Pending', lastPhaseTransitionTime: UPDATED_AT },
       UPDATED_AT,
     ],

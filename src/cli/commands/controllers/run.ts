@@ -1,4 +1,4 @@
-// Runs `stowage controllers`: the controllers of `stowage up` in a separate process, with any API server.
+// Runs `stowage controllers`: the controllers of `stowage up` in a separate process, against any API server.
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import { asUsageError, UsageError } from '../../../base/usage-error.ts'
 import {
@@ -13,7 +13,7 @@ import { type ChangeThrottleFlags, parseChangeThrottle } from '../../flags/chang
 import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.ts'
 
 export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, ChangeThrottleFlags {
-  /** Names of controllers, separated by commas. */
+  /** Comma-separated controller names. */
   readonly controllers?: string
   readonly driverSocket?: readonly string[]
   readonly featureGates?: string
@@ -36,12 +36,14 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
   )
 }
 
-/** The scheduler is not a default, because most clusters already have one. */
+/** The scheduler is off by default, because most clusters already have one. */
 const DEFAULT_CONTROLLERS = CONTROLLERS.filter((name) => name !== 'scheduler')
 
 export function parseControllers(text = DEFAULT_CONTROLLERS.join(',')): ControllerName[] {
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !CONTROLLERS.some((controller) => controller === name))
   if (unknown === undefined) return [...new Set(names as ControllerName[])]
-  throw new UsageError(`--controllers ${JSON.stringify(unknown)}: expected names out of ${CONTROLLERS.join(', ')}`)
+  throw new UsageError(
+    `--controllers ${JSON.stringify(unknown)}: expected one or more of ${CONTROLLERS.join(', ')}, separated by commas`,
+  )
 }

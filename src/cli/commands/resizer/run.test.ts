@@ -158,14 +158,14 @@ describe('stowage resizer', () => {
     )
   })
 
-  it('REX-1 (20) exits with an error that contains the missing capability of the driver', async () => {
+  it('REX-1 exits with an error that contains the missing capability of the driver', async () => {
     const withoutExpansion = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: [] } })
     await expect(withoutExpansion.running).rejects.toThrow(/fake\.stowage\.example at .* EXPAND_VOLUME/)
     const withoutController = await start({ driver: { plugin: [] } })
     await expect(withoutController.running).rejects.toThrow(/does not report the capability CONTROLLER_SERVICE/)
   })
 
-  it('REX-1 (20) works with a driver that expands volumes on nodes only', async () => {
+  it('REX-1 works with a driver that expands volumes on nodes only', async () => {
     const {
       fake,
       aGrowingClaim,

@@ -268,7 +268,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         strict: options.strictTopology,
         immediate: options.immediateTopology,
         nodes,
-        memory: { node: node?.name },
+        recorded: { node: node?.name },
       })
       return true
     } catch (error) {

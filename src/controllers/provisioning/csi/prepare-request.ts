@@ -65,7 +65,7 @@ const VOLUME_SECRETS = {
 
 export async function prepareRequest(
   request: ProvisionRequest,
-  memory: ClaimTopology,
+  recorded: ClaimTopology,
   deps: PrepareDeps,
   signal: AbortSignal,
 ): Promise<PreparedRequest> {
@@ -93,7 +93,7 @@ export async function prepareRequest(
   })
 
   const contentSource = source && (await prepareContentSource(request, source, deps, signal))
-  const topology = hasTopology(facts) ? buildTopology(request, memory, deps) : undefined
+  const topology = hasTopology(facts) ? buildTopology(request, recorded, deps) : undefined
   const credentials = await readProvisionerCredentials(request, deps, signal)
   const secretRefs = secretRefsOf(request)
   const classParameters = driverParameters(parameters)
@@ -140,7 +140,7 @@ async function prepareContentSource(
 
 function buildTopology(
   { claim, storageClass, selectedNode }: ProvisionRequest,
-  memory: ClaimTopology,
+  recorded: ClaimTopology,
   { options, nodes }: PrepareDeps,
 ): CreateRequest['accessibilityRequirements'] {
   const requirement = topologyRequirement({
@@ -150,7 +150,7 @@ function buildTopology(
     strict: options.strictTopology,
     immediate: options.immediateTopology,
     nodes,
-    memory,
+    recorded,
   })
   return (
     requirement && {

@@ -45,7 +45,7 @@ const plan = (query: Partial<TopologyQuery>) =>
     strict: false,
     immediate: true,
     nodes: nodesInZones('z1', 'z2', 'z3'),
-    memory: { node: undefined },
+    recorded: { node: undefined },
     ...query,
   })
 const formatTerms = (terms: readonly Term[] | undefined) =>
@@ -150,18 +150,18 @@ describe('topologyRequirement with delayed binding', () => {
   })
 
   it('PROV-9 returns the same requirement in a retry after the node was deleted', () => {
-    const memory = { node: 'in-z2' }
-    const first = plan({ selectedNode: 'in-z2', memory })
-    expect(plan({ selectedNode: 'in-z2', memory, nodes: topologiesOf({}) })).toEqual(first)
+    const recorded = { node: 'in-z2' }
+    const first = plan({ selectedNode: 'in-z2', recorded })
+    expect(plan({ selectedNode: 'in-z2', recorded, nodes: topologiesOf({}) })).toEqual(first)
     expect(catchError(() => plan({ selectedNode: 'in-z2', nodes: topologiesOf({}) })).failure).toBe('reschedule')
   })
 
   it('PROV-9 reads labels that are added before a retry', () => {
-    const memory = { node: 'late' }
+    const recorded = { node: 'late' }
     const unlabeled = topologiesOf({ late: { labels: {}, keys: ['zone'] } })
-    catchError(() => plan({ selectedNode: 'late', nodes: unlabeled, memory }))
+    catchError(() => plan({ selectedNode: 'late', nodes: unlabeled, recorded }))
     const labeled = topologiesOf({ late: { labels: { zone: 'z9' }, keys: ['zone'] } })
-    expect(formatTerms(plan({ selectedNode: 'late', nodes: labeled, memory })?.requisite)).toEqual(['zone=z9'])
+    expect(formatTerms(plan({ selectedNode: 'late', nodes: labeled, recorded })?.requisite)).toEqual(['zone=z9'])
   })
 })
 

@@ -41,7 +41,7 @@ export interface TopologyQuery {
   readonly immediate: boolean
   readonly nodes: NodeTopologies
   /** Takes precedence over the nodes and is updated. */
-  readonly memory: ClaimTopology
+  readonly recorded: ClaimTopology
 }
 
 /** Returns undefined if there is no requirement. Throws a PreparationError. */
@@ -50,9 +50,9 @@ export function topologyRequirement(query: TopologyQuery): TopologyRequirement |
 }
 
 function delayedRequirement(query: TopologyQuery, node: string): TopologyRequirement | undefined {
-  const { allowedTopologies = [], strict, nodes, memory } = query
-  const keys = selectedNodeKeys(node, nodes, memory)
-  const nodeTerm = selectedNodeTerm(node, keys, nodes, memory)
+  const { allowedTopologies = [], strict, nodes, recorded } = query
+  const keys = selectedNodeKeys(node, nodes, recorded)
+  const nodeTerm = selectedNodeTerm(node, keys, nodes, recorded)
   const allowedTerms = sortTerms(flattenTerms(allowedTopologies))
   if (strict) {
     if (allowedTopologies.length > 0 && !allowedTerms.some((term) => containsTerm(term, nodeTerm))) {
@@ -62,7 +62,7 @@ function delayedRequirement(query: TopologyQuery, node: string): TopologyRequire
     }
     return { requisite: [nodeTerm], preferred: [nodeTerm] }
   }
-  const requisite = allowedTopologies.length > 0 ? allowedTerms : termsOfNodes(keys, nodes, memory)
+  const requisite = allowedTopologies.length > 0 ? allowedTerms : termsOfNodes(keys, nodes, recorded)
   if (requisite.length === 0) return undefined // allowedTopologies contains only empty terms
   const first = requisite.findIndex((term) => containsTerm(term, nodeTerm))
   if (first < 0) {
@@ -74,32 +74,32 @@ function delayedRequirement(query: TopologyQuery, node: string): TopologyRequire
 }
 
 function immediateRequirement(query: TopologyQuery): TopologyRequirement | undefined {
-  const { claimName, allowedTopologies = [], immediate, nodes, memory } = query
+  const { claimName, allowedTopologies = [], immediate, nodes, recorded } = query
   let requisite: readonly Term[]
   if (allowedTopologies.length > 0) requisite = sortTerms(flattenTerms(allowedTopologies))
   else if (!immediate) return undefined
   else {
-    memory.keys ??= undefinedIfEmpty(nodes.keysOfAnyNode())
-    if (!memory.keys)
+    recorded.keys ??= undefinedIfEmpty(nodes.keysOfAnyNode())
+    if (!recorded.keys)
       throw notReadyError('no available topology found: the driver has named topology keys on no node yet')
-    requisite = termsOfNodes(memory.keys, nodes, memory)
+    requisite = termsOfNodes(recorded.keys, nodes, recorded)
   }
   if (requisite.length === 0) return undefined
   return { requisite, preferred: rotateTerms(requisite, spreadIndex(claimName, requisite.length)) }
 }
 
-function selectedNodeKeys(node: string, nodes: NodeTopologies, memory: ClaimTopology): readonly string[] {
-  if (memory.keys) return memory.keys
+function selectedNodeKeys(node: string, nodes: NodeTopologies, recorded: ClaimTopology): readonly string[] {
+  if (recorded.keys) return recorded.keys
   const keys = nodes.keysOf(node)
   if (!keys)
     throw rescheduleError(`failed to get selected CSINode ${node}: csinodes.storage.k8s.io "${node}" not found`)
   if (keys.length === 0) throw notReadyError(`no topology key found for node ${node}: the driver may not run there yet`)
-  memory.keys = keys
+  recorded.keys = keys
   return keys
 }
 
-function selectedNodeTerm(node: string, keys: readonly string[], nodes: NodeTopologies, memory: ClaimTopology): Term {
-  const remembered = memory.nodeLabels && termOf(memory.nodeLabels, keys)
+function selectedNodeTerm(node: string, keys: readonly string[], nodes: NodeTopologies, recorded: ClaimTopology): Term {
+  const remembered = recorded.nodeLabels && termOf(recorded.nodeLabels, keys)
   if (remembered) return remembered
   const labels = nodes.labelsOf(node)
   const term = labels && termOf(labels, keys)
@@ -109,14 +109,14 @@ function selectedNodeTerm(node: string, keys: readonly string[], nodes: NodeTopo
       `node ${node} cannot be placed by the topology keys ${keys.join(', ')} of its CSINode: ${problem}`,
     )
   }
-  memory.nodeLabels = Object.fromEntries(term)
+  recorded.nodeLabels = Object.fromEntries(term)
   return term
 }
 
-function termsOfNodes(keys: readonly string[], nodes: NodeTopologies, memory: ClaimTopology): readonly Term[] {
-  memory.requisite ??= undefinedIfEmpty(nodes.termsOf(keys))
-  if (!memory.requisite) throw notReadyError(`topology keys ${keys.join(', ')} were not found on any node`)
-  return memory.requisite
+function termsOfNodes(keys: readonly string[], nodes: NodeTopologies, recorded: ClaimTopology): readonly Term[] {
+  recorded.requisite ??= undefinedIfEmpty(nodes.termsOf(keys))
+  if (!recorded.requisite) throw notReadyError(`topology keys ${keys.join(', ')} were not found on any node`)
+  return recorded.requisite
 }
 
 const undefinedIfEmpty = <T>(list: readonly T[]): readonly T[] | undefined => (list.length > 0 ? list : undefined)

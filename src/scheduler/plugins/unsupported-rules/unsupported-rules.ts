@@ -6,7 +6,7 @@ import { SKIP, unschedulable } from '../../framework/status.ts'
 
 export const unsupportedRules: Plugin<never> = {
   name: 'UnsupportedRules',
-  events: [], // only a change of the pod's spec helps, and that requeues the pod
+  events: [], // only a change to the pod's spec helps, and that requeues the pod
   preFilter({ pod }) {
     const field = unsupportedField(pod)
     if (field === undefined) return SKIP
