@@ -85,6 +85,13 @@ describe('applyJsonPatch', () => {
       '{"b":1}',
     ],
     ['replaces the value of an empty key', '{"":{"":1}}', '[{"op":"replace","path":"//","value":2}]', '{"":{"":2}}'],
+    ['sets an absent key by replace', '{"a":1}', '[{"op":"replace","path":"/b","value":2}]', '{"a":1,"b":2}'],
+    [
+      'counts a negative index from the end',
+      '{"a":[1,2,3]}',
+      '[{"op":"replace","path":"/a/-1","value":4},{"op":"remove","path":"/a/-3"},{"op":"add","path":"/a/-1","value":5}]',
+      '{"a":[2,4,5]}',
+    ],
     ['replaces the value of a numeric key', '{"0":"a"}', '[{"op":"replace","path":"/0","value":"b"}]', '{"0":"b"}'],
     [
       'replaces a value with null',
@@ -160,7 +167,18 @@ describe('applyJsonPatch', () => {
       'operation 0 (test "/~01"): the value differs',
     ],
     ['removing an absent value', '{}', '[{"op":"remove","path":"/a"}]', 'operation 0 (remove "/a"): there is no "a"'],
-    ['replacing an absent value', '{}', '[{"op":"replace","path":"/a","value":1}]', 'there is no "a"'],
+    [
+      'replacing a member of an absent object',
+      '{}',
+      '[{"op":"replace","path":"/a/b","value":1}]',
+      'operation 0 (replace "/a/b"): there is no "a"',
+    ],
+    [
+      'replacing an item after the last',
+      '{"a":[1]}',
+      '[{"op":"replace","path":"/a/1","value":2}]',
+      'there is no item 1 in a list of 1',
+    ],
     [
       'copying an absent value',
       '{}',
@@ -206,7 +224,12 @@ describe('applyJsonPatch', () => {
       '[{"op":"remove","path":"/a/01"}]',
       '"01" is not an index of a list',
     ],
-    ['a negative index', '{"a":[1,2]}', '[{"op":"remove","path":"/a/-1"}]', '"-1" is not an index of a list'],
+    [
+      'a negative index before the first item',
+      '{"a":[1,2]}',
+      '[{"op":"remove","path":"/a/-3"}]',
+      'there is no item -3 in a list of 2',
+    ],
     ['removing "-"', '{"a":[1,2]}', '[{"op":"remove","path":"/a/-"}]', '"-" is not an index of a list'],
     ['removing the document', '{}', '[{"op":"remove","path":""}]', 'the whole document cannot be removed'],
     [

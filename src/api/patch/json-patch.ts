@@ -1,4 +1,5 @@
-// Applies a JSON Patch (RFC 6902): a list of operations in order, all or none.
+// Applies a JSON Patch (RFC 6902): a list of operations in order, all or none. As in the Kubernetes API server, and unlike the
+// RFC, `replace` also sets an absent key of an object, and a negative index counts from the end of a list.
 // Pure: the document and the patch are not modified; the result shares unchanged parts with them.
 import { JSON_DEPTH_MAX } from '../json-scan.ts'
 import { exceedsDepth, isJsonArray, isJsonObject, type JsonValue, jsonEquals, setOwnProperty } from '../json-value.ts'
@@ -88,7 +89,7 @@ function remove(state: PatchState, path: Pointer): JsonValue {
   if (path.length === 0) throw new OperationError('the whole document cannot be removed')
   const { parent, key } = writableParent(state, path)
   const removed = getChild(parent, key)
-  if (Array.isArray(parent)) parent.splice(Number(key), 1)
+  if (Array.isArray(parent)) parent.splice(parseIndex(parent, key, parent.length - 1), 1)
   else delete parent[key]
   return removed
 }
@@ -99,8 +100,7 @@ function replace(state: PatchState, path: Pointer, value: JsonValue): void {
     return
   }
   const { parent, key } = writableParent(state, path)
-  getChild(parent, key) // throws if the value does not exist
-  if (Array.isArray(parent)) parent[Number(key)] = value
+  if (Array.isArray(parent)) parent[parseIndex(parent, key, parent.length - 1)] = value
   else setOwnProperty(parent, key, value)
 }
 
@@ -160,7 +160,7 @@ function writableParent(state: PatchState, path: Pointer): { parent: Container; 
   for (let depth = 1; depth < path.length; depth++) {
     const key = path[depth - 1]!
     const inner = ensureWritable(state, getChild(parent, key), path[depth]!)
-    if (Array.isArray(parent)) parent[Number(key)] = inner
+    if (Array.isArray(parent)) parent[parseIndex(parent, key, parent.length - 1)] = inner
     else setOwnProperty(parent, key, inner)
     parent = inner as Container
   }
@@ -177,10 +177,12 @@ function ensureWritable(state: PatchState, value: JsonValue, key: string): JsonV
   return copy
 }
 
+/** Parses an index; -1 is `indexMax`. */
 function parseIndex(list: readonly JsonValue[], key: string, indexMax: number): number {
-  if (!/^(0|[1-9][0-9]*)$/.test(key)) throw new OperationError(`${quote(key)} is not an index of a list`)
-  if (Number(key) > indexMax) throw new OperationError(`there is no item ${key} in a list of ${list.length}`)
-  return Number(key)
+  if (!/^(0|-?[1-9][0-9]*)$/.test(key)) throw new OperationError(`${quote(key)} is not an index of a list`)
+  const index = key.startsWith('-') ? Number(key) + indexMax + 1 : Number(key)
+  if (index < 0 || index > indexMax) throw new OperationError(`there is no item ${key} in a list of ${list.length}`)
+  return index
 }
 
 // Parsing the patch

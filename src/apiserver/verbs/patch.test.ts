@@ -31,6 +31,16 @@ describe('PATCH', () => {
     expect((await api.patch(`${MAPS}/a`, operations, 'json')).json.data).toEqual({ l: '2', moved: '1', new: '3' })
   })
 
+  it('VAC-5 sets an absent field by the replace operation of a JSON patch, as the volume-modify tests of Kubernetes do', async () => {
+    const claims = '/api/v1/namespaces/default/persistentvolumeclaims'
+    const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, volumeName: 'v' }
+    await api.post(claims, { metadata: { name: 'c' }, spec })
+    await api.patch(`${claims}/c/status`, { status: { phase: 'Bound' } })
+    const operations = [{ op: 'replace', path: '/spec/volumeAttributesClassName', value: 'gold' }]
+    const { status, json } = await api.patch(`${claims}/c`, operations, 'json')
+    expect([status, json.spec.volumeAttributesClassName]).toEqual([200, 'gold'])
+  })
+
   it('SYS-4 applies all operations of a JSON patch or none', async () => {
     const operations = [
       { op: 'add', path: '/data/new', value: '3' },
