@@ -50,6 +50,22 @@ describe('the scheduler metrics', () => {
     await fixture.until(() => fixture.nodeOf('db'), 'a node')
   })
 
+  it('CAP-13 count an attempt as scheduled only when the pod is bound, and as error if the driver has no space', async () => {
+    const readSample = await startWithMetrics()
+    const attempts = (result: string) =>
+      readSample(`scheduler_schedule_attempts_total{result="${result}",profile="default-scheduler"}`)
+    await fixture.createClass('local') // no CSIDriver: capacity is not tracked
+    await fixture.createNode('n1')
+    await fixture.createClaim('data')
+    await fixture.createPod('db', { claims: ['data'] })
+    await fixture.until(() => fixture.storage.rejected.length >= 3, 'three rejections')
+    await fixture.until(async () => (await attempts('error')) >= 3, 'three failed attempts')
+    expect(await attempts('scheduled')).toBe(Number.NaN)
+    fixture.storage.free.set('n1', gi(10))
+    await fixture.until(() => fixture.nodeOf('db'), 'a node')
+    await fixture.until(async () => (await attempts('scheduled')) === 1, 'the successful attempt')
+  })
+
   it('CAP-12 include reservations and pending pods of the running scheduler only', async () => {
     const readSample = await startWithMetrics()
     const reservations = () => readSample('stowage_scheduler_capacity_reservations')

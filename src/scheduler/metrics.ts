@@ -18,7 +18,7 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
   const running: SchedulerMetrics['running'] = new Set()
   const attempts = new Counter({
     name: 'scheduler_schedule_attempts_total',
-    help: 'Attempts to schedule a pod, by result: scheduled, unschedulable, error.',
+    help: 'Attempts to schedule a pod, by result: scheduled (the pod is bound), unschedulable, error.',
     labelNames: ['result', 'profile'],
     registers,
   })

@@ -53,9 +53,13 @@ export interface ScheduleDeps {
   readonly rotation: { startAt: number }
 }
 
-type Decision =
-  | { readonly do: 'place'; readonly node: NodeInfo; readonly active: readonly ActivePlugin[] }
-  | { readonly do: 'wait'; readonly rejection: Rejection }
+interface Placement {
+  readonly do: 'place'
+  readonly node: NodeInfo
+  readonly active: readonly ActivePlugin[]
+}
+
+type Decision = Placement | { readonly do: 'wait'; readonly rejection: Rejection }
 
 /** Runs the scheduling cycle synchronously. The returned promise settles when the binding cycle ends, and never rejects. */
 export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> | undefined {
@@ -76,12 +80,15 @@ export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: Abort
     deps.metrics?.observeAttempt('unschedulable', profile, elapsedSeconds())
     return markUnschedulable(queued, decision.rejection, deps, signal)
   }
-  deps.metrics?.observeAttempt('scheduled', profile, elapsedSeconds())
   const { node, active } = decision
   deps.cluster.assume(info, node.name)
   for (const { plugin, state } of active) plugin.reserve?.(state, node)
   deps.queue.nodeFound(queued)
-  return runBindingCycle(queued, node, active, deps, signal)
+  const decisionSeconds = elapsedSeconds()
+  return runBindingCycle(queued, decision, deps, {
+    signal,
+    onEnd: (result) => deps.metrics?.observeAttempt(result, profile, decisionSeconds),
+  })
 }
 
 function decide(info: PodInfo, deps: ScheduleDeps): Decision {
@@ -185,17 +192,23 @@ export function checkNode(
   return isRemedied ? undefined : rejection
 }
 
+interface BindingCycleOptions {
+  readonly signal: AbortSignal
+  /** Called when the pod is bound, or has no node because a step failed. Not called if the scheduler is stopping. */
+  onEnd(result: 'scheduled' | 'error'): void
+}
+
 async function runBindingCycle(
   queued: QueuedPod,
-  node: NodeInfo,
-  active: readonly ActivePlugin[],
+  { node, active }: Placement,
   deps: ScheduleDeps,
-  signal: AbortSignal,
+  { signal, onEnd }: BindingCycleOptions,
 ): Promise<void> {
   const { info } = queued
   try {
     await runPreBinds(info, node, active, deps)
     await bindPod(info, node.name, deps)
+    onEnd('scheduled')
     deps.events.record(podKind, info.pod, {
       type: 'Normal',
       reason: 'Scheduled',
@@ -206,7 +219,10 @@ async function runBindingCycle(
     for (const { plugin, state } of active) plugin.postBind?.(state, node)
   } catch (error) {
     // Requeue the pod before its resources are released, because the release may requeue other pods.
-    if (!signal.aborted) retryAfterFailure(queued, error, deps)
+    if (!signal.aborted) {
+      onEnd('error')
+      retryAfterFailure(queued, error, deps)
+    }
     for (const { plugin, state } of active) plugin.unreserve?.(state, node)
     if (deps.cluster.forget(info.key)) {
       const claims = info.claims.map(({ key }) => key)

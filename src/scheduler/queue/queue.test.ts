@@ -64,6 +64,20 @@ describe('the scheduling queue', () => {
     expect(waits).toEqual([750, 1_500, 3_000, 6_000, 7_500, 7_500])
   })
 
+  it('CAP-13 increases the backoff of a pod whose binding fails on every node that is found for it', async () => {
+    const { clock, queue } = aQueue()
+    queue.add(aPod('a'))
+    const waits: number[] = []
+    for (let round = 0; round < 6; round++) {
+      const pod = queue.pop()!
+      queue.nodeFound(pod)
+      queue.retryAfterBackoff(pod, 'the driver has no space')
+      waits.push(queue.status('ns/a')!.nextAtMs! - clock.nowMs())
+      await clock.advance(waits.at(-1)!)
+    }
+    expect(waits).toEqual([750, 1_500, 3_000, 6_000, 7_500, 7_500])
+  })
+
   it('CAP-12 backs off a pod that was requeued more than ten times without success', async () => {
     const { clock, queue, pop } = aQueue()
     queue.add(aPod('a'))

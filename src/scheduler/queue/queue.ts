@@ -19,7 +19,7 @@ export interface QueuedPod {
   state: 'active' | 'in flight' | 'backoff' | 'unschedulable'
   /** Scheduling attempts so far. */
   attempts: number
-  /** Consecutive attempts for which no node was found. */
+  /** Attempts that failed since the pod was added or its spec changed. A node that was found does not reset the count. */
   failures: number
   /** The signature of the equivalence class that the pod represents. The next pod of the class is requeued after it. */
   signature: string | undefined
@@ -146,9 +146,8 @@ export class SchedulingQueue {
     return undefined
   }
 
-  /** Records that a node was found for the pod, and requeues the next pod of its class. */
+  /** Requeues the next pod of the class of a pod for which a node was found. The binding may still fail. */
   nodeFound(pod: QueuedPod): void {
-    pod.failures = 0
     this.#requeueNextOfClass(pod)
   }
 

@@ -131,6 +131,24 @@ describe('VolumeBinding', () => {
     await untilBound('db')
   })
 
+  it('CAP-13 backs off a pod whose driver has no space and does not track capacity', async () => {
+    await fixture.createClass('local')
+    await fixture.createNode('n1')
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    const { clock } = fixture.server
+    const rejectedAtMs: number[] = []
+    await fixture.until(() => {
+      const count = fixture.storage.rejected.length
+      if (count > rejectedAtMs.length) rejectedAtMs.push(clock.monotonicMs())
+      return count >= 8
+    }, 'eight rejections')
+    const pauses = rejectedAtMs.slice(1).map((ms, index) => ms - rejectedAtMs[index]!)
+    expect(pauses.slice(-3).every((ms) => ms >= 5_000)).toBe(true)
+    fixture.storage.free.set('n1', gi(10))
+    await untilBound('db')
+  })
+
   it('CAP-18 ignores CSIStorageCapacity objects and storageCapacity if the feature gate is disabled', async () => {
     await restartWith({ gates: 'CSIStorageCapacity=false' })
     await createLocalStorage([1])
