@@ -58,11 +58,21 @@ describe('chooseVolume', () => {
     expect(chosenName({}, [{ claim: { name: 'other' } }])).toBeUndefined()
   })
 
-  it('PROV-4 chooses the volume with the fewest access modes among those that include the requested modes', () => {
+  it('PROV-4 chooses a smaller volume with more access modes before a larger one with fewer', () => {
+    const volumes = [
+      { name: 'large', modes: RWO, size: '500Gi' },
+      { name: 'small', modes: [...RWO, ...ROX], size: '3Gi' },
+    ]
+    expect(chosenName({ size: '2Gi', modes: RWO }, volumes)).toBe('small')
+    const reserved = volumes.map((volume) => ({ ...volume, claim: { name: 'c' } }))
+    expect(chosenName({ size: '2Gi', modes: RWO }, reserved)).toBe('small')
+  })
+
+  it('PROV-4 chooses among equal sizes the volume with the fewest access modes that include the requested modes', () => {
     const volumes = [
       { name: 'three', modes: [...RWO, ...ROX, ...RWX] },
-      { name: 'two', modes: [...RWO, ...ROX], size: '5Gi' },
-      { name: 'one', modes: RWO, size: '10Gi' },
+      { name: 'two', modes: [...RWO, ...ROX] },
+      { name: 'one', modes: RWO },
     ]
     expect(chosenName({ modes: RWO }, volumes)).toBe('one')
     expect(chosenName({ modes: RWO }, volumes.slice(0, 2))).toBe('two')
@@ -278,8 +288,8 @@ function chooseByScan(claim: Claim, volumes: readonly Volume[], { isDelayed, nod
     return !node || zone === undefined || node.labels.zone === zone
   }
   const compareFit = (a: Volume, b: Volume) =>
-    a.spec!.accessModes!.length - b.spec!.accessModes!.length ||
     compareQuantities(a.spec!.capacity!.storage!, b.spec!.capacity!.storage!) ||
+    a.spec!.accessModes!.length - b.spec!.accessModes!.length ||
     (a.metadata.name! < b.metadata.name! ? -1 : 1)
   const reserved = volumes.filter(({ spec }) => spec?.claimRef?.name === 'c' && !spec.claimRef.uid).filter(meetsSpec)
   if (reserved.length > 0) {

@@ -1,5 +1,5 @@
-// Chooses the volume that a claim binds to: a volume that is reserved for the claim, or the free volume with the fewest
-// access modes, then the smallest size, then the first name. Pure.
+// Chooses the volume that a claim binds to: a volume that is reserved for the claim, or the free volume with the smallest
+// size, then the fewest access modes, then the first name. Pure.
 // The binder passes no node. The scheduler passes one node at a time and excludes the volumes that it has assigned to
 // other claims of the same pod.
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
@@ -125,12 +125,19 @@ function findBestFreeVolume(
 const byReservation = (a: VolumeCandidate, b: VolumeCandidate): number =>
   Number(Boolean(b.volume.spec?.claimRef?.uid)) - Number(Boolean(a.volume.spec?.claimRef?.uid)) || byFit(a, b)
 
-const byFit = (a: VolumeCandidate, b: VolumeCandidate): number =>
-  countModes(a.modes) - countModes(b.modes) || bySize(a, b)
+/** Compares by size, then number of access modes, then name. Among volumes with the same access modes, as `bySize`. */
+function byFit(a: VolumeCandidate, b: VolumeCandidate): number {
+  if (a.size !== b.size) return a.size < b.size ? -1 : 1
+  return countModes(a.modes) - countModes(b.modes) || byName(a, b)
+}
 
 /** Compares by size, then name. */
 export function bySize(a: VolumeCandidate, b: VolumeCandidate): number {
   if (a.size !== b.size) return a.size < b.size ? -1 : 1
+  return byName(a, b)
+}
+
+function byName(a: VolumeCandidate, b: VolumeCandidate): number {
   const [first, second] = [a.volume.metadata.name, b.volume.metadata.name]
   return first < second ? -1 : first > second ? 1 : 0
 }
