@@ -108,6 +108,15 @@ describe('chooseVolume', () => {
     expect(chosenName({}, [{ ...reserved, modes: [...RWO, ...RWX] }, { name: 'free' }])).toBe('reserved')
   })
 
+  it('PROV-4 never chooses a volume without a class for a claim with one, not even a reserved volume', () => {
+    const reserved = { name: 'reserved', claim: { name: 'c' } }
+    expect(chosenName({ className: 'gold' }, [reserved])).toBeUndefined()
+    expect(chosenName({ className: 'gold' }, [{ ...reserved, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
+    expect(chosenName({ className: 'gold' }, [reserved, { name: 'free', className: 'gold' }])).toBe('free')
+    expect(chosenName({ className: '' }, [reserved])).toBe('reserved')
+    expect(chosenName({}, [reserved])).toBe('reserved')
+  })
+
   it('PROV-4 skips a reserved volume that is too small, lacks an access mode or has another volume mode', () => {
     const free = { name: 'free', size: '5Gi' }
     const reserved = { name: 'reserved', claim: { name: 'c' } }
@@ -291,7 +300,14 @@ function chooseByScan(claim: Claim, volumes: readonly Volume[], { isDelayed, nod
     compareQuantities(a.spec!.capacity!.storage!, b.spec!.capacity!.storage!) ||
     a.spec!.accessModes!.length - b.spec!.accessModes!.length ||
     (a.metadata.name! < b.metadata.name! ? -1 : 1)
-  const reserved = volumes.filter(({ spec }) => spec?.claimRef?.name === 'c' && !spec.claimRef.uid).filter(meetsSpec)
+  const isOnlyForClassless = ({ spec }: Volume) => !spec?.storageClassName && Boolean(claimSpec.storageClassName)
+  const reserved = volumes.filter(
+    (volume) =>
+      volume.spec?.claimRef?.name === 'c' &&
+      !volume.spec.claimRef.uid &&
+      !isOnlyForClassless(volume) &&
+      meetsSpec(volume),
+  )
   if (reserved.length > 0) {
     const [first] = reserved.sort(compareFit)
     return isReachable(first!) ? first!.metadata.name : undefined

@@ -15,7 +15,7 @@ import {
   type Volume,
   type VolumeCandidate,
 } from './matching.ts'
-import { PROVISIONED_BY } from './names.ts'
+import { BOUND_BY_CONTROLLER, PROVISIONED_BY } from './names.ts'
 import { isReachableFrom, type NodeIdentity } from './node-affinity.ts'
 
 /** An index of volumes that limits the number of volumes to examine. */
@@ -70,7 +70,8 @@ export const satisfies = (candidate: VolumeCandidate, requirements: ClaimRequire
 
 /**
  * Returns the reason why a volume cannot be bound to the claim, as it appears in events. Does not check the selector,
- * because a user may name a volume that the selector does not match. The class of a reserved volume may differ.
+ * because a user may name a volume that the selector does not match. The class of a reserved volume may differ, but a
+ * volume without a class is only for claims without a class.
  */
 export function mismatchReason(
   candidate: VolumeCandidate,
@@ -82,7 +83,8 @@ export function mismatchReason(
   if (metadata.deletionTimestamp && !(isReserved && isHalfBound(candidate.volume)))
     return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
   if (candidate.size < requirements.size) return 'requested PV is too small'
-  if (!isReserved && candidate.className !== requirements.className) return 'storageClassName does not match'
+  const isOtherClass = isReserved ? lacksClass(candidate, requirements) : candidate.className !== requirements.className
+  if (isOtherClass) return CLASS_MISMATCH
   if (
     candidate.attributesClass !== requirements.attributesClass &&
     !(isReserved && isProvisionedWithoutAttributes(candidate))
@@ -93,6 +95,15 @@ export function mismatchReason(
   if (!includesModes(candidate.modes, requirements.modes)) return 'incompatible accessMode'
   return undefined
 }
+
+export const CLASS_MISMATCH = 'storageClassName does not match'
+
+/**
+ * Whether the claim names a class and the volume has none. Ignores a volume that a controller chose: it fitted the claim
+ * when the binding started, before the claim got a class.
+ */
+export const lacksClass = ({ className, volume }: VolumeCandidate, requirements: ClaimRequirements): boolean =>
+  className === '' && requirements.className !== '' && annotationOf(volume, BOUND_BY_CONTROLLER) === undefined
 
 /** Whether the volume was bound to the claim before it was deleted. Its protection finalizer keeps it while it is bound. */
 const isHalfBound = ({ spec, status }: Volume): boolean => Boolean(spec?.claimRef?.uid) && status?.phase === 'Bound'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Stored } from '../../api/kind.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { aClaim, aVolume } from '../../volumes/claims-and-volumes.fixture.ts'
-import { BIND_COMPLETED } from '../../volumes/names.ts'
+import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import { type ClaimSituation, planClaim } from './plan-claim.ts'
 
 const plan = (situation: Partial<ClaimSituation>) =>
@@ -60,6 +60,20 @@ describe('planClaim', () => {
       do: 'bind',
       volume: namedVolume,
     })
+  })
+
+  it('PROV-4 does not bind a volume without a class to a claim with one, even if they name each other', () => {
+    const claim = aClaim({ className: 'gold', spec: { volumeName: 'pv' } })
+    expect(plan({ claim, namedVolume: aVolume({ claim: { name: 'c' } }) })).toMatchObject({
+      do: 'wait',
+      phase: 'Pending',
+      event: { message: 'Cannot bind to requested volume "pv": storageClassName does not match' },
+    })
+    const silver = aVolume({ claim: { name: 'c' }, className: 'silver' })
+    expect(plan({ claim, namedVolume: silver })).toEqual({ do: 'bind', volume: silver })
+    const annotations = { [BOUND_BY_CONTROLLER]: 'yes' } // the binding started before the claim got its class
+    const started = aVolume({ claim: { name: 'c', uid: 'uid-c' }, annotations })
+    expect(plan({ claim, namedVolume: started })).toEqual({ do: 'bind', volume: started })
   })
 
   it('PROV-3 assigns the default class only if the claim names no class and no volume fits', () => {

@@ -3,7 +3,7 @@
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { EventDetails } from '../../runtime/index.ts'
-import { mismatchReason, STORAGE_BEING_DELETED } from '../../volumes/choose-volume.ts'
+import { CLASS_MISMATCH, lacksClass, mismatchReason, STORAGE_BEING_DELETED } from '../../volumes/choose-volume.ts'
 import { isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import {
   type Claim,
@@ -100,14 +100,21 @@ function planNamedVolume({ claim, namedVolume }: ClaimSituation): ClaimAction {
     return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
   if (isReservedFor(namedVolume, claim)) {
-    if (!isDeletionRequested(namedVolume)) return { do: 'bind', volume: namedVolume }
-    const event = volumeMismatch(name, STORAGE_BEING_DELETED)
+    const mismatch = mutualMismatch(namedVolume, claim)
+    if (mismatch === undefined) return { do: 'bind', volume: namedVolume }
+    const event = volumeMismatch(name, mismatch)
     return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
   const event = boundToOtherClaim(name, claimKeyOf(namedVolume) ?? '')
   // A controller set volumeName, so the binding is inconsistent and the status does not change.
   const isBoundByController = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined
   return { do: 'wait', because: event.message, event, phase: isBoundByController ? undefined : 'Pending' }
+}
+
+/** Returns why a volume and a claim that name each other cannot be bound. Size, modes and labels do not matter. */
+function mutualMismatch(volume: Volume, claim: Claim): string | undefined {
+  if (isDeletionRequested(volume)) return STORAGE_BEING_DELETED
+  return lacksClass(candidateOf(volume), requirementsOf(claim)) ? CLASS_MISMATCH : undefined
 }
 
 /** Plans a claim without volumeName: it binds to any volume that satisfies it. */
