@@ -25,8 +25,9 @@ export interface RemoteFlags extends RemoteServerFlags {
 }
 
 export interface RemoteWork {
-  /** Name of the lease in kube-system, also used as the user agent. */
-  readonly lease: string
+  readonly userAgent: string
+  /** Names of the leases in kube-system, all of which the leader holds. */
+  readonly leases: readonly [string, ...string[]]
   readonly leaseTimes: LeaseTimes
   /** Fields of the log entry at the start. */
   readonly about: object
@@ -35,12 +36,13 @@ export interface RemoteWork {
 }
 
 export async function runRemote(work: RemoteWork, flags: RemoteFlags, deps: ProcessDeps): Promise<void> {
-  const host = await startRemoteHost(work.lease, flags, deps)
+  const host = await startRemoteHost(work.userAgent, flags, deps)
+  const [name, ...furtherNames] = work.leases
   try {
     const end = await runOnHost(
       host,
       {
-        lease: flags.leaderElection ? { namespace: 'kube-system', name: work.lease, ...work.leaseTimes } : undefined,
+        lease: flags.leaderElection ? { namespace: 'kube-system', name, furtherNames, ...work.leaseTimes } : undefined,
         about: work.about,
         createControllers: work.prepare(host.registry),
       },

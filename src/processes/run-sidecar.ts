@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { type ClientConfig, loadClientConfig } from '../client/connection/client-config.ts'
+import { type ClientConfig, loadClientConfig, readPodNamespace } from '../client/connection/client-config.ts'
 import { type Client, rateLimited } from '../client/index.ts'
 import { type CsiConnection, connectDriver, createCsiMetrics, serializeCalls } from '../csi/index.ts'
 import { type Host, type LeaseTimes, type ProcessDeps, runOnHost, startHost } from '../runtime/index.ts'
@@ -78,7 +78,7 @@ async function runBesideDriver(run: SidecarRun, sidecar: Sidecar, host: Host, dr
       lease: settings.leaderElection
         ? {
             client: unlimited,
-            namespace: settings.leaderElectionNamespace || host.namespace,
+            namespace: settings.leaderElectionNamespace || (await readPodNamespace(run.env)),
             name: sidecar.leaseName(discovered),
             ...leaseTimesOf(settings),
           }

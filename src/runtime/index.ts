@@ -4,7 +4,13 @@ export { type CacheSet, createCacheSet } from './cache-set.ts'
 export { type Controller, type ControllerOptions, createController, type Source, source } from './controller.ts'
 export { createEventRecorder, type EventDetails, type EventRecorder } from './events.ts'
 export { type Host, type ProcessDeps, runOnHost, startHost } from './host.ts'
-export { createLeaderElection, type LeaderElection, type LeaseTimes, NotLeaderError } from './leader-election.ts'
+export {
+  createLeaderElection,
+  holdAll,
+  type LeaderElection,
+  type LeaseTimes,
+  NotLeaderError,
+} from './leader-election.ts'
 export { createManager, type Manager, type TermDeps } from './manager.ts'
 export { type ClientMetrics, createClientMetrics } from './metrics.ts'
 export { backOff, done, type Outcome, retryAfter, stuck } from './outcome.ts'

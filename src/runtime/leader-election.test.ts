@@ -7,9 +7,10 @@ import { inProcessClient } from '../apiserver/in-process/client.ts'
 import { SYSTEM_USER } from '../apiserver/index.ts'
 import { createServerFixture } from '../apiserver/server.fixture.ts'
 import type { Clock, Random } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
 import type { ManualClock } from '../base/manual-clock.ts'
 import { type Client, failedWrite } from '../client/client.ts'
-import { createLeaderElection, NotLeaderError } from './leader-election.ts'
+import { createLeaderElection, holdAll, NotLeaderError } from './leader-election.ts'
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 const settle = async () => {
@@ -187,13 +188,13 @@ describe('leader election', () => {
     const create = (name: string) =>
       ({ do: 'create', kind: configMapKind, object: { metadata: { namespace: 'default', name } } }) as const
     const before = store.revision
-    await client.commit([fence, create('in-time')])
+    await client.commit([...fence, create('in-time')])
     expect(store.revision).toBe(before + 1)
     a.pause()
     const b = startProcess(clock, client, 'b', () => 0.5)
     await advance(clock, 25_000)
     expect(b.election.isLeader).toBe(true)
-    const error = await client.commit([fence, create('too-late')]).catch((reason) => reason)
+    const error = await client.commit([...fence, create('too-late')]).catch((reason) => reason)
     expect(failedWrite(error)).toBe(0)
     await expect(client.get(configMapKind, { namespace: 'default', name: 'too-late' })).rejects.toMatchObject({
       code: 404,
@@ -248,5 +249,70 @@ describe('leader election', () => {
       }),
       { numRuns: 25, endOnFailure: true },
     )
+  })
+})
+
+describe('holdAll', () => {
+  it('SYS-8 leads while it holds every lease, and processes without a common lease lead at the same time', async () => {
+    const { clock, client } = await createFixture()
+    const stop = new AbortController()
+    const working = new Set<string>()
+    const runs: Promise<void>[] = []
+    const startHolder = (identity: string, names: readonly string[]) => {
+      const deps = { client, clock, random: () => 0.5, namespace: 'default', identity }
+      const election = holdAll(names.map((name) => createLeaderElection({ ...deps, name })))
+      const abort = new AbortController()
+      const signal = AbortSignal.any([stop.signal, abort.signal])
+      const lead = async (term: AbortSignal) => {
+        working.add(identity)
+        await new Promise((resolve) => term.addEventListener('abort', resolve, { once: true }))
+        working.delete(identity)
+      }
+      runs.push(election.run(lead, signal))
+      return { election, abort }
+    }
+    const first = startHolder('first', ['a', 'b'])
+    await advance(clock, 5_000)
+    const second = startHolder('second', ['b', 'c'])
+    startHolder('third', ['d'])
+    await advance(clock, 20_000)
+    expect([...working].sort()).toEqual(['first', 'third'])
+    expect(second.election.holder).toBe('first')
+    expect(first.election.fence()).toHaveLength(2)
+    expect(() => second.election.assertStillLeader()).toThrow(NotLeaderError)
+    first.abort.abort()
+    await advance(clock, 5_000)
+    expect([...working].sort()).toEqual(['second', 'third'])
+    stop.abort()
+    await advance(clock, 1_000)
+    await Promise.all(runs)
+    expect(working.size).toBe(0)
+  })
+})
+
+describe('createLeaderElection', () => {
+  it('SYS-8 puts its labels on the lease, and logs once who holds the lease that it waits for', async () => {
+    const { clock, client } = await createFixture()
+    const stop = new AbortController()
+    const lines: string[] = []
+    const log = {
+      ...silentLog,
+      info: (fields: object, text: string) => void lines.push(JSON.stringify({ text, ...fields })),
+    }
+    const deps = { client, clock, random: () => 0.5, namespace: 'default', name: 'lock' }
+    const lead = (term: AbortSignal) =>
+      new Promise<void>((resolve) => term.addEventListener('abort', () => resolve(), { once: true }))
+    const runs = [createLeaderElection({ ...deps, identity: 'a', labels: { team: 'storage' } }).run(lead, stop.signal)]
+    await advance(clock, 2_000)
+    runs.push(createLeaderElection({ ...deps, identity: 'b', log }).run(lead, stop.signal))
+    await advance(clock, 10_000)
+    const lease = await client.get(leaseKind, { namespace: 'default', name: 'lock' })
+    expect(lease.metadata.labels).toEqual({ team: 'storage' })
+    expect(lines).toEqual([
+      JSON.stringify({ text: 'standing by: another process holds the lease', lease: 'default/lock', holder: 'a' }),
+    ])
+    stop.abort()
+    await advance(clock, 1_000)
+    await Promise.all(runs)
   })
 })

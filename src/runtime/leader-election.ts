@@ -29,6 +29,8 @@ export interface LeaderElectionOptions extends Partial<LeaseTimes> {
   readonly log?: Logger
   readonly namespace: string
   readonly name: string
+  /** Labels that the leader puts on the lease. */
+  readonly labels?: Readonly<Record<string, string>>
   /** Unique for every start of a process, e.g. `host_uuid`. */
   readonly identity: string
   /** Called with false at the start, and when leadership starts and ends. */
@@ -42,8 +44,8 @@ export interface LeaderElection {
   readonly holder: string
   /** Throws NotLeaderError. Must be called right before every effect outside the API server. */
   assertStillLeader(): void
-  /** Returns a write that changes nothing, and fails the commit if another process holds the lease. */
-  fence(): CommitWrite
+  /** Returns writes that change nothing, and fail the commit if another process holds the lease: one for every lease. */
+  fence(): readonly CommitWrite[]
   /** Runs `lead` in every term as leader, with a signal for the end of the term. Releases the lease when `signal` is aborted. */
   run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void>
 }
@@ -58,7 +60,7 @@ const RETRY_MS = 2_000
 const RETRY_JITTER = 1.2
 
 export function createLeaderElection(options: LeaderElectionOptions): LeaderElection {
-  const { client, clock, random, log = silentLog, namespace, name, identity } = options
+  const { client, clock, random, log = silentLog, namespace, name, labels, identity } = options
   const { leaseMs = LEASE_MS, renewDeadlineMs = RENEW_DEADLINE_MS, retryMs = RETRY_MS } = options
   if (!(leaseMs > renewDeadlineMs && renewDeadlineMs > retryMs * RETRY_JITTER)) {
     throw new Error(
@@ -72,6 +74,8 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   /** Monotonic time of the end of leadership. In the past if this process does not lead. */
   let leaderUntilMs = Number.NEGATIVE_INFINITY
   let transitions = 0
+  /** The last holder or error that was logged, so that each is logged once. */
+  let loggedReason = ''
 
   const isLeader = () => clock.monotonicMs() < leaderUntilMs
 
@@ -96,7 +100,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     const current = await readLease(signal)
     if (!current) {
       const spec = { ...renewed, acquireTime: renewed.renewTime, leaseTransitions: 0 }
-      recordHeld(await client.create(leaseKind, { metadata: { ...ref }, spec }, { signal }), sentMs)
+      recordHeld(await client.create(leaseKind, { metadata: { ...ref, labels }, spec }, { signal }), sentMs)
       return true
     }
     observe(current)
@@ -110,8 +114,15 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       ? {}
       : { acquireTime: renewed.renewTime, leaseTransitions: (spec.leaseTransitions ?? 0) + 1 }
     // Conditional on the resourceVersion that was read, so that only one of two concurrent attempts succeeds.
+    const metadata = labels
+      ? { ...current.metadata, labels: { ...current.metadata.labels, ...labels } }
+      : current.metadata
     recordHeld(
-      await client.update(leaseKind, { ...current, spec: { ...spec, ...transition, ...renewed } }, { signal }),
+      await client.update(
+        leaseKind,
+        { ...current, metadata, spec: { ...spec, ...transition, ...renewed } },
+        { signal },
+      ),
       sentMs,
     )
     return true
@@ -148,11 +159,21 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   }
 
   async function attempt(signal: AbortSignal): Promise<boolean> {
+    const lease = `${namespace}/${name}`
     try {
-      return await acquireOrRenew(signal)
+      const isHeld = await acquireOrRenew(signal)
+      const holder = isHeld ? '' : (observed?.lease.spec?.holderIdentity ?? '')
+      if (holder !== '' && holder !== loggedReason) {
+        log.info({ lease, holder }, 'standing by: another process holds the lease')
+      }
+      loggedReason = holder
+      return isHeld
     } catch (error) {
-      if (!signal.aborted)
-        log.debug({ err: error, lease: `${namespace}/${name}` }, 'cannot acquire or renew the lease; retrying')
+      if (signal.aborted) return false
+      const message = error instanceof Error ? error.message : String(error)
+      const level = message === loggedReason || isConflict(error) ? 'debug' : 'warn'
+      log[level]({ err: error, lease }, 'cannot acquire or renew the lease; retrying')
+      loggedReason = message
       return false
     }
   }
@@ -241,9 +262,35 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
         { op: 'test', path: '/spec/holderIdentity', value: identity },
         { op: 'test', path: '/spec/leaseTransitions', value: transitions },
       ]
-      return { do: 'patch', kind: leaseKind, ref, patch: { type: 'json', body } }
+      return [{ do: 'patch', kind: leaseKind, ref, patch: { type: 'json', body } }]
     },
     run,
+  }
+}
+
+/**
+ * Elects with several leases: this process leads while it holds all of them. All processes must list shared leases in the
+ * same order, so that two of them never wait for each other.
+ */
+export function holdAll(elections: readonly LeaderElection[]): LeaderElection {
+  return {
+    get isLeader() {
+      return elections.every(({ isLeader }) => isLeader)
+    },
+    get holder() {
+      return elections.find(({ isLeader, holder }) => !isLeader && holder !== '')?.holder ?? elections[0]?.holder ?? ''
+    },
+    assertStillLeader() {
+      for (const election of elections) election.assertStillLeader()
+    },
+    fence: () => elections.flatMap((election) => election.fence()),
+    run(lead, signal) {
+      const runInside = elections.reduceRight<(signal: AbortSignal) => Promise<void>>(
+        (inner, election) => (term) => election.run(inner, term),
+        lead,
+      )
+      return runInside(signal)
+    },
   }
 }
 

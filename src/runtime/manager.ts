@@ -12,7 +12,7 @@ import type { Client } from '../client/client.ts'
 import { backoffMs } from './backoff.ts'
 import { createCacheSet } from './cache-set.ts'
 import type { ControllerDeps } from './controller-deps.ts'
-import { createLeaderElection, type LeaderElection, type LeaseTimes } from './leader-election.ts'
+import { createLeaderElection, holdAll, type LeaderElection, type LeaseTimes } from './leader-election.ts'
 import type { ClientMetrics } from './metrics.ts'
 import type { HealthChecks } from './monitoring.ts'
 import { queuesOf, type Runnable, runAll } from './run-all.ts'
@@ -37,6 +37,10 @@ export interface ManagerOptions {
 export interface LeaseOptions extends Partial<LeaseTimes> {
   readonly namespace: string
   readonly name: string
+  /** More leases that this process must hold, in the order in which every process acquires them. */
+  readonly furtherNames?: readonly string[]
+  /** Labels that the leader puts on the lease. */
+  readonly labels?: Readonly<Record<string, string>>
   /** The value of the label `name` of the metrics. Default: the name of the lease. */
   readonly metricName?: string
   /** Default: the client of the manager. Should have no rate limit, so that the work cannot delay a renewal. */
@@ -73,17 +77,22 @@ export function createManager(options: ManagerOptions): Manager {
   let controllers: readonly Runnable[] = []
   let failure: { readonly message: string; readonly count: number } | undefined
 
-  const election =
-    lease &&
-    createLeaderElection({
-      client,
-      clock,
-      random,
-      log,
-      ...lease,
-      identity: processIdentity(random),
-      onChange: (isLeader) => metrics.leadership(lease.metricName ?? lease.name, isLeader),
-    })
+  function createElection({ furtherNames = [], ...options }: LeaseOptions): LeaderElection {
+    const identity = processIdentity(random)
+    const elections = [options, ...furtherNames.map((name) => ({ ...options, name }))].map((options) =>
+      createLeaderElection({
+        client,
+        clock,
+        random,
+        log,
+        ...options,
+        identity,
+        onChange: (isLeader) => metrics.leadership(options.metricName ?? options.name, isLeader),
+      }),
+    )
+    return holdAll(elections)
+  }
+  const election = lease && createElection(lease)
 
   async function runWork(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal)

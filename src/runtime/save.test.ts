@@ -49,7 +49,7 @@ function createFixture({
   const assertStillLeader = () => {
     if (!isLeader) throw new NotLeaderError('a no longer leads')
   }
-  const election = hasElection ? { assertStillLeader, fence: () => FENCE } : undefined
+  const election = hasElection ? { assertStillLeader, fence: () => [FENCE] } : undefined
   const caches = [{ kind: configMapKind, learn: ({ metadata }: KubeObject) => void cached.push(metadata.name!) }]
   return { ...createSaver({ client, election, caches }), commits, cached }
 }

@@ -43,7 +43,7 @@ export function createSaver({ client, election, caches }: SaverOptions): Saver {
     let fenceCount = 0
     let objects: SavedObjects
     try {
-      const fence = election && (await client.commitsAtomically()) ? [election.fence()] : []
+      const fence = election && (await client.commitsAtomically()) ? election.fence() : []
       fenceCount = fence.length
       election?.assertStillLeader()
       objects = (await client.commit([...fence, ...writes])).slice(fenceCount)

@@ -20,7 +20,7 @@ export const ELECTION_FLAGS = {
   leaderElectionNamespace: text(
     '--leader-election-namespace',
     '',
-    'namespace of the lease (default: the namespace of this pod)',
+    'namespace of the lease (default: the namespace of this pod, from $POD_NAMESPACE or its service account; otherwise "default")',
   ),
   leaderElectionLeaseDuration: durationFlag(
     '--leader-election-lease-duration',

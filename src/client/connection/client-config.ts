@@ -27,6 +27,11 @@ export async function loadClientConfig(
   if (!isInCluster(env)) {
     throw new UsageError('No API server: set --kubeconfig or $KUBECONFIG, or run in a cluster.')
   }
-  const namespace = await readFile(NAMESPACE_FILE, 'utf8').catch(() => '')
-  return { connection: await inClusterConnection({ clock, env }), namespace: namespace.trim() || 'default' }
+  return { connection: await inClusterConnection({ clock, env }), namespace: await readPodNamespace(env) }
+}
+
+/** Returns the namespace of the pod of this process as the upstream sidecars do: $POD_NAMESPACE, then that of its service account. */
+export async function readPodNamespace(env: Readonly<Record<string, string | undefined>>): Promise<string> {
+  const namespace = env.POD_NAMESPACE || (await readFile(NAMESPACE_FILE, 'utf8').catch(() => ''))
+  return namespace.trim() || 'default'
 }

@@ -96,13 +96,14 @@ describe('createProvisioningControllers with leader election', () => {
     assertStillLeader: () => {
       if (!isLeader()) throw new NotLeaderError(`${identity} no longer leads`)
     },
-    fence: () =>
-      ({
-        do: 'patch',
+    fence: () => [
+      {
+        do: 'patch' as const,
         kind: leaseKind,
         ref: LEASE,
-        patch: { type: 'json', body: [{ op: 'test', path: '/spec/holderIdentity', value: identity }] },
-      }) as const,
+        patch: { type: 'json' as const, body: [{ op: 'test', path: '/spec/holderIdentity', value: identity }] },
+      },
+    ],
   })
   const setLeader = (holderIdentity: string) =>
     fixture.client.patch(leaseKind, LEASE, { type: 'merge', body: { spec: { holderIdentity } } })

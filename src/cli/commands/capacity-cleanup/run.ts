@@ -21,7 +21,13 @@ export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: Proc
   const about = { drivers: settings.drivers ?? 'all', goneForMs: settings.goneForMs }
   const prepare = () => (termDeps: TermDeps) => [createCapacityCleaner({ ...termDeps, ...settings })]
   await runRemote(
-    { lease: CLEANUP_LEASE, leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration), about, prepare },
+    {
+      userAgent: CLEANUP_LEASE,
+      leases: [CLEANUP_LEASE],
+      leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
+      about,
+      prepare,
+    },
     flags,
     deps,
   )

@@ -20,6 +20,10 @@ export const addControllers: AddCommand = (program, deps) => {
     .addOption(driverSocketOption())
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())
+    .option(
+      '--leader-election-name <name>',
+      'name of the lease in kube-system; processes with different controllers or drivers need different ones (default: stowage-controllers)',
+    )
   addRemoteOptions(command)
     .addHelpText(
       'after',

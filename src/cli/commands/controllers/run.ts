@@ -1,5 +1,6 @@
 // Runs `stowage controllers`: the controllers of `stowage up` in a separate process, against any API server.
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
+import { dns1123SubdomainProblems } from '../../../api/names.ts'
 import { asUsageError, UsageError } from '../../../base/usage-error.ts'
 import {
   CONTROLLERS,
@@ -15,6 +16,8 @@ import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.
 export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, ChangeThrottleFlags {
   /** Comma-separated controller names. */
   readonly controllers?: string
+  /** Name of the lease. Processes with different controllers or drivers need different ones. */
+  readonly leaderElectionName?: string
   readonly driverSocket?: readonly string[]
   readonly featureGates?: string
 }
@@ -26,7 +29,8 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
   const options = { names, gates, throttle: parseChangeThrottle(flags), inProcess: [], drivers }
   await runRemote(
     {
-      lease: CONTROLLERS_LEASE,
+      userAgent: CONTROLLERS_LEASE,
+      leases: [parseLeaseName(flags.leaderElectionName)],
       leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
       about: { controllers: names },
       prepare: (registry) => prepareControllers(options, registry),
@@ -34,6 +38,12 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
     flags,
     deps,
   )
+}
+
+function parseLeaseName(name = CONTROLLERS_LEASE): string {
+  const [problem] = dns1123SubdomainProblems(name)
+  if (problem === undefined) return name
+  throw new UsageError(`--leader-election-name ${JSON.stringify(name)}: ${problem}`)
 }
 
 /** The scheduler is off by default, because most clusters already have one. */

@@ -7,6 +7,7 @@ import { createCapacityMetrics } from '../../../controllers/capacity/index.ts'
 import { createProvisioningMetrics } from '../../../controllers/provisioning/index.ts'
 import type { DiscoveredDriver } from '../../../processes/discover-driver.ts'
 import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
+import { provisionerLease } from '../../../processes/lease-names.ts'
 import { runSidecar, type SidecarRun } from '../../../processes/run-sidecar.ts'
 import { readSecretDir } from '../../../processes/secret-dir.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
@@ -21,7 +22,7 @@ export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Prom
       provisioning: createProvisioningMetrics(registry),
       capacity: createCapacityMetrics(registry),
     }),
-    leaseName: ({ facts }) => facts.name.replaceAll('/', '-'),
+    leaseName: ({ facts }) => provisionerLease(facts.name),
     partsFor(driver, { unlimited }) {
       checkCanProvision(driver, settings)
       return provisionerParts(settings, { driver: driver, env, unlimited })

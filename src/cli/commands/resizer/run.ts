@@ -5,6 +5,7 @@ import { canExpand } from '../../../controllers/expanding/index.ts'
 import { createModifyingMetrics } from '../../../controllers/modifying/index.ts'
 import type { DriverFacts } from '../../../csi/index.ts'
 import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
+import { resizerLease } from '../../../processes/lease-names.ts'
 import { runSidecar, type SidecarRun } from '../../../processes/run-sidecar.ts'
 import type { ResizerSettings } from './command.ts'
 
@@ -12,7 +13,7 @@ export async function runResizer(run: SidecarRun<ResizerSettings>): Promise<void
   await runSidecar(run, {
     userAgent: 'stowage-resizer',
     createMetrics: (registry): DriverMetrics => ({ modifying: createModifyingMetrics(registry) }),
-    leaseName: ({ facts, node }) => `external-resizer-${leaseNameOf(facts.name)}${node ? `-${node.name}` : ''}`,
+    leaseName: ({ facts, node }) => resizerLease(facts.name, node?.name),
     partsFor({ facts }) {
       checkCanChange(facts, run.settings.csiAddress)
       return resizerParts(run.settings)
@@ -51,10 +52,4 @@ export function resizerParts(settings: ResizerSettings): DriverParts {
       modifying: { ...common, extraModifyMetadata: settings.extraModifyMetadata },
     },
   }
-}
-
-/** Returns the same name as the upstream external-resizer, so that the two never work at the same time. */
-function leaseNameOf(driverName: string): string {
-  const name = driverName.replace(/[^a-zA-Z0-9-]/g, '-')
-  return name.endsWith('-') ? `${name}X` : name
 }

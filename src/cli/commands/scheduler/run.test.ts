@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { leaseKind } from '../../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
 import { podKind } from '../../../api/kinds/pod/pod.ts'
 import { systemClock } from '../../../base/clock.ts'
@@ -40,6 +41,10 @@ it('CAP-19 stowage scheduler schedules pods over HTTP as the leader until it is 
       if (event.type === 'added') break
     }
     watching.abort()
+    const lease = (name: string) => client.get(leaseKind, { namespace: 'kube-system', name })
+    const holders = [await lease('kube-scheduler'), await lease('stowage-scheduler')].map((l) => l.spec?.holderIdentity)
+    expect(holders[0]).toBeTruthy()
+    expect(holders[1]).toBe(holders[0])
     stop.abort()
     await running
   } finally {

@@ -2,6 +2,7 @@
 // does not include the controller of ephemeral volumes, because every cluster has one.
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import { UsageError } from '../../../base/usage-error.ts'
+import { schedulerLeases } from '../../../processes/lease-names.ts'
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
 import { createScheduler, createSchedulerMetrics, SCHEDULER_NAMES } from '../../../scheduler/index.ts'
@@ -15,13 +16,12 @@ export interface SchedulerFlags extends RemoteFlags, LeaseFlags {
   readonly featureGates?: string
 }
 
-const SCHEDULER_LEASE = 'stowage-scheduler'
-
 export async function runScheduler(flags: SchedulerFlags, deps: ProcessDeps): Promise<void> {
   const settings = parseSchedulerFlags(flags)
   await runRemote(
     {
-      lease: SCHEDULER_LEASE,
+      userAgent: 'stowage-scheduler',
+      leases: schedulerLeases(settings.schedulerNames),
       leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
       about: { schedulers: settings.schedulerNames },
       prepare(registry) {

@@ -1,0 +1,19 @@
+import { describe, expect, it } from 'vitest'
+import { provisionerLease, resizerLease, schedulerLeases } from './lease-names.ts'
+
+describe('lease names', () => {
+  it.each([
+    ['hostpath.csi.k8s.io', 'hostpath-csi-k8s-io'],
+    ['example.com/nfs', 'example-com-nfs'],
+    ['Vendor_Driver.', 'Vendor-Driver-X'],
+  ])('SYS-8 of the provisioner and the resizer of %s are those of the upstream sidecars', (driver, name) => {
+    expect(provisionerLease(driver)).toBe(name)
+    expect(resizerLease(driver)).toBe(`external-resizer-${name}`)
+    expect(resizerLease(driver, 'node-1')).toBe(`external-resizer-${name}-node-1`)
+  })
+
+  it('SYS-8 of a scheduler are one for each name, in one order, and that of kube-scheduler for its pods', () => {
+    expect(schedulerLeases(['stowage-scheduler', 'default-scheduler'])).toEqual(['kube-scheduler', 'stowage-scheduler'])
+    expect(schedulerLeases(['team-b', 'team-a', 'team-b'])).toEqual(['team-a', 'team-b'])
+  })
+})

@@ -1,0 +1,26 @@
+// The names of the leases with which processes elect their leader. A process that replaces an upstream program uses the lease
+// of that program, so that the two never work at the same time, for example during a rolling update from one to the other.
+
+/** The lease of external-provisioner. */
+export const provisionerLease = (driver: string): string => sanitize(driver)
+
+/** The lease of external-resizer. With --node-deployment, which upstream does not have, every node has its own. */
+export const resizerLease = (driver: string, node?: string): string =>
+  `external-resizer-${sanitize(driver)}${node === undefined ? '' : `-${node}`}`
+
+/**
+ * The leases of a scheduler: one for each name that it schedules for, so that two processes exclude each other only if both
+ * schedule the same pods. The pods of `default-scheduler` belong to kube-scheduler; other schedulers have a lease of their
+ * name, as the documentation of Kubernetes recommends. Sorted, because every process must acquire them in the same order.
+ */
+export function schedulerLeases(names: readonly string[]): [string, ...string[]] {
+  const leases = names.map((name) => (name === 'default-scheduler' ? 'kube-scheduler' : sanitize(name).toLowerCase()))
+  const [first = 'kube-scheduler', ...others] = [...new Set(leases)].sort()
+  return [first, ...others]
+}
+
+/** Replaces characters as in csi-lib-utils: `hostpath.csi.k8s.io` becomes `hostpath-csi-k8s-io`. */
+function sanitize(name: string): string {
+  const text = name.replace(/[^a-zA-Z0-9-]/g, '-')
+  return text.endsWith('-') ? `${text}X` : text
+}
