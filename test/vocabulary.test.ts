@@ -1,5 +1,5 @@
 // Keeps invented vocabulary out of code and prose: where Kubernetes, CSI or the trade has a word, that word is used.
-// CONTRIBUTING.md describes the voice; this test only catches words that once had to be replaced everywhere.
+// CONTRIBUTING.md describes the voice; these tests only catch words and names that had to be replaced everywhere.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -39,6 +39,34 @@ it('code and documentation use the vocabulary of Kubernetes and CSI', () => {
     .filter((file) => /\.(ts|mjs|md|yaml|go|py)$/.test(file) && !/\/gen\/|node_modules/.test(file))
   expect(files.length).toBeGreaterThan(1_000)
   expect(files.flatMap(avoidedWordsIn)).toEqual([])
+})
+
+/** Pronouns, adverbs and participles that do not name the role of a variable. */
+const AVOIDED_NAMES =
+  'mine|ours|theirs|over|kept|held|gone|said|asked|wanted|shown|taken|refusal|whoever|again|elsewhere|enough'
+/** Variables, destructured variables, and parameters of arrow functions and functions. */
+const AVOIDED_DECLARATIONS = [
+  `\\b(?:const|let|var)\\s+(${AVOIDED_NAMES})\\b`,
+  `\\b(?:const|let|var)\\s*[{[][^=\\n]*\\b(${AVOIDED_NAMES})\\b(?!\\s*:)[^=\\n]*[}\\]]\\s*(?:=|of\\b)`,
+  `(?<![.\\w])(${AVOIDED_NAMES})\\s*=>`,
+  `\\((?:[^(){}\\n]*,\\s*)?(${AVOIDED_NAMES})\\b[^(){}\\n]*\\)\\s*(?::[^=\\n]{0,60})?=>`,
+  `\\bfunction\\s+\\w+\\((?:[^)\\n]*,\\s*)?(${AVOIDED_NAMES})\\s*[?:,)]`,
+].map((pattern) => new RegExp(pattern))
+
+it('variables and parameters have nouns as names', () => {
+  const files = ['src', 'test', 'bench', 'examples'].flatMap(filesIn).filter((file) => /(?<!\/gen\/.*)\.ts$/.test(file))
+  expect(files.length).toBeGreaterThan(1_000)
+  const declarations = files
+    .filter((file) => file !== 'test/vocabulary.test.ts' && !file.includes('node_modules'))
+    .flatMap((file) =>
+      readFileSync(join(ROOT, file), 'utf8')
+        .split('\n')
+        .flatMap((line, index) => {
+          const name = AVOIDED_DECLARATIONS.map((pattern) => pattern.exec(line)?.[1]).find(Boolean)
+          return name ? [`${file}:${index + 1}: ${name}`] : []
+        }),
+    )
+  expect(declarations).toEqual([])
 })
 
 function filesIn(path: string): string[] {
