@@ -47,13 +47,13 @@ describe('garbage collection with a disabled kind', () => {
     ).json.metadata
     const silver = { apiVersion: 'storage.k8s.io/v1', kind: 'VolumeAttributesClass', name: 'silver', uid }
     await fixture.post(SECRETS, { metadata: { name: 'kept', ownerReferences: [silver] } })
-    const gone = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'u' }
-    await fixture.post(SECRETS, { metadata: { name: 'waste', ownerReferences: [gone] } })
+    const missingOwner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'u' }
+    await fixture.post(SECRETS, { metadata: { name: 'waste', ownerReferences: [missingOwner] } })
     await fixture.store.close()
 
     fixture = await createServerFixture({ medium, runtimeConfig: CLASSES_OFF })
     const stop = start(fixture, createGarbageController)
-    await fixture.until(async () => (await fixture.get(`${SECRETS}/waste`)).status === 404, 'the waste to go')
+    await fixture.until(async () => (await fixture.get(`${SECRETS}/waste`)).status === 404, 'the deletion of the waste')
     await fixture.clock.advance(60_000)
     expect((await fixture.get(`${SECRETS}/kept`)).status).toBe(200)
     await stop()
@@ -64,7 +64,10 @@ describe('garbage collection with a disabled kind', () => {
     expect((await fixture.get(`${SECRETS}/kept`)).status).toBe(200)
     await fixture.patch(`${CLASSES}/silver`, { metadata: { finalizers: null } }, 'merge')
     await fixture.delete(`${CLASSES}/silver`)
-    await fixture.until(async () => (await fixture.get(`${SECRETS}/kept`)).status === 404, 'what belonged to the class')
+    await fixture.until(
+      async () => (await fixture.get(`${SECRETS}/kept`)).status === 404,
+      'the deletion of the dependent',
+    )
   })
 })
 

@@ -61,8 +61,8 @@ const isInEffect = (situation: Situation, goal: Target): boolean =>
 function isIoDue({ inEffect, lookUpClass }: Situation, goal: Target, name: IoName): boolean {
   if (goal[name] !== undefined) return !equalAmounts(goal[name], inEffect[name])
   if (inEffect[name] === undefined || goal.className === undefined) return false
-  const found = lookUpClass(goal.className)
-  return found.is === 'found' && Object.hasOwn(found.parameters, name)
+  const lookup = lookUpClass(goal.className)
+  return lookup.is === 'found' && Object.hasOwn(lookup.parameters, name)
 }
 
 function isStarted(situation: Situation, goal: Target): boolean {
@@ -79,10 +79,10 @@ function isStarted(situation: Situation, goal: Target): boolean {
 function planRollback(situation: Situation, goal: Target): Plan {
   const changedAttributes = changedAttributesOf(situation)
   if (Object.keys(changedAttributes).length === 0 || !situation.canModify) return { do: 'drop' }
-  const own = composeAttributes(situation, goal)
-  if (own.is === 'unknown') return { do: 'wait', because: own.because }
-  const attributes = { ...knownValues(changedAttributes), ...(own.is === 'composed' ? own.attributes : {}) }
-  const replaced = own.is === 'composed' ? own.replaced : []
+  const composed = composeAttributes(situation, goal)
+  if (composed.is === 'unknown') return { do: 'wait', because: composed.because }
+  const attributes = { ...knownValues(changedAttributes), ...(composed.is === 'composed' ? composed.attributes : {}) }
+  const replaced = composed.is === 'composed' ? composed.replaced : []
   const isLost = Object.keys(changedAttributes).some((key) => !Object.hasOwn(attributes, key))
   if (isLost && goal.className === undefined && isUncertain(situation)) {
     // The previous values are unknown, so only completing the modification leads to a known state.
@@ -97,27 +97,27 @@ function planRollback(situation: Situation, goal: Target): Plan {
 function changedAttributesOf(situation: Situation): Undo {
   if (situation.undo) return situation.undo
   if (!isUncertain(situation)) return {}
-  const found = composeAttributes(situation, targetInProgress(situation))
-  if (found.is !== 'composed') return {}
-  const known = knownAttributes(situation)
-  return Object.fromEntries(Object.keys(found.attributes).map((key) => [key, known[key] ?? null]))
+  const composed = composeAttributes(situation, targetInProgress(situation))
+  if (composed.is !== 'composed') return {}
+  const currentAttributes = knownAttributes(situation)
+  return Object.fromEntries(Object.keys(composed.attributes).map((key) => [key, currentAttributes[key] ?? null]))
 }
 
 function planChange(situation: Situation, goal: Target): Plan {
-  const found = composeAttributes(situation, goal)
-  switch (found.is) {
+  const composed = composeAttributes(situation, goal)
+  switch (composed.is) {
     case 'unknown':
-      return { do: 'wait', because: found.because }
+      return { do: 'wait', because: composed.because }
     case 'missing':
     case 'foreign':
-      return planRollbackFirst(situation, { do: 'hold', target: goal, because: found.because })
+      return planRollbackFirst(situation, { do: 'hold', target: goal, because: composed.because })
     case 'impossible': {
       const io = IO_RESOURCES.filter((name) => isIoDue(situation, goal, name) || isContradicted(situation, goal, name))
-      return planRollbackFirst(situation, { do: 'refuse', target: goal, io, because: found.because })
+      return planRollbackFirst(situation, { do: 'refuse', target: goal, io, because: composed.because })
     }
     case 'composed': {
-      const attributes = { ...knownValues(situation.undo ?? {}), ...found.attributes }
-      const { replaced } = found
+      const attributes = { ...knownValues(situation.undo ?? {}), ...composed.attributes }
+      const { replaced } = composed
       const isHeld = situation.isBlockedByUse && IO_RESOURCES.some((name) => isIoDue(situation, goal, name))
       if (isHeld) return { do: 'hold', target: goal, because: inUseMessage(situation) }
       return delayIfRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'change' })
@@ -144,34 +144,34 @@ export const fingerprintOf = ({ target, attributes }: ModifyCall): string =>
   JSON.stringify([target.className, target.iops, target.throughput, Object.entries(attributes).sort()])
 
 function buildCall(situation: Situation, target: Target): ModifyCall | undefined {
-  const found = composeAttributes(situation, target)
-  if (found.is !== 'composed' || Object.keys(found.attributes).length === 0) return undefined
+  const composed = composeAttributes(situation, target)
+  if (composed.is !== 'composed' || Object.keys(composed.attributes).length === 0) return undefined
   // Attributes of an earlier modification must be restored until a call is confirmed.
-  const attributes = { ...knownValues(situation.undo ?? {}), ...found.attributes }
-  return { do: 'modify', target, attributes, replaced: found.replaced, purpose: 'change' }
+  const attributes = { ...knownValues(situation.undo ?? {}), ...composed.attributes }
+  return { do: 'modify', target, attributes, replaced: composed.replaced, purpose: 'change' }
 }
 
 /** Returns the target in progress according to the status, without a class that was rejected or is missing. */
 export function targetInProgress({ classStatus, classTarget, inEffect, io, lookUpClass }: Situation): Target {
   const className = (classStatus === 'InProgress' ? classTarget : undefined) ?? inEffect.className
-  const found = className === undefined ? undefined : lookUpClass(className)
-  const classParameters = found?.is === 'found' ? found.parameters : {}
-  const amount = (name: IoName) => {
-    const own = io[name].status === 'ControllerModifyVolumeInProgress' ? io[name].allocated : inEffect[name]
+  const lookup = className === undefined ? undefined : lookUpClass(className)
+  const classParameters = lookup?.is === 'found' ? lookup.parameters : {}
+  const amountInProgress = (name: IoName) => {
+    const amount = io[name].status === 'ControllerModifyVolumeInProgress' ? io[name].allocated : inEffect[name]
     // The class has replaced the claim's own amount, because an attribute is never sent with two values.
-    return contradicts(classParameters, name, own) ? undefined : own
+    return contradicts(classParameters, name, amount) ? undefined : amount
   }
-  return { className, iops: amount('iops'), throughput: amount('throughput') }
+  return { className, iops: amountInProgress('iops'), throughput: amountInProgress('throughput') }
 }
 
 function isContradicted({ lookUpClass }: Situation, { className, ...amounts }: Target, name: IoName): boolean {
-  const found = className === undefined ? undefined : lookUpClass(className)
-  return found?.is === 'found' && contradicts(found.parameters, name, amounts[name])
+  const lookup = className === undefined ? undefined : lookUpClass(className)
+  return lookup?.is === 'found' && contradicts(lookup.parameters, name, amounts[name])
 }
 
-function contradicts(classParameters: Attributes, name: IoName, own: string | undefined): boolean {
-  if (own === undefined || !Object.hasOwn(classParameters, name)) return false
-  const onlyAmount = { className: undefined, iops: undefined, throughput: undefined, [name]: own }
+function contradicts(classParameters: Attributes, name: IoName, amount: string | undefined): boolean {
+  if (amount === undefined || !Object.hasOwn(classParameters, name)) return false
+  const onlyAmount = { className: undefined, iops: undefined, throughput: undefined, [name]: amount }
   try {
     composeParameters({ [name]: classParameters[name]! }, onlyAmount)
     return false
@@ -190,13 +190,13 @@ function composeAttributes(situation: Situation, target: Target): ComposedAttrib
   const className = usesClasses ? target.className : undefined
   let classParameters: Attributes = {}
   if (className !== undefined) {
-    const found = lookUpClass(className)
-    if (found.is === 'unknown')
+    const lookup = lookUpClass(className)
+    if (lookup.is === 'unknown')
       return { is: 'unknown', because: `VolumeAttributesClass "${className}" is not known yet` }
-    if (found.is === 'missing') return { is: 'missing', because: `VAC "${className}" does not exist.` }
-    if (found.driverName !== driverName)
-      return { is: 'foreign', because: otherDriverMessage(className, found.driverName, driverName) }
-    classParameters = found.parameters
+    if (lookup.is === 'missing') return { is: 'missing', because: `VAC "${className}" does not exist.` }
+    if (lookup.driverName !== driverName)
+      return { is: 'foreign', because: otherDriverMessage(className, lookup.driverName, driverName) }
+    classParameters = lookup.parameters
   }
   try {
     const replaced = IO_RESOURCES.filter(
@@ -211,8 +211,8 @@ function composeAttributes(situation: Situation, target: Target): ComposedAttrib
 
 /** Returns the attributes that are known to be in effect: those of the current class and those the driver confirmed. */
 export function knownAttributes({ inEffect, confirmed, lookUpClass, driverName }: Situation): Attributes {
-  const found = inEffect.className === undefined ? undefined : lookUpClass(inEffect.className)
-  const classParameters = found?.is === 'found' && found.driverName === driverName ? found.parameters : {}
+  const lookup = inEffect.className === undefined ? undefined : lookUpClass(inEffect.className)
+  const classParameters = lookup?.is === 'found' && lookup.driverName === driverName ? lookup.parameters : {}
   return { ...classParameters, ...ioAttributes(inEffect), ...confirmed }
 }
 
@@ -235,9 +235,9 @@ export const inUseMessage = ({ driverName }: Pick<Situation, 'driverName'>): str
 
 function cannotModifyMessage({ driverName, inEffect }: Situation, goal: Target): string {
   const isClass = goal.className !== inEffect.className
-  const what = isClass ? `VolumeAttributesClass "${goal.className}"` : `${formatIo(goal)} of the claim`
+  const goalText = isClass ? `VolumeAttributesClass "${goal.className}"` : `${formatIo(goal)} of the claim`
   return (
-    `CSI driver ${driverName} cannot modify the volume to ${what}: controller MODIFY_VOLUME capability is not reported. ` +
+    `CSI driver ${driverName} cannot modify the volume to ${goalText}: controller MODIFY_VOLUME capability is not reported. ` +
     `The driver was not called; the volume keeps its attributes.`
   )
 }

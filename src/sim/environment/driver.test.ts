@@ -71,16 +71,17 @@ describe('the simulated driver', () => {
   for (let seed = 1; seed <= 20; seed++) {
     it(`SYS-14 creates each volume once despite lost messages and crashes (seed ${seed})`, async () => {
       const { driver, names } = await faultyRun(seed)
-      const held = Object.values(driver.state().volumes)
-      expect(held.map(({ name }) => name).sort()).toEqual([...names].sort())
+      const volumes = Object.values(driver.state().volumes)
+      expect(volumes.map(({ name }) => name).sort()).toEqual([...names].sort())
       expect(driver.record.overlaps).toEqual([])
     })
   }
 
   it('SYS-14 gives the same run for the same seed', async () => {
-    const [one, two] = [await faultyRun(7), await faultyRun(7)]
-    expect(two.simulation.fingerprint).toBe(one.simulation.fingerprint)
-    expect(two.driver.record.calls.length).toBe(one.driver.record.calls.length)
+    const first = await faultyRun(7)
+    const second = await faultyRun(7)
+    expect(second.simulation.fingerprint).toBe(first.simulation.fingerprint)
+    expect(second.driver.record.calls.length).toBe(first.driver.record.calls.length)
   })
 
   it('SYS-14 records two operations of a caller on one volume at once', async () => {

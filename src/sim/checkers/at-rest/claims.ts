@@ -1,5 +1,5 @@
-// Claims at rest: each is bound and has the size and attributes it requests, or states a true reason why not; what its status
-// reports is what the driver has; and each finalizer is still needed.
+// Checks claims at rest: each one is bound and has the requested size and attributes, or states a true reason why it has not.
+// Its status matches the driver's volume, and each of its finalizers is still needed.
 import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'
 import { compareQuantities, quantityToBytes } from '../../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../../api/selectors.ts'
@@ -85,14 +85,14 @@ const ownVolume = ({ metadata, spec }: ObjectOf<'claim'>, { view }: AtRestContex
 
 function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: Report): void {
   const { view, events, system } = context
-  const said = events.about(claim.metadata.uid)
-  if (said.length === 0) report('no reason', 'is Pending, and no event says why')
+  const messages = events.about(claim.metadata.uid)
+  if (messages.length === 0) report('no reason', 'is Pending, and no event says why')
   const isNamespaceDeleting = view.namespaces.get(claim.metadata.namespace ?? '')?.metadata.deletionTimestamp
   if (isNamespaceDeleting || context.exemptions.hadGatesOff) return
   const className = claimClassName(claim)
   const storageClass = view.classes.get(className ?? '')
   const isDefault = ({ metadata }: ObjectOf<'class'>) => metadata.annotations?.[DEFAULT_CLASS] === 'true'
-  const explanation = `it says "${said.at(-1) ?? 'nothing'}"`
+  const explanation = `it says "${messages.at(-1) ?? 'nothing'}"`
   const defaults =
     className === undefined && !claim.spec?.volumeName ? [...view.classes.values()].filter(isDefault) : []
   // The newest default class is assigned, unless a quota of that class cannot admit the claim.
@@ -125,20 +125,20 @@ function isBarred(claim: ObjectOf<'claim'>, className: string, { view }: AtRestC
 
 /** Whether a free volume satisfies the claim; independent of the binder's own matching. */
 function fits({ metadata, spec, status }: ObjectOf<'volume'>, claim: ObjectOf<'claim'>): boolean {
-  const wanted = claim.spec ?? {}
+  const requested = claim.spec ?? {}
   const { claimRef } = spec ?? {}
   const isReserved = claimRef && `${claimRef.namespace}/${claimRef.name}` === keyOf(claim) && !claimRef.uid
   return (
     status?.phase === 'Available' &&
     (!claimRef || isReserved === true) &&
     !metadata.deletionTimestamp &&
-    (!wanted.volumeName || wanted.volumeName === metadata.name) &&
+    (!requested.volumeName || requested.volumeName === metadata.name) &&
     volumeClassName({ metadata, spec }) === (claimClassName(claim) ?? '') &&
-    (spec?.volumeMode ?? 'Filesystem') === (wanted.volumeMode ?? 'Filesystem') &&
-    (spec?.volumeAttributesClassName || '') === (wanted.volumeAttributesClassName || '') &&
-    compareQuantities(spec?.capacity?.storage ?? '0', wanted.resources?.requests?.storage ?? '0') >= 0 &&
-    (wanted.accessModes ?? []).every((mode) => spec?.accessModes?.includes(mode)) &&
-    (!wanted.selector || matchesLabels(labelSelectorFromObject(wanted.selector), metadata.labels))
+    (spec?.volumeMode ?? 'Filesystem') === (requested.volumeMode ?? 'Filesystem') &&
+    (spec?.volumeAttributesClassName || '') === (requested.volumeAttributesClassName || '') &&
+    compareQuantities(spec?.capacity?.storage ?? '0', requested.resources?.requests?.storage ?? '0') >= 0 &&
+    (requested.accessModes ?? []).every((mode) => spec?.accessModes?.includes(mode)) &&
+    (!requested.selector || matchesLabels(labelSelectorFromObject(requested.selector), metadata.labels))
   )
 }
 
@@ -166,9 +166,9 @@ function checkSize(
 ): void {
   const { system, events } = context
   const driverVolume = driverVolumeAt(system, asset)
-  const has = Number(quantityToBytes(claim.status?.capacity?.storage ?? '0'))
+  const reportedBytes = Number(quantityToBytes(claim.status?.capacity?.storage ?? '0'))
   const volumeBytes = Number(quantityToBytes(volume.spec?.capacity?.storage ?? '0'))
-  const wanted = requestOf(claim)
+  const requestedBytes = requestOf(claim)
   const state = claim.status?.allocatedResourceStatuses?.storage
   if (!driverVolume) return
   // NodeExpandVolume waits for a running pod that may write.
@@ -182,11 +182,12 @@ function checkSize(
   const isLeftToNode = state === undefined && isPending === true && volumeBytes === driverVolume.capacityBytes
   const isWaitingForPod = isLeftToNode && (isDeleting(claim) || !hasWriter())
   const mayBeLarger = context.exemptions.mayHaveGrownBefore(asset, claim.metadata.uid ?? '')
-  const isAsHeld = has === driverVolume.capacityBytes || (mayBeLarger && has < driverVolume.capacityBytes)
-  if (state === undefined && !isWaitingForPod && (has !== volumeBytes || !isAsHeld)) {
+  const hasReportedSize =
+    reportedBytes === driverVolume.capacityBytes || (mayBeLarger && reportedBytes < driverVolume.capacityBytes)
+  if (state === undefined && !isWaitingForPod && (reportedBytes !== volumeBytes || !hasReportedSize)) {
     report(
       'size',
-      `reports ${has}, volume ${volume.metadata.name} states ${volumeBytes}, and ${asset} has ${driverVolume.capacityBytes}`,
+      `reports ${reportedBytes}, volume ${volume.metadata.name} states ${volumeBytes}, and ${asset} has ${driverVolume.capacityBytes}`,
     )
   }
   // The controller's part is complete, so the volume states the new size; the node's part may take longer.
@@ -197,26 +198,27 @@ function checkSize(
     )
   }
   const conditions = claim.status?.conditions?.filter(({ type }) => RESIZE_CONDITIONS.includes(type)) ?? []
-  const isSettled = state === undefined && !isLeftToNode && wanted <= has && !context.exemptions.hadGatesOff
+  const isSettled =
+    state === undefined && !isLeftToNode && requestedBytes <= reportedBytes && !context.exemptions.hadGatesOff
   if (isSettled && conditions.length > 0) {
     report('size', `has the size it requests, and still has ${conditions.map(({ type }) => type).join(', ')}`)
   }
   const charged = Number(chargeOf(claim))
-  if (isSettled && system.setup.expansionQuota === 'actual' && charged > Math.max(has, wanted)) {
-    report('charge', `is charged ${charged}, requests ${wanted} and has ${has}`)
+  if (isSettled && system.setup.expansionQuota === 'actual' && charged > Math.max(reportedBytes, requestedBytes)) {
+    report('charge', `is charged ${charged}, requests ${requestedBytes} and has ${reportedBytes}`)
   }
-  if (wanted <= has || isDeleting(claim)) return
+  if (requestedBytes <= reportedBytes || isDeleting(claim)) return
   const messages = events.about(claim.metadata.uid).filter((text) => /VolumeResizeFailed|Resiz|VolumeChange/.test(text))
   const { driver } = parseAsset(asset)
   if (conditions.length === 0 && messages.length === 0 && hasResizer(system, driver as DriverName)) {
-    report('no reason', `requests ${wanted}, has ${has} (${state}), and states no reason`)
+    report('no reason', `requests ${requestedBytes}, has ${reportedBytes} (${state}), and states no reason`)
   }
   const { maximumBytes, controller, pools } = settingsIn(system, driver)
   const pool = pools.find(({ name }) => name === driverVolume.pool)
   // A size without a final response is requested until the driver refuses it; a lower request counts only after that.
   const pendingBytes =
     state === undefined ? 0 : Number(quantityToBytes(claim.status?.allocatedResources?.storage ?? '0'))
-  const attemptedBytes = Math.max(wanted, pendingBytes)
+  const attemptedBytes = Math.max(requestedBytes, pendingBytes)
   const hasRoom =
     pool !== undefined &&
     freeBytes(system, driver, pool) >= (attemptedBytes - driverVolume.capacityBytes) * driverVolume.copies
@@ -230,19 +232,19 @@ function checkSize(
   if (isNodesTurn && (state === 'NodeResizeInfeasible' || isHeldByMount || !hasWriter())) return
   const reason = [...conditions.map(({ message }) => message), ...messages].at(-1)
   if (isHeldByUse(claim, reason, context)) return
-  report('needless wait', `could have ${wanted}, has ${has} (${state}), and says "${reason}"`)
+  report('needless wait', `could have ${requestedBytes}, has ${reportedBytes} (${state}), and says "${reason}"`)
 }
 
 /** A driver that refused to change a volume in use is called again when no pod uses the volume. */
-const isHeldByUse = (claim: ObjectOf<'claim'>, said: string | undefined, context: AtRestContext): boolean =>
-  /currently in-use|not in use, and pods use/.test(said ?? '') && usersOf(claim, context).length > 0
+const isHeldByUse = (claim: ObjectOf<'claim'>, message: string | undefined, context: AtRestContext): boolean =>
+  /currently in-use|not in use, and pods use/.test(message ?? '') && usersOf(claim, context).length > 0
 
 function checkAttributes(
   claim: ObjectOf<'claim'>,
   volume: ObjectOf<'volume'>,
   asset: string,
   context: AtRestContext,
-  found: Report,
+  report: Report,
 ): void {
   const { system, view, classes, events, exemptions } = context
   const driverVolume = driverVolumeAt(system, asset)
@@ -254,72 +256,82 @@ function checkAttributes(
   const isInProgress = status?.modifyVolumeStatus !== undefined || progress.length > 0
   if (!isInProgress && undoOf(claim) === undefined) {
     for (const [name, value] of Object.entries(reportedAttributes(claim, classes.of(current ?? '')))) {
-      const has = driverVolume.mutableParameters[name]
-      if (has !== value) found('attributes', `reports ${name}=${value}, and ${asset} has ${has}`)
+      const actual = driverVolume.mutableParameters[name]
+      if (actual !== value) report('attributes', `reports ${name}=${value}, and ${asset} has ${actual}`)
     }
-    checkExpected(asset, driverVolume.mutableParameters, context, found)
-    const ofVolume = volume.spec?.volumeAttributesClassName || undefined
-    if (ofVolume !== current) found('attributes', `reports the class ${current}, and its volume has ${ofVolume}`)
+    checkExpected(asset, driverVolume.mutableParameters, context, report)
+    const volumeClass = volume.spec?.volumeAttributesClassName || undefined
+    if (volumeClass !== current) report('attributes', `reports the class ${current}, and its volume has ${volumeClass}`)
     for (const name of AMOUNTS) {
-      const [own, objects] = [status?.capacity?.[name], volume.spec?.capacity?.[name]]
-      if (own !== objects) found('attributes', `reports ${own} ${name}, and its volume states ${objects}`)
+      const claimAmount = status?.capacity?.[name]
+      const volumeAmount = volume.spec?.capacity?.[name]
+      if (claimAmount !== volumeAmount)
+        report('attributes', `reports ${claimAmount} ${name}, and its volume states ${volumeAmount}`)
     }
   }
   if (isDeleting(claim) || exemptions.hadGatesOff) return
   const recorded: Attributes = JSON.parse(volume.metadata.annotations?.[ATTRIBUTES] ?? '{}').attributes ?? {}
   for (const [name, value] of Object.entries(isInProgress ? {} : recorded)) {
-    const has = driverVolume.mutableParameters[name]
-    if (has !== value) found('attributes', `has a volume that records ${name}=${value}, and ${asset} has ${has}`)
+    const actual = driverVolume.mutableParameters[name]
+    if (actual !== value) report('attributes', `has a volume that records ${name}=${value}, and ${asset} has ${actual}`)
   }
-  const wanted = claim.spec?.volumeAttributesClassName || current
+  const requestedClass = claim.spec?.volumeAttributesClassName || current
   const conditions = status?.conditions?.filter(({ type }) => type.startsWith('Modify')) ?? []
   const isDue = (name: (typeof AMOUNTS)[number]): boolean => {
-    const own = claim.spec?.resources?.requests?.[name]
-    return own !== undefined && compareQuantities(own, status?.capacity?.[name] ?? '0') !== 0
+    const requestedAmount = claim.spec?.resources?.requests?.[name]
+    return requestedAmount !== undefined && compareQuantities(requestedAmount, status?.capacity?.[name] ?? '0') !== 0
   }
-  if (wanted === current && !AMOUNTS.some(isDue)) {
+  if (requestedClass === current && !AMOUNTS.some(isDue)) {
     if (isInProgress)
-      found('attributes', `has what it requests, and is still ${status?.modifyVolumeStatus?.status} ${progress}`)
+      report('attributes', `has what it requests, and is still ${status?.modifyVolumeStatus?.status} ${progress}`)
     else if (conditions.length > 0)
-      found('attributes', `has what it requests, and still has ${conditions.map(({ type }) => type).join(', ')}`)
-    else if (undoOf(claim) !== undefined) found('attributes', 'has what it requests, and still records an undo')
+      report('attributes', `has what it requests, and still has ${conditions.map(({ type }) => type).join(', ')}`)
+    else if (undoOf(claim) !== undefined) report('attributes', 'has what it requests, and still records an undo')
     return
   }
   const messages = events.about(claim.metadata.uid).filter((text) => /VolumeModify|VolumeChange/.test(text))
   if (conditions.length + messages.length === 0 && !isInProgress && hasResizer(system, driver as DriverName)) {
-    found('no reason', `requests ${wanted}, has ${current}, and states no reason`)
+    report('no reason', `requests ${requestedClass}, has ${current}, and states no reason`)
   }
   const state = status?.modifyVolumeStatus?.status
-  const expectedState = wanted === current ? undefined : stateWithoutClass(wanted ?? '', driver as DriverName, context)
+  const expectedState =
+    requestedClass === current ? undefined : stateWithoutClass(requestedClass ?? '', driver as DriverName, context)
   if (expectedState && state !== expectedState && hasModify(system, driver as DriverName)) {
-    found('attributes', `should be ${expectedState} about ${wanted}, and is ${state}`)
+    report('attributes', `should be ${expectedState} about ${requestedClass}, and is ${state}`)
   }
   if (canHaveAttributes(claim, driver as DriverName, { system, view })) {
     const reason = [...conditions.map(({ message }) => message), ...messages].at(-1)
     if (isHeldByUse(claim, reason, context)) return
-    found('needless wait', `could have ${wanted}, has ${current}, and says "${reason}"`)
+    report('needless wait', `could have ${requestedClass}, has ${current}, and says "${reason}"`)
   }
 }
 
-/** Attributes that no status explains: the driver must have exactly what all statuses together determine. */
-function checkExpected(asset: string, has: Attributes, { expected, exemptions }: AtRestContext, found: Report): void {
+/** Checks that the driver's volume has exactly the attributes that all statuses together determine. */
+function checkExpected(
+  asset: string,
+  actual: Attributes,
+  { expected, exemptions }: AtRestContext,
+  report: Report,
+): void {
   if (exemptions.hadGatesOff) return
   const determined = expected.of(asset)
-  for (const name of new Set([...Object.keys(has), ...Object.keys(determined.expected)])) {
-    if (determined.uncertain.has(name) || has[name] === determined.expected[name]) continue
-    found(
+  for (const name of new Set([...Object.keys(actual), ...Object.keys(determined.expected)])) {
+    if (determined.uncertain.has(name) || actual[name] === determined.expected[name]) continue
+    report(
       'attributes',
-      `amounts to ${name}=${determined.expected[name]} by its statuses, and ${asset} has ${has[name]}`,
+      `amounts to ${name}=${determined.expected[name]} by its statuses, and ${asset} has ${actual[name]}`,
     )
   }
 }
 
-/** The state of a change to a class that cannot be applied: missing or of another driver, or with unknown parameters. */
+/** Returns the status of a class that cannot be applied: one that is missing, of another driver, or with unknown parameters. */
 function stateWithoutClass(className: string, driver: DriverName, { view, system }: AtRestContext): string | undefined {
-  const found = view.attributesClasses.get(className)
-  if (!found || found.driverName !== driver) return 'Pending'
+  const attributesClass = view.attributesClasses.get(className)
+  if (!attributesClass || attributesClass.driverName !== driver) return 'Pending'
   const { mutableKeys } = settingsIn(system, driver)
-  return Object.keys(found.parameters ?? {}).every((key) => mutableKeys.includes(key)) ? undefined : 'Infeasible'
+  return Object.keys(attributesClass.parameters ?? {}).every((key) => mutableKeys.includes(key))
+    ? undefined
+    : 'Infeasible'
 }
 
 const hasModify = (system: System, driver: DriverName): boolean =>
