@@ -186,7 +186,7 @@ describe('a driver that fails', () => {
     expect(fixture.modifyCalls()).toHaveLength(1)
     expect(fixture.events.map(({ reason }) => reason)).toEqual(['VolumeModifyInProgress', 'VolumeModifyFailed'])
     expect(fixture.events[1]?.message).toMatch(
-      /^rpc error: code = FailedPrecondition .* retried when the last pod driverAttributes terminated\.$/,
+      /^rpc error: code = FailedPrecondition .* retried when the last pod has terminated\.$/,
     )
     fixture.setRules([])
     await fixture.terminatePod('user')
@@ -203,7 +203,7 @@ describe('a driver that fails', () => {
     await waitForStatus('iops', 'ControllerModifyVolumePending')
     await fixture.aPod('user')
     await fixture.until(() => process.standing()?.is === 'stuck', 'it to be held')
-    expect(fixture.events.at(-1)?.message).toMatch(/only while a volume is not in use, and pods use this eventReason/)
+    expect(fixture.events.at(-1)?.message).toMatch(/only while a volume is not in use, and pods use this one/)
   })
 
   it('PIO-5 VAC-7 rolls back without a call while a pod uses the volume', async () => {

@@ -34,7 +34,7 @@ export class CapacityIndex {
     return this.#reports.get(key)
   }
 
-  /** Returns the reports of the class about a node with these labels. The array changes with the index: read it byValues once. */
+  /** Returns the reports of the class about a node with these labels. The array changes with the index: read it immediately. */
   find(className: string, labels: Labels): readonly CapacityReport[] {
     const classReports = this.#classes.get(className)
     if (!classReports) return NONE
