@@ -127,7 +127,7 @@ const OTHER_CLASSES: Weights<string | undefined> = [
 const CONTENDED_CLASSES: Weights<string> = [
   [5, 'net-now'],
   [2, 'net-wait'],
-  [2, STATIC],
+  [6, STATIC],
   [4, 'memory'],
   [4, 'local-mirrored'],
 ]

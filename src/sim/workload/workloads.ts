@@ -203,8 +203,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
   },
   contention: {
     ...FOCUSED,
-    // A targeted fault may crash a provisioner, which needs leader election to be safe beside another.
-    targetedFaults: [0, 0],
+    targetedFaults: [2, 4],
     setup: (seed) => ({
       controlReplicas: 1,
       driverControllers: 'sidecars',
@@ -217,8 +216,8 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
       [6, deleteClaim],
       [6, createPod],
       [4, deletePod],
-      [2, importVolume],
-      [2, createVolume],
+      [5, importVolume],
+      [5, createVolume],
       [2, deleteVolume],
       [2, releaseVolume],
       [2, changePolicy],
