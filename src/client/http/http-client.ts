@@ -4,10 +4,10 @@
 // Requests are retried after 429 and 503 with Retry-After, and reads after a broken connection. A write with a broken
 // connection may have been applied: it fails with 503, and the caller must read the object again.
 import type { IncomingMessage } from 'node:http'
-import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
+import type { Kind, KubeObject } from '../../api/kind.ts'
 import { ApiError, isNotServed, isUnauthorized, isUnavailable } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
-import { deepFreeze } from '../../base/freeze.ts'
+
 import type {
   Client,
   CommitWrite,
@@ -23,7 +23,7 @@ import type { Connection } from '../connection/connection.ts'
 import { createServedVersions } from './served-versions.ts'
 import { createTransport, type HttpResponse, type TransportRequest } from './transport.ts'
 import { readWatch, WATCH_SILENCE_MS } from './watch.ts'
-import { apiVersionOf, errorOfResponse, parseResponse, plainObject, type WireObject } from './wire.ts'
+import { apiVersionOf, errorOfResponse, objectOf, parseResponse, type WireObject } from './wire.ts'
 
 export interface HttpClientOptions {
   readonly connection: Connection
@@ -104,7 +104,6 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   }
   const wireObject = async (kind: Kind, object: Readonly<KubeObject>): Promise<string> =>
     JSON.stringify({ apiVersion: apiVersionOf(kind, await versions.of(kind)), kind: kind.kind, ...object })
-  const received = <T extends KubeObject>(wire: WireObject): Readonly<Stored<T>> => deepFreeze(plainObject<T>(wire))
 
   async function* watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
     const { signal } = request
@@ -149,14 +148,14 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       ? JSON.stringify({ ...SUBRESOURCE_BODIES[write.subresource], ...object })
       : await wireObject(kind, object)
     const created = await send('POST', kind, { method: 'POST', path, body, signal: write.signal })
-    return write.subresource ? object : received(created)
+    return write.subresource ? object : objectOf(kind, created)
   }
 
   async function update(kind: Kind, object: Readonly<KubeObject>, write: WriteOptions = {}): Promise<WireObject> {
     const { namespace, name } = object.metadata
     const path = (await pathOf(kind, { namespace, name }, write.subresource)) + writeQuery(write)
     const body = await wireObject(kind, object)
-    return received(await send('PUT', kind, { method: 'PUT', path, body, signal: write.signal }))
+    return objectOf(kind, await send('PUT', kind, { method: 'PUT', path, body, signal: write.signal }))
   }
 
   async function patch(kind: Kind, ref: ObjectRef, change: Patch, write: WriteOptions = {}): Promise<WireObject> {
@@ -168,7 +167,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     const body =
       change.type === 'apply' ? await wireObject(kind, change.body as KubeObject) : JSON.stringify(change.body)
     const headers = { 'content-type': PATCH_MEDIA[change.type] }
-    return received(await send('PATCH', kind, { method: 'PATCH', path, body, headers, signal: write.signal }))
+    return objectOf(kind, await send('PATCH', kind, { method: 'PATCH', path, body, headers, signal: write.signal }))
   }
 
   async function remove(kind: Kind, ref: ObjectRef, request: DeleteRequest = {}): Promise<WireObject> {
@@ -176,14 +175,14 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     const body = JSON.stringify(deleteOptionsOf(request))
     const deleted = await send('DELETE', kind, { method: 'DELETE', path, body, signal: request.signal })
     // The response is a Status, the last state of a removed object, or an object that is marked for deletion.
-    return stillExists(deleted) ? received(deleted) : undefined
+    return stillExists(deleted) ? objectOf(kind, deleted) : undefined
   }
 
   async function commitsAtomically(): Promise<boolean> {
     if (hasCommits !== undefined) return hasCommits
     try {
-      const { resources = [] } = await send('GET', undefined, { method: 'GET', path: COMMIT_API })
-      hasCommits = resources.some(({ name }: { name: string }) => name === 'commits')
+      const { resources } = await send('GET', undefined, { method: 'GET', path: COMMIT_API })
+      hasCommits = (resources ?? []).some(({ name }: { name: string }) => name === 'commits')
     } catch (error) {
       if (!isNotServed(error)) throw error
       hasCommits = false
@@ -202,7 +201,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
         throw error
       },
     )
-    return (results as WireObject[]).map((object) => (object ? received(object) : undefined))
+    return (results as WireObject[]).map((object, index) => object && objectOf(writes[index]!.kind, object))
   }
 
   async function wireWrite(write: CommitWrite): Promise<object> {
@@ -225,7 +224,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   const client: HttpClient = {
     async get(kind, ref, { resourceVersion, signal } = {}) {
       const path = (await pathOf(kind, ref)) + queryOf({ resourceVersion })
-      return received(await send('GET', kind, { method: 'GET', path, signal }))
+      return objectOf(kind, await send('GET', kind, { method: 'GET', path, signal }))
     },
     async list(kind, request = {}) {
       const query = queryOf({
@@ -238,9 +237,9 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       const path = (await pathOf(kind, { namespace: request.namespace })) + query
       const { items, metadata } = await send('LIST', kind, { method: 'GET', path, signal: request.signal })
       return {
-        items: (items ?? []).map(received),
-        resourceVersion: metadata.resourceVersion,
-        continueToken: metadata.continue || undefined,
+        items: (items ?? []).map((item: WireObject) => objectOf(kind, item)),
+        resourceVersion: metadata?.resourceVersion ?? '0',
+        continueToken: metadata?.continue || undefined,
       }
     },
     create,

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Json } from '../../apiserver/server.fixture.ts'
@@ -62,6 +63,52 @@ async function waitFor(condition: () => boolean): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve))
   }
 }
+
+describe('the answers of a stock server', () => {
+  const csiNode = (drivers: unknown) => ({
+    kind: 'CSINode',
+    apiVersion: 'storage.k8s.io/v1',
+    metadata: { name: 'n', uid: 'u', resourceVersion: '5', annotations: null, ownerReferences: [] },
+    spec: { drivers },
+  })
+  const decoded = { metadata: { name: 'n', uid: 'u', resourceVersion: '5' }, spec: { drivers: [] } }
+  const withoutDrivers = (request: IncomingMessage, response: ServerResponse) => {
+    if (request.url?.includes('watch=true')) {
+      response.writeHead(200)
+      const lines = ['ADDED', 'MODIFIED', 'DELETED'].map((type) => JSON.stringify({ type, object: csiNode(null) }))
+      response.end(`${lines.join('\n')}\n`)
+    } else if (request.url?.includes('resourceVersion=list')) {
+      json(response, 200, {
+        kind: 'CSINodeList',
+        metadata: { resourceVersion: '5' },
+        items: [csiNode(null), csiNode([])],
+      })
+    } else json(response, 200, csiNode(null))
+  }
+
+  it('SYS-29 are the same for null, missing and empty lists, in every verb', async () => {
+    const { client } = await aServer(withoutDrivers)
+    const signal = new AbortController().signal
+    const { items } = await client.list(csiNodeKind, { resourceVersion: 'list' })
+    const objects: unknown[] = [
+      await client.get(csiNodeKind, { name: 'n' }),
+      await client.create(csiNodeKind, decoded),
+      await client.update(csiNodeKind, decoded),
+      await client.patch(csiNodeKind, { name: 'n' }, { type: 'merge', body: {} }),
+      ...items,
+    ]
+    for await (const event of client.watch(csiNodeKind, { signal })) if ('object' in event) objects.push(event.object)
+    expect(objects).toStrictEqual(Array(9).fill(decoded))
+  })
+
+  it('SYS-29 may have null instead of items or resources', async () => {
+    const { client } = await aServer((request, response) =>
+      json(response, 200, request.url === '/apis/stowage.dev/v1' ? { resources: null } : { items: null, metadata: {} }),
+    )
+    expect((await client.list(csiNodeKind)).items).toEqual([])
+    expect(await client.commitsAtomically()).toBe(false)
+  })
+})
 
 describe('an HTTP request', () => {
   it('is retried after 429 and 503 with Retry-After', async () => {

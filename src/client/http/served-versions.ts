@@ -30,8 +30,8 @@ export function createServedVersions(transport: Transport) {
 async function isServed(transport: Transport, { group, plural }: Kind, version: string): Promise<boolean> {
   const path = group ? `/apis/${group}/${version}` : `/api/${version}`
   try {
-    const { resources = [] } = parseResponse(await transport.call({ method: 'GET', path }))
-    return resources.some(({ name }: { name: string }) => name === plural)
+    const { resources } = parseResponse(await transport.call({ method: 'GET', path }))
+    return (resources ?? []).some(({ name }: { name: string }) => name === plural)
   } catch (error) {
     if (isNotServed(error)) return false // the server does not have the group version
     throw error

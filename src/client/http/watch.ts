@@ -4,26 +4,26 @@ import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
-import { deepFreeze } from '../../base/freeze.ts'
+
 import type { WatchEvent } from '../client.ts'
 import { LineSplitter } from './line-splitter.ts'
 import { unreachable } from './transport.ts'
-import { errorOfStatus, plainObject, type WireObject } from './wire.ts'
+import { errorOfStatus, objectOf, type WireObject } from './wire.ts'
 
 export const WATCH_SILENCE_MS = 150_000
 const LINE_BYTES_MAX = 16 * 1024 * 1024 // more than ten times the largest object that servers store
 
-export interface WatchStreamOptions {
+export interface WatchStreamOptions<T extends KubeObject> {
   readonly incoming: IncomingMessage
-  readonly kind: Kind
+  readonly kind: Kind<T>
   readonly server: string
   readonly clock: Clock
   readonly silenceMs: number
   readonly signal: AbortSignal
 }
 
-export async function* readWatch<T extends KubeObject>(options: WatchStreamOptions): AsyncGenerator<WatchEvent<T>> {
-  const { incoming, server, clock, silenceMs, signal } = options
+export async function* readWatch<T extends KubeObject>(options: WatchStreamOptions<T>): AsyncGenerator<WatchEvent<T>> {
+  const { incoming, kind, server, clock, silenceMs, signal } = options
   const lines = new LineSplitter(LINE_BYTES_MAX)
   const stop = () => incoming.destroy()
   let cancelSilence = () => {}
@@ -40,7 +40,7 @@ export async function* readWatch<T extends KubeObject>(options: WatchStreamOptio
     for await (const chunk of incoming) {
       restartSilenceTimer()
       for (const line of lines.push(chunk as Buffer)) {
-        const event = parseEvent<T>(line)
+        const event = parseEvent(kind, line)
         if (event) yield event
         if (signal.aborted) return
       }
@@ -57,7 +57,7 @@ export async function* readWatch<T extends KubeObject>(options: WatchStreamOptio
 const TYPES = { ADDED: 'added', MODIFIED: 'modified', DELETED: 'deleted' } as const
 
 /** Returns undefined for unknown event types. */
-function parseEvent<T extends KubeObject>(line: string): WatchEvent<T> | undefined {
+function parseEvent<T extends KubeObject>(kind: Kind<T>, line: string): WatchEvent<T> | undefined {
   let event: { type: string; object: WireObject }
   try {
     event = JSON.parse(line)
@@ -75,5 +75,5 @@ function parseEvent<T extends KubeObject>(line: string): WatchEvent<T> | undefin
     }
   }
   const eventType = TYPES[type as keyof typeof TYPES]
-  return eventType && { type: eventType, object: deepFreeze(plainObject<T>(object)) }
+  return eventType && { type: eventType, object: objectOf(kind, object) }
 }

@@ -1,4 +1,7 @@
 // Converts responses to objects and errors. Objects have apiVersion and kind in HTTP messages, but not in the program.
+
+import { isRecord } from '../../api/decode.ts'
+import { decodeResponse } from '../../api/decode-response.ts'
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { HttpResponse } from './transport.ts'
@@ -6,12 +9,14 @@ import type { HttpResponse } from './transport.ts'
 export const apiVersionOf = ({ group }: Kind, version: string): string => (group ? `${group}/${version}` : version)
 
 /** Parsed JSON of a response: an object, a list or a Status. */
-// biome-ignore lint/suspicious/noExplicitAny: the server's JSON is trusted to have the shape of its kind
+// biome-ignore lint/suspicious/noExplicitAny: parsed JSON; objectOf gives an object the shape of its kind
 export type WireObject = any
 
-export function plainObject<T extends KubeObject>(wire: WireObject): Stored<T> {
+/** Returns the object of a response, decoded through the declaration of its kind and frozen. */
+export function objectOf<T extends KubeObject>(kind: Kind<T>, wire: WireObject): Readonly<Stored<T>> {
+  if (!isRecord(wire)) throw new ApiError(502, 'BadGateway', `the response has no object of kind ${kind.kind}`)
   const { kind: _, apiVersion: __, ...object } = wire
-  return object
+  return decodeResponse(kind.type, object) as Stored<T>
 }
 
 /** Returns the body of a successful response. Throws an ApiError for any other. */

@@ -1,0 +1,175 @@
+// Test support: makes the client of a Stowage server answer as a stock API server does behind the HTTP client.
+//
+//   form      empty lists and maps are null, [] or {}, or omitted; null also stands for absent scalars (stockJson)
+//   commits   there is no commit endpoint: a commit is a sequence of single writes
+//   watches   there is no WatchList, and the server closes a watch at any time
+//   kinds     some are not served
+//   rights    requests get 403 if no rule of a role grants them
+//   load      some requests get 429
+//
+// The objects pass through decodeResponse, as those of the HTTP client do.
+import { decodeResponse } from '../api/decode-response.ts'
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
+import type { ObjectType, Type } from '../api/schema.ts'
+import { ApiError, forbidden, noSuchPath, tooManyRequests } from '../api/status-error.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Client, CommitWrite, WatchEvent, WatchRequest } from './client.ts'
+import { commitOneByOne } from './commit-one-by-one.ts'
+
+export interface StockRequest {
+  readonly verb: 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete'
+  readonly kind: Kind
+  readonly subresource?: string
+  readonly namespace?: string
+  readonly name?: string
+  readonly fieldSelector?: string
+}
+
+export interface StockOptions {
+  /** Returns whether the server serves the kind. Default: it serves all. */
+  readonly serves?: (kind: Kind) => boolean
+  /** Returns whether the user has the right. Default: all rights. Called for every request, so a test can grant rights later. */
+  readonly allows?: (request: StockRequest) => boolean
+  /** Every n-th request other than a watch gets 429. Default: none. */
+  readonly rejectsEvery?: number
+  /** The server closes every watch after this time. Default: only when the client asks for it. */
+  readonly closesWatchesAfterMs?: number
+  /** Needed by closesWatchesAfterMs. */
+  readonly clock?: Clock
+  /** Called with every request before it is checked. */
+  readonly onRequest?: (request: StockRequest) => void
+}
+
+export function asStock(client: Client, options: StockOptions = {}): Client {
+  let form = 0
+  let requests = 0
+
+  const answer = <T extends KubeObject>(kind: Kind<T>, object: Readonly<Stored<T>>): Readonly<Stored<T>> =>
+    decodeResponse(kind.type, stockJson(kind.type, object, form++)) as Stored<T>
+
+  function check(request: StockRequest): void {
+    options.onRequest?.(request)
+    const { verb, kind, subresource } = request
+    if (options.serves?.(kind) === false) throw noSuchPath()
+    if (options.allows?.(request) === false) {
+      const resource = subresource ? `${kind.plural}/${subresource}` : kind.plural
+      throw forbidden(
+        kind,
+        request.name ?? '',
+        `user cannot ${verb} resource "${resource}" in API group "${kind.group}"`,
+      )
+    }
+    if (verb !== 'watch' && options.rejectsEvery && ++requests % options.rejectsEvery === 0) {
+      throw tooManyRequests('too many requests')
+    }
+  }
+
+  async function* watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
+    const { sendInitialEvents, signal, namespace, fieldSelector } = request
+    if (signal.aborted) return
+    check({ verb: 'watch', kind, namespace, fieldSelector })
+    if (sendInitialEvents) {
+      throw new ApiError(
+        422,
+        'Invalid',
+        'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled',
+      )
+    }
+    const closing = new AbortController()
+    const close = () => closing.abort()
+    signal.addEventListener('abort', close, { once: true })
+    const { closesWatchesAfterMs: afterMs, clock } = options
+    const cancel = afterMs && clock ? clock.after(afterMs, close) : () => {}
+    try {
+      for await (const event of client.watch(kind, { ...request, signal: closing.signal })) {
+        yield event.type === 'bookmark' ? event : { ...event, object: answer(kind, event.object) }
+      }
+    } finally {
+      cancel()
+      signal.removeEventListener('abort', close)
+    }
+  }
+
+  const stock: Client = {
+    async get(kind, ref, request) {
+      check({ verb: 'get', kind, ...ref })
+      return answer(kind, await client.get(kind, ref, request))
+    },
+    async list(kind, request = {}) {
+      check({ verb: 'list', kind, namespace: request.namespace, fieldSelector: request.fieldSelector })
+      const list = await client.list(kind, request)
+      return { ...list, items: list.items.map((item) => answer(kind, item)) }
+    },
+    async create(kind, object, write = {}) {
+      check({ verb: 'create', kind, subresource: write.subresource, namespace: object.metadata.namespace })
+      const created = await client.create(kind, object, write)
+      return write.subresource ? created : answer(kind, created)
+    },
+    async update(kind, object, write = {}) {
+      const { namespace, name } = object.metadata
+      check({ verb: 'update', kind, subresource: write.subresource, namespace, name })
+      return answer(kind, await client.update(kind, object, write))
+    },
+    async patch(kind, ref, change, write = {}) {
+      check({ verb: 'patch', kind, subresource: write.subresource, ...ref })
+      return answer(kind, await client.patch(kind, ref, change, write))
+    },
+    async delete(kind, ref, request) {
+      check({ verb: 'delete', kind, ...ref })
+      const marked = await client.delete(kind, ref, request)
+      return marked && answer(kind, marked)
+    },
+    watch: watch as Client['watch'],
+    commit: (writes: readonly CommitWrite[], shared) => commitOneByOne(stock, writes, shared),
+    commitsAtomically: async () => false,
+    serves: async (kind) => options.serves?.(kind) !== false && client.serves(kind),
+  }
+  return stock
+}
+
+/**
+ * Returns a copy of an object as the JSON of a stock server. `form` selects how it writes each empty value, so that over
+ * several answers every field occurs in every form.
+ */
+export function stockJson(type: ObjectType, object: object, form: number): Record<string, unknown> {
+  const json: Record<string, unknown> = { ...(object as Record<string, unknown>) }
+  let position = form
+  for (const [name, field] of Object.entries(type.fields)) {
+    const value = json[name]
+    if (value !== undefined && !isEmptyCollection(field.type, value)) {
+      json[name] = stockValue(field.type, value, form + position++)
+      continue
+    }
+    if (field.keepsEmpty && !field.required && value !== undefined) {
+      json[name] = copyOf(value) // a pointer to an empty value is not the same as no value
+      continue
+    }
+    const emptyForms = field.keepsEmpty && !field.required ? [null, undefined] : emptyFormsOf(field.type)
+    const empty = emptyForms[position++ % emptyForms.length]
+    if (empty === undefined) delete json[name]
+    else json[name] = copyOf(empty)
+  }
+  return json
+}
+
+function emptyFormsOf(type: Type): readonly unknown[] {
+  if (type.is === 'list') return [null, [], undefined]
+  if (type.is === 'map') return [null, undefined, {}]
+  return [undefined, null]
+}
+
+function stockValue(type: Type, value: unknown, form: number): unknown {
+  if (type.is === 'object') return stockJson(type, value as object, form)
+  if (type.is === 'list') return (value as unknown[]).map((item, index) => stockValue(type.item, item, form + index))
+  if (type.is === 'map') {
+    const entries = Object.entries(value as Record<string, unknown>)
+    return Object.fromEntries(entries.map(([key, item], index) => [key, stockValue(type.value, item, form + index)]))
+  }
+  return copyOf(value)
+}
+
+const copyOf = (value: unknown): unknown =>
+  typeof value === 'object' && value !== null ? structuredClone(value) : value
+
+const isEmptyCollection = (type: Type, value: unknown): boolean =>
+  (type.is === 'list' || type.is === 'map') && Object.keys(value as object).length === 0
