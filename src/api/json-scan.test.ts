@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { isExactNumber } from './exact-number.ts'
 import { countKeys, DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys, JSON_DEPTH_MAX, parseJson } from './json-scan.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
@@ -37,7 +38,8 @@ describe('parseJson', () => {
         } catch {
           isValid = false
         }
-        if (isValid) expect(parseJson(text)).toEqual(JSON.parse(text))
+        if (isValid && hasExactNumbers(text)) expect(parseJson(text)).toEqual(JSON.parse(text))
+        else if (isValid) expect(() => parseJson(text)).toThrow(/more digits than can be stored exactly/)
         else expect(() => parseJson(text)).toThrow(/^invalid JSON: .* at line \d+, column \d+ \(offset \d+\)/)
       }),
       { numRuns: 1000 },
@@ -60,6 +62,22 @@ describe('parseJson', () => {
     ['\ufeff{}', 'expected a value but found "\ufeff" at line 1, column 1 (offset 0)'],
   ])('SYS-10 explains the error in %j', (text, reason) => {
     expect(() => parseJson(text)).toThrow(`invalid JSON: ${reason}`)
+  })
+
+  it.each([
+    ['{"storage":9007199254740993}', 'line 1, column 12 (offset 11)'],
+    ['{"ä":"9007199254740993",\n"b":[1,-18446744073709551615]}', 'line 2, column 9 (offset 33)'],
+    ['[1e400]', 'line 1, column 2 (offset 1)'],
+    ['1E-400', 'line 1, column 1 (offset 0)'],
+  ])('SYS-10 rejects a number that would change in %j', (text, position) => {
+    const reason = `the number at ${position} has more digits than can be stored exactly; send a quantity as a string`
+    expect(() => parseJson(text)).toThrow(reason)
+    expect(() => parseJson(bytes(text))).toThrow(reason)
+  })
+
+  it('accepts large numbers that do not change, and any digits in strings', () => {
+    const text = '{"a":9007199254740991,"b":10000000000000000,"c":0.30000000000000004,"d":"9007199254740993","e":1e22}'
+    expect(parseJson(text)).toEqual(JSON.parse(text))
   })
 
   it('quotes at most one character of the body', () => {
@@ -110,6 +128,9 @@ describe('countKeys', () => {
     expect(countPairs(value)).toBe(3)
   })
 })
+
+const hasExactNumbers = (text: string): boolean =>
+  (text.replace(/"(\\.|[^"\\])*"/g, '').match(/[0-9][0-9.eE+-]*/g) ?? []).every(isExactNumber)
 
 describe('findDuplicateKeys', () => {
   it.each([

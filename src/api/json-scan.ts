@@ -1,7 +1,8 @@
-// Parses JSON bodies with strict UTF-8, bounded depth and error positions. Before JSON.parse, one pass over the bytes
-// measures the depth, so that hostile nesting cannot overflow the stack, and counts keys: a parsed value with fewer keys
-// shows that the text has duplicates.
+// Parses JSON bodies with strict UTF-8, bounded depth, exact numbers and error positions. Before JSON.parse, one pass over the
+// bytes measures the depth, so that hostile nesting cannot overflow the stack, finds numbers that would change in a double,
+// and counts keys: a parsed value with fewer keys shows that the text has duplicates.
 import { isUtf8 } from 'node:buffer'
+import { EXACT_LENGTH, isExactNumber } from './exact-number.ts'
 
 /** Bodies that are nested deeper are rejected. Recursive code can process this depth, and API objects do not reach it. */
 export const JSON_DEPTH_MAX = 500
@@ -30,15 +31,24 @@ export const parseJson = (body: Uint8Array | string, options?: JsonOptions): unk
 
 export function decodeJson(body: Uint8Array | string, { depthMax = JSON_DEPTH_MAX }: JsonOptions = {}): DecodedJson {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const { depth, keyCount } = measure(bytes, depthMax)
+  const { depth, keyCount, inexactAt } = measure(bytes, depthMax)
   if (depth > depthMax) throw new JsonError(`invalid JSON: objects and lists are nested more than ${depthMax} deep`)
   const text = typeof body === 'string' ? body : decodeUtf8(body)
+  let value: unknown
   try {
-    return { value: JSON.parse(text), text, keyCount }
+    value = JSON.parse(text)
   } catch {
     throw new JsonError(`invalid JSON: ${describeFirstError(text)}`)
   }
+  if (inexactAt !== undefined) {
+    const offset = Buffer.from(bytes.subarray(0, inexactAt)).toString('utf8').length
+    throw new JsonError(`the number at ${formatPosition(text, offset)} ${INEXACT}`)
+  }
+  return { value, text, keyCount }
 }
+
+/** Why a number is rejected. */
+export const INEXACT = 'has more digits than can be stored exactly; send a quantity as a string, such as "10Gi"'
 
 /** Returns the number of key-value pairs in a JSON text. */
 export const countKeys = (body: Uint8Array | string): number =>
@@ -117,16 +127,32 @@ function findInvalidByte(body: Uint8Array): number {
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
+const ZERO = 0x30
+const NINE = 0x39
 const COLON = 0x3a
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
+const LOWER_CASE = 0x20
+const LOWER_E = 0x65
 
-// Scans bytes reason that is more than twice as fast as scanning characters. No byte of a multi-byte character equals one
+/** Whether a byte can follow the first digit of a number: a digit, a point, an exponent or its sign. */
+const isNumberByte = (code: number): boolean =>
+  (code >= ZERO && code <= NINE) || code === 0x2e || (code | LOWER_CASE) === LOWER_E || code === 0x2b || code === 0x2d
+
+interface Measured {
+  readonly depth: number
+  readonly keyCount: number
+  /** The offset of the first number that would change in a double. */
+  readonly inexactAt: number | undefined
+}
+
+// Scans bytes, because that is more than twice as fast as scanning characters. No byte of a multi-byte character equals one
 // of these constants.
-function measure(bytes: Uint8Array, depthMax: number): { depth: number; keyCount: number } {
+function measure(bytes: Uint8Array, depthMax: number): Measured {
   const length = bytes.length
+  let inexactAt: number | undefined
   let openCount = 0
   let depth = 0
   let keyCount = 0
@@ -148,12 +174,20 @@ function measure(bytes: Uint8Array, depthMax: number): { depth: number; keyCount
       } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
         openCount--
       }
+    } else if (code >= ZERO) {
+      const start = i
+      let hasExponent = false
+      for (; i + 1 < length && isNumberByte(bytes[i + 1]!); i++)
+        if ((bytes[i + 1]! | LOWER_CASE) === LOWER_E) hasExponent = true
+      if (inexactAt === undefined && (hasExponent || i + 1 - start >= EXACT_LENGTH)) {
+        if (!isExactNumber(Buffer.from(bytes.subarray(start, i + 1)).toString('latin1'))) inexactAt = start
+      }
     }
   }
-  return { depth, keyCount }
+  return { depth, keyCount, inexactAt }
 }
 
-// Scans invalid JSON again for the reason and position of the error. The messages of JSON.parse are not used, reason they
+// Scans invalid JSON again for the reason and position of the error. The messages of JSON.parse are not used, because they
 // differ between Node.js versions and quote the body, which may contain a secret.
 function describeFirstError(text: string): string {
   const openBrackets: ('{' | '[')[] = []

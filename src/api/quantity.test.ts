@@ -74,8 +74,8 @@ describe('canonicalQuantity', () => {
     ['1E5', '100e3'],
     ['+2048Ki', '2Mi'],
     ['+5Pi', '5Pi'],
-    // white space around a quantity is allowed
-    [' 1Gi\n', '1Gi'],
+    // spaces around a quantity are allowed
+    [' 1Gi  ', '1Gi'],
   ])('formats %j as %j', (value, canonical) => {
     expect(canonicalQuantity(value)).toBe(canonical)
   })
@@ -112,6 +112,9 @@ describe('parseQuantity', () => {
     ['1.1.M', SYNTAX_ERROR],
     ['1+1.0M', SYNTAX_ERROR],
     ['1 Gi', SYNTAX_ERROR],
+    ['1Gi\n', SYNTAX_ERROR],
+    ['\t1Gi', SYNTAX_ERROR],
+    ['1Gi\u00a0', SYNTAX_ERROR],
     ['.', NUMBER_ERROR],
     ['-.k', NUMBER_ERROR],
     ['1i', SUFFIX_ERROR],

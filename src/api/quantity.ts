@@ -20,7 +20,7 @@ class QuantityError extends Error {
   override readonly name = 'QuantityError'
 }
 
-/** Parses a quantity, ignoring surrounding white space. Throws a QuantityError if it is invalid. */
+/** Parses a quantity, ignoring surrounding spaces, but no other white space. Throws a QuantityError if it is invalid. */
 export function parseQuantity(value: string | number): Quantity {
   const quantity = tryParseQuantity(value)
   if (typeof quantity === 'string') throw new QuantityError(quantity)
@@ -126,7 +126,7 @@ function tryParseQuantity(value: string | number): Quantity | string {
   const text = typeof value === 'number' ? String(value).replace('e+', 'e') : value
   const cached = cache.get(text)
   if (cached) return cached
-  const quantity = parseText(text.trim())
+  const quantity = parseText(text.replace(/^ +| +$/g, ''))
   if (typeof quantity === 'string' || text.length > QUANTITY_LENGTH_MAX) return quantity
   if (cache.size >= QUANTITY_CACHE_ENTRIES_MAX) cache.clear()
   cache.set(text, quantity)

@@ -45,6 +45,15 @@ describe('parseYaml', () => {
     await expect(parseYaml(text)).rejects.toHaveProperty('name', 'YamlError')
   })
 
+  it.each(['a:\n  storage: 9007199254740993', '{"a":{"storage":9007199254740993}}', 'a: {storage: 0x20000000000001}'])(
+    'SYS-10 rejects the number in %j, which would change',
+    async (text) => {
+      await expect(parseYaml(text)).rejects.toThrow(
+        'the number in a.storage has more digits than can be stored exactly',
+      )
+    },
+  )
+
   it('SYS-10 rejects bytes that are not UTF-8', async () => {
     await expect(parseYaml(Buffer.from([0x61, 0x3a, 0xff]))).rejects.toThrow('the body is not valid UTF-8')
   })

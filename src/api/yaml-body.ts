@@ -2,8 +2,9 @@
 // size and depth. A body that is JSON is parsed by json-scan.ts, which is faster; kubectl sends JSON with any content
 // type. The YAML package is loaded on first use.
 import { isUtf8 } from 'node:buffer'
-import type { CST, Document, LineCounter, Node, ParsedNode } from 'yaml'
-import { DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys } from './json-scan.ts'
+import type { CST, Document, LineCounter, Node, ParsedNode, Scalar } from 'yaml'
+import { isExactNumber } from './exact-number.ts'
+import { DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys, INEXACT } from './json-scan.ts'
 import type { JsonValue } from './json-value.ts'
 
 const YAML_DEPTH_MAX = 100 // deeper bodies are rejected: the parser recurses, and a few thousand levels overflow the stack
@@ -118,10 +119,11 @@ function checkBounds(tokens: readonly CST.Token[]): void {
   }
 }
 
-/** Returns the paths of duplicate keys, and rejects keys that JSON cannot represent. */
+/** Returns the paths of duplicate keys, and rejects keys and numbers that JSON cannot represent. */
 function findDuplicates({ isMap, isScalar, isSeq }: Yaml, document: Document): string[] {
   const duplicates = new Set<string>()
   const visit = (node: unknown, path: string): void => {
+    if (isScalar(node)) checkNumber(node, path)
     if (isSeq(node)) node.items.forEach((item, i) => void visit(item, `${path}[${i}]`))
     if (!isMap(node)) return
     const keys = new Set<string>()
@@ -136,6 +138,12 @@ function findDuplicates({ isMap, isScalar, isSeq }: Yaml, document: Document): s
   }
   visit(document.contents, '')
   return [...duplicates]
+}
+
+function checkNumber({ value, source }: Scalar, path: string): void {
+  if (typeof value !== 'number' || !Number.isFinite(value) || source === undefined) return
+  const isExact = /^0[ox]/.test(source) ? Number.isSafeInteger(value) : isExactNumber(source)
+  if (!isExact) throw new YamlError(`invalid YAML: the number in ${path || 'the document'} ${INEXACT}`)
 }
 
 function toJson(document: Document<Node> | Document.Parsed<ParsedNode>): JsonValue {

@@ -37,6 +37,21 @@ describe('POST', () => {
     expect((await api.get(`${MAPS}/a`)).json).toEqual(json)
   })
 
+  it.each([
+    ['9007199254740993', 'has more digits than can be stored exactly; send a quantity as a string'],
+    ['"1Gi\\n"', '"1Gi\\\\n\\" is not a quantity'],
+  ])('SYS-10 rejects a claim that requests %s', async (storage, message) => {
+    const spec = `{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":${storage}}}}`
+    const body = `{"metadata":{"name":"a"},"spec":${spec}}`
+    const { status, text } = await api.call('POST', CLAIMS, body, { 'content-type': 'application/json' })
+    expect([status, text]).toEqual([400, expect.stringContaining(message)])
+  })
+
+  it('stores a claim whose large number is exact', async () => {
+    const { status, json } = await api.post(CLAIMS, aClaim('a', { resources: { requests: { storage: 2 ** 53 - 1 } } }))
+    expect([status, json.spec.resources.requests.storage]).toEqual([201, '9007199254740991'])
+  })
+
   it('ignores server-owned metadata in the body', async () => {
     const metadata = {
       name: 'a',

@@ -1,0 +1,22 @@
+// Decides whether a number survives the conversion to a double. A quantity or a counter that changes silently would be stored
+// and enforced as another value, so such numbers are rejected; a client can send a quantity of any precision as a string.
+
+/** Whether the decimal text of a number, such as `9007199254740993` or `1e400`, and the parsed number are the same value. */
+export function isExactNumber(text: string): boolean {
+  if (text.length < EXACT_LENGTH && !/[eE]/.test(text)) return true
+  const value = Number(text)
+  return Number.isFinite(value) && significantDigits(text) === significantDigits(String(value))
+}
+
+/** A number with fewer characters has at most 15 digits, and every number of 15 digits survives. */
+export const EXACT_LENGTH = 16
+
+/** Returns digits without leading and trailing zeros, and the exponent: '-12.50' and '-125e-1' are both '-125e-1'. */
+function significantDigits(text: string): string {
+  const [, sign = '', whole = '', decimals = '', exponent = '0'] =
+    /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/.exec(text) ?? []
+  const digits = (whole + decimals).replace(/^0+/, '')
+  const trimmed = digits.replace(/0+$/, '')
+  if (trimmed === '') return '0'
+  return `${sign === '-' ? sign : ''}${trimmed}e${Number(exponent) - decimals.length + digits.length - trimmed.length}`
+}
