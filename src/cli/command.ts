@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import type { Clock, Random } from '../base/clock.ts'
 import type { ProcessDeps } from '../runtime/index.ts'
+import type { LogFormat } from '../runtime/log.ts'
 
 /** The dependencies that main.ts passes to every command. */
 export interface ProgramDeps {
@@ -15,8 +16,17 @@ export interface ProgramDeps {
 
 export type AddCommand = (program: Command, deps: ProgramDeps) => void
 
+export interface LogFlags {
+  readonly logLevel?: string
+  /** Default: text on a terminal, otherwise JSON. */
+  readonly logFormat?: LogFormat
+}
+
 /** Adds the log and the environment, for commands that run until they are stopped. */
-export async function processDeps({ clock, random, signal }: ProgramDeps, logLevel: string): Promise<ProcessDeps> {
+export async function processDeps(
+  { clock, random, signal }: ProgramDeps,
+  { logLevel = 'info', logFormat }: LogFlags,
+): Promise<ProcessDeps> {
   const { createLog } = await import('../runtime/log.ts')
-  return { clock, random, signal, log: createLog(logLevel), env: process.env }
+  return { clock, random, signal, log: createLog(logLevel, logFormat), env: process.env }
 }

@@ -11,7 +11,8 @@ export interface LogLines {
 
 export const QUEUED_CHARACTERS_MAX = 1024 ** 2 // further lines are dropped
 
-export function createLogLines(fd: number): LogLines {
+/** `format` converts each line, which is a JSON object. */
+export function createLogLines(fd: number, format: (line: string) => string = (line) => line): LogLines {
   let queued: string[] = []
   let queuedLength = 0
   let dropped = 0
@@ -20,8 +21,8 @@ export function createLogLines(fd: number): LogLines {
 
   function fillBuffer(): void {
     if (unwritten.length > 0) return
-    const note = dropped > 0 ? `${JSON.stringify({ level: 'warn', msg: `${dropped} log lines were dropped` })}\n` : ''
-    unwritten = Buffer.from(queued.join('') + note)
+    const note = { level: 'warn', msg: `${dropped} log lines were dropped` }
+    unwritten = Buffer.from(queued.join('') + (dropped > 0 ? format(`${JSON.stringify(note)}\n`) : ''))
     queued = []
     queuedLength = 0
     dropped = 0
@@ -41,7 +42,8 @@ export function createLogLines(fd: number): LogLines {
   }
 
   return {
-    write(line) {
+    write(jsonLine) {
+      const line = format(jsonLine)
       if (queuedLength + line.length > QUEUED_CHARACTERS_MAX) {
         dropped++
       } else {

@@ -1,15 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../api/status-error.ts'
 import { CsiError } from '../csi/errors.ts'
-import { createLog } from './log.ts'
+import { logTo } from './log.ts'
 
 function logError(error: unknown): { err: Record<string, unknown> } {
   let line = ''
-  createLog('info', {
-    write: (text) => {
-      line += text
+  logTo(
+    {
+      write: (text) => {
+        line += text
+      },
     },
-  }).warn({ err: error }, 'it failed')
+    'info',
+  ).warn({ err: error }, 'it failed')
   return JSON.parse(line)
 }
 

@@ -3,11 +3,20 @@ import { type DestinationStream, pino } from 'pino'
 import { ApiError } from '../api/status-error.ts'
 import { hasLogFields, type Logger } from '../base/log.ts'
 import { createLogLines } from './log-lines.ts'
+import { formatLogLine } from './log-text.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
-/** Default destination: standard error. */
-export const createLog = (level: string, destination: DestinationStream = standardError()): Logger =>
+export const LOG_FORMATS = ['text', 'json'] as const
+export type LogFormat = (typeof LOG_FORMATS)[number]
+
+/** Text for people who read a terminal, JSON for programs. */
+const defaultFormat = (): LogFormat => (process.stderr.isTTY ? 'text' : 'json')
+
+export const createLog = (level: string, format: LogFormat = defaultFormat()): Logger =>
+  logTo(standardError(format), level)
+
+export const logTo = (destination: DestinationStream, level: string): Logger =>
   pino(
     {
       level,
@@ -19,8 +28,8 @@ export const createLog = (level: string, destination: DestinationStream = standa
     destination,
   )
 
-function standardError(): DestinationStream {
-  const lines = createLogLines(2)
+function standardError(format: LogFormat): DestinationStream {
+  const lines = createLogLines(2, format === 'text' ? formatLogLine : undefined)
   process.once('exit', lines.flush)
   return lines
 }

@@ -7,10 +7,20 @@ import { isQuantity, quantitySign, quantityToBytes } from '../../api/quantity.ts
 import { UsageError } from '../../base/usage-error.ts'
 import { leaseDurationOption } from './lease-duration.ts'
 
+const LOG_FORMATS = ['text', 'json']
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent']
 
-export const logLevelOption = () =>
-  new Option('--log-level <level>', 'minimum level of log messages on standard error').choices(LOG_LEVELS)
+export const logLevelOption = (defaultLevel = 'info') =>
+  new Option(
+    '--log-level <level>',
+    `minimum level of log messages on standard error (default: ${defaultLevel})`,
+  ).choices(LOG_LEVELS)
+
+export const logFormatOption = () =>
+  new Option(
+    '--log-format <format>',
+    'format of log messages: a text for people, or one JSON object per line (default: text on a terminal, otherwise json)',
+  ).choices(LOG_FORMATS)
 
 export const outputOption = () =>
   new Option('-o, --output <format>', 'format of the output').choices(['text', 'json']).default('text')
@@ -46,7 +56,8 @@ export const addRemoteOptions = (command: Command): Command =>
     .option('--no-leader-election', 'work without a lease, even if another process runs the same controllers')
     .addOption(leaseDurationOption())
     .option('--http-endpoint <host:port>', 'address on which to serve /metrics, /healthz and /readyz')
-    .addOption(logLevelOption().default('info'))
+    .addOption(logLevelOption())
+    .addOption(logFormatOption())
 
 /** Returns `$XDG_DATA_HOME/stowage`, as in the XDG base directory specification. */
 export const defaultDataDir = (env: NodeJS.ProcessEnv = process.env): string =>

@@ -26,6 +26,6 @@ export const addCapacityCleanup: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { runCapacityCleanup } = await import('./run.ts')
-      await runCapacityCleanup(flags, await processDeps(deps, flags.logLevel))
+      await runCapacityCleanup(flags, await processDeps(deps, flags))
     })
 }

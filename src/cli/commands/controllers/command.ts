@@ -31,6 +31,6 @@ export const addControllers: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { runRemoteControllers } = await import('./run.ts')
-      await runRemoteControllers(flags, await processDeps(deps, flags.logLevel))
+      await runRemoteControllers(flags, await processDeps(deps, flags))
     })
 }

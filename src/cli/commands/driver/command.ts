@@ -1,7 +1,7 @@
 // `stowage driver`: flags, help and output. run.ts runs the command.
 import { Option } from 'commander'
 import { type AddCommand, processDeps } from '../../command.ts'
-import { collect, logLevelOption, outputOption } from '../../flags/common.ts'
+import { collect, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
 
 export const addDriver: AddCommand = (program, deps) => {
   program
@@ -25,7 +25,8 @@ export const addDriver: AddCommand = (program, deps) => {
       collect,
     )
     .option('--metrics-address <host:port>', 'address on which to serve /metrics')
-    .addOption(logLevelOption().default('info'))
+    .addOption(logLevelOption())
+    .addOption(logFormatOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
@@ -33,7 +34,7 @@ export const addDriver: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { runDriver } = await import('./run.ts')
-      const { clock, log, signal } = await processDeps(deps, flags.logLevel)
+      const { clock, log, signal } = await processDeps(deps, flags)
       await runDriver(
         { ...flags, workloadCgroup: flags.workloadCgroup ?? [] },
         {

@@ -1,6 +1,6 @@
 // `stowage node`: flags, help and output. run.ts runs the command.
 import { type AddCommand, processDeps } from '../../command.ts'
-import { collect, kubeconfigOption, logLevelOption, outputOption } from '../../flags/common.ts'
+import { collect, kubeconfigOption, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
 
 /** Has the layout of the kubelet's directory, but another path, so that both can run on one machine. */
 const DEFAULT_ROOT = '/var/lib/stowage-node'
@@ -22,7 +22,8 @@ export const addNode: AddCommand = (program, deps) => {
     .option('--label <key=value>', 'label of the node; may be repeated', collect)
     .option('--max-pods <number>', 'maximum number of pods', '110')
     .option('--http-endpoint <host:port>', 'address on which to serve /metrics and /healthz')
-    .addOption(logLevelOption().default('info'))
+    .addOption(logLevelOption())
+    .addOption(logFormatOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
@@ -31,7 +32,7 @@ export const addNode: AddCommand = (program, deps) => {
     .action(async (flags) => {
       const { runNode } = await import('./run.ts')
       await runNode(flags, {
-        ...(await processDeps(deps, flags.logLevel)),
+        ...(await processDeps(deps, flags)),
         onReady: (ready) => {
           const { nodeName, server, metrics } = ready
           const metricsNote = metrics ? ` Metrics are at ${metrics}/metrics.` : ''

@@ -22,6 +22,6 @@ export const addScheduler: AddCommand = (program, deps) => {
     )
     .action(async (flags) => {
       const { runScheduler } = await import('./run.ts')
-      await runScheduler(flags, await processDeps(deps, flags.logLevel))
+      await runScheduler(flags, await processDeps(deps, flags))
     })
 }

@@ -12,6 +12,7 @@ import { parseChangeThrottle } from '../../flags/change-throttle.ts'
 import {
   dataDirOption,
   defaultDataDir,
+  logFormatOption,
   logLevelOption,
   outputOption,
   parseDataDir,
@@ -50,7 +51,8 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
     )
     .option('--runtime-config <versions>', 'enable or disable API versions, e.g. storage.k8s.io/v1alpha1=false', '')
     .option('--history-minutes <minutes>', 'how long old revisions are kept for watches and paged lists', '5')
-    .addOption(logLevelOption().default('info'))
+    .addOption(logLevelOption('info; on a terminal warn'))
+    .addOption(logFormatOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
@@ -61,8 +63,10 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
       if (!(historyMinutes > 0))
         throw new UsageError(`--history-minutes ${JSON.stringify(flags.historyMinutes)}: expected a number above 0`)
       const { serve } = await import('../../../processes/serve.ts')
-      const { clock, random, log, signal } = await processDeps(deps, flags.logLevel)
       const isJson = flags.output === 'json'
+      // On a terminal the output reports the start, and log lines of the start would appear between its lines.
+      const logLevel = flags.logLevel ?? (process.stderr.isTTY && !isJson ? 'warn' : 'info')
+      const { clock, random, log, signal } = await processDeps(deps, { ...flags, logLevel })
       await serve({
         dataDir: parseDataDir(flags.dataDir),
         store: flags.store,
