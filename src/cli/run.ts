@@ -1,6 +1,6 @@
 // Runs one command and returns its exit code: 0 for success, 1 for a failure, 2 for a usage error, 130 if interrupted. Errors
 // are printed as one sentence, without a stack trace.
-import { CommanderError } from 'commander'
+import { type Command, CommanderError } from 'commander'
 import { UsageError } from '../base/usage-error.ts'
 import type { ProgramDeps } from './command.ts'
 import { ExitError } from './flags/common.ts'
@@ -21,7 +21,7 @@ export async function runCommandLine(argv: readonly string[], deps: CommandLineD
     return 2
   }
   try {
-    await program.parseAsync([...argv])
+    await program.parseAsync(withTwoDashes(argv, program))
     return 0
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2 // commander has printed the reason
@@ -30,4 +30,14 @@ export async function runCommandLine(argv: readonly string[], deps: CommandLineD
     deps.writeError(`stowage: ${message}\n`)
     return error instanceof UsageError ? 2 : 1
   }
+}
+
+/** Accepts `-csi-address=x` and `-v=5` like the upstream sidecars: adds a dash to the flags of the command that have one. */
+function withTwoDashes(argv: readonly string[], program: Command): string[] {
+  const command = program.commands.find((candidate) => candidate.name() === argv[2])
+  const isLongFlag = (name: string) => command?.options.some(({ long }) => long === `--${name}`)
+  return argv.map((text) => {
+    const [, name = '', value] = /^-([A-Za-z][\w-]*)(=.*)?$/s.exec(text) ?? []
+    return isLongFlag(name) && (name.length > 1 || value !== undefined) ? `-${text}` : text
+  })
 }

@@ -1,10 +1,12 @@
 // Adds the command of a CSI sidecar from a table of flags and the function that runs the sidecar.
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { stowageVersion } from '../apiserver/version.ts'
 import { type ListenAddress, parseListen } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 import type { SidecarRun, SidecarSettings } from '../processes/run-sidecar.ts'
 import { type ProgramDeps, processDeps } from './command.ts'
-import { logLevelOption } from './flags/common.ts'
+import { logFormatOption, logLevelOption } from './flags/common.ts'
+import { addIgnoredFlags, findIgnored } from './flags/ignored.ts'
 import { addFlags, type FlagTable, invalidFlag } from './flags/typed.ts'
 
 export interface SidecarCommand<Settings extends SidecarSettings> {
@@ -26,15 +28,24 @@ export function addSidecarCommand<Settings extends SidecarSettings>(
 ): void {
   const command = program.command(sidecar.name).summary(sidecar.summary).description(sidecar.description)
   addFlags(command, sidecar.flags)
+  addIgnoredFlags(command)
   command
     .addOption(logLevelOption())
+    .addOption(logFormatOption())
     .option('-v, --v <number>', 'log level as a number; 4 and higher is debug (default: 2)')
+    .addOption(new Option('--logging-format <format>', 'alias of --log-format').choices(['text', 'json']))
+    .version(stowageVersion, '--version', 'print the version')
     .addHelpText('after', `\nExample:\n  stowage ${sidecar.name} ${sidecar.example}\n`)
     .action(async (flags) => {
       const settings = sidecar.readSettings(flags)
       const run = await sidecar.loadRun()
       const logLevel = flags.logLevel ?? (Number(flags.v ?? 2) >= 4 ? 'debug' : 'info')
-      await run({ settings, ...(await processDeps(deps, logLevel)) })
+      const logFormat = flags.logFormat ?? flags.loggingFormat
+      const process = await processDeps(deps, { logLevel, logFormat })
+      const ignored = findIgnored(flags)
+      if (ignored.length > 0)
+        process.log.warn({ flags: ignored }, 'these flags of the upstream sidecar have no effect here')
+      await run({ settings, ...process, write: deps.write })
     })
 }
 

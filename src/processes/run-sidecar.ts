@@ -27,12 +27,15 @@ export interface SidecarSettings {
   readonly leaderElectionLeaseDuration: number
   readonly leaderElectionRenewDeadline: number
   readonly leaderElectionRetryPeriod: number
+  readonly leaderElectionLabels: Readonly<Record<string, string>> | undefined
   readonly monitoring: ListenAddress | undefined
   readonly metricsPath: string
 }
 
 export interface SidecarRun<Settings extends SidecarSettings = SidecarSettings> extends ProcessDeps {
   readonly settings: Settings
+  /** Writes to standard output. */
+  write(text: string): void
 }
 
 export interface Sidecar {
@@ -41,18 +44,21 @@ export interface Sidecar {
   leaseName(driver: DiscoveredDriver): string
   /** Throws if the sidecar cannot work with this driver. */
   partsFor(driver: DiscoveredDriver, clients: { readonly unlimited: Client }): DriverParts
+  /** Replaces the controllers by work that ends, without leader election. */
+  runOnce?(driver: DiscoveredDriver, client: Client): Promise<void>
 }
 
 export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<void> {
   const { settings, clock, log, signal } = run
   const { monitoring, metricsPath, csiAddress: address, timeout: timeoutMs } = settings
+  const nodeName = nodeNameOf(run)
   const host = await startHost(
     { server: await loadServerConfig(run), userAgent: sidecar.userAgent, monitoring, metricsPath },
     run,
   )
   const driver = connectDriver({ address, clock, log, metrics: createCsiMetrics(host.registry), timeoutMs })
   try {
-    await runBesideDriver(run, sidecar, host, driver)
+    await runBesideDriver({ ...run, nodeName }, sidecar, host, driver)
   } catch (error) {
     if (!signal.aborted) throw error // an error after the signal means that the start was interrupted
   } finally {
@@ -62,12 +68,18 @@ export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<voi
   }
 }
 
-async function runBesideDriver(run: SidecarRun, sidecar: Sidecar, host: Host, driver: CsiConnection): Promise<void> {
+async function runBesideDriver(
+  run: SidecarRun & { readonly nodeName: string | undefined },
+  sidecar: Sidecar,
+  host: Host,
+  driver: CsiConnection,
+): Promise<void> {
   const { settings, clock } = run
   const { gates, kubeApiQps: perSecond, kubeApiBurst: burst } = settings
   const unlimited = host.client
   const driverMetrics = sidecar.createMetrics(host.registry)
-  const discovered = await discoverDriver(driver, { ...run, nodeName: nodeNameOf(run), retry: 'unavailable' })
+  const discovered = await discoverDriver(driver, { ...run, retry: 'unavailable' })
+  if (sidecar.runOnce) return sidecar.runOnce(discovered, unlimited)
   const parts = sidecar.partsFor(discovered, { unlimited })
   const serialized = serializeCalls(driver)
   const { name, version } = discovered.facts
@@ -80,6 +92,7 @@ async function runBesideDriver(run: SidecarRun, sidecar: Sidecar, host: Host, dr
             client: unlimited,
             namespace: settings.leaderElectionNamespace || (await readPodNamespace(run.env)),
             name: sidecar.leaseName(discovered),
+            labels: settings.leaderElectionLabels,
             ...leaseTimesOf(settings),
           }
         : undefined,

@@ -12,15 +12,9 @@ import type { Clock, Random } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import type { Client, CommitWrite } from '../client/client.ts'
 import { find } from '../client/find.ts'
+import { checkLeaseTimes, type LeaseTimes, RETRY_JITTER } from './lease-times.ts'
 
-export interface LeaseTimes {
-  /** How long other processes wait after the last renewal that they observed. */
-  readonly leaseMs: number
-  /** How long the leader leads after it sent its last successful renewal. */
-  readonly renewDeadlineMs: number
-  /** The delay between two attempts to acquire or renew the lease. */
-  readonly retryMs: number
-}
+export type { LeaseTimes } from './lease-times.ts'
 
 export interface LeaderElectionOptions extends Partial<LeaseTimes> {
   readonly client: Client
@@ -57,17 +51,12 @@ export class NotLeaderError extends Error {
 const LEASE_MS = 15_000
 const RENEW_DEADLINE_MS = 10_000
 const RETRY_MS = 2_000
-const RETRY_JITTER = 1.2
 
 export function createLeaderElection(options: LeaderElectionOptions): LeaderElection {
   const { client, clock, random, log = silentLog, namespace, name, labels, identity } = options
   const { leaseMs = LEASE_MS, renewDeadlineMs = RENEW_DEADLINE_MS, retryMs = RETRY_MS } = options
-  if (!(leaseMs > renewDeadlineMs && renewDeadlineMs > retryMs * RETRY_JITTER)) {
-    throw new Error(
-      `Cannot elect a leader with a lease of ${leaseMs} ms, a renewal deadline of ${renewDeadlineMs} ms and retries every ` +
-        `${retryMs} ms: each must be shorter than the previous one.`,
-    )
-  }
+  const problem = checkLeaseTimes({ leaseMs, renewDeadlineMs, retryMs })
+  if (problem) throw new Error(problem)
   const ref = { namespace, name }
   /** The lease when it was last read, and the time since which it has been unchanged. */
   let observed: { lease: Readonly<Lease>; record: string; sinceMs: number } | undefined

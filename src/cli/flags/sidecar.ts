@@ -1,5 +1,8 @@
 // Flags that all CSI sidecars share. They have the names of the upstream sidecars.
-import { booleanFlag, durationFlag, numberFlag, rateFlag, text } from './typed.ts'
+import { UsageError } from '../../base/usage-error.ts'
+import type { SidecarSettings } from '../../processes/run-sidecar.ts'
+import { checkLeaseTimes } from '../../runtime/lease-times.ts'
+import { booleanFlag, durationFlag, labelsFlag, numberFlag, rateFlag, text } from './typed.ts'
 
 /** Flags for the connections to the driver and the API server. */
 export const CONNECTION_FLAGS = {
@@ -37,6 +40,21 @@ export const ELECTION_FLAGS = {
     '5s',
     'time between two attempts to acquire or renew the lease',
   ),
+  leaderElectionLabels: labelsFlag(
+    '--leader-election-labels',
+    'labels that the leader puts on the lease, such as a:b,c:d',
+  ),
+}
+
+/** Throws if the times of the lease would allow two leaders, which must be known before the election. */
+export function checkElectionFlags(settings: SidecarSettings): void {
+  if (!settings.leaderElection) return
+  const problem = checkLeaseTimes({
+    leaseMs: settings.leaderElectionLeaseDuration,
+    renewDeadlineMs: settings.leaderElectionRenewDeadline,
+    retryMs: settings.leaderElectionRetryPeriod,
+  })
+  if (problem) throw new UsageError(`--leader-election: ${problem}`)
 }
 
 export const MONITORING_FLAGS = {

@@ -4,12 +4,15 @@ import { type Command, Option } from 'commander'
 import { type FeatureGates, parseFeatureGates } from '../../api/feature-gates.ts'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'
+import { isIgnoredGate } from './ignored.ts'
 
 export interface Flag<T> {
   /** The flag in the syntax of commander: `--timeout <duration>`. */
   readonly flag: string
   readonly doc: string
   readonly default: string
+  /** Whether the values of a repeated flag are joined with commas. By default the last one counts. */
+  readonly isJoined?: boolean
   read(textFlag: string, name: string): T
 }
 
@@ -18,6 +21,26 @@ export const text = (flag: string, defaultValue: string, doc: string): Flag<stri
   doc,
   default: defaultValue,
   read: (text) => text,
+})
+
+/** A list of `key:value` separated by commas. Undefined if the flag is empty. */
+export const labelsFlag = (flag: string, doc: string): Flag<Readonly<Record<string, string>> | undefined> => ({
+  flag: `${flag} <labels>`,
+  doc,
+  default: '',
+  read(text, name) {
+    if (text.trim() === '') return undefined
+    const pairs = text.split(',').map((label) => label.split(':').map((part) => part.trim()))
+    if (pairs.some((pair) => pair.length !== 2 || pair[0] === ''))
+      throw invalidFlag(name, text, 'labels such as a:b,c:d')
+    return Object.fromEntries(pairs)
+  },
+})
+
+/** `gates` names the gates in the help. */
+export const gatesFlag = (gates: string): Flag<string> => ({
+  ...text('--feature-gates', '', `enable or disable features: ${gates}`),
+  isJoined: true,
 })
 
 export const booleanFlag = (flag: string, defaultValue: boolean, doc: string): Flag<boolean> => ({
@@ -72,8 +95,10 @@ export type FlagTable = Readonly<Record<string, Flag<unknown>>>
 export type FlagValues<T extends FlagTable> = { [K in keyof T]: ReturnType<T[K]['read']> }
 
 export function addFlags(command: Command, table: FlagTable): void {
-  for (const { flag, doc, default: defaultValue } of Object.values(table)) {
-    command.addOption(new Option(flag, defaultValue === '' ? doc : `${doc} (default: ${defaultValue})`))
+  for (const { flag, doc, default: defaultValue, isJoined } of Object.values(table)) {
+    const option = new Option(flag, defaultValue === '' ? doc : `${doc} (default: ${defaultValue})`)
+    if (isJoined) option.argParser((value, previous?: string) => (previous ? `${previous},${value}` : value))
+    command.addOption(option)
   }
 }
 
@@ -91,6 +116,7 @@ export function readFlags<T extends FlagTable>(table: T, text: Readonly<Record<s
 export function readGates(text: string, fixedGates: Readonly<Record<string, boolean>>): FeatureGates {
   const otherGates = text.split(',').filter((gate) => {
     const [name = '', value = ''] = gate.split('=').map((part) => part.trim())
+    if (isIgnoredGate(gate)) return false
     if (!Object.hasOwn(fixedGates, name)) return true
     if (value.toLowerCase() === String(fixedGates[name])) return false
     throw new UsageError(`--feature-gates ${gate.trim()}: ${name} is always ${fixedGates[name]} here`)

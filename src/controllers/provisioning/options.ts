@@ -71,7 +71,10 @@ export function settingsOf(options: ProvisioningOptions): ProvisioningSettings {
 }
 
 /** Returns the same name in every provisioner and attempt, so that only one PV can be created for a claim. */
-export function volumeNameOf(claimUid: string, settings: ProvisioningSettings): string {
+export function volumeNameOf(
+  claimUid: string,
+  settings: Pick<ProvisioningSettings, 'volumeNamePrefix' | 'volumeNameUuidLength'>,
+): string {
   const { volumeNamePrefix: prefix, volumeNameUuidLength: length } = settings
   return `${prefix}-${length === -1 ? claimUid : claimUid.replaceAll('-', '').slice(0, length)}`
 }

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../../base/manual-clock.ts'
+import { findIgnored } from '../../flags/ignored.ts'
 import { createProgram } from '../../program.ts'
 import { runCommandLine } from '../../run.ts'
 import { readProvisionerSettings } from './command.ts'
@@ -57,6 +58,7 @@ describe('stowage provisioner flags', () => {
       leaderElectionRetryPeriod: 5_000,
       metricsPath: '/metrics',
       monitoring: undefined,
+      release: false,
     })
     expect(gates.enabled('VolumeAttributesClass') && gates.enabled('VolumeProvisionedIO')).toBe(true)
   })
@@ -103,6 +105,9 @@ describe('stowage provisioner flags', () => {
     [['--node-deployment', '--leader-election'], 'exclude each other'],
     [['--feature-gates', 'CrossNamespaceVolumeDataSource=true'], 'is always false here'],
     [['--feature-gates', 'Nope=true'], 'unknown feature gate "Nope"'],
+    [['--feature-gates', 'AllAlpha=true'], 'unknown feature gate "AllAlpha"'],
+    [['--leader-election-labels', 'team'], 'expected labels such as a:b,c:d'],
+    [['--leader-election', '--leader-election-renew-deadline=20s'], 'each must be shorter than the previous one'],
   ])('SYS-12 reject %j with the expected value', (args, message) => {
     expect(() => parse(...args)).toThrowError(
       expect.objectContaining({ name: 'UsageError', message: expect.stringContaining(message) }),
@@ -112,6 +117,10 @@ describe('stowage provisioner flags', () => {
   it.each([
     [['--provisioner-secret-dir', '/nonexistent-stowage'], 'Cannot read credentials from /nonexistent-stowage'],
     [['--kubeconfig', '/nonexistent-stowage'], 'Cannot use the kubeconfig /nonexistent-stowage'],
+    // Before the driver and the API server are needed, and before the election.
+    [['--leader-election', '--enable-capacity', 'central'], '--enable-capacity: set $NAMESPACE'],
+    [['--master', 'http://127.0.0.1:1', '--node-deployment'], 'set $NODE_NAME'],
+    [['--leader-election-resource-lock', 'endpoints'], "unknown option '--leader-election-resource-lock'"],
   ])('SYS-12 exit with code 2 for %j', async (args, message) => {
     let errorOutput = ''
     const code = await runCommandLine(['node', 'stowage', 'provisioner', '--log-level', 'silent', ...args], {
@@ -122,6 +131,43 @@ describe('stowage provisioner flags', () => {
     })
     expect(code).toBe(2)
     expect(errorOutput).toContain(message)
+  })
+
+  it('SYS-29 accept repeated gates, labels, and the flags and gates of upstream that have no effect', () => {
+    const { gates, leaderElectionLabels } = parse(
+      ...['--feature-gates=VolumeAttributesClass=false', '--feature-gates=HonorPVReclaimPolicy=true'],
+      ...['--feature-gates=ContextualLogging=false,ReleaseLeaderElectionOnExit=false'],
+      ...['--leader-election-labels=team:storage,app:csi', '--logtostderr', '--automaxprocs=true', '--enable-pprof'],
+      ...['--vmodule=a=5', '--logging-format=json', '--log_dir', '/tmp', '--connection-timeout=15s'],
+    )
+    expect(gates.enabled('VolumeAttributesClass')).toBe(false)
+    expect(leaderElectionLabels).toEqual({ team: 'storage', app: 'csi' })
+  })
+
+  it('SYS-29 name the flags and gates of upstream that have no effect', () => {
+    const flags = {
+      logtostderr: true,
+      log_dir: '/tmp',
+      timeout: '5s',
+      featureGates: 'Topology=true, ContextualLogging=true',
+    }
+    expect(findIgnored(flags)).toEqual(['--logtostderr', '--log_dir', '--feature-gates ContextualLogging=true'])
+    expect(findIgnored({})).toEqual([])
+  })
+
+  it.each(['provisioner', 'resizer'])('SYS-29 %s prints its version, and accepts flags with one dash', async (name) => {
+    const run = async (...args: string[]) => {
+      let text = ''
+      const write = (part: string) => {
+        text += part
+      }
+      const code = await runCommandLine(['node', 'stowage', name, ...args], { ...deps, write, writeError: write })
+      return { code, text }
+    }
+    expect(await run('--version')).toEqual({ code: 0, text: expect.stringMatching(/^\d+\.\d+/) })
+    expect((await run('-v=5', '-kubeconfig=/nonexistent-stowage', '-log-level=silent')).text).toContain(
+      'Cannot use the kubeconfig /nonexistent-stowage',
+    )
   })
 
   it('CAP-20 accept true, false, central and local for --enable-capacity', () => {

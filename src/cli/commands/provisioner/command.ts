@@ -5,12 +5,13 @@ import type { ListenAddress } from '../../../base/listen-address.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { type CapacityMode, parseEnableCapacity } from '../../../controllers/capacity/index.ts'
 import type { AddCommand } from '../../command.ts'
-import { CONNECTION_FLAGS, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
+import { CONNECTION_FLAGS, checkElectionFlags, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
 import {
   booleanFlag,
   durationFlag,
   type Flag,
   type FlagValues,
+  gatesFlag,
   invalidFlag,
   numberFlag,
   rateFlag,
@@ -135,7 +136,12 @@ const FLAGS = {
   kubeApiCapacityBurst: numberFlag('--kube-api-capacity-burst', 5, 'maximum burst of capacity object writes'),
   ...ELECTION_FLAGS,
   ...MONITORING_FLAGS,
-  featureGates: text('--feature-gates', '', `enable or disable features: ${FEATURE_GATES.slice(0, 2).join(', ')}`),
+  featureGates: gatesFlag(FEATURE_GATES.slice(0, 2).join(', ')),
+  release: booleanFlag(
+    '--release',
+    false,
+    'remove the finalizers of this provisioner from the claims of the driver and exit, before another provisioner replaces it',
+  ),
 }
 
 type Values = FlagValues<typeof FLAGS>
@@ -177,12 +183,14 @@ export function readProvisionerSettings(values: Readonly<Record<string, unknown>
       '--enable-capacity=central and --node-deployment exclude each other: every node would publish all capacity.',
     )
   }
-  return { ...settings, capacity, gates: readGates(featureGates, FIXED_GATES), monitoring }
+  const read = { ...settings, capacity, gates: readGates(featureGates, FIXED_GATES), monitoring }
+  checkElectionFlags(read)
+  return read
 }
 
 /** Gates of the upstream provisioner that cannot be changed here. */
 const FIXED_GATES: Readonly<Record<string, boolean>> = {
   Topology: true,
+  HonorPVReclaimPolicy: true,
   CrossNamespaceVolumeDataSource: false,
-  ReleaseLeaderElectionOnExit: true,
 }

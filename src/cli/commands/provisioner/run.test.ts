@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { ALL_KINDS } from '../../../api/kinds/index.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
@@ -40,7 +41,8 @@ async function start({ driver = {}, flags = {}, log = silentLog, env = {} }: Run
     ...flags,
   })
   const clock = systemClock()
-  const running = program.track(runProvisioner({ settings, clock, random: Math.random, log, signal, env }))
+  const write = () => {}
+  const running = program.track(runProvisioner({ settings, clock, random: Math.random, log, signal, env, write }))
   return { api, client, fake, running, stop: program.abort }
 }
 
@@ -218,6 +220,48 @@ describe('stowage provisioner', () => {
     await expect(running).rejects.toThrow(
       /fake\.stowage\.example at .*csi\.sock cannot create volumes: .*CREATE_DELETE_VOLUME/,
     )
+  })
+
+  it('SYS-29 removes its finalizers with --release, except from deleted claims whose volumes may exist', async () => {
+    const program = await startProgramFixture()
+    const { api, client, kubeconfig, signal } = program
+    const { endpoint } = await program.serveFakeDriver({})
+    const finalizers = [`provisioning.stowage.dev/${DRIVER}`]
+    const annotations = { 'volume.kubernetes.io/storage-provisioner': DRIVER }
+    const createClaim = (name: string, metadata: object = {}) =>
+      api.post(CLAIMS, {
+        metadata: { name, annotations, finalizers, ...metadata },
+        spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+      })
+    await createClaim('pending')
+    await createClaim('of-a-node', { finalizers: [`${finalizers[0]}.node-1`] })
+    await createClaim('of-another', { annotations: {}, finalizers: ['provisioning.stowage.dev/other'] })
+    const { json: finished } = await createClaim('finished')
+    await createClaim('lost')
+    await api.post('/api/v1/persistentvolumes', {
+      metadata: { name: 'by-upstream' },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteOnce'],
+        csi: { driver: DRIVER, volumeHandle: 'v1' },
+        claimRef: { namespace: 'default', name: 'finished', uid: finished.metadata.uid },
+      },
+    })
+    for (const name of ['finished', 'lost']) await api.delete(`${CLAIMS}/${name}`)
+    let output = ''
+    const write = (text: string) => {
+      output += text
+    }
+    const settings = readProvisionerSettings({ csiAddress: endpoint, kubeconfig, release: 'true' })
+    const clock = systemClock()
+    const deps = { clock, random: Math.random, log: silentLog, signal, env: {}, write }
+    await expect(runProvisioner({ settings, ...deps })).rejects.toThrow(
+      /1 claims are being deleted, .*default\/lost: volume pvc-\S+, finalizer provisioning\.stowage\.dev\/fake/s,
+    )
+    expect(output).toBe(`Removed the finalizers of Stowage from 3 claims of ${DRIVER}.\n`)
+    const { items } = await client.list(persistentVolumeClaimKind, { namespace: 'default' })
+    const own = items.filter(({ metadata }) => metadata.finalizers?.some((name) => name.startsWith('provisioning.')))
+    expect(own.map(({ metadata }) => metadata.name)).toEqual(['lost', 'of-another'])
   })
 
   it('SYS-8 stops on its signal while it waits for its driver', async () => {

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { UsageError } from '../../../base/usage-error.ts'
 import type { Client } from '../../../client/index.ts'
 import { createCapacityMetrics } from '../../../controllers/capacity/index.ts'
-import { createProvisioningMetrics } from '../../../controllers/provisioning/index.ts'
+import { createProvisioningMetrics, releaseClaims, volumeNameOf } from '../../../controllers/provisioning/index.ts'
 import type { DiscoveredDriver } from '../../../processes/discover-driver.ts'
 import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
 import { provisionerLease } from '../../../processes/lease-names.ts'
@@ -15,6 +15,7 @@ import type { ProvisionerSettings } from './command.ts'
 
 export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Promise<void> {
   const { settings, env } = run
+  if (settings.capacity) capacityOwner(settings, env) // fail before the election if the environment is incomplete
   if (settings.provisionerSecretDir) readSecretDir(settings.provisionerSecretDir) // fail at the start if it is unreadable
   await runSidecar(run, {
     userAgent: 'stowage-provisioner',
@@ -27,7 +28,26 @@ export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Prom
       checkCanProvision(driver, settings)
       return provisionerParts(settings, { driver: driver, env, unlimited })
     },
+    runOnce: settings.release ? ({ facts }, client) => release(facts.name, client, run) : undefined,
   })
+}
+
+async function release(driver: string, client: Client, run: SidecarRun<ProvisionerSettings>): Promise<void> {
+  const { released, kept } = await releaseClaims(client, driver, run.signal)
+  run.write(`Removed the finalizers of Stowage from ${released.length} claims of ${driver}.\n`)
+  if (kept.length === 0) return
+  const names = {
+    volumeNamePrefix: run.settings.volumeNamePrefix,
+    volumeNameUuidLength: run.settings.volumeNameUuidLength,
+  }
+  const lines = kept.map(
+    ({ key, uid, finalizer }) => `  ${key}: volume ${volumeNameOf(uid, names)}, finalizer ${finalizer}`,
+  )
+  throw new Error(
+    `${kept.length} claims are being deleted, and their volumes may exist in the storage. Start the provisioner of Stowage ` +
+      'again until it has deleted them, or look for each volume in the storage and remove the finalizer from the claim:\n' +
+      lines.join('\n'),
+  )
 }
 
 function checkCanProvision({ facts }: DiscoveredDriver, { csiAddress, capacity }: ProvisionerSettings): void {

@@ -5,11 +5,12 @@ import type { ListenAddress } from '../../../base/listen-address.ts'
 import type { ThrottleOptions } from '../../../controllers/volume-changes/index.ts'
 import type { AddCommand } from '../../command.ts'
 import { CHANGE_BUDGET_DOC, CHANGE_COOLDOWN_DOC, parseChangeThrottle } from '../../flags/change-throttle.ts'
-import { CONNECTION_FLAGS, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
+import { CONNECTION_FLAGS, checkElectionFlags, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
 import {
   booleanFlag,
   durationFlag,
   type FlagValues,
+  gatesFlag,
   numberFlag,
   readFlags,
   readGates,
@@ -57,11 +58,11 @@ const FLAGS = {
   changeCooldown: text('--change-cooldown', '', CHANGE_COOLDOWN_DOC),
   ...ELECTION_FLAGS,
   ...MONITORING_FLAGS,
-  featureGates: text('--feature-gates', '', 'enable or disable features: VolumeAttributesClass, VolumeProvisionedIO'),
+  featureGates: gatesFlag('VolumeAttributesClass, VolumeProvisionedIO'),
 }
 
 /** Gates of the upstream resizer that cannot be changed here. */
-const FIXED_GATES = { AnnotateFsResize: true, ReleaseLeaderElectionOnExit: true }
+const FIXED_GATES = { AnnotateFsResize: true }
 
 export interface ResizerSettings
   extends Omit<
@@ -97,5 +98,7 @@ export function readResizerSettings(values: Readonly<Record<string, unknown>>): 
   } = readFlags(FLAGS, values)
   const monitoring = readMonitoring({ httpEndpoint, metricsAddress, metricsPath: settings.metricsPath })
   const throttle = parseChangeThrottle({ changeBudget, changeCooldown })
-  return { ...settings, gates: readGates(featureGates, FIXED_GATES), throttle, monitoring }
+  const read = { ...settings, gates: readGates(featureGates, FIXED_GATES), throttle, monitoring }
+  checkElectionFlags(read)
+  return read
 }

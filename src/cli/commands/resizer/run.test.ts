@@ -39,7 +39,7 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
   const write = (fields: object, message: string) => void lines.push({ fields, message })
   const log = { debug: write, info: write, warn: write, error: write }
   const clock = systemClock()
-  const running = program.track(runResizer({ settings, clock, random: Math.random, log, signal, env }))
+  const running = program.track(runResizer({ settings, clock, random: Math.random, log, signal, write: () => {}, env }))
 
   /** Creates a claim that is bound to a volume of 1Gi and requests 2Gi. */
   async function aGrowingClaim(name: string, zone?: string): Promise<void> {

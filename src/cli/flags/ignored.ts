@@ -1,0 +1,47 @@
+// Flags and feature gates of the upstream sidecars that have no meaning here. A sidecar command accepts them, so that a
+// deployment can replace the image and keep its arguments, and logs once that they have no effect. Other unknown flags and
+// gates are errors, because the user expects an effect.
+import { type Command, Option } from 'commander'
+
+/** Flags of the Go runtime, of upstream's log library (also of its old versions) and of obsolete releases. */
+const IGNORED_FLAGS: readonly string[] = [
+  ...['--automaxprocs', '--enable-pprof', '--dummy', '--logtostderr', '--alsologtostderr', '--one_output'],
+  ...['--skip_headers', '--skip_log_headers', '--add_dir_header', '--log-text-split-stream', '--log-json-split-stream'],
+].map((flag) => `${flag} [true|false]`)
+
+const IGNORED_VALUE_FLAGS: readonly string[] = [
+  ...['--vmodule', '--stderrthreshold', '--log_dir', '--log_file', '--log_file_max_size', '--log_backtrace_at'],
+  ...['--log-flush-frequency', '--log-text-info-buffer-size', '--log-json-info-buffer-size'],
+  ...['--leader-election-type', '--leader-election-identity', '--connection-timeout'],
+].map((flag) => `${flag} <value>`)
+
+/** Adds the flags without an entry in the help. */
+export function addIgnoredFlags(command: Command): void {
+  for (const flag of [...IGNORED_FLAGS, ...IGNORED_VALUE_FLAGS]) command.addOption(new Option(flag).hideHelp())
+}
+
+/** Returns the ignored flags and gates that are set. */
+export function findIgnored({ featureGates = '', ...flags }: Readonly<Record<string, unknown>>): readonly string[] {
+  const names = [...IGNORED_FLAGS, ...IGNORED_VALUE_FLAGS]
+    .map((flag) => new Option(flag))
+    .filter((option) => flags[option.attributeName()] !== undefined)
+    .map((option) => option.long!)
+  const gates = String(featureGates)
+    .split(',')
+    .map((gate) => gate.trim())
+    .filter(isIgnoredGate)
+  return [...names, ...gates.map((gate) => `--feature-gates ${gate}`)]
+}
+
+/** Gates of logs, metrics and clients in Go, and the release of the lease at exit, which happens always here. */
+const IGNORED_GATES: readonly string[] = [
+  ...['ContextualLogging', 'LoggingAlphaOptions', 'LoggingBetaOptions', 'LoggingStableOptions'],
+  ...['NativeHistograms', 'ComponentFlagz', 'ComponentStatusz', 'ReleaseLeaderElectionOnExit'],
+  ...['WatchListClient', 'InformerResourceVersion', 'InOrderInformers', 'ClientsAllowCBOR', 'ClientsPreferCBOR'],
+]
+
+/** `gate` is an entry of --feature-gates: `ContextualLogging=true`. */
+export const isIgnoredGate = (gate: string): boolean => {
+  const [name = '', value = ''] = gate.split('=').map((part) => part.trim())
+  return IGNORED_GATES.includes(name) && /^(true|false)$/i.test(value)
+}

@@ -1,0 +1,95 @@
+// Releases the claims of a provisioner before another program replaces it: removes the finalizers (intent.ts), which only
+// Stowage removes. A claim that is not being deleted loses nothing, because the next provisioner repeats the request under the
+// same volume name. A deleted claim without a PersistentVolume keeps its finalizer: a volume may exist in the storage, and the
+// next provisioner would not look for it.
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
+import type { Client } from '../../client/index.ts'
+import type { Claim } from '../../volumes/matching.ts'
+import { PROVISIONER, PROVISIONER_BETA } from '../../volumes/names.ts'
+import { INTENT_PREFIX, intentOf, isBeingDeleted, refOf } from './intent.ts'
+
+export interface ReleasedClaims {
+  /** Keys of the claims whose finalizer was removed. */
+  readonly released: readonly string[]
+  readonly kept: readonly KeptClaim[]
+}
+
+export interface KeptClaim {
+  readonly key: string
+  readonly uid: string
+  readonly finalizer: string
+}
+
+const PAGE_SIZE = 500
+const CONFLICTS_MAX = 10
+
+export async function releaseClaims(
+  client: Client,
+  provisionerName: string,
+  signal: AbortSignal,
+): Promise<ReleasedClaims> {
+  // Uids of claims with a PersistentVolume: their storage has an owner.
+  const uids = new Set<string>()
+  for await (const { spec } of listAll((page) => client.list(persistentVolumeKind, page))) {
+    if (spec?.claimRef?.uid) uids.add(spec.claimRef.uid)
+  }
+  const released: string[] = []
+  const kept: KeptClaim[] = []
+  for await (const claim of listAll((page) => client.list(persistentVolumeClaimKind, page))) {
+    signal.throwIfAborted()
+    const finalizer = intentIn(claim, provisionerName)
+    if (finalizer === undefined) continue
+    const { namespace, name, uid } = claim.metadata
+    const key = `${namespace}/${name}`
+    if (isBeingDeleted(claim) && !uids.has(uid)) kept.push({ key, uid, finalizer })
+    else if (await removeFinalizer(client, claim, finalizer, signal)) released.push(key)
+  }
+  return { released, kept }
+}
+
+/** Returns the finalizer of the provisioner of the claim. It has the name of a node if every node has a provisioner. */
+function intentIn(
+  { metadata: { annotations = {}, finalizers = [] } }: Claim,
+  provisionerName: string,
+): string | undefined {
+  const isOwn = [PROVISIONER, PROVISIONER_BETA].some((annotation) => annotations[annotation] === provisionerName)
+  return finalizers.find((name) => (isOwn ? name.startsWith(INTENT_PREFIX) : name === intentOf(provisionerName)))
+}
+
+/** Uses update, because the role of external-provisioner does not allow patch. Returns false if the claim is gone. */
+async function removeFinalizer(client: Client, claim: Claim, finalizer: string, signal: AbortSignal): Promise<boolean> {
+  for (let conflicts = 0; ; conflicts++) {
+    try {
+      const current = await client.get(persistentVolumeClaimKind, refOf(claim), { signal })
+      if (current.metadata.uid !== claim.metadata.uid) return false
+      const finalizers = current.metadata.finalizers?.filter((name) => name !== finalizer)
+      await client.update(
+        persistentVolumeClaimKind,
+        { ...current, metadata: { ...current.metadata, finalizers } },
+        { signal },
+      )
+      return true
+    } catch (error) {
+      if (isNotFound(error)) return false
+      if (!isConflict(error) || conflicts >= CONFLICTS_MAX) throw error
+    }
+  }
+}
+
+interface Page<T> {
+  readonly items: readonly T[]
+  readonly continueToken?: string
+}
+
+async function* listAll<T>(
+  list: (page: { readonly limit: number; readonly continueToken?: string }) => Promise<Page<T>>,
+): AsyncGenerator<T> {
+  for (let continueToken: string | undefined; ; ) {
+    const page = await list({ limit: PAGE_SIZE, continueToken })
+    yield* page.items
+    continueToken = page.continueToken
+    if (!continueToken) return
+  }
+}

@@ -1,0 +1,22 @@
+// The times of a lease, and the rule that they must follow so that two processes never lead at the same time.
+
+export interface LeaseTimes {
+  /** How long other processes wait after the last renewal that they observed. */
+  readonly leaseMs: number
+  /** How long the leader leads after it sent its last successful renewal. */
+  readonly renewDeadlineMs: number
+  /** The delay between two attempts to acquire or renew the lease. */
+  readonly retryMs: number
+}
+
+/** The delay before the next attempt is at most this many times `retryMs`. */
+export const RETRY_JITTER = 1.2
+
+/** Returns a message if the times would allow two leaders, otherwise undefined. */
+export function checkLeaseTimes({ leaseMs, renewDeadlineMs, retryMs }: LeaseTimes): string | undefined {
+  if (leaseMs > renewDeadlineMs && renewDeadlineMs > retryMs * RETRY_JITTER) return undefined
+  return (
+    `Cannot elect a leader with a lease of ${leaseMs} ms, a renewal deadline of ${renewDeadlineMs} ms and retries every ` +
+    `${retryMs} ms: each must be shorter than the previous one.`
+  )
+}
