@@ -1,10 +1,12 @@
 // Selects the node for the WaitForFirstConsumer claims of pods that are created with spec.nodeName and so bypass the
 // scheduler. If provisioning fails, the controller selects the same node again, with backoff, because the pod cannot move.
+// Claim, class, node and pod may be created in any order: each of them enqueues the claim.
 
 import type { Stored } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import type { Node } from '../api/kinds/node/node-schema.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { annotationOf, claimClassName } from '../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
@@ -18,6 +20,7 @@ import {
   type Controller,
   createController,
   done,
+  type EventRecorder,
   type Outcome,
   retryAfter,
   source,
@@ -32,10 +35,13 @@ export interface DirectPlacementDeps extends ControllerDeps {
   readonly claims: Cache<PersistentVolumeClaim>
   readonly classes: Cache<StorageClass>
   readonly nodes: Cache<Node>
+  readonly events: EventRecorder
 }
 
 const NAME = 'direct-placement'
 const BY_CLAIM = 'scheduler/claim-of-placed-pod'
+const BY_NODE = 'scheduler/node-of-placed-pod'
+const BY_CLASS = 'scheduler/class-of-unbound-claim'
 const RETRY = { baseMs: 1_000, maxMs: 300_000 }
 const ATTEMPTS_MAX = 10_000 // beyond this the claim with the oldest attempt starts again with a short backoff
 
@@ -43,10 +49,27 @@ const ATTEMPTS_MAX = 10_000 // beyond this the claim with the oldest attempt sta
 const claimsOfAssignedPod = (pod: Readonly<Pod>): ObjectKey[] =>
   pod.spec?.nodeName && !isFinished(pod) ? podInfoOf(pod).claims.map(({ key }) => key) : []
 
+/** Returns the node of a pod with claims. */
+const nodeOfPodWithClaims = (pod: Readonly<Pod>): string[] =>
+  claimsOfAssignedPod(pod).length > 0 && pod.spec?.nodeName ? [pod.spec.nodeName] : []
+
+/** Returns the class of a claim without a volume. */
+function classOfUnboundClaim(claim: Readonly<PersistentVolumeClaim>): string[] {
+  const className = claimClassName(claim)
+  return className && !claim.spec?.volumeName ? [className] : []
+}
+
 export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
   const { pods, claims, classes, nodes, clock, random, log, metrics } = deps
   pods.addIndex(BY_CLAIM, claimsOfAssignedPod)
+  pods.addIndex(BY_NODE, nodeOfPodWithClaims)
+  claims.addIndex(BY_CLASS, classOfUnboundClaim)
   const attempts: Attempts = new Map()
+  const isUnbound = (key: ObjectKey) => {
+    const claim = claims.get(key)
+    return claim !== undefined && !claim.spec?.volumeName
+  }
+  const isUsed = (key: ObjectKey) => pods.byIndex(BY_CLAIM, key).length > 0
   const controller = createController({
     name: NAME,
     clock,
@@ -57,15 +80,24 @@ export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
       source({
         cache: claims,
         keysOf: (claim) => [keyOfObject(claim)],
-        concerns: (claim) => attempts.has(claim.metadata.uid) || pods.byIndex(BY_CLAIM, keyOfObject(claim)).length > 0,
+        concerns: (claim) => attempts.has(claim.metadata.uid) || isUsed(keyOfObject(claim)),
       }),
       source({
         cache: pods,
         keysOf: claimsOfAssignedPod,
         matters: (next, old) => next.spec?.nodeName !== old.spec?.nodeName,
       }),
+      source({
+        cache: nodes,
+        keysOf: ({ metadata: { name } }) => pods.byIndex(BY_NODE, name).flatMap(claimsOfAssignedPod).filter(isUnbound),
+        matters: () => false, // only whether the node exists
+      }),
+      source({
+        cache: classes,
+        keysOf: ({ metadata: { name } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject).filter(isUsed),
+        matters: (next, old) => next.volumeBindingMode !== old.volumeBindingMode,
+      }),
     ],
-    reads: [classes, nodes],
     reconcile: (key) => reconcileClaim(key, deps, attempts),
   })
   metrics?.queues.add(controller.queue)
@@ -93,13 +125,27 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, attempt
   const pod = deps.pods.byIndex(BY_CLAIM, key).find((user) => mayUse(user, key, claim))
   const nodeName = pod?.spec?.nodeName
   if (!pod || !nodeName) return done
-  if (!deps.nodes.get(nodeName)) return stuck(`pod ${keyOfObject(pod)} names node ${nodeName}, which does not exist`)
+  if (!deps.nodes.get(nodeName)) return reportMissingNode(pod, claim, nodeName, deps)
 
   const nowMs = deps.clock.monotonicMs()
   const { count = 0, notBeforeMs = 0 } = attempts.get(uid) ?? {}
   if (notBeforeMs > nowMs) return retryAfter(notBeforeMs - nowMs, `provisioning on node ${nodeName} failed`)
   recordAttempt(attempts, uid, { count: count + 1, notBeforeMs: nowMs + backoffMs(RETRY, count, deps.random) })
   return selectNode(claim, nodeName, deps)
+}
+
+/** Records an event, because the pod has no scheduler and no node agent that could report the reason. */
+function reportMissingNode(
+  pod: Readonly<Stored<Pod>>,
+  { metadata: { name } }: Readonly<Stored<PersistentVolumeClaim>>,
+  nodeName: string,
+  { events }: DirectPlacementDeps,
+): Outcome {
+  const message =
+    `Node "${nodeName}" of spec.nodeName does not exist, so no volume is provisioned for claim "${name}": ` +
+    'waiting for the node to register. If the name is wrong, delete the pod and create it with another.'
+  events.record(podKind, pod, { type: 'Warning', reason: 'FailedScheduling', message, action: 'Scheduling' })
+  return stuck(`pod ${keyOfObject(pod)} names node ${nodeName}, which does not exist`)
 }
 
 /** Whether the pod uses the claim. The claim of an ephemeral volume must have been created for this pod. */

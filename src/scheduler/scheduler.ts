@@ -97,7 +97,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     emit,
     rotation: { startAt: 0 },
   }
-  const directPlacement = createDirectPlacement({ ...options, ...caches })
+  const directPlacement = createDirectPlacement({ ...options, ...caches, events })
   const measured = {
     queue,
     get reservations() {

@@ -20,6 +20,7 @@ const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   quota: [1, 2, 3],
   cache: [1, 2],
   contention: [1, 2, 3, 4],
+  placement: [1, 2, 3, 4],
 }
 const TWICE: readonly (readonly [WorkloadName, number])[] = [
   ['mixed', 4],

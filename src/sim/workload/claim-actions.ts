@@ -40,11 +40,16 @@ export function createClaim(draft: Draft): UserAction {
 }
 
 /** A claim of a class for which several processes compete, of the in-process plugin, or with mirrored volumes. */
-export function createContendedClaim(draft: Draft): UserAction {
+export const createContendedClaim = (draft: Draft): UserAction => createClaimOf(draft, CONTENDED_CLASSES)
+
+/** A claim of a class with delayed binding, whose node a pod determines. */
+export const createDelayedClaim = (draft: Draft): UserAction => createClaimOf(draft, DELAYED_CLASSES)
+
+function createClaimOf(draft: Draft, classes: Weights<string>): UserAction {
   const { rng, claims } = draft
   const ref = freshName(rng, claims, () => someClaim(rng))
   const { object, sizeGi } = claimManifest(draft, ref)
-  const className = rng.weighted(CONTENDED_CLASSES)
+  const className = rng.weighted(classes)
   const { volumeAttributesClassName: _, ...spec } = object.spec
   if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
   return { do: 'create', kind: 'claim', object: { ...object, spec: { ...spec, storageClassName: className } } }
@@ -130,6 +135,10 @@ const CONTENDED_CLASSES: Weights<string> = [
   [6, STATIC],
   [4, 'memory'],
   [4, 'local-mirrored'],
+]
+const DELAYED_CLASSES: Weights<string> = [
+  [3, 'net-wait'],
+  [3, 'local-wait'],
 ]
 const ACCESS_MODES: Weights<readonly string[]> = [
   [14, ['ReadWriteOnce']],

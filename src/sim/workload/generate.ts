@@ -47,6 +47,7 @@ const STREAMS = {
   times: 'times',
   users: 'people',
   rareActions: 'rare',
+  firstActions: 'first actions',
   faults: 'faults',
   rareFaults: 'rare faults',
   targetedCount: 'ambush size',
@@ -78,6 +79,7 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
     times: rngFor('times'),
     actions: rngFor('users'),
     rare: rngFor('rareActions'),
+    first: rngFor('firstActions'),
   })
   const faultSteps = generateFaultSteps(period, faults, userSteps, {
     faults: rngFor('faults'),
@@ -87,7 +89,7 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
   const targetedCount = options.targetedFaults ?? Math.round((perPlan * minutes) / workload.minutes)
   const times = { untilMs: period.calmFromMs, steadyFromMs: period.steadyFromMs }
   const targeted = generateTargetedFaults(rngFor('targetedFaults'), setup, targetedCount, times)
-  const nodes = workload.hasRareActions ? deletedNode(period, rngFor('nodes')) : []
+  const nodes = deletedNodes(period, workload, rngFor('nodes'))
   const steps = [...userSteps, ...faultSteps, ...nodes, ...targeted].sort((a, b) => a.atMs - b.atMs)
   const rates = generateFaultRates(rngFor('faultRates'), setup, workload.severity)
   const faultRates = period.steadyFromMs > 0 ? withoutControllerCrashes(rates, setup) : rates
@@ -146,10 +148,11 @@ interface UserRngs {
   readonly times: Rng
   readonly actions: Rng
   readonly rare: Rng
+  readonly first: Rng
 }
 
 function generateUserSteps(period: Period, operations: number, workload: Workload, rngs: UserRngs): Step[] {
-  const { times, actions, rare } = rngs
+  const { times, actions, rare, first } = rngs
   const { setup, calmFromMs, endMs } = period
   const steps: Step[] = []
   let nowMs = 0
@@ -173,7 +176,13 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
     const atMs = calmFromMs * (0.15 + 0.7 * rare.fraction())
     return rare.chance(probability) ? [{ atMs, generate: () => generate({ ...draft, rng: rare }) }] : []
   }
+  const atStart = ({ count: [least, most], withinMs, actions: rows }: NonNullable<Workload['firstActions']>) =>
+    Array.from({ length: first.between(least, most) }, (): Moment => {
+      const generate = () => first.weighted(rows)({ ...draft, rng: first })
+      return { atMs: first.fraction() * withinMs, generate }
+    })
   const moments = [
+    ...(workload.firstActions ? atStart(workload.firstActions) : []),
     ...burstsOf(times, Math.max(0, operations - calm), calmFromMs).map(common),
     ...Array.from({ length: calm }, () => common(calmFromMs + times.fraction() * (endMs - calmFromMs))),
     ...(workload.hasRareActions
@@ -236,9 +245,14 @@ function disruptsControllers(fault: Fault, setup: Setup): boolean {
   return fault.process === undefined || ['server', ...controlProcesses(setup)].includes(fault.process)
 }
 
+function deletedNodes(period: Period, { nodeDeletions, hasRareActions }: Workload, rng: Rng): Step[] {
+  if (!nodeDeletions) return hasRareActions && rng.chance(NODE_DELETED) ? deletedNode(period, rng) : []
+  const [least, most] = nodeDeletions
+  return Array.from({ length: rng.between(least, most) }, () => deletedNode(period, rng)).flat()
+}
+
 /** A node's object is deleted; its agent registers the node again when it restarts. */
 function deletedNode(period: Period, rng: Rng): Step[] {
-  if (!rng.chance(NODE_DELETED)) return []
   const node = rng.pick(nodesOf(period.setup))
   const atMs = Math.floor(period.calmFromMs * (0.1 + 0.8 * rng.fraction()))
   return [

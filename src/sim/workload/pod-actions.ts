@@ -1,7 +1,7 @@
 // Actions of users on pods: with up to three claims and ephemeral volumes, on any node or a certain one; deleted with or
 // without grace period.
 
-import type { UserAction } from '../plan/plan.ts'
+import type { Manifest, UserAction } from '../plan/plan.ts'
 import { claimSpec } from './claim-actions.ts'
 import { type Draft, freshName, isForBlock, keyOf, pickExisting, someClaimName, somePod } from './draft.ts'
 
@@ -30,6 +30,14 @@ export function createPod(draft: Draft): UserAction {
     ...(rng.chance(0.5) ? { terminationGracePeriodSeconds: rng.pick([0, 1, 5, 30]) } : {}),
   }
   return { do: 'create', kind: 'pod', object: { metadata: { ...ref }, spec } }
+}
+
+/** A pod with spec.nodeName, which bypasses the scheduler. Its node may not be registered yet. */
+export function createPlacedPod(draft: Draft): UserAction {
+  const action = createPod(draft)
+  if (action.do !== 'create') return action
+  const { nodeSelector: _, schedulerName: __, ...spec } = action.object.spec as Manifest
+  return { ...action, object: { ...action.object, spec: { ...spec, nodeName: draft.rng.pick(draft.nodes) } } }
 }
 
 function claimVolumes({ rng, claims }: Draft, namespace: string) {

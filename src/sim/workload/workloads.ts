@@ -6,6 +6,7 @@ import {
   createClaim,
   createClaimsTogether,
   createContendedClaim,
+  createDelayedClaim,
   deleteClaim,
   dryRunClaim,
   grow,
@@ -16,7 +17,7 @@ import {
   writeInvalid,
 } from './claim-actions.ts'
 import type { Draft } from './draft.ts'
-import { createPod, deletePod, touchPod } from './pod-actions.ts'
+import { createPlacedPod, createPod, deletePod, touchPod } from './pod-actions.ts'
 import { changeLimitRange, createQuota, deleteQuota, editQuota } from './quota-actions.ts'
 import { changePolicy, createVolume, deleteVolume, importVolume, releaseVolume, touchVolume } from './volume-actions.ts'
 
@@ -30,10 +31,12 @@ export const WORKLOAD_NAMES = [
   'quota',
   'cache',
   'contention',
+  'placement',
 ] as const
 export type WorkloadName = (typeof WORKLOAD_NAMES)[number]
 
 type Range = readonly [least: number, most: number]
+type Actions = readonly (readonly [weight: number, generate: (draft: Draft) => UserAction])[]
 
 export interface Workload {
   /** How long users act and faults occur; healing comes after. */
@@ -45,7 +48,11 @@ export interface Workload {
   readonly severity: number
   /** Whether namespaces and nodes are deleted, gates changed and driver state lost now and then. */
   readonly hasRareActions: boolean
-  readonly actions: readonly (readonly [weight: number, generate: (draft: Draft) => UserAction])[]
+  readonly actions: Actions
+  /** Actions of the first moments, while nodes, drivers and controllers are still starting. */
+  readonly firstActions?: { readonly count: Range; readonly withinMs: number; readonly actions: Actions }
+  /** Nodes that are deleted and register again; by default at most one, if there are rare actions. */
+  readonly nodeDeletions?: Range
   /** The part of the setup that the workload needs; the seed decides the rest. */
   readonly setup?: (seed: number) => Partial<Setup>
   readonly atRest?: readonly AtRestStep[]
@@ -221,6 +228,28 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
       [2, deleteVolume],
       [2, releaseVolume],
       [2, changePolicy],
+    ],
+  },
+  placement: {
+    ...FOCUSED,
+    setup: () => ({ nodes: 3 }),
+    firstActions: {
+      count: [6, 14],
+      withinMs: 3_000,
+      actions: [
+        [5, createDelayedClaim],
+        [5, createPlacedPod],
+      ],
+    },
+    nodeDeletions: [0, 2],
+    actions: [
+      [8, createDelayedClaim],
+      [2, deleteClaim],
+      [10, createPlacedPod],
+      [2, createPod],
+      [6, deletePod],
+      [3, changeClass],
+      [1, changeNode],
     ],
   },
 }

@@ -61,6 +61,12 @@ async function createLocalStorage(sizes: readonly number[] = [100, 50, 10]) {
   }
 }
 
+/** Returns every order of the items. */
+const permutations = <T>(items: readonly T[]): T[][] =>
+  items.length === 0
+    ? [[]]
+    : items.flatMap((item) => permutations(items.filter((other) => other !== item)).map((rest) => [item, ...rest]))
+
 describe('VolumeBinding', () => {
   it('CAP-13 selects the node of a delayed claim, waits for its volume, and binds the pod', async () => {
     await createLocalStorage()
@@ -508,6 +514,41 @@ describe('VolumeBinding', () => {
     expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe('n3')
     expect(fixture.storage.free.get('n3')).toBe(gi(9))
   })
+
+  it('CAP-13 provisions the claims of a pod with spec.nodeName when its node registers, and records an event until then', async () => {
+    await createLocalStorage([100])
+    fixture.storage.free.set('n2', gi(10))
+    await fixture.createClaim('data')
+    await fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n2' } })
+    await fixture.until(() => fixture.events('direct').length > 0, 'an event')
+    expect(fixture.events('direct')).toEqual([
+      'Warning FailedScheduling: Node "n2" of spec.nodeName does not exist, so no volume is provisioned for claim "data": ' +
+        'waiting for the node to register. If the name is wrong, delete the pod and create it with another.',
+    ])
+    expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe(undefined)
+    await fixture.createNode('n2')
+    await fixture.until(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
+    expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe('n2')
+  })
+
+  const DIRECT_OBJECTS = ['claim', 'class', 'node', 'pod'] as const
+  it.each(permutations(DIRECT_OBJECTS))(
+    'CAP-13 provisions for spec.nodeName if the objects appear in the order %s, %s, %s, %s',
+    async (...order) => {
+      fixture.storage.free.set('n1', gi(10))
+      const create: Record<(typeof DIRECT_OBJECTS)[number], () => Promise<unknown>> = {
+        claim: () => fixture.createClaim('data'),
+        class: () => fixture.createClass('local'),
+        node: () => fixture.createNode('n1'),
+        pod: () => fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n1' } }),
+      }
+      for (const object of order) {
+        await create[object]()
+        await fixture.settle()
+      }
+      await fixture.until(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
+    },
+  )
 
   it('CAP-13 explains that a bound claim requires a node without capacity for another claim', async () => {
     await createLocalStorage([100, 50])

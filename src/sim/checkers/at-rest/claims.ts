@@ -15,6 +15,7 @@ import {
   hasEnded,
   isContradictory,
   isDeleting,
+  isOwnedBy,
   type Problem,
   parseAsset,
 } from '../context.ts'
@@ -78,6 +79,17 @@ function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, repor
 const usersOf = (claim: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'pod'>[] =>
   [...view.pods.values()].filter((pod) => !hasEnded(pod) && claimsOf(pod, view).some(({ key }) => key === keyOf(claim)))
 
+/** Returns the registered node of a pod that uses the claim. */
+const nodeOfUser = (claim: ObjectOf<'claim'>, context: AtRestContext): string | undefined =>
+  usersOf(claim, context)
+    .filter((pod) => !isDeleting(pod) && mayUse(pod, claim, context))
+    .map(({ spec }) => spec?.nodeName ?? '')
+    .find((name) => context.view.nodes.has(name))
+
+/** The claim of an ephemeral volume must have been created for this pod. */
+const mayUse = (pod: ObjectOf<'pod'>, claim: ObjectOf<'claim'>, { view }: AtRestContext): boolean =>
+  claimsOf(pod, view).some(({ key, isEphemeral }) => key === keyOf(claim) && (!isEphemeral || isOwnedBy(pod, claim)))
+
 const ownVolume = ({ metadata, spec }: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'volume'> | undefined => {
   const volume = view.volumes.get(spec?.volumeName ?? '')
   return volume?.spec?.claimRef?.uid === metadata.uid ? volume : undefined
@@ -101,7 +113,13 @@ function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: 
   }
   const node = claim.metadata.annotations?.[SELECTED_NODE]
   const isWaiting = storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && !node
-  if (isWaiting) return // the pod states what it waits for
+  if (isWaiting) {
+    // Of a pod that bypasses the scheduler; another pod states what it waits for.
+    const given = nodeOfUser(claim, context)
+    if (given && canCreate(claim, storageClass, { system, view }, given))
+      report('needless wait', `could get a volume on ${given}, the node of its pod: ${explanation}`)
+    return
+  }
   const volume = [...view.volumes.values()].find((volume) => fits(volume, claim))
   if (volume) report('needless wait', `could bind to volume ${volume.metadata.name}: ${explanation}`)
   else if (storageClass && canCreate(claim, storageClass, { system, view }, node)) {
