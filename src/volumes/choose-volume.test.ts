@@ -168,6 +168,25 @@ describe('chooseVolume', () => {
     ).toBeUndefined()
   })
 
+  const withIo = (io: Record<string, string>, size = '1Gi') => ({ capacity: { storage: size, ...io } })
+  const requestsIo = (io: Record<string, string>) => ({ spec: { resources: { requests: { storage: '1Gi', ...io } } } })
+
+  it('PROV-4 PIO-1 skips a volume that provides less iops or throughput than the claim requests, also a reserved one', () => {
+    const slow = { name: 'slow', spec: withIo({ iops: '100', throughput: '10Mi' }) }
+    const fast = { name: 'fast', spec: withIo({ iops: '3k', throughput: '200Mi' }, '5Gi') }
+    expect(chosenName({}, [fast, slow])).toBe('slow')
+    expect(chosenName(requestsIo({ iops: '100', throughput: '10' }), [fast, slow])).toBe('slow')
+    expect(chosenName(requestsIo({ iops: '101' }), [fast, slow])).toBe('fast')
+    expect(chosenName(requestsIo({ throughput: '11' }), [fast, slow])).toBe('fast')
+    expect(chosenName(requestsIo({ iops: '3001' }), [fast, slow])).toBeUndefined()
+    expect(chosenName(requestsIo({ iops: '101' }), [{ ...slow, claim: { name: 'c' } }])).toBeUndefined()
+  })
+
+  it('PROV-4 PIO-1 chooses a volume whose capacity does not list iops or throughput, whatever the claim requests', () => {
+    expect(chosenName(requestsIo({ iops: '3k', throughput: '200' }), [{}])).toBe('pv')
+    expect(chosenName(requestsIo({ throughput: '200' }), [{ spec: withIo({ iops: '1' }) }])).toBe('pv')
+  })
+
   it('PROV-4 treats an absent volume mode as Filesystem', () => {
     expect(chosenName({ spec: { volumeMode: 'Filesystem' } }, [{}])).toBe('pv')
     expect(chosenName({}, [{ spec: { volumeMode: 'Block' } }])).toBeUndefined()

@@ -4,6 +4,7 @@
 // other claims of the same pod.
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
+import { IO_RESOURCES } from '../api/kinds/shared/provisioned-io.ts'
 import { matchesLabels } from '../api/selectors.ts'
 import { isDeletionRequested } from './deletion-requested.ts'
 import {
@@ -83,6 +84,11 @@ export function mismatchReason(
   if (metadata.deletionTimestamp && !(isReserved && isHalfBound(candidate.volume)))
     return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
   if (candidate.size < requirements.size) return 'requested PV is too small'
+  for (const name of IO_RESOURCES) {
+    const [provided, requested] = [candidate.io[name], requirements.io[name]]
+    if (provided !== undefined && requested !== undefined && provided < requested)
+      return `requested PV provides less ${name}`
+  }
   const isOtherClass = isReserved ? lacksClass(candidate, requirements) : candidate.className !== requirements.className
   if (isOtherClass) return CLASS_MISMATCH
   if (

@@ -4,8 +4,10 @@ import type { Stored } from '../api/kind.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { claimClassName, volumeClassName } from '../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
-import { parseQuantity } from '../api/quantity.ts'
+import { amountOf } from '../api/kinds/shared/provisioned-io.ts'
+import { isQuantity, parseQuantity } from '../api/quantity.ts'
 import { type LabelSelector, labelSelectorFromObject } from '../api/selectors.ts'
+import { normalizeThroughput } from '../api/throughput.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 
 export type Claim = Readonly<Stored<PersistentVolumeClaim>>
@@ -19,18 +21,29 @@ export interface MatchedFields {
   readonly volumeMode: string
 }
 
+/** Amounts of provisioned IO, in billionths of the unit of the quantity. Undefined if the amount is not set. */
+export interface IoAmounts {
+  readonly iops: bigint | undefined
+  /** Of bytes/s. */
+  readonly throughput: bigint | undefined
+}
+
 export interface ClaimRequirements extends MatchedFields {
   readonly claimKey: ObjectKey
   /** In billionths of a byte, the unit of quantities. */
   readonly size: bigint
   readonly modes: AccessModes
   readonly selector: LabelSelector | undefined
+  /** The IO that the claim requests. */
+  readonly io: IoAmounts
 }
 
 export interface VolumeCandidate extends MatchedFields {
   readonly volume: Volume
   readonly size: bigint
   readonly modes: AccessModes
+  /** The IO that the volume provides. An amount that is not set is unknown and matches every claim. */
+  readonly io: IoAmounts
 }
 
 export const requirementsOf = (claim: Readonly<PersistentVolumeClaim>): ClaimRequirements => ({
@@ -39,6 +52,7 @@ export const requirementsOf = (claim: Readonly<PersistentVolumeClaim>): ClaimReq
   size: sizeOf(claim.spec?.resources?.requests),
   modes: accessModeBits(claim.spec?.accessModes),
   selector: claim.spec?.selector ? labelSelectorFromObject(claim.spec.selector) : undefined,
+  io: ioAmountsOf(claim.spec?.resources?.requests),
 })
 
 export const candidateOf = (volume: Volume): VolumeCandidate => ({
@@ -46,7 +60,23 @@ export const candidateOf = (volume: Volume): VolumeCandidate => ({
   volume,
   size: sizeOf(volume.spec?.capacity),
   modes: accessModeBits(volume.spec?.accessModes),
+  io: ioAmountsOf(volume.spec?.capacity),
 })
+
+const NO_IO: IoAmounts = { iops: undefined, throughput: undefined }
+
+function ioAmountsOf(quantities: Readonly<Record<string, string>> | undefined): IoAmounts {
+  const [iops, throughput] = [amountOf(quantities, 'iops'), amountOf(quantities, 'throughput')]
+  if (iops === undefined && throughput === undefined) return NO_IO
+  return {
+    iops: iops !== undefined && isQuantity(iops) ? parseQuantity(iops).nanos : undefined,
+    // Other API servers than ours store the amount as the user wrote it.
+    throughput:
+      throughput !== undefined && isQuantity(throughput)
+        ? parseQuantity(normalizeThroughput(throughput)).nanos
+        : undefined,
+  }
+}
 
 const matchedFields = (className: string, spec: Claim['spec'] | Volume['spec'] = {}): MatchedFields => ({
   className,

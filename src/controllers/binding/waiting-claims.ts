@@ -55,8 +55,8 @@ export function createWaitingClaims(): WaitingClaims {
   }
 }
 
-const groupOf = ({ size, modes, selector }: ClaimRequirements): string =>
-  `${size} ${modes} ${selector ? formatLabelSelector(selector) : '*'}`
+const groupOf = ({ size, modes, io, selector }: ClaimRequirements): string =>
+  `${size} ${modes} ${io.iops ?? ''} ${io.throughput ?? ''} ${selector ? formatLabelSelector(selector) : '*'}`
 
 function byAge(a: WaitingClaim, b: WaitingClaim): number {
   if (a.waitingSince !== b.waitingSince) return a.waitingSince < b.waitingSince ? -1 : 1

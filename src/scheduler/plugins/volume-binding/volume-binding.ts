@@ -259,6 +259,16 @@ function requestedVolumeOf({ claim, report }: NodePlan['provision'][number]): Re
 }
 
 function signatureOf({ storageClass, bytes, claim }: DelayedClaim): unknown {
-  const { accessModes, volumeMode, selector, volumeAttributesClassName } = claim.spec ?? {}
-  return [storageClass.metadata.name, String(bytes), accessModes, volumeMode, selector, volumeAttributesClassName]
+  const { accessModes, volumeMode, selector, volumeAttributesClassName, resources } = claim.spec ?? {}
+  const { iops, throughput } = resources?.requests ?? {}
+  return [
+    storageClass.metadata.name,
+    String(bytes),
+    accessModes,
+    volumeMode,
+    selector,
+    volumeAttributesClassName,
+    iops,
+    throughput,
+  ]
 }
