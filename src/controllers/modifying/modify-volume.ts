@@ -150,7 +150,9 @@ async function saveSuccess(attempt: Attempt, context: ModifyingContext): Promise
   const { call, changedParts, situation, subject } = attempt
   const { claim, volume } = subject
   const step = { claim, situation, target: call.target, changedParts, nowMs: context.clock.nowMs() }
-  const newVolume = volumePatch(volume, call, knownAttributes(situation), context.throttle?.recordChange(subject))
+  const { reportsIo } = situation
+  const annotations = context.throttle?.recordChange(subject)
+  const newVolume = volumePatch(volume, call, reportsIo, knownAttributes(situation), annotations)
   const result = await writeVolumeAndStatus(subject, newVolume, finishPatch(step, call), context.saver)
   if (result.is !== 'written') return outcomeOfWrite(result)
   context.responses.recordFinal(claim)

@@ -423,15 +423,46 @@ describe('a class together with the claim’s own amounts', () => {
     },
   )
 
-  it('PIO-1 replaces an amount that is no longer requested by the class’s', async () => {
+  it('PIO-4 report the amounts that a new class sets, without a status or charge of the claim’s own', async () => {
+    fixture = await createModifyingFixture()
+    await fixture.aClass('fast', { tier: 'hot', iops: '1000', throughput: '80' })
+    await fixture.aClass('slow', { tier: 'cold', iops: '100' })
+    await fixture.aClaim()
+    fixture.start()
+    await fixture.setClass('fast')
+    await fixture.untilSettled('fast')
+    const reported = { storage: '1Gi', iops: '1k', throughput: '80Mi' }
+    expect(await readIo()).toEqual({ capacity: reported, allocated: undefined, statuses: undefined })
+    expect((await fixture.volume()).spec?.capacity).toEqual(reported)
+    await fixture.setClass('slow')
+    await fixture.untilSettled('slow')
+    await fixture.settle()
+    expect((await readIo()).capacity).toEqual({ ...reported, iops: '100' }) // the class does not change the throughput
+    expect(fixture.modifyCalls()).toHaveLength(2)
+    expect(fixture.eventReasons().filter((reason) => reason === 'VolumeModifySuccess')).toEqual([])
+  })
+
+  it('PIO-4 SYS-5 are not reported for a class on other API servers', async () => {
+    fixture = await createModifyingFixture()
+    await fixture.aClass('fast', { iops: '1000' })
+    await fixture.aClaim()
+    fixture.start({ isAtomic: false })
+    await fixture.setClass('fast')
+    await fixture.untilSettled('fast')
+    expect((await readIo()).capacity).toEqual({ storage: '1Gi' })
+    expect((await fixture.volume()).spec?.capacity).toEqual({ storage: '1Gi' })
+  })
+
+  it('PIO-1 PIO-4 replaces an amount that is no longer requested by the class’s, which is reported', async () => {
     fixture = await createModifyingFixture()
     await fixture.aClass('fast', { tier: 'hot', iops: '1000' })
     await fixture.aClaim('data', { className: 'fast', io: { iops: '1000' }, attributes: { tier: 'hot', iops: '1000' } })
     fixture.start()
     await fixture.setIo({ iops: null })
-    await fixture.until(async () => (await readIo()).capacity?.iops === undefined, 'the claim to have none of its own')
-    expect((await fixture.volume()).spec?.capacity).toEqual({ storage: '1Gi' })
-    expect(await readIo()).toMatchObject({ allocated: undefined, statuses: undefined })
+    await fixture.until(async () => (await readIo()).allocated?.iops === undefined, 'the claim to have none of its own')
+    const capacity = { storage: '1Gi', iops: '1k' }
+    expect((await fixture.volume()).spec?.capacity).toEqual(capacity)
+    expect(await readIo()).toMatchObject({ capacity, allocated: undefined, statuses: undefined })
     expect(fixture.driverAttributes()).toEqual({ tier: 'hot', iops: '1000' })
   })
 

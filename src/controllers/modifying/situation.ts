@@ -4,11 +4,11 @@ import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { keyOfObject } from '../../client/index.ts'
-import { requestedAttributes } from '../provisioning/csi/attributes.ts'
+import { ioAmountOf, requestedAttributes } from '../provisioning/csi/attributes.ts'
 import { isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ModifyingContext } from './context.ts'
 import type { LastResponses } from './last-responses.ts'
-import type { Attributes, IoName, Target } from './target.ts'
+import { type Attributes, equalAmounts, type IoName, type Target } from './target.ts'
 import { confirmedOf, type Undo, undoOf } from './undo.ts'
 
 export type ClassLookup =
@@ -28,8 +28,10 @@ export interface Situation {
   readonly requested: Target
   /** False if the gate is disabled. Classes are then ignored, and attributes that they have set stay in effect. */
   readonly usesClasses: boolean
-  /** The attributes in effect according to the claim's status. */
+  /** The attributes in effect according to the claim's status, without the amounts that the current class sets. */
   readonly inEffect: Target
+  /** Whether the server accepts iops and throughput in claims and volumes. */
+  readonly reportsIo: boolean
   /** status.modifyVolumeStatus. */
   readonly classStatus: 'Pending' | 'InProgress' | 'Infeasible' | undefined
   readonly classTarget: string | undefined
@@ -75,6 +77,7 @@ export async function situationOf(subject: Subject, context: ModifyingContext): 
 }
 
 const hasIo = ({ claim: { spec, status } }: Subject): boolean =>
+  Boolean(spec?.volumeAttributesClassName || status?.currentVolumeAttributesClassName) || // a class may set amounts
   [spec?.resources?.requests, status?.capacity, status?.allocatedResources, status?.allocatedResourceStatuses].some(
     (list) => IO_RESOURCES.some((name) => list && Object.hasOwn(list, name)),
   )
@@ -88,8 +91,16 @@ export function readSituation({ claim, volume }: Subject, deps: SituationDeps): 
   const requested = requestedAttributes(claim, gates)
   const current = status.currentVolumeAttributesClassName || undefined
   const { modifyVolumeStatus } = areClassesEnabled ? status : {}
-  const currentAmount = (name: IoName) =>
-    deps.isIoSupported ? amountOf(status.capacity as Record<string, string>, name) : undefined
+  const isSetByClass = (name: IoName, amount: string | undefined): boolean => {
+    if (amount === undefined || current === undefined || requested[name] !== undefined) return false
+    const found = lookUpClass(current)
+    const parameter = found.is === 'found' ? amountOf(found.parameters, name) : undefined
+    return parameter !== undefined && equalAmounts(ioAmountOf(name, parameter), amount)
+  }
+  const currentAmount = (name: IoName) => {
+    const amount = deps.isIoSupported ? amountOf(status.capacity as Record<string, string>, name) : undefined
+    return isSetByClass(name, amount) ? undefined : amount
+  }
   const inEffect: Target = { className: current, iops: currentAmount('iops'), throughput: currentAmount('throughput') }
   const progressOf = (name: IoName): IoProgress =>
     isIoEnabled
@@ -107,6 +118,7 @@ export function readSituation({ claim, volume }: Subject, deps: SituationDeps): 
     },
     usesClasses: areClassesEnabled,
     inEffect,
+    reportsIo: isIoEnabled,
     classStatus: modifyVolumeStatus?.status,
     classTarget: modifyVolumeStatus?.targetVolumeAttributesClassName || undefined,
     io: { iops: progressOf('iops'), throughput: progressOf('throughput') },

@@ -6,6 +6,7 @@ import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../.
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { formatTime } from '../../volumes/resize-status.ts'
+import { ioAmountOf } from '../provisioning/csi/attributes.ts'
 import { IO_PROGRESS, type IoProgressName } from './io-progress.ts'
 import type { ModifyCall } from './plan-modification.ts'
 import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation } from './situation.ts'
@@ -88,8 +89,8 @@ export function beginPatch(
 
 /** Returns the patch after the driver has confirmed. It has no precondition: an edit does not change the result. */
 export function finishPatch({ claim, situation, target, changedParts }: Step, call: ModifyTarget): StatusPatch {
-  const { inEffect } = situation
-  const amounts = providedAmounts(call)
+  const { inEffect, reportsIo } = situation
+  const amounts = providedAmounts(call, reportsIo)
   const startedNames = IO_RESOURCES.filter(
     (name) => changedParts.io.includes(name) || situation.io[name].allocated !== undefined,
   )
@@ -247,6 +248,7 @@ const IO_STATUSES: Readonly<Record<FailureMeaning, IoProgressName>> = {
 export function volumePatch(
   volume: Readonly<PersistentVolume>,
   call: ModifyTarget,
+  reportsIo: boolean,
   currentError: Attributes,
   moreAnnotations: Readonly<Record<string, string>> = {},
 ): Readonly<Record<string, unknown>> | undefined {
@@ -254,7 +256,7 @@ export function volumePatch(
   const { target, attributes } = call
   const className = target.className ?? spec.volumeAttributesClassName
   const confirmed = serializeConfirmed(className, currentError, attributes)
-  const amounts = Object.entries(providedAmounts(call)).filter(([name, amount]) =>
+  const amounts = Object.entries(providedAmounts(call, reportsIo)).filter(([name, amount]) =>
     amount === null ? spec.capacity?.[name] !== undefined : !equalAmounts(spec.capacity?.[name], amount),
   )
   const annotations = { [ATTRIBUTES_ANNOTATION]: confirmed, ...moreAnnotations }
@@ -269,11 +271,19 @@ export function volumePatch(
   }
 }
 
-/** Returns the claim's own amounts in effect, with null for an amount that the class replaces. */
-function providedAmounts({ target, replaced }: ModifyTarget): Record<string, string | null> {
+/**
+ * Returns the amounts in effect after the call: the claim's own, else what the class or a rollback sent. The value is null
+ * if an amount of the claim was replaced and the new one is unknown.
+ */
+function providedAmounts(
+  { target, attributes, replaced }: ModifyTarget,
+  reportsIo: boolean,
+): Record<string, string | null> {
   const amounts: Record<string, string | null> = {}
   for (const name of IO_RESOURCES) {
+    const sent = reportsIo && Object.hasOwn(attributes, name) ? attributes[name] : undefined
     if (target[name] !== undefined) amounts[name] = target[name]
+    else if (sent !== undefined) amounts[name] = ioAmountOf(name, sent) ?? null
     else if (replaced.includes(name)) amounts[name] = null
   }
   return amounts

@@ -6,7 +6,14 @@ import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/a
 import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { amountOf } from '../../../api/kinds/shared/provisioned-io.ts'
-import { isQuantity, quantityIsInteger, quantitySign, quantityToBytes } from '../../../api/quantity.ts'
+import {
+  formatQuantity,
+  isQuantity,
+  quantityFromBytes,
+  quantityIsInteger,
+  quantitySign,
+  quantityToBytes,
+} from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { normalizeThroughput } from '../../../api/throughput.ts'
 import type { Client } from '../../../client/index.ts'
@@ -153,6 +160,35 @@ const IO_ATTRIBUTES: readonly IoAttribute[] = [
     },
   },
 ]
+
+/**
+ * Converts an `iops` or `throughput` parameter to the unit of spec.capacity: a count and bytes/s. Returns undefined if the
+ * parameter is not a positive amount: zero removes a limit, and the values of other drivers may be names.
+ */
+export function ioAmountOf(name: IoAttribute['key'], parameter: string): string | undefined {
+  const driverValue = IO_ATTRIBUTES.find(({ key }) => key === name)?.parseParameter(parameter)
+  if (driverValue === undefined || BigInt(driverValue) <= 0n) return undefined
+  if (name === 'iops') return driverValue
+  return formatQuantity(quantityFromBytes(BigInt(driverValue) * BYTES_PER_MIB))
+}
+
+export type IoAmounts = Pick<RequestedAttributes, 'iops' | 'throughput'>
+
+/**
+ * Returns the amounts that the new volume gets: what the claim requests, else the mutable parameters of its attributes
+ * class, else the parameters of its storage class.
+ */
+export function providedIo(requested: IoAmounts, mutable: Parameters, parameters: Parameters): IoAmounts {
+  const amount = (name: IoAttribute['key']): string | undefined => {
+    if (requested[name] !== undefined) return requested[name]
+    const parameter = ownValue(mutable, name) ?? ownValue(parameters, ON_CREATE[name]) ?? ownValue(parameters, name)
+    return parameter === undefined ? undefined : ioAmountOf(name, parameter)
+  }
+  return { iops: amount('iops'), throughput: amount('throughput') }
+}
+
+const ownValue = (parameters: Parameters, key: string): string | undefined =>
+  Object.hasOwn(parameters, key) ? parameters[key] : undefined
 
 /** Parameters of a storage class for the creation of a volume. Requested attributes override them. */
 const ON_CREATE = { iops: 'provisioned-iops-on-create', throughput: 'provisioned-throughput-on-create' } as const

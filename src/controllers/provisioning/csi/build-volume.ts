@@ -37,12 +37,12 @@ export function buildVolume(
   volume: Volume,
   { driverName, identity, hasTopology, controllerPublishReadOnly, reportsIo }: BuildOptions,
 ): NewVolume {
-  const { attributes, fsType, secretRefs, requiredBytes } = prepared
+  const { attributes, providedIo, fsType, secretRefs, requiredBytes } = prepared
   const { accessModes = [], volumeMode = 'Filesystem' } = claim.spec ?? {}
   const isReadOnly = controllerPublishReadOnly && accessModes.length === 1 && accessModes[0] === 'ReadOnlyMany'
   const affinity = hasTopology ? nodeAffinityOf(volume) : undefined
   const storage = formatQuantity(quantityFromBytes(volume.capacityBytes || requiredBytes))
-  const { iops, throughput } = reportsIo ? attributes : {}
+  const { iops, throughput } = reportsIo ? providedIo : {}
   return {
     spec: {
       capacity: { storage, ...(iops ? { iops } : {}), ...(throughput ? { throughput } : {}) },

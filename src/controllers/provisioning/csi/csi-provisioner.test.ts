@@ -456,6 +456,28 @@ describe('attributes of created volumes', () => {
     expect(spec.capacity).toEqual({ storage: '1Gi', iops: '3k', throughput: '100Mi' })
   })
 
+  it.each<[string, Record<string, string>, object]>([
+    ['on-create defaults', { 'provisioned-iops-on-create': '100', 'provisioned-throughput-on-create': '20' }, {}],
+    ['storage class parameters', { iops: '100', throughput: '20Mi' }, {}],
+    ['an attributes class', { 'provisioned-iops-on-create': '7' }, { volumeAttributesClassName: 'bronze' }],
+  ])('PIO-2 PIO-4 records iops and throughput from %s in the capacity of the volume', async (_, parameters, spec) => {
+    const { apiServer, provision } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
+    const bronze = { iops: '100', throughput: '20', tier: 'b' }
+    await apiServer.post(VACS, { ...gold, metadata: { name: 'bronze' }, parameters: bronze })
+    const volume = volumeOf(await provision({ claim: aClaim(spec), storageClass: aClass(parameters) }))
+    expect(volume.spec.capacity).toEqual({ storage: '100', iops: '100', throughput: '20Mi' })
+  })
+
+  it('PIO-4 records no amount for a parameter that is none, or if the gate is off', async () => {
+    const storageClass = aClass({ iops: 'burstable', throughput: '0' })
+    const { provision } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
+    expect(volumeOf(await provision({ storageClass })).spec.capacity).toEqual({ storage: '100' })
+    const options = { gates: parseFeatureGates('VolumeProvisionedIO=false') }
+    const withoutGate = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME, options })
+    const withIops = aClass({ iops: '100' })
+    expect(volumeOf(await withoutGate.provision({ storageClass: withIops })).spec.capacity).toEqual({ storage: '100' })
+  })
+
   it('SYS-5 omits iops and throughput from the capacity on other API servers', async () => {
     const wrapClient = (client: Client) => ({ ...client, commitsAtomically: async () => false })
     const { provision } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME, wrapClient })

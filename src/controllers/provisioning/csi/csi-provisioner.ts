@@ -86,7 +86,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     try {
       prepared = await prepare(request, signal)
       // Atomic commits identify the Stowage API server, which alone accepts iops and throughput in spec.capacity.
-      const { iops, throughput } = prepared.attributes
+      const { iops, throughput } = prepared.providedIo
       reportsIo = iops !== undefined || throughput !== undefined ? await client.commitsAtomically() : false
     } catch (error) {
       return preparationFailure(error, uid)

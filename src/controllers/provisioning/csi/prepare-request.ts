@@ -12,7 +12,9 @@ import { type Credentials, readCredentials } from '../../../volumes/credentials.
 import type { ProvisionRequest } from '../provisioner.ts'
 import {
   type AttributesDeps,
+  type IoAmounts,
   omitOverridden,
+  providedIo,
   type RequestedAttributes,
   readMutableParameters,
   requestedAttributes,
@@ -44,6 +46,8 @@ export interface PreparedRequest {
   readonly fsType: string
   readonly source: DataSource | undefined
   readonly attributes: RequestedAttributes
+  /** The iops and throughput that the volume gets. Empty if the feature gate is disabled. */
+  readonly providedIo: Partial<IoAmounts>
   readonly secretRefs: SecretRefs
   /** The credentials in the request, which must not appear in messages. */
   readonly credentials: Credentials
@@ -105,6 +109,7 @@ export async function prepareRequest(
     fsType,
     source,
     attributes,
+    providedIo: options.gates.enabled('VolumeProvisionedIO') ? providedIo(attributes, mutable, classParameters) : {},
     secretRefs,
     credentials,
     request: {
