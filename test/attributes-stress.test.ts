@@ -80,7 +80,7 @@ describe('attributes classes under load', () => {
       for (let start = 0; start < COUNT; start += PER_SECOND) {
         const batch = names.slice(start, start + PER_SECOND)
         await Promise.all(batch.map((name) => harness.setClass('gold', name)))
-        await harness.until(
+        await harness.waitUntil(
           () => batch.every((name) => harness.driverAttributes(name)?.iops === '1000'),
           `the batch that starts at ${start}`,
         )
@@ -88,7 +88,7 @@ describe('attributes classes under load', () => {
         await harness.server.clock.advance(1_000)
       }
       const countFinished = () => harness.eventReasons().filter((reason) => reason === 'VolumeModifySuccessful').length
-      await harness.until(() => countFinished() === COUNT, 'all volumes modified')
+      await harness.waitUntil(() => countFinished() === COUNT, 'all volumes modified')
       const { user, system } = process.cpuUsage(startCpu)
       const cores = (user + system) / 1e6 / (COUNT / PER_SECOND)
       console.log(

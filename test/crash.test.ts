@@ -53,7 +53,7 @@ describe('SIGKILL under write load', () => {
     const final = await listAll(server)
     verify(final, acknowledged, unanswered, { seed, kill: KILLS })
     const watch = watchFrom(server, PATH, lastWatchedRevision || 1)
-    await watch.until((received) => (received.at(-1)?.revision ?? lastWatchedRevision) >= newestRevisionIn(final))
+    await watch.waitUntil((received) => (received.at(-1)?.revision ?? lastWatchedRevision) >= newestRevisionIn(final))
     watch.close()
     events.push(...(await watch.whenEnded()))
     expect(await server.stop()).toBe(0)

@@ -156,7 +156,7 @@ describe('server lifecycle', () => {
     const server = await start()
     const watch = watchFrom(server, MAPS, 1)
     await server.call('POST', MAPS, { metadata: { name: 'last' } })
-    await watch.until((seen) => seen.some(({ object }) => object.metadata.name === 'last'))
+    await watch.waitUntil((seen) => seen.some(({ object }) => object.metadata.name === 'last'))
     const inFlight = server
       .call('POST', MAPS, { metadata: { name: 'in-flight' } })
       .then(({ status }) => status)

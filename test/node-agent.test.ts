@@ -147,7 +147,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
       else {
         const events = (await server.get('/api/v1/events')).json.items.map(({ message }: any) => message)
         throw new Error(
-          `timed out waiting for: ${description}; ${JSON.stringify([running?.agent.standings(), events])}`,
+          `timed out waiting for: ${description}; ${JSON.stringify([running?.agent.queueStates(), events])}`,
         )
       }
     }
@@ -294,7 +294,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
       })
       void agent.run(crash.signal)
     })
-    await caches.whenAnswered(crash.signal)
+    await caches.whenSyncedOrNotServed(crash.signal)
     return { crashed: crashed.then(() => caches.stop()) }
   }
   const UNKNOWN_SYSTEM = { kernel: '', system: '', machineId: '', bootId: '' }

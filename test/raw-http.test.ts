@@ -237,7 +237,7 @@ describe('a watch', () => {
     const firstEvents = await firstWatch.whenEnded()
     await create('resumed-2')
     const secondWatch = watchFrom(server, MAPS, firstEvents.at(-1)!.revision)
-    await secondWatch.until((events) => events.length > 0)
+    await secondWatch.waitUntil((events) => events.length > 0)
     secondWatch.close()
     const secondEvents = await secondWatch.whenEnded()
     expect([...firstEvents, ...secondEvents].map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
@@ -250,14 +250,14 @@ describe('a watch', () => {
     const firstServer = await startServer({ dataDir: join(dir, 'stopping') })
     const watch = watchFrom(firstServer, MAPS, 0)
     await firstServer.call('POST', MAPS, { metadata: { name: 'before' } })
-    await watch.until((events) => events.length === 1)
+    await watch.waitUntil((events) => events.length === 1)
     expect(await firstServer.stop()).toBe(0)
     const { revision } = (await watch.whenEnded()).at(-1)!
     const restarted = await startServer({ dataDir: join(dir, 'stopping') })
     try {
       const resumed = watchFrom(restarted, MAPS, revision)
       await restarted.call('POST', MAPS, { metadata: { name: 'after' } })
-      await resumed.until((events) => events.length === 1)
+      await resumed.waitUntil((events) => events.length === 1)
       resumed.close()
       expect((await resumed.whenEnded())[0]!.object.metadata.name).toBe('after')
     } finally {

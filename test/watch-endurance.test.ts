@@ -63,7 +63,9 @@ it(`SYS-3 watchers with random disconnects receive ${EVENTS} events without gap,
         const eventsBeforeDisconnect = Math.floor(random() * 4_000)
         const watch = watchFrom(server, PATH, lastRevision)
         await watch
-          .until((events) => events.length > eventsBeforeDisconnect || isLast(events.at(-1)?.revision ?? lastRevision))
+          .waitUntil(
+            (events) => events.length > eventsBeforeDisconnect || isLast(events.at(-1)?.revision ?? lastRevision),
+          )
           .catch(() => {})
         watch.close()
         disconnects++

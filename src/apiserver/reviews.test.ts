@@ -114,7 +114,7 @@ describe('the API server', () => {
       expect([status, json.items], path).toEqual([200, []])
       const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
       const stream = await watch(`${path}?watch=true&${query}`)
-      await stream.until((events) => events.length > 0)
+      await stream.waitUntil((events) => events.length > 0)
       expect(stream.events[0]).toMatchObject({
         type: 'BOOKMARK',
         object: { metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } } },

@@ -40,7 +40,7 @@ export interface ServerFixture {
   call(method: string, url: string, body?: string | Uint8Array, headers?: Headers): Promise<FixtureResponse>
   watch(url: string, headers?: Headers): Promise<FixtureWatch>
   /** Runs the event loop and slowly advances the clock until the condition is true. */
-  until(condition: () => Promise<boolean> | boolean, expected: string): Promise<void>
+  waitUntil(condition: () => Promise<boolean> | boolean, expected: string): Promise<void>
   /** Advances the clock until the promise settles. */
   advanceUntilSettled<T>(promise: Promise<T>): Promise<T>
 }
@@ -64,7 +64,7 @@ interface FixtureWatch {
   readonly events: readonly { type: string; object: Json }[]
   readonly ended: boolean
   /** Resolves when the condition is true; rejects after IDLE_TICKS_MAX ticks. */
-  until(condition: (events: readonly { type: string; object: Json }[]) => boolean): Promise<void>
+  waitUntil(condition: (events: readonly { type: string; object: Json }[]) => boolean): Promise<void>
   /** Closes the watch as a client that closes its connection. */
   close(): void
 }
@@ -142,7 +142,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
       if (!response.stream) throw new Error(`the watch failed: ${Buffer.from(response.body ?? []).toString('utf8')}`)
       return followStream(response.stream)
     },
-    async until(condition, expected) {
+    async waitUntil(condition, expected) {
       for (let tick = 0; tick < UNTIL_TICKS_MAX; tick++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
@@ -201,7 +201,7 @@ function followStream(stream: NonNullable<ApiResponse['stream']>): FixtureWatch 
     get ended() {
       return ended
     },
-    async until(condition) {
+    async waitUntil(condition) {
       for (let tick = 0; !condition(events); tick++) {
         if (tick > IDLE_TICKS_MAX)
           throw new Error(`the expected event did not arrive; received: ${JSON.stringify(events)}`)

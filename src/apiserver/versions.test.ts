@@ -114,7 +114,7 @@ describe('events', () => {
     const watch = await api.watch(`${NEW_EVENTS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.post(EVENTS, coreEvent)
     await api.patch(`${EVENTS}/e`, { count: 4 })
-    await watch.until((events) => events.length === 2)
+    await watch.waitUntil((events) => events.length === 2)
     expect(watch.events[1]).toMatchObject({
       type: 'MODIFIED',
       object: { apiVersion: 'events.k8s.io/v1', deprecatedCount: 4 },
@@ -143,7 +143,7 @@ describe('events', () => {
     expect((await api.get(`${EVENTS}/e`)).status).toBe(200)
     const watch = await api.watch(`${EVENTS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.clock.advance(20 * 60_000)
-    await watch.until((events) => events.length === 1)
+    await watch.waitUntil((events) => events.length === 1)
     expect(watch.events[0]).toMatchObject({ type: 'DELETED', object: { metadata: { name: 'e' } } })
     expect((await api.get(`${EVENTS}/e`)).status).toBe(404)
   })

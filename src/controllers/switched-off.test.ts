@@ -53,7 +53,10 @@ describe('garbage collection with a disabled kind', () => {
 
     fixture = await createServerFixture({ medium, runtimeConfig: CLASSES_OFF })
     const stop = start(fixture, createGarbageController)
-    await fixture.until(async () => (await fixture.get(`${SECRETS}/waste`)).status === 404, 'the deletion of the waste')
+    await fixture.waitUntil(
+      async () => (await fixture.get(`${SECRETS}/waste`)).status === 404,
+      'the deletion of the waste',
+    )
     await fixture.clock.advance(60_000)
     expect((await fixture.get(`${SECRETS}/kept`)).status).toBe(200)
     await stop()
@@ -64,7 +67,7 @@ describe('garbage collection with a disabled kind', () => {
     expect((await fixture.get(`${SECRETS}/kept`)).status).toBe(200)
     await fixture.patch(`${CLASSES}/silver`, { metadata: { finalizers: null } }, 'merge')
     await fixture.delete(`${CLASSES}/silver`)
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.get(`${SECRETS}/kept`)).status === 404,
       'the deletion of the dependent',
     )
@@ -78,7 +81,7 @@ describe('namespace deletion with a disabled kind', () => {
     await fixture.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await fixture.post('/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
     await fixture.delete('/api/v1/namespaces/shop')
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.get('/api/v1/namespaces/shop')).status === 404,
       'the namespace to go',
     )
@@ -95,6 +98,6 @@ describe('scheduling with capacity objects disabled', () => {
     await fixture.createClass('pools', { provisioner: DRIVER, volumeBindingMode: 'WaitForFirstConsumer' })
     await fixture.createClaim('data', { size: '1Gi', storageClassName: 'pools' })
     await fixture.createPod('web', { claims: ['data'] })
-    await fixture.until(async () => (await fixture.nodeOf('web')) === 'n1', 'the pod to be placed')
+    await fixture.waitUntil(async () => (await fixture.nodeOf('web')) === 'n1', 'the pod to be placed')
   })
 })

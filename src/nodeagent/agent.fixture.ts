@@ -84,7 +84,7 @@ export interface AgentFixture {
   phase(name: string): Promise<string>
   /** Returns `reason: message` of each event about an object, oldest first. */
   events(name: string): Promise<string[]>
-  until(condition: () => Promise<boolean> | boolean, description: string): Promise<void>
+  waitUntil(condition: () => Promise<boolean> | boolean, description: string): Promise<void>
   untilRunning(name: string): Promise<void>
   untilDeleted(name: string): Promise<void>
   /** Waits until no reconcile is running or queued. */
@@ -290,17 +290,17 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
       return objectEvents.map(({ reason, message }: any) => `${reason}: ${message}`)
     },
 
-    async until(condition, description) {
+    async waitUntil(condition, description) {
       for (let turn = 0; turn < 3_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
         if (turn % 20 === 19) await server.clock.advance(500)
       }
-      throw new Error(`timed out waiting for ${description}; ${JSON.stringify(agent?.standings())}`)
+      throw new Error(`timed out waiting for ${description}; ${JSON.stringify(agent?.queueStates())}`)
     },
-    untilRunning: (name) => fixture.until(async () => (await fixture.phase(name)) === 'Running', `${name} to run`),
+    untilRunning: (name) => fixture.waitUntil(async () => (await fixture.phase(name)) === 'Running', `${name} to run`),
     untilDeleted: (name) =>
-      fixture.until(async () => (await server.get(`${PODS}/${name}`)).status === 404, `${name} to be deleted`),
+      fixture.waitUntil(async () => (await server.get(`${PODS}/${name}`)).status === 404, `${name} to be deleted`),
     async untilIdle() {
       for (let turns = 0; turns < 30; turns++) {
         await new Promise((resolve) => setImmediate(resolve))
@@ -316,7 +316,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
   })
   if (autoStart) {
     fixture.start()
-    await fixture.until(() => agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
+    await fixture.waitUntil(() => agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
   }
   return fixture
 }

@@ -63,7 +63,7 @@ describe('the node agent', () => {
     await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
-    await fixture.until(() => fixture.disk.mounted.size === 0, 'everything to be unmounted')
+    await fixture.waitUntil(() => fixture.disk.mounted.size === 0, 'everything to be unmounted')
     await fixture.untilIdle()
     expect(newPaths(pathsBefore, fixture.disk.snapshot())).toEqual([])
   })
@@ -111,7 +111,7 @@ describe('the node agent', () => {
     const fixture = await createAgentFixture({ settings: { secretKeys: [] } })
     await fixture.createVolume('orders', { csi: { nodeStageSecretRef: { namespace: 'default', name: 'keys' } } })
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(/FailedMount: .*secret keys in namespace default/)
     await fixture.server.post('/api/v1/namespaces/default/secrets', {
       metadata: { name: 'keys' },
@@ -153,7 +153,7 @@ describe('the node agent', () => {
     await fixture.createPod('first', ['orders'])
     await fixture.untilRunning('first')
     await fixture.createPod('second', ['orders'])
-    await fixture.until(async () => (await fixture.events('second')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('second')).length > 0, 'an event')
     expect((await fixture.events('second'))[0]).toMatch(
       /FailedMount: .*ReadWriteOncePod.*already in use by another pod/,
     )

@@ -82,7 +82,7 @@ export interface NodeAgentDeps {
 export interface NodeAgent {
   readonly nodeName: string
   /** Returns the pods and volumes whose reconcile is not complete, with the reason. */
-  standings(): { readonly key: string; readonly because?: string }[]
+  queueStates(): { readonly key: string; readonly because?: string }[]
   /** Whether a reconcile is running or queued. */
   readonly isBusy: boolean
   /** Returns the registered drivers, and the errors of sockets that could not be registered. */
@@ -175,7 +175,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   drivers.onChange(() => {
     mountBackoff.endAll()
     for (const uid of unfinishedPods(controller)) controller.queue.add(uid)
-    for (const { key } of orphanQueue.standings()) orphanQueue.add(key)
+    for (const { key } of orphanQueue.states()) orphanQueue.add(key)
   })
 
   /** Loads the mount records. Returns the volumes that may still be in use since an earlier run. */
@@ -268,7 +268,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
 
   return {
     nodeName,
-    standings: () => [...controller.queue.standings(), ...orphanQueue.standings()],
+    queueStates: () => [...controller.queue.states(), ...orphanQueue.states()],
     get isBusy() {
       return [controller.queue, orphanQueue].some(isWorking)
     },

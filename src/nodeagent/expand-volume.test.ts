@@ -26,7 +26,7 @@ async function createExpandFixture(options: AgentFixtureOptions = {}) {
     status,
     state: async () => (await status()).allocatedResourceStatuses?.storage,
     untilExpanded: () =>
-      fixture.until(async () => (await status()).capacity.storage === '2Gi', 'the claim to have a capacity of 2Gi'),
+      fixture.waitUntil(async () => (await status()).capacity.storage === '2Gi', 'the claim to have a capacity of 2Gi'),
     /** Expands the device and updates PV and claim, as after ControllerExpandVolume. */
     async expandOnController(gi: number, claimStatus: object) {
       for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = gi * GI
@@ -173,7 +173,7 @@ describe('a failed expansion', () => {
   for (const code of ['OUT_OF_RANGE', 'INVALID_ARGUMENT', 'NOT_FOUND'] as const) {
     it(`REX-9 sets NodeResizeInfeasible after ${code}, and the pod runs`, async () => {
       const fixture = await createFailingFixture(aFailure(code))
-      await fixture.until(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
+      await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
       await fixture.triggerReconcile()
       await fixture.untilIdle()
       expect(fixture.expandCalls()).toHaveLength(1)
@@ -186,7 +186,7 @@ describe('a failed expansion', () => {
 
   it('REX-9 is retried with backoff after another error while the pod runs', async () => {
     const fixture = await createFailingFixture(aFailure('INTERNAL', 3))
-    await fixture.until(async () => (await fixture.status()).conditions?.length === 2, 'the error')
+    await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error')
     expect(await fixture.state()).toBe('NodeResizeInProgress')
     await fixture.untilExpanded()
     expect(fixture.expandCalls()).toHaveLength(4)
@@ -197,10 +197,10 @@ describe('a failed expansion', () => {
 
   it('REX-9 is passed to the controller if the request is lowered after a final error', async () => {
     const fixture = await createFailingFixture(aFailure('INTERNAL'))
-    await fixture.until(async () => (await fixture.status()).conditions?.length === 2, 'the error')
+    await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error')
     const calls = fixture.expandCalls().length
     await fixture.server.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage: '1Gi' } } } }, 'merge')
-    await fixture.until(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
+    await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
     expect(fixture.expandCalls().length).toBeLessThanOrEqual(calls + 1)
     await fixture.expandOnController(2, withResizeState('NodeResizePending'))
     fixture.setRules([])
@@ -215,7 +215,7 @@ describe('a failed expansion', () => {
 
   it('REX-9 is not retried until the next mount if the volume is in use', async () => {
     const fixture = await createFailingFixture(aFailure('FAILED_PRECONDITION'))
-    await fixture.until(async () => (await fixture.status()).conditions?.length === 2, 'the error')
+    await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error')
     expect(await fixture.state()).toBe('NodeResizeInProgress')
     await fixture.triggerReconcile()
     await fixture.untilIdle()
@@ -232,7 +232,7 @@ describe('a failed expansion', () => {
     await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
     await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
-    await fixture.until(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
+    await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
     expect(JSON.stringify(await fixture.status())).toContain('EXPAND_VOLUME')
   })
 
@@ -242,7 +242,7 @@ describe('a failed expansion', () => {
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
     fixture.setRules([{ method: 'NodeExpandVolume', times: 1, effect: { do: 'hang' } }])
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
     await fixture.server.patch(`${CLAIMS}/orders`, { metadata: { labels: { edited: 'yes' } } }, 'merge')
     fixture.fake.script.release()
     await fixture.untilExpanded()

@@ -42,7 +42,7 @@ describe('an agent with a failing driver', () => {
     await fixture.createVolume('orders')
     fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(
       /^FailedMount: MountVolume.MountDevice failed for volume "pv-orders" : rpc error: code = Unavailable/,
     )
@@ -61,7 +61,7 @@ describe('an agent with a failing driver', () => {
     await fixture.createVolume('orders')
     fixture.setRules([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED' } }])
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     await fixture.untilIdle()
     fixture.calls()
     await fixture.server.delete(`${PODS}/shop`)
@@ -74,7 +74,7 @@ describe('an agent with a failing driver', () => {
     await fixture.createVolume('orders')
     fixture.setRules([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message: 'bad' } }])
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     await fixture.untilIdle()
     expect(findStagingPath(fixture)).toBe('nothing is staged')
     fixture.calls()
@@ -86,10 +86,10 @@ describe('an agent with a failing driver', () => {
   it('SYS-7 waits for a driver that is not registered', async () => {
     const fixture = await createAgentFixture()
     fixture.sockets.splice(0)
-    await fixture.until(() => fixture.agent.drivers().registered.length === 0, 'the driver to be unregistered')
+    await fixture.waitUntil(() => fixture.agent.drivers().registered.length === 0, 'the driver to be unregistered')
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toContain(`driver name ${DRIVER} not found in the list of registered`)
     fixture.sockets.push({ path: `${ROOT}/plugins_registry/new.sock`, id: '2' })
     await fixture.untilRunning('shop')
@@ -102,7 +102,7 @@ describe('an agent with a failing driver', () => {
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
     fixture.start()
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     const message = /example.com\/zone=b, but driver "fake.stowage.example" reports a. Correct the driver/
     expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: MountVolume.SetUp failed for volume "pv-orders"/)
     expect((await fixture.events('shop'))[0]).toMatch(message)
@@ -118,7 +118,7 @@ describe('an agent with a failing driver', () => {
     const fixture = await createAgentFixture({ autoStart: false })
     fixture.setRules([{ method: 'NodeGetInfo', effect: { do: 'hang' } }])
     fixture.start()
-    await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver to hang')
     await fixture.stop()
     expect(fixture.agent.drivers().registered).toEqual([])
   })
@@ -130,7 +130,7 @@ describe('an agent with a failing driver', () => {
     await fixture.untilRunning('shop')
     fixture.stopDriver()
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(
       /^FailedUnmount: UnmountVolume.TearDown failed for volume "pv-orders"/,
     )
@@ -150,7 +150,7 @@ describe('an agent with a failing driver', () => {
       { method: 'NodeUnstageVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
     ])
     await fixture.server.delete(`${PODS}/shop`)
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     fixture.disk.reboot() // a reboot also removes the mounts
     await fixture.untilDeleted('shop')
   })
@@ -166,7 +166,7 @@ describe('an agent on a failing node', () => {
     fixture.disk.put(`${target}/precious`, 'file', 'data')
     fixture.calls()
     fixture.start()
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: .*occupied by files.*Nothing was removed/)
     expect(await fixture.phase('shop')).toBe('Pending')
     await fixture.server.delete(`${PODS}/shop`)
@@ -183,7 +183,7 @@ describe('an agent on a failing node', () => {
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
     fixture.disk.mountAt(target)
     fixture.start()
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toContain('occupied by a mount without a mount record')
     expect(await fixture.phase('shop')).toBe('Pending')
     expect(fixture.calls()).toEqual([])
@@ -197,7 +197,7 @@ describe('an agent on a failing node', () => {
       if (operation === 'writeText') throw new Error('ENOSPC: no space left on device')
     }
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: .*no space left on device/)
     expect(await fixture.phase('shop')).toBe('Pending')
     expect(await waitingStateOf(fixture)).toMatchObject({ message: expect.stringContaining('no space left on device') })
@@ -211,7 +211,7 @@ describe('an agent on a failing node', () => {
     await fixture.createVolume('orders')
     fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver to hang')
     await fixture.server.delete(`${PODS}/shop`)
     fixture.fake.script.release()
     await fixture.untilDeleted('shop')
@@ -229,7 +229,7 @@ describe('an agent on a failing node', () => {
     for (const volume of Object.values(fixture.fake.state.volumes)) delete volume.onNodes[NODE]
     fixture.calls()
     fixture.start()
-    await fixture.until(() => fixture.disk.mounted.size === 2, 'both mounts')
+    await fixture.waitUntil(() => fixture.disk.mounted.size === 2, 'both mounts')
     expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
     expect(await fixture.phase('shop')).toBe('Running')
   })
@@ -242,7 +242,7 @@ describe('an agent on a failing node', () => {
     fixture.kill()
     await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
     fixture.start()
-    await fixture.until(() => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()), 'the directory of the pod to go')
+    await fixture.waitUntil(() => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()), 'the directory of the pod to go')
     expect(fixture.disk.mounted.size).toBe(0)
   })
 
@@ -260,7 +260,7 @@ describe('an agent on a failing node', () => {
     for (const volume of Object.values(fixture.fake.state.volumes)) delete volume.onNodes[NODE]?.published[target]
     fixture.calls()
     fixture.start()
-    await fixture.until(() => fixture.disk.mounted.size === 0, 'the volume to be unstaged')
+    await fixture.waitUntil(() => fixture.disk.mounted.size === 0, 'the volume to be unstaged')
     expect(fixture.calls()).toEqual(['NodeUnstageVolume'])
   })
 
@@ -270,7 +270,7 @@ describe('an agent on a failing node', () => {
     for (const uid of ['u-1', 'u-2']) fixture.disk.put(`${path(uid)}/vol_data.json`, 'file', '')
     fixture.disk.mountAt(`${path('u-2')}/mount`)
     fixture.start()
-    await fixture.until(() => !(`${ROOT}/pods/u-1` in fixture.disk.snapshot()), 'the directory of the pod to go')
+    await fixture.waitUntil(() => !(`${ROOT}/pods/u-1` in fixture.disk.snapshot()), 'the directory of the pod to go')
     await fixture.untilIdle()
     expect(fixture.disk.mounted).toContain(`${path('u-2')}/mount`)
     expect(`${path('u-2')}/vol_data.json` in fixture.disk.snapshot()).toBe(true)
@@ -282,10 +282,10 @@ describe('an agent on a failing node', () => {
     fixture.disk.put(`${path}/vol_data.json`, 'file', '{"volumeHan')
     fixture.disk.mountAt(`${path}/mount`)
     fixture.start()
-    await fixture.until(() => fixture.agent.standings().some(({ key }) => key === 'u-1'), 'the failure')
+    await fixture.waitUntil(() => fixture.agent.queueStates().some(({ key }) => key === 'u-1'), 'the failure')
     await fixture.untilIdle()
     expect(fixture.disk.mounted).toContain(`${path}/mount`)
-    expect(fixture.agent.standings()[0]?.because).toContain('not empty')
+    expect(fixture.agent.queueStates()[0]?.because).toContain('not empty')
   })
 })
 
@@ -299,7 +299,7 @@ describe('a killed agent', () => {
         const effect = moment === 'before' ? ({ do: 'hang' } as const) : ({ do: 'loseReply', as: 'hang' } as const)
         fixture.setRules([{ method: step, times: 1, effect }])
         await fixture.createPod('shop', ['orders'])
-        await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
+        await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver to hang')
         fixture.kill()
         fixture.fake.script.release()
         await new Promise((resolve) => setImmediate(resolve))
@@ -343,7 +343,10 @@ describe('a killed agent', () => {
         for (let round = 0; round < 100; round++) await new Promise((resolve) => setImmediate(resolve))
         await restart()
         await fixture.untilDeleted('shop')
-        await fixture.until(() => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()), 'the directory of the pod to go')
+        await fixture.waitUntil(
+          () => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()),
+          'the directory of the pod to go',
+        )
         expect(fixture.disk.mounted.size).toBe(0)
         expect(Object.keys(fixture.disk.snapshot()).filter((path) => path.endsWith('vol_data.json'))).toEqual([])
         expect(fixture.fake.record.overlaps).toEqual([])

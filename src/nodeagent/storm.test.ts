@@ -43,12 +43,12 @@ describe('an agent that is killed at random', () => {
         if (random() < 0.3) await fixture.server.clock.advance(random() * 3_000)
       }
       fixture.startDriver()
-      await fixture.until(
+      await fixture.waitUntil(
         async () => (await fixture.server.get(PODS)).json.items.length === 0,
         'all pods to be deleted',
       )
-      await fixture.until(() => fixture.disk.mounted.size === 0, 'all volumes to be unmounted')
-      await fixture.until(() => fixture.agent.standings().length === 0, 'the agent to complete')
+      await fixture.waitUntil(() => fixture.disk.mounted.size === 0, 'all volumes to be unmounted')
+      await fixture.waitUntil(() => fixture.agent.queueStates().length === 0, 'the agent to complete')
       const remainingPaths = Object.keys(fixture.disk.snapshot()).filter(
         (path) => path.includes('/pods/') || path.includes('vol_data'),
       )

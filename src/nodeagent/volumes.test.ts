@@ -18,7 +18,7 @@ describe('an attached volume', () => {
       await fixture.createVolume('orders')
       await fixture.createPod('shop', ['orders'])
       const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
-      await fixture.until(
+      await fixture.waitUntil(
         async () => JSON.stringify((await fixture.pod('shop')).status).includes(`VolumeAttachment ${name}`),
         'the reason in the pod status',
       )
@@ -53,7 +53,7 @@ describe('an attached volume', () => {
     await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
     fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver to hang')
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
     fixture.fake.script.release()
     await fixture.untilRunning('shop')
@@ -83,7 +83,7 @@ describe('an attached volume', () => {
     }
     await attach()
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(() => detach === undefined, 'the volume to be detached')
+    await fixture.waitUntil(() => detach === undefined, 'the volume to be detached')
     await fixture.untilIdle()
     expect(fixture.calls()).toEqual([])
     expect(await fixture.phase('shop')).toBe('Pending')
@@ -101,7 +101,7 @@ describe('an attached volume', () => {
     await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
     await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(
+    await fixture.waitUntil(
       async () => JSON.stringify((await fixture.pod('shop')).status).includes('attached volumes of node'),
       'the reason in the pod status',
     )
@@ -139,7 +139,7 @@ describe('an attached volume', () => {
       if (isNodeDeleted) await fixture.server.delete(`/api/v1/nodes/${NODE}`)
       reports.length = 0
       fixture.start()
-      await fixture.until(() => reports.length > (isNodeDeleted ? 1 : 0), 'the node to report')
+      await fixture.waitUntil(() => reports.length > (isNodeDeleted ? 1 : 0), 'the node to report')
       await fixture.untilIdle()
       expect(reports).toEqual(reports.map(() => expectedNames))
     }
@@ -181,7 +181,7 @@ describe('an attached volume', () => {
     const attachError = { message: 'the storage array is unavailable', time: '2026-01-01T00:00:00Z' }
     await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: false, attachError } })
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toBe(
       'FailedAttachVolume: AttachVolume.Attach failed for volume "pv-orders" : the storage array is unavailable',
     )
@@ -204,7 +204,10 @@ describe('an expanded volume', () => {
     await fixture.server.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: '2Gi' } } }, 'merge')
     await fixture.server.patch(`${CLAIMS}/orders/status`, { status: pending }, 'merge')
     const claimStatus = async () => (await fixture.server.get(`${CLAIMS}/orders`)).json.status
-    await fixture.until(async () => (await claimStatus()).capacity.storage === '2Gi', 'the new capacity of the claim')
+    await fixture.waitUntil(
+      async () => (await claimStatus()).capacity.storage === '2Gi',
+      'the new capacity of the claim',
+    )
     expect(fixture.calls()).toEqual(['NodeExpandVolume'])
     expect((await claimStatus()).allocatedResourceStatuses).toBeUndefined()
     expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^FileSystemResizeSuccessful: /))
@@ -251,7 +254,7 @@ describe('a volume without a CSI driver', () => {
     fixture.disk.put(`${path}/tmp/file`, 'file', 'scratch')
     await fixture.server.delete(`${PODS}/shop`)
     await fixture.untilDeleted('shop')
-    await fixture.until(
+    await fixture.waitUntil(
       () => !Object.keys(fixture.disk.snapshot()).some((entry) => entry.includes(uid)),
       'the directory of the pod to be removed',
     )
@@ -265,7 +268,7 @@ describe('a volume without a CSI driver', () => {
     await fixture.untilRunning('accepted')
     expect(fixture.disk.snapshot()['/srv/new']).toBe('directory')
     await fixture.createPod('rejected', [], withHostPath('/srv/new', 'File'))
-    await fixture.until(async () => (await fixture.events('rejected')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('rejected')).length > 0, 'an event')
     expect((await fixture.events('rejected'))[0]).toMatch(/hostPath type check failed: \/srv\/new is not a file/)
     await fixture.server.delete(`${PODS}/accepted`)
     await fixture.untilDeleted('accepted')
@@ -276,7 +279,7 @@ describe('a volume without a CSI driver', () => {
     const fixture = await createAgentFixture()
     const config = podFields([{ name: 'conf', configMap: { name: 'c' } }], [{ name: 'conf', mountPath: '/c' }])
     await fixture.createPod('shop', [], config)
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toContain('this node agent does not support configMap volumes')
     expect(await fixture.phase('shop')).toBe('Pending')
   })
@@ -300,7 +303,7 @@ describe('a volume without a CSI driver', () => {
     await fixture.untilRunning('accepted')
     expect(fixture.disk.snapshot()['/srv/data/a/b']).toBe('directory')
     await fixture.createPod('rejected', [], withSubPath('link/passwd'))
-    await fixture.until(async () => (await fixture.events('rejected')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('rejected')).length > 0, 'an event')
     expect((await fixture.events('rejected'))[0]).toMatch(/^Failed: Error: failed to prepare subPath .* link/)
     const { containerStatuses } = (await fixture.pod('rejected')).status
     expect(containerStatuses[0].state.waiting.reason).toBe('CreateContainerConfigError')
@@ -312,13 +315,13 @@ describe('a pod', () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders', { claimStatus: { phase: 'Pending' } })
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(
+    await fixture.waitUntil(
       async () => JSON.stringify((await fixture.pod('shop')).status).includes('is not bound to a volume yet'),
       'the reason in the pod status',
     )
     expect(await fixture.events('shop')).toEqual([])
     await fixture.server.clock.advance(124_000)
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toMatch(
       /^FailedMount: Unable to attach or mount volumes: unmounted volumes=\[orders\]/,
     )
@@ -331,7 +334,7 @@ describe('a pod', () => {
     const otherZone = { matchExpressions: [{ key: 'example.com/zone', operator: 'In', values: ['far'] }] }
     await fixture.createVolume('orders', { pv: { nodeAffinity: { required: { nodeSelectorTerms: [otherZone] } } } })
     await fixture.createPod('shop', ['orders'])
-    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toContain('NodeAffinity check failed')
     expect(fixture.calls()).toEqual([])
   })
@@ -366,7 +369,7 @@ describe('the stats of a volume', () => {
         .filter((line) => /^(kubelet|stowage)_volume/.test(line))
       return lines.map((line) => line.replace('namespace="default",persistentvolumeclaim="orders"', 'it'))
     }
-    await fixture.until(async () => (await exportedSamples()).length > 0, 'the metrics of the volume')
+    await fixture.waitUntil(async () => (await exportedSamples()).length > 0, 'the metrics of the volume')
     expect(await exportedSamples()).toEqual([
       'kubelet_volume_stats_capacity_bytes{it} 1073741824',
       'kubelet_volume_stats_available_bytes{it} 1073741824',
@@ -385,7 +388,10 @@ describe('the stats of a volume', () => {
     )
     await fixture.server.delete(`${PODS}/shop`)
     await fixture.untilDeleted('shop')
-    await fixture.until(async () => (await exportedSamples()).length === 0, 'the metrics of the volume to be removed')
+    await fixture.waitUntil(
+      async () => (await exportedSamples()).length === 0,
+      'the metrics of the volume to be removed',
+    )
   })
 
   it('SYS-7 are collected with NodeGetVolumeStats every one to two minutes', async () => {
@@ -394,7 +400,7 @@ describe('the stats of a volume', () => {
     await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     const countCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'NodeGetVolumeStats').length
-    await fixture.until(() => countCalls() === 2, 'the first two calls')
+    await fixture.waitUntil(() => countCalls() === 2, 'the first two calls')
     for (let minute = 0; minute < 10; minute++) {
       await fixture.server.clock.advance(60_000)
       await fixture.untilIdle()

@@ -25,7 +25,7 @@ async function createFixture() {
   return { client, caches, store }
 }
 
-async function until(condition: () => boolean): Promise<void> {
+async function waitUntil(condition: () => boolean): Promise<void> {
   for (let turns = 0; !condition(); turns++) {
     if (turns > 10_000) throw new Error('timed out waiting for a condition')
     await new Promise((resolve) => setImmediate(resolve))
@@ -40,7 +40,7 @@ describe('a cache set', () => {
     const selected = caches.acquire(configMapKind, { labelSelector: 'a=b' })
     expect(second.cache).toBe(first.cache)
     expect(selected.cache).not.toBe(first.cache)
-    await until(() => client.streams === 2)
+    await waitUntil(() => client.streams === 2)
     await first.release()
     await first.release()
     expect(client.streams).toBe(2)
@@ -60,13 +60,13 @@ describe('a cache set', () => {
 
     const metadataCache = caches.metadataOf(configMapKind)
     expect(caches.metadataOf(configMapKind)).toBe(metadataCache)
-    await until(() => metadataCache.size === 1)
+    await waitUntil(() => metadataCache.size === 1)
     const [cached] = metadataCache.list()
     expect(cached).toMatchObject({ metadata: { namespace: 'default', name: 'a', finalizers: ['example.com/hold'] } })
     expect(cached).not.toHaveProperty('data')
 
     const fullCache = caches.of(configMapKind)
-    await until(() => fullCache.size === 1)
+    await waitUntil(() => fullCache.size === 1)
     expect(fullCache.list()[0]).toMatchObject({ data: { k: 'v' } })
     expect(client.streams).toBe(3)
   })

@@ -38,7 +38,7 @@ export interface CacheSet {
   /** Returns all caches, for metrics. */
   all(): readonly Cache<KubeObject>[]
   /** Resolves to true when each cache is synced or its kind is not served, or to false if the signal is aborted first. */
-  whenAnswered(signal: AbortSignal): Promise<boolean>
+  whenSyncedOrNotServed(signal: AbortSignal): Promise<boolean>
   stop(): Promise<void>
 }
 
@@ -91,8 +91,8 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
     of: (kind, selection) => acquire(kind, selection).cache,
     metadataOf,
     all: () => [...running.values()].map(({ cache }) => cache),
-    async whenAnswered(signal) {
-      const results = await Promise.all([...running.values()].map(({ cache }) => cache.whenAnswered(signal)))
+    async whenSyncedOrNotServed(signal) {
+      const results = await Promise.all([...running.values()].map(({ cache }) => cache.whenSyncedOrNotServed(signal)))
       return results.every(Boolean)
     },
     async stop() {

@@ -61,7 +61,7 @@ async function startCache(options: CacheFixtureOptions = {}) {
 }
 
 /** Advances the clock until the condition holds. */
-async function until(clock: ManualClock, condition: () => boolean, withinMs = 120_000): Promise<void> {
+async function waitUntil(clock: ManualClock, condition: () => boolean, withinMs = 120_000): Promise<void> {
   for (let waitedMs = 0; !condition(); waitedMs += 100) {
     if (waitedMs > withinMs) throw new Error(`the condition did not hold within ${withinMs} ms of simulated time`)
     await clock.advance(100)
@@ -76,11 +76,11 @@ describe('a cache', () => {
   it('contains the listed objects, applies every change, and passes the old object to subscribers', async () => {
     const { clock, real, cache, notified } = await startCache()
     await real.create(configMapKind, aConfigMap('a'))
-    await until(clock, () => cache.synced && cache.size === 1)
+    await waitUntil(clock, () => cache.synced && cache.size === 1)
     await real.patch(configMapKind, ref('a'), withValue('1'))
     await real.create(configMapKind, aConfigMap('b'))
     await real.delete(configMapKind, ref('a'))
-    await until(clock, () => notified.length === 4)
+    await waitUntil(clock, () => notified.length === 4)
     expect(notified).toEqual(['+a=0', '~a=0→1', '+b=0', '-a'])
     expect(cache.get('default/b')?.data).toEqual({ k: '0' })
     expect(cache.get(ref('a'))).toBeUndefined()
@@ -91,7 +91,7 @@ describe('a cache', () => {
   it('shares the objects of an in-process server without copying them', async () => {
     const { clock, real, cache } = await startCache()
     const created = await real.create(configMapKind, aConfigMap('a'))
-    await until(clock, () => cache.size === 1)
+    await waitUntil(clock, () => cache.size === 1)
     const cached = cache.get(ref('a'))!
     expect(cached.data).toBe(created.data)
     expect(Object.isFrozen(cached)).toBe(true)
@@ -101,16 +101,16 @@ describe('a cache', () => {
   it('applies a write once, before the watch delivers it, and only to objects in the cache', async () => {
     const { clock, real, cache, notified } = await startCache()
     await real.create(configMapKind, aConfigMap('a'))
-    await until(clock, () => cache.size === 1)
+    await waitUntil(clock, () => cache.size === 1)
     const written = await real.patch(configMapKind, ref('a'), withValue('1'))
-    cache.learn(written)
+    cache.applyWriteResult(written)
     expect(contentOf(cache)).toEqual({ a: '1' })
     const deletedObject = await real.create(configMapKind, aConfigMap('gone'))
     await real.delete(configMapKind, ref('gone'))
-    cache.learn(deletedObject)
+    cache.applyWriteResult(deletedObject)
     await real.patch(configMapKind, ref('a'), withValue('2'))
-    await until(clock, () => notified.includes('~a=1→2'))
-    cache.learn(written) // ignored, because the cache has a newer version
+    await waitUntil(clock, () => notified.includes('~a=1→2'))
+    cache.applyWriteResult(written) // ignored, because the cache has a newer version
     expect(contentOf(cache)).toEqual({ a: '2' })
     expect(notified.filter((line) => line.includes('a='))).toEqual(['+a=0', '~a=0→1', '~a=1→2'])
   })
@@ -118,27 +118,27 @@ describe('a cache', () => {
   it('finds existing and changed objects by index', async () => {
     const { clock, real, cache } = await startCache()
     await real.create(configMapKind, aConfigMap('a', 'red'))
-    await until(clock, () => cache.size === 1)
+    await waitUntil(clock, () => cache.size === 1)
     cache.addIndex('k', ({ data }) => (data?.k ? [data.k] : []))
     const namesByKey = (key: string) => cache.byIndex('k', key).map(({ metadata }) => metadata.name)
     expect(namesByKey('red')).toEqual(['a'])
     await real.create(configMapKind, aConfigMap('b', 'red'))
     await real.patch(configMapKind, ref('a'), withValue('blue'))
-    await until(clock, () => namesByKey('blue').length === 1)
+    await waitUntil(clock, () => namesByKey('blue').length === 1)
     expect(namesByKey('red')).toEqual(['b'])
     await real.delete(configMapKind, ref('a'))
-    await until(clock, () => cache.size === 1)
+    await waitUntil(clock, () => cache.size === 1)
     expect(namesByKey('blue')).toEqual([])
     expect(() => cache.byIndex('nope', 'x')).toThrow('There is no index named "nope"')
   })
 
-  it('resolves whenSeen when the watch has delivered the write', async () => {
+  it('resolves whenReached when the watch has delivered the write', async () => {
     const { clock, real, cache, closing } = await startCache()
-    await until(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.synced)
     const { metadata } = await real.create(configMapKind, aConfigMap('a'))
-    expect(await cache.whenSeen(metadata.resourceVersion!, closing.signal)).toBe(true)
+    expect(await cache.whenReached(metadata.resourceVersion!, closing.signal)).toBe(true)
     expect(cache.get(ref('a'))).toBeDefined()
-    const never = cache.whenSeen('999999', closing.signal)
+    const never = cache.whenReached('999999', closing.signal)
     closing.abort()
     expect(await never).toBe(false)
   })
@@ -151,20 +151,20 @@ describe('a cache', () => {
       },
     })
     await real.create(configMapKind, aConfigMap('a'))
-    await until(clock, () => notified.length === 1)
+    await waitUntil(clock, () => notified.length === 1)
     await real.create(configMapKind, aConfigMap('b'))
-    await until(clock, () => notified.length === 2)
+    await waitUntil(clock, () => notified.length === 2)
   })
 })
 
 describe('a cache whose watch fails', () => {
   it('resumes from the last version without a list and without repeating an event', async () => {
     const { clock, real, client, cache, notified } = await startCache()
-    await until(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.synced)
     for (let round = 0; round < 5; round++) {
       client.cut(round % 2 ? CONNECTION_RESET : undefined)
       await real.create(configMapKind, aConfigMap(`m${round}`))
-      await until(clock, () => cache.size === round + 1)
+      await waitUntil(clock, () => cache.size === round + 1)
     }
     expect(notified).toEqual([0, 1, 2, 3, 4].map((round) => `+m${round}=0`))
     expect(client.watches.filter(({ sendInitialEvents }) => sendInitialEvents).length).toBe(1)
@@ -175,11 +175,11 @@ describe('a cache whose watch fails', () => {
     const { clock, real, client, cache, notified, store } = await startCache()
     await real.create(configMapKind, aConfigMap('a'))
     await real.create(configMapKind, aConfigMap('b'))
-    await until(clock, () => cache.size === 2)
+    await waitUntil(clock, () => cache.size === 2)
     const stop = cache.subscribe({ deleted: () => client.cut(CONNECTION_RESET) }) // after the first of the two changes
     // The store deletes several objects in one version when they expire together.
     await store.transact(() => ['a', 'b'].map((name) => ({ delete: `core/configmaps/default/${name}` })))
-    await until(clock, () => cache.size === 0)
+    await waitUntil(clock, () => cache.size === 0)
     stop()
     expect(notified).toEqual(['+a=0', '+b=0', '-a', '-b'])
   })
@@ -189,7 +189,7 @@ describe('a cache whose watch fails', () => {
     await real.create(configMapKind, aConfigMap('gone'))
     await real.create(configMapKind, aConfigMap('kept'))
     await real.create(configMapKind, aConfigMap('replaced'))
-    await until(clock, () => cache.size === 3)
+    await waitUntil(clock, () => cache.size === 3)
     client.watchError = CONNECTION_RESET
     client.cut(CONNECTION_RESET)
     await real.delete(configMapKind, ref('gone'))
@@ -198,20 +198,20 @@ describe('a cache whose watch fails', () => {
     for (let i = 1; i <= 50; i++) await real.patch(configMapKind, ref('kept'), withValue(String(i)))
     notified.length = 0
     client.watchError = undefined
-    await until(clock, () => cache.get(ref('kept'))?.data?.k === '50')
+    await waitUntil(clock, () => cache.get(ref('kept'))?.data?.k === '50')
     expect(notified.toSorted()).toEqual(['+replaced=new', '-gone', '-replaced', '~kept=0→50'])
     expect(cache.stats()).toMatchObject({ relists: 2, foundByRelist: 3 })
   })
 
   it('replaces a silent stream and reports the age of its last event', async () => {
     const { clock, real, client, cache } = await startCache()
-    await until(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.synced)
     client.silence()
     await real.create(configMapKind, aConfigMap('a'))
     await clock.advance(200_000)
     expect(cache.size).toBe(0)
     expect(cache.lastEventAgeMs()).toBeGreaterThanOrEqual(199_000)
-    await until(clock, () => cache.size === 1, 600_000)
+    await waitUntil(clock, () => cache.size === 1, 600_000)
     expect(cache.lastEventAgeMs()).toBeLessThan(1_000)
   })
 
@@ -222,7 +222,7 @@ describe('a cache whose watch fails', () => {
     ['403', new ApiError(403, 'Forbidden', 'no')],
   ])('backs off from once a second to every half minute if the server responds with %s', async (_code, error) => {
     const { clock, client, cache } = await startCache()
-    await until(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.synced)
     client.watchError = error
     client.listError = error
     client.cut(CONNECTION_RESET)
@@ -235,7 +235,7 @@ describe('a cache whose watch fails', () => {
 
   it('backs off if the server ends every stream immediately', async () => {
     const { clock, client, cache } = await startCache()
-    await until(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.synced)
     const before = client.watches.length
     for (let i = 0; i < 600; i++) {
       client.cut()
@@ -246,10 +246,10 @@ describe('a cache whose watch fails', () => {
 
   it('reconnects no earlier than Retry-After', async () => {
     const { clock, client, cache } = await startCache()
-    await until(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.synced)
     client.watchError = new ApiError(429, 'TooManyRequests', 'later', { retryAfterSeconds: 60 })
     client.cut(CONNECTION_RESET)
-    await until(clock, () => client.watches.length === 2)
+    await waitUntil(clock, () => client.watches.length === 2)
     await clock.advance(59_000)
     expect(client.watches.length).toBe(2)
     await clock.advance(2_000)
@@ -260,10 +260,10 @@ describe('a cache whose watch fails', () => {
     const times = new Set<number>()
     for (const chance of [0, 0.3, 0.6, 0.9]) {
       const { clock, client, cache } = await startCache({ random: () => chance })
-      await until(clock, () => cache.synced)
+      await waitUntil(clock, () => cache.synced)
       client.cut(CONNECTION_RESET)
       const start = clock.nowMs()
-      await until(clock, () => client.watches.length === 2)
+      await waitUntil(clock, () => client.watches.length === 2)
       times.add(clock.nowMs() - start)
     }
     expect(times.size).toBe(4)
@@ -272,16 +272,16 @@ describe('a cache whose watch fails', () => {
   it.each(['ignored', 'rejected', 'broken'] as const)('lists if WatchList is %s', async (watchList) => {
     const { clock, real, client, cache, notified } = await startCache({ watchList })
     for (const name of ['a', 'b']) await real.create(configMapKind, aConfigMap(name))
-    await until(clock, () => cache.size === 2)
+    await waitUntil(clock, () => cache.size === 2)
     await real.delete(configMapKind, ref('a'))
-    await until(clock, () => notified.length === 3)
+    await waitUntil(clock, () => notified.length === 3)
     expect(notified).toEqual(['+a=0', '+b=0', '-a'])
     expect(client.lists).toBe(1)
   })
 
   it('leaves no stream, watcher or listener behind after a thousand reconnects', async () => {
     const { clock, fixture, real, client, cache, closing } = await startCache()
-    await until(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.synced)
     const listeners = countListeners(closing.signal)
     const watchers = fixture.store.stats().watchers
     for (let round = 0; round < 1_000; round++) {
@@ -294,7 +294,7 @@ describe('a cache whose watch fails', () => {
     expect(countListeners(closing.signal)).toBe(listeners)
     expect(fixture.store.stats().watchers).toBe(watchers)
     await real.create(configMapKind, aConfigMap('added-later'))
-    await until(clock, () => cache.size === 1)
+    await waitUntil(clock, () => cache.size === 1)
   })
 
   it('stays up to date after the server is restarted with the same and with an empty disk', async () => {
@@ -312,17 +312,17 @@ describe('a cache whose watch fails', () => {
     const closing = new AbortController()
     const running = cache.run(closing.signal)
     for (const name of ['a', 'b', 'c']) await real().create(configMapKind, aConfigMap(name))
-    await until(clock, () => cache.size === 3)
+    await waitUntil(clock, () => cache.size === 3)
 
     await firstServer.store.close()
     server = await createServerFixture({ medium })
     await real().delete(configMapKind, ref('b'))
-    await until(clock, () => cache.size === 2)
+    await waitUntil(clock, () => cache.size === 2)
 
     await server.store.close()
     server = await createServerFixture() // with an empty disk, resourceVersions start again
     await real().create(configMapKind, aConfigMap('z'))
-    await until(clock, () => cache.size === 1 && cache.get(ref('z')) !== undefined, 600_000)
+    await waitUntil(clock, () => cache.size === 1 && cache.get(ref('z')) !== undefined, 600_000)
     closing.abort()
     await running
   })
@@ -390,7 +390,7 @@ describe('a cache whose watch fails', () => {
         client.watchError = undefined
         const { items } = await real.list(configMapKind)
         const expectedContent = Object.fromEntries(items.map(({ metadata, data }) => [metadata.name, data?.k ?? '']))
-        await until(
+        await waitUntil(
           clock,
           () =>
             JSON.stringify(contentOf(cache), sortedKeys(expectedContent)) ===

@@ -48,16 +48,16 @@ export interface Cache<T extends KubeObject> {
    * Resolves to true when the cache is synced or the server has responded that it does not serve the kind, or to false if
    * the signal is aborted first. For kinds that may be disabled.
    */
-  whenAnswered(signal: AbortSignal): Promise<boolean>
+  whenSyncedOrNotServed(signal: AbortSignal): Promise<boolean>
   /** Whether the server serves the kind. If not, the objects in the cache are outdated. */
   readonly isServed: boolean
   /** Resolves to true when the cache has reached the version of a write, or to false if the signal is aborted first. */
-  whenSeen(resourceVersion: string, signal: AbortSignal): Promise<boolean>
+  whenReached(resourceVersion: string, signal: AbortSignal): Promise<boolean>
   /**
    * Applies the object that a write returned, before the watch delivers it, so that the next reconcile does not read the
    * old state. Ignores objects that are not in the cache, because a new object may already have been deleted.
    */
-  learn(object: Readonly<Stored<T>>): void
+  applyWriteResult(object: Readonly<Stored<T>>): void
   /** The resourceVersion that the cache has reached. */
   readonly resourceVersion: string
   /** Returns the time since the last event or bookmark. After more than a few minutes the cache is stale. */
@@ -219,12 +219,12 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     get resourceVersion() {
       return resourceVersion
     },
-    learn(object) {
+    applyWriteResult(object) {
       if (objects.get(keyOfObject(object))?.metadata.uid === object.metadata.uid) put(object)
     },
     whenSynced: (signal) => waitUntil(() => synced, signal),
-    whenAnswered: (signal) => waitUntil(() => synced || !isServed, signal),
-    whenSeen: (version, signal) => waitUntil(() => synced && !isOlder(resourceVersion, version), signal),
+    whenSyncedOrNotServed: (signal) => waitUntil(() => synced || !isServed, signal),
+    whenReached: (version, signal) => waitUntil(() => synced && !isOlder(resourceVersion, version), signal),
     lastEventAgeMs: () => clock.monotonicMs() - lastEventMs,
     stats: () => ({ objects: objects.size, relists, foundByRelist }),
     run: (signal) =>

@@ -31,7 +31,7 @@ async function createFixture() {
   return { client, clock, caches, store }
 }
 
-async function until(condition: () => boolean): Promise<void> {
+async function waitUntil(condition: () => boolean): Promise<void> {
   for (let turns = 0; !condition(); turns++) {
     if (turns > 10_000) throw new Error('timed out waiting for a condition')
     await new Promise((resolve) => setImmediate(resolve))
@@ -66,11 +66,11 @@ describe('a controller', () => {
     })
     const abort = new AbortController()
     const stopped = controller.run(abort.signal)
-    await until(() => reconciledKeys.includes('default/early'))
+    await waitUntil(() => reconciledKeys.includes('default/early'))
     await client.create(configMapKind, aConfigMap('late', 'shop'))
-    await until(() => controller.queue.standing('default/late')?.because === 'namespace "shop" is missing')
+    await waitUntil(() => controller.queue.stateOf('default/late')?.because === 'namespace "shop" is missing')
     await client.create(namespaceKind, { metadata: { name: 'shop' } })
-    await until(() => controller.queue.standing('default/late') === undefined)
+    await waitUntil(() => controller.queue.stateOf('default/late') === undefined)
     expect(reconciledKeys.filter((key) => key === 'default/late').length).toBe(2)
     abort.abort()
     await stopped
@@ -88,7 +88,7 @@ describe('a controller', () => {
         source({
           cache: maps,
           keysOf: (object) => [keyOfObject(object)],
-          concerns: ({ metadata }) => metadata.labels?.dependsOn !== '',
+          mayNeedReconcile: ({ metadata }) => metadata.labels?.dependsOn !== '',
         }),
       ],
       reconcile: async (key) => {
@@ -107,7 +107,7 @@ describe('a controller', () => {
           body: { metadata: { labels: { dependsOn: value } }, data: { k: `${reconciledKeys.length}` } },
         },
       )
-    const untilLast = (entry: string) => until(() => reconciledKeys.at(-1) === entry)
+    const untilLast = (entry: string) => waitUntil(() => reconciledKeys.at(-1) === entry)
     await client.create(configMapKind, aConfigMap('idle'))
     await client.create(configMapKind, aConfigMap('busy', 'a'))
     await untilLast('default/busy a')
@@ -120,7 +120,7 @@ describe('a controller', () => {
     await patchLabel('stuck', '')
     await untilLast('default/stuck ')
     await patchLabel('stuck', '')
-    await until(() => reconciledKeys.filter((entry) => entry === 'default/stuck ').length === 2)
+    await waitUntil(() => reconciledKeys.filter((entry) => entry === 'default/stuck ').length === 2)
     await client.delete(configMapKind, { namespace: 'default', name: 'idle' })
     await untilLast('default/idle deleted')
     expect(reconciledKeys).toEqual([
@@ -154,7 +154,7 @@ describe('a controller', () => {
     })
     const abort = new AbortController()
     const stopped = controller.run(abort.signal)
-    await until(() => sizeAtFirst !== undefined)
+    await waitUntil(() => sizeAtFirst !== undefined)
     expect(sizeAtFirst).toBe(4)
     abort.abort()
     await stopped

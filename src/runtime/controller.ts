@@ -17,9 +17,9 @@ export interface Source<T extends KubeObject = KubeObject> {
    * complete; a deletion always enqueues. Must depend on the object alone, or on state whose changes enqueue the key.
    * Default: there may always be work.
    */
-  concerns?(object: Readonly<Stored<T>>): boolean
+  mayNeedReconcile?(object: Readonly<Stored<T>>): boolean
   /** Whether the server may not serve the kind. The controller then does not wait for the cache to be synced. */
-  readonly mayBeOff?: boolean
+  readonly mayBeDisabled?: boolean
 }
 
 export interface ControllerOptions extends WorkQueueOptions {
@@ -52,7 +52,9 @@ export function createController(options: ControllerOptions): Controller {
       try {
         // With incomplete caches, a reconcile could delete objects that are still in use.
         const syncResults = await Promise.all([
-          ...sources.map(({ cache, mayBeOff }) => (mayBeOff ? cache.whenAnswered(signal) : cache.whenSynced(signal))),
+          ...sources.map(({ cache, mayBeDisabled }) =>
+            mayBeDisabled ? cache.whenSyncedOrNotServed(signal) : cache.whenSynced(signal),
+          ),
           ...reads.map((cache) => cache.whenSynced(signal)),
         ])
         if (syncResults.every(Boolean)) await queue.run(reconcile, signal)
@@ -63,7 +65,7 @@ export function createController(options: ControllerOptions): Controller {
   }
 }
 
-function subscribeToSource({ cache, keysOf, matters, concerns }: Source, queue: WorkQueue): () => void {
+function subscribeToSource({ cache, keysOf, matters, mayNeedReconcile }: Source, queue: WorkQueue): () => void {
   const addAll = (object: Parameters<Source['keysOf']>[0]) => {
     for (const key of keysOf(object)) queue.add(key)
   }
@@ -72,10 +74,10 @@ function subscribeToSource({ cache, keysOf, matters, concerns }: Source, queue: 
     for (const key of keysOf(object)) if (queue.has(key)) queue.add(key)
   }
   return cache.subscribe({
-    added: (object) => (!concerns || concerns(object) ? addAll : addUnfinished)(object),
+    added: (object) => (!mayNeedReconcile || mayNeedReconcile(object) ? addAll : addUnfinished)(object),
     updated: (next, old) => {
       if (matters && !matters(next, old)) return
-      const add = !concerns || concerns(next) || concerns(old) ? addAll : addUnfinished
+      const add = !mayNeedReconcile || mayNeedReconcile(next) || mayNeedReconcile(old) ? addAll : addUnfinished
       add(old) // keys that the object no longer concerns
       add(next)
     },

@@ -101,7 +101,7 @@ export function createManager(options: ManagerOptions): Manager {
       controllers = options.createControllers({ client, caches, clock, random, log, metrics, election })
       for (const cache of caches.all()) metrics.caches.add(cache)
       isWorking = true
-      void caches.whenAnswered(signal).then((isComplete) => {
+      void caches.whenSyncedOrNotServed(signal).then((isComplete) => {
         if (!isComplete || !isWorking) return
         isSynced = true
         options.onSynced?.()
@@ -146,7 +146,7 @@ export function createManager(options: ManagerOptions): Manager {
   function reportRunningWork(signal: AbortSignal): () => void {
     let cancel = () => {}
     const report = () => {
-      const running = queuesOf(controllers).flatMap((queue) => queue.standings().filter(({ is }) => is === 'running'))
+      const running = queuesOf(controllers).flatMap((queue) => queue.states().filter(({ is }) => is === 'running'))
       if (running.length === 0) return
       const waitingFor = running.slice(0, REPORTED_KEYS_MAX).map(({ key }) => key)
       log.warn({ count: running.length, waitingFor }, 'stopping: waiting for work in progress')

@@ -50,7 +50,9 @@ function createFixture({
     if (!isLeader) throw new NotLeaderError('a no longer leads')
   }
   const election = hasElection ? { assertStillLeader, fence: () => [FENCE] } : undefined
-  const caches = [{ kind: configMapKind, learn: ({ metadata }: KubeObject) => void cached.push(metadata.name!) }]
+  const caches = [
+    { kind: configMapKind, applyWriteResult: ({ metadata }: KubeObject) => void cached.push(metadata.name!) },
+  ]
   return { ...createSaver({ client, election, caches }), commits, cached }
 }
 

@@ -16,7 +16,7 @@ export interface SaverOptions {
 /** The members of Cache that `save` uses. */
 interface UpdatableCache {
   readonly kind: Kind
-  learn(object: Readonly<Stored>): void
+  applyWriteResult(object: Readonly<Stored>): void
 }
 
 /** One object per write, in its state after the whole commit, or undefined if the object no longer exists. */
@@ -63,7 +63,7 @@ export function createSaver({ client, election, caches }: SaverOptions): Saver {
     for (const [position, object] of objects.entries()) {
       if (!object) continue
       const kind = writes[position]?.kind
-      caches.find((cache) => cache.kind === kind)?.learn(object)
+      caches.find((cache) => cache.kind === kind)?.applyWriteResult(object)
     }
   }
 

@@ -31,7 +31,7 @@ describe('a work queue', () => {
     const stopped = run()
     await nextTurn()
     expect(processedKeys).toEqual(['a', 'b'])
-    expect(queue.standings()).toEqual([])
+    expect(queue.states()).toEqual([])
     abort.abort()
     await stopped
   })
@@ -82,17 +82,17 @@ describe('a work queue', () => {
     await nextTurn()
     const waits: number[] = []
     for (let attempt = 1; attempt < 5; attempt++) {
-      const { nextAtMs = 0 } = queue.standing('a')!
+      const { nextAtMs = 0 } = queue.stateOf('a')!
       waits.push(nextAtMs - clock.nowMs())
       await clock.advance(nextAtMs - clock.nowMs())
       await nextTurn()
     }
     expect(waits).toEqual([100, 200, 400, 400])
     expect(processedKeys.length).toBe(5)
-    expect(queue.standing('a')).toBeUndefined()
+    expect(queue.stateOf('a')).toBeUndefined()
     queue.add('a')
     await nextTurn()
-    expect(queue.standing('a')!.nextAtMs! - clock.nowMs()).toBe(100)
+    expect(queue.stateOf('a')!.nextAtMs! - clock.nowMs()).toBe(100)
     abort.abort()
     await stopped
   })
@@ -103,7 +103,7 @@ describe('a work queue', () => {
     const stopped = run()
     for (const key of ['a', 'b', 'c']) queue.add(key)
     await nextTurn()
-    expect(queue.standings()).toEqual([
+    expect(queue.states()).toEqual([
       { key: 'a', is: 'waiting', because: 'the driver is busy', nextAtMs: clock.nowMs() + 5_000, failures: 0 },
       { key: 'c', is: 'waiting', because: 'boom', nextAtMs: clock.nowMs() + 50, failures: 1 },
       { key: 'b', is: 'stuck', because: 'class "fast" is missing', failures: 0 },

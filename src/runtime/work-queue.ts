@@ -38,7 +38,7 @@ export interface WorkQueueObserver {
 export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<Outcome>
 
 /** The state of a key. `because` is the reason of the last outcome or the message of the last error. */
-export interface Standing {
+export interface KeyState {
   readonly key: ObjectKey
   readonly is: 'ready' | 'running' | 'waiting' | 'stuck'
   readonly because?: string
@@ -56,9 +56,10 @@ export interface WorkQueue {
   /** Whether the key is not done: ready, running, waiting or stuck. */
   has(key: ObjectKey): boolean
   isEmpty(): boolean
-  standing(key: ObjectKey): Standing | undefined
+  /** Returns undefined if the key is done or was never added. */
+  stateOf(key: ObjectKey): KeyState | undefined
   /** Returns the state of all keys that are not done. */
-  standings(): Standing[]
+  states(): KeyState[]
   stats(): WorkQueueStats
   /** Processes keys until the signal is aborted and the running keys have finished. Drops waiting keys. */
   run(reconcile: Reconcile, signal: AbortSignal): Promise<void>
@@ -289,7 +290,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     }
   }
 
-  function standingOf({ key, state, because, failures, dueMs }: Item): Standing {
+  function keyStateOf({ key, state, because, failures, dueMs }: Item): KeyState {
     return {
       key,
       is: state,
@@ -306,11 +307,11 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     run,
     has: (key) => items.has(key),
     isEmpty: () => items.size === 0,
-    standing: (key) => {
+    stateOf: (key) => {
       const item = items.get(key)
-      return item && standingOf(item)
+      return item && keyStateOf(item)
     },
-    standings: () => [...items.values()].map(standingOf),
+    states: () => [...items.values()].map(keyStateOf),
     stats() {
       const nowMs = clock.monotonicMs()
       const seconds = [...running].map(({ sinceMs }) => (nowMs - sinceMs) / 1_000)

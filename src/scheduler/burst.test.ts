@@ -48,7 +48,7 @@ async function fillAllNodes(capacityReservation: boolean) {
     await fixture.createPod(`p${index}`, { ephemeral: { scratch: { size: '1Gi', storageClassName } } })
   }
   let polls = 0
-  await fixture.until(async () => {
+  await fixture.waitUntil(async () => {
     if (++polls % 10 === 0) await report()
     const { items } = await fixture.client.list(podKind)
     return items.every(({ spec }) => spec?.nodeName)

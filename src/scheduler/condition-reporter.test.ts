@@ -33,7 +33,7 @@ function createReporter() {
   }
   const reporter = createConditionReporter({
     client: client as unknown as Client,
-    pods: { get: () => pod, learn: () => {} } as unknown as Cache<Pod>,
+    pods: { get: () => pod, applyWriteResult: () => {} } as unknown as Cache<Pod>,
     clock,
     random: () => 0.5,
     log: silentLog,

@@ -109,7 +109,7 @@ export function createConditionReporter({
     const body = { metadata: { uid, resourceVersion }, status: { conditions: [condition] } }
     try {
       const ref = { name, namespace }
-      pods.learn(await client.patch(podKind, ref, { type: 'strategic', body }, { subresource: 'status' }))
+      pods.applyWriteResult(await client.patch(podKind, ref, { type: 'strategic', body }, { subresource: 'status' }))
     } catch (error) {
       if (isNotFound(error)) return
       if (!isConflict(error) && entry.failures === 0)

@@ -80,7 +80,7 @@ export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
       source({
         cache: claims,
         keysOf: (claim) => [keyOfObject(claim)],
-        concerns: (claim) => attempts.has(claim.metadata.uid) || isUsed(keyOfObject(claim)),
+        mayNeedReconcile: (claim) => attempts.has(claim.metadata.uid) || isUsed(keyOfObject(claim)),
       }),
       source({
         cache: pods,
@@ -169,7 +169,7 @@ async function selectNode(
   const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: nodeName } } }
   try {
     const ref = refOfKey(keyOfObject(claim))
-    claims.learn(await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }))
+    claims.applyWriteResult(await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }))
     return done
   } catch (error) {
     if (isNotFound(error)) return done

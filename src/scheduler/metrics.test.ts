@@ -24,9 +24,9 @@ describe('the scheduler metrics', () => {
     await fixture.createClass('local')
     await fixture.createNode('n1')
     await fixture.createPod('web')
-    await fixture.until(() => fixture.nodeOf('web'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('web'), 'a node')
     await fixture.createPod('big', { requests: { cpu: '999' } })
-    await fixture.until(() => fixture.message('big'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('big'), 'the reason')
     expect(await readSample('scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"}')).toBe(
       1,
     )
@@ -41,13 +41,13 @@ describe('the scheduler metrics', () => {
 
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.until(() => fixture.storage.rejected.length > 0, 'the driver to reject the volume')
-    await fixture.until(
+    await fixture.waitUntil(() => fixture.storage.rejected.length > 0, 'the driver to reject the volume')
+    await fixture.waitUntil(
       async () => (await readSample('scheduler_volume_scheduling_stage_error_total{operation="bind"}')) > 0,
       'the failure to be counted',
     )
     fixture.storage.free.set('n1', gi(10))
-    await fixture.until(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
   })
 
   it('CAP-13 count an attempt as scheduled only when the pod is bound, and as error if the driver has no space', async () => {
@@ -58,12 +58,12 @@ describe('the scheduler metrics', () => {
     await fixture.createNode('n1')
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.until(() => fixture.storage.rejected.length >= 3, 'three rejections')
-    await fixture.until(async () => (await attempts('error')) >= 3, 'three failed attempts')
+    await fixture.waitUntil(() => fixture.storage.rejected.length >= 3, 'three rejections')
+    await fixture.waitUntil(async () => (await attempts('error')) >= 3, 'three failed attempts')
     expect(await attempts('scheduled')).toBe(Number.NaN)
     fixture.storage.free.set('n1', gi(10))
-    await fixture.until(() => fixture.nodeOf('db'), 'a node')
-    await fixture.until(async () => (await attempts('scheduled')) === 1, 'the successful attempt')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(async () => (await attempts('scheduled')) === 1, 'the successful attempt')
   })
 
   it('CAP-12 include reservations and pending pods of the running scheduler only', async () => {
@@ -77,9 +77,9 @@ describe('the scheduler metrics', () => {
     fixture.storage.free.set('n1', gi(10))
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.until(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
     await fixture.createPod('big', { requests: { cpu: '999' } })
-    await fixture.until(() => fixture.message('big'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('big'), 'the reason')
     expect([await reservations(), await pendingPods()]).toEqual([1, 1])
 
     await fixture.client.delete(podKind, { namespace: 'default', name: 'big' })

@@ -64,7 +64,7 @@ export interface SchedulerFixture {
   /** Waits until the components are idle, without advancing the clock. */
   settle(): Promise<void>
   /** Advances the clock until the condition holds. */
-  until(condition: () => unknown, description: string): Promise<void>
+  waitUntil(condition: () => unknown, description: string): Promise<void>
   /** Replaces the scheduler by a new one without the in-memory state of the first. */
   restart(): Promise<void>
   stop(): Promise<void>
@@ -244,7 +244,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
         revision = server.store.revision
       }
     },
-    async until(condition, description) {
+    async waitUntil(condition, description) {
       for (let turns = 0; turns < 4_000; turns++) {
         if (await condition()) return
         await nextTurn()

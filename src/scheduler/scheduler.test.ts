@@ -13,8 +13,8 @@ describe('the scheduler', () => {
   it('CAP-19 binds a pod to a node and records a Scheduled event', async () => {
     await fixture.createNode('n1')
     await fixture.createPod('web')
-    await fixture.until(() => fixture.nodeOf('web'), 'a node')
-    await fixture.until(() => fixture.events('web').length > 0, 'an event')
+    await fixture.waitUntil(() => fixture.nodeOf('web'), 'a node')
+    await fixture.waitUntil(() => fixture.events('web').length > 0, 'an event')
     expect(fixture.events('web')).toEqual(['Normal Scheduled: Successfully assigned default/web to n1'])
     expect((await fixture.pod('web')).status?.conditions).toMatchObject([{ type: 'PodScheduled', status: 'True' }])
   })
@@ -25,7 +25,7 @@ describe('the scheduler', () => {
     await fixture.createPod('gated', { spec: { schedulingGates: [{ name: 'example.com/wait' }] } })
     await fixture.createPod('placed', { spec: { nodeName: 'n7' } })
     await fixture.createPod('own', { spec: { schedulerName: 'stowage-scheduler' } })
-    await fixture.until(() => fixture.nodeOf('own'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('own'), 'a node')
     expect(fixture.scheduler.attempts).toBe(1)
     expect(await fixture.nodeOf('foreign')).toBe(undefined)
     expect(await fixture.nodeOf('gated')).toBe(undefined)
@@ -34,7 +34,7 @@ describe('the scheduler', () => {
       { namespace: 'default', name: 'gated' },
       { type: 'merge', body: { spec: { schedulingGates: null } } },
     )
-    await fixture.until(() => fixture.nodeOf('gated'), 'a node after the gate is removed')
+    await fixture.waitUntil(() => fixture.nodeOf('gated'), 'a node after the gate is removed')
   })
 
   it('CAP-12 reports how many nodes rejected a pod for each reason', async () => {
@@ -42,7 +42,7 @@ describe('the scheduler', () => {
     await fixture.createNode('closed', { spec: { unschedulable: true } })
     await fixture.createNode('tainted', { spec: { taints: [{ key: 'only', value: 'gpu', effect: 'NoSchedule' }] } })
     await fixture.createPod('big', { requests: { cpu: '4', memory: '2Gi' } })
-    await fixture.until(() => fixture.message('big'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('big'), 'the reason')
     const message =
       '0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 node(s) had untolerated taint(s), ' +
       '1 node(s) were unschedulable.'
@@ -55,40 +55,40 @@ describe('the scheduler', () => {
 
   it('CAP-12 reports that there are no nodes, and retries when a node is added', async () => {
     await fixture.createPod('early')
-    await fixture.until(() => fixture.message('early'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('early'), 'the reason')
     expect(await fixture.message('early')).toBe('no nodes available to schedule pods')
     await fixture.createNode('n1')
-    await fixture.until(() => fixture.nodeOf('early'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('early'), 'a node')
   })
 
   it('CAP-12 retries a pod only when another pod is deleted from the node', async () => {
     await fixture.createNode('n1', { allocatable: { cpu: '1', memory: '1Gi', pods: '10' } })
     await fixture.createPod('first', { requests: { cpu: '1' } })
-    await fixture.until(() => fixture.nodeOf('first'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('first'), 'a node')
     await fixture.createPod('second', { requests: { cpu: '1' } })
-    await fixture.until(() => fixture.message('second'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('second'), 'the reason')
     const { attempts } = fixture.scheduler
     await fixture.server.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.scheduler.attempts).toBe(attempts)
     await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
-    await fixture.until(() => fixture.nodeOf('second'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('second'), 'a node')
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
 
   it('CAP-12 schedules each unschedulable pod of an equivalence class as soon as it fits', async () => {
     await fixture.createNode('n1', { allocatable: { cpu: '2', memory: '8Gi', pods: '10' } })
     for (let i = 0; i < 6; i++) await fixture.createPod(`p${i}`, { requests: { cpu: '1' } })
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.message('p5')) && (await fixture.nodeOf('p1')),
       'four to be unschedulable',
     )
     await fixture.createNode('n2', { allocatable: { cpu: '3', memory: '8Gi', pods: '10' } })
     const boundPods = async () =>
       (await Promise.all([0, 1, 2, 3, 4, 5].map((i) => fixture.nodeOf(`p${i}`)))).filter(Boolean)
-    await fixture.until(async () => (await boundPods()).length === 5, 'five to be bound')
+    await fixture.waitUntil(async () => (await boundPods()).length === 5, 'five to be bound')
     await fixture.createNode('n3')
-    await fixture.until(async () => (await boundPods()).length === 6, 'all to be bound')
+    await fixture.waitUntil(async () => (await boundPods()).length === 6, 'all to be bound')
   })
 
   it('CAP-17 retries with backoff while the API server rejects writes', async () => {
@@ -105,11 +105,11 @@ describe('the scheduler', () => {
     })
     await fixture.createNode('n1')
     await fixture.createPod('web')
-    await fixture.until(() => fixture.scheduler.queuedPods()[0]?.state === 'backoff', 'the backoff')
+    await fixture.waitUntil(() => fixture.scheduler.queuedPods()[0]?.state === 'backoff', 'the backoff')
     expect(fixture.scheduler.queuedPods()[0]).toMatchObject({ message: 'the server is down', attempts: 1 })
     await fixture.server.clock.advance(10_000)
     isDown = false
-    await fixture.until(() => fixture.nodeOf('web'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('web'), 'a node')
   })
 
   it('CAP-12 CAP-17 retries writing the condition without another scheduling attempt', async () => {
@@ -125,7 +125,7 @@ describe('the scheduler', () => {
       }),
     })
     await fixture.createPod('web')
-    await fixture.until(() => fixture.message('web'), 'the condition')
+    await fixture.waitUntil(() => fixture.message('web'), 'the condition')
     expect(await fixture.message('web')).toBe('no nodes available to schedule pods')
     expect(fixture.scheduler.attempts).toBe(1)
   })
@@ -133,12 +133,12 @@ describe('the scheduler', () => {
   it('CAP-19 schedules the pod with the higher priority first', async () => {
     await fixture.createPod('low', { spec: { priority: 1 }, requests: { cpu: '1' } })
     await fixture.createPod('high', { spec: { priority: 9 }, requests: { cpu: '1' } })
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.message('low')) && (await fixture.message('high')),
       'both to be unschedulable',
     )
     await fixture.createNode('n1', { allocatable: { cpu: '1', memory: '1Gi', pods: '10' } })
-    await fixture.until(() => fixture.nodeOf('high'), 'the higher priority to be bound')
+    await fixture.waitUntil(() => fixture.nodeOf('high'), 'the higher priority to be bound')
     expect(await fixture.nodeOf('low')).toBe(undefined)
   })
 })

@@ -140,7 +140,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     const { capacities, ...required } = caches
     const syncResults = await Promise.all([
       ...Object.values(required).map((cache) => cache.whenSynced(signal)),
-      capacities?.whenAnswered(signal) ?? true,
+      capacities?.whenSyncedOrNotServed(signal) ?? true,
     ])
     if (!syncResults.every(Boolean)) return
     const isResponsibleFor = ({ spec }: Readonly<Pod>) =>

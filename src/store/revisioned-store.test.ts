@@ -5,7 +5,7 @@ import { AppendRejectedError, type Medium, type MediumBatch } from './medium.ts'
 import { memoryMedium } from './memory.ts'
 import { openRevisionedStore, PENDING_MAX } from './revisioned-store.ts'
 import { type HistoryOptions, StoreBusyError, StoreClosedError, WriteRejectedError } from './store.ts'
-import { advanceUntil, bytes, collectEvents, formatEvent, put, remove, text, until } from './testing/helpers.ts'
+import { advanceUntil, bytes, collectEvents, formatEvent, put, remove, text, waitUntil } from './testing/helpers.ts'
 
 /** Creates a store whose medium calls `control.beforeWrite` before each write, to delay the write or make it fail. */
 async function setUp(history?: HistoryOptions) {
@@ -46,7 +46,7 @@ describe('a store that is writing a batch', () => {
     const barrier = createGate()
     control.beforeWrite = barrier.wait
     const writing = put(store, 'a', 'new')
-    await until(() => batches.length === 2)
+    await waitUntil(() => batches.length === 2)
 
     expect(text(await store.get('a'))).toBe('old')
     expect(store.revision).toBe(1)
@@ -63,7 +63,7 @@ describe('a store that is writing a batch', () => {
     const barrier = createGate()
     control.beforeWrite = barrier.wait
     const first = put(store, 'a')
-    await until(() => batches.length === 1)
+    await waitUntil(() => batches.length === 1)
     const others = Promise.all(['b', 'c', 'd'].map((key) => put(store, key)))
     barrier.open()
     expect([await first, ...(await others)]).toEqual([1, 2, 3, 4])
@@ -100,7 +100,7 @@ describe('a store that is writing a batch', () => {
     const reopened = await open()
     expect(reopened.revision).toBe(210)
     const replay = collectEvents(reopened, { afterRevision: 0 })
-    await until(() => replay.watch.revision === 210)
+    await waitUntil(() => replay.watch.revision === 210)
     expect(replay.events.filter(({ key }) => key === 'total').map(formatEvent)).toEqual([
       'put total@2=1',
       'put total@202=101<1',
@@ -171,7 +171,7 @@ describe('a store that is writing a batch', () => {
         throw new Error(`there is ${view.get('a')?.key}`)
       })
       .catch(() => settled.push('thrower'))
-    await until(() => batches.length === 1)
+    await waitUntil(() => batches.length === 1)
     expect(settled).toEqual([])
     barrier.open()
     await Promise.all([writing, looking, throwing])
@@ -183,7 +183,7 @@ describe('a store that is writing a batch', () => {
     const barrier = createGate()
     control.beforeWrite = barrier.wait
     const writing = put(store, 'a')
-    await until(() => batches.length === 1)
+    await waitUntil(() => batches.length === 1)
     const waiting = Array.from({ length: PENDING_MAX }, () => store.transact(() => []))
     await expect(put(store, 'b')).rejects.toThrow(StoreBusyError)
     barrier.open()
@@ -306,7 +306,7 @@ describe('a store after a write with unknown outcome', () => {
       throw new Error('input/output error')
     }
     const writing = put(store, 'a', 'new')
-    await until(() => batches.length === 2)
+    await waitUntil(() => batches.length === 2)
     const waiting = put(store, 'b')
     barrier.open()
     for (const result of await Promise.allSettled([writing, waiting])) {
@@ -314,7 +314,7 @@ describe('a store after a write with unknown outcome', () => {
       expect(result).toMatchObject({ reason: { message: expect.stringContaining('input/output error') } })
     }
     await expect(store.get('a')).rejects.toThrow(StoreClosedError)
-    await until(() => ended.length > 0)
+    await waitUntil(() => ended.length > 0)
     expect(ended).toEqual([expect.any(StoreClosedError)])
     expect(events).toEqual([])
     await store.close()
@@ -343,7 +343,7 @@ describe('expiry', () => {
     const barrier = createGate()
     control.beforeWrite = barrier.wait
     const blocking = put(store, 'other')
-    await until(() => batches.length === 2)
+    await waitUntil(() => batches.length === 2)
     const renewing = put(store, 'a', 'renewed')
     await clock.advance(2_000) // queues the deletion after the renewal
     barrier.open()

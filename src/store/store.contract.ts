@@ -14,7 +14,7 @@ import {
   type StoreEvent,
   type Write,
 } from './store.ts'
-import { advanceUntil, bytes, collectEvents, formatEvent, put, remove, text, until } from './testing/helpers.ts'
+import { advanceUntil, bytes, collectEvents, formatEvent, put, remove, text, waitUntil } from './testing/helpers.ts'
 import { createModel, expectModel, type HistoryModel, type WriteText } from './testing/model.ts'
 
 export type OpenStore = (options: { clock: Clock; history?: HistoryOptions }) => Promise<Store>
@@ -92,7 +92,7 @@ export function storeContract(
       expect(await reopened.get('b')).toMatchObject({ modRevision: 2, createRevision: 2 })
       expect(await reopened.get('a')).toMatchObject({ modRevision: 4, createRevision: 4 })
       const { events } = collectEvents(reopened, { afterRevision: 1 })
-      await until(() => events.length === 3)
+      await waitUntil(() => events.length === 3)
       expect(events.map(formatEvent)).toEqual(['put b@2=1', 'delete c@3<c', 'put a@4=2'])
     })
 
@@ -120,7 +120,7 @@ export function storeContract(
         [2, 'c'],
       ] as const) {
         const { events } = collectEvents(store, { afterRevision })
-        await until(() => events.length >= expectedKeys.length)
+        await waitUntil(() => events.length >= expectedKeys.length)
         expect(events.map(({ key }) => key).join('')).toBe(expectedKeys)
       }
     })
@@ -334,7 +334,7 @@ export function storeContract(
       expect(events).toEqual([])
       await put(store, 'a', '5')
       await put(store, 'a', '6')
-      await until(() => watch.revision === 6)
+      await waitUntil(() => watch.revision === 6)
       expect(events.map(formatEvent)).toEqual(['put a@2=2<1', 'put b@3=3', 'delete a@4<2', 'put a@5=5', 'put a@6=6<5'])
     })
 
@@ -346,7 +346,7 @@ export function storeContract(
       await store.close()
       const reopened = await reopen()
       const { events, watch } = collectEvents(reopened, { afterRevision: 0 })
-      await until(() => watch.revision === 3)
+      await waitUntil(() => watch.revision === 3)
       expect(events.map(formatEvent)).toEqual(['put a@1=1', 'put a@2=2<1', 'delete a@3<2'])
     })
 
@@ -360,9 +360,9 @@ export function storeContract(
       }
       store.watch({ ...options, afterRevision: 0 })
       await store.transact(() => ['z', 'a', 'm'].map((key) => ({ put: key, value: bytes('') })))
-      await until(() => calls.length > 0)
+      await waitUntil(() => calls.length > 0)
       store.watch({ ...options, afterRevision: 0 })
-      await until(() => calls.length > 1)
+      await waitUntil(() => calls.length > 1)
       expect(calls).toEqual([
         ['put z@1=', 'put a@2=', 'put m@3='],
         ['put z@1=', 'put a@2=', 'put m@3='],
@@ -377,7 +377,7 @@ export function storeContract(
       const calls: Revision[][] = []
       const onEvents = (events: readonly StoreEvent[]) => void calls.push(events.map(({ revision }) => revision))
       const watch = store.watch({ prefix: '', afterRevision: 0, onEvents, onEnd: () => {} })
-      await until(() => watch.revision === 1_500)
+      await waitUntil(() => watch.revision === 1_500)
       expect(calls.length).toBeGreaterThan(1)
       expect(calls.flat()).toEqual(Array.from({ length: 1_500 }, (_, at) => at + 1))
     })
@@ -386,11 +386,11 @@ export function storeContract(
       const { store } = await setUp()
       await put(store, 'b/0')
       const { events, watch } = collectEvents(store, { prefix: 'a/', afterRevision: 0 })
-      await until(() => watch.revision === 1)
+      await waitUntil(() => watch.revision === 1)
       await put(store, 'a/1')
       await put(store, 'ab')
       await put(store, 'b/1')
-      await until(() => watch.revision === 4)
+      await waitUntil(() => watch.revision === 4)
       expect(events.map(formatEvent)).toEqual(['put a/1@2=a/1'])
     })
 
@@ -399,7 +399,7 @@ export function storeContract(
       const watchers = ['', 'a', 'a/1', ''].map((prefix) => collectEvents(store, { prefix }))
       await put(store, 'a/1')
       watchers.push(collectEvents(store, { prefix: 'a/', afterRevision: 0 }))
-      await until(() => watchers.every(({ events }) => events.length === 1))
+      await waitUntil(() => watchers.every(({ events }) => events.length === 1))
       expect(new Set(watchers.map(({ events }) => events[0])).size).toBe(1)
     })
 
@@ -415,7 +415,7 @@ export function storeContract(
       await writing
       await put(store, 'c')
       const witness = collectEvents(store, { afterRevision: 0 })
-      await until(() => witness.events.length === 3)
+      await waitUntil(() => witness.events.length === 3)
       expect([...replaying.events, ...live.events]).toEqual([])
       expect(store.stats().watchers).toBe(1)
     })
@@ -512,7 +512,7 @@ export function storeContract(
             }
             await Promise.all(Array.from({ length: writers }, write))
             const expected = witness.events.filter(({ key }) => key.startsWith('k/')).map(formatEvent)
-            await until(() => isConnected && observed.length >= expected.length)
+            await waitUntil(() => isConnected && observed.length >= expected.length)
             expect(observed.map(formatEvent)).toEqual(expected)
             await store.close()
           },
@@ -565,7 +565,7 @@ export function storeContract(
       await expect(store.list({ prefix: 'lease/a', atRevision: 4 })).rejects.toThrow(CompactedError)
       await expect(store.list({ prefix: '', atRevision: 4 })).rejects.toThrow(CompactedError)
       const { events, watch } = collectEvents(store, { prefix: 'claim/', afterRevision: 0 })
-      await until(() => watch.revision === 5)
+      await waitUntil(() => watch.revision === 5)
       expect(events.map(formatEvent)).toEqual(['put claim/a@1=1', 'put claim/a@3=3<1'])
       expect((await store.list({ prefix: '', atRevision: 5 })).entries.map(text)).toEqual(['3', '5'])
     })
@@ -575,7 +575,7 @@ export function storeContract(
       for (let at = 0; at < 9; at++) await put(store, at % 3 ? 'claim/a' : 'lease/a', '')
       await store.transact(() => ['claim/b', 'lease/b', 'claim/c'].map((key) => ({ put: key, value: bytes('') })))
       const { events } = collectEvents(store, { afterRevision: 0 })
-      await until(() => events.length === 12)
+      await waitUntil(() => events.length === 12)
       expect(events.map(({ revision }) => revision)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
       expect(events.slice(-3).map(({ key }) => key)).toEqual(['claim/b', 'lease/b', 'claim/c'])
     })
@@ -648,7 +648,7 @@ export function storeContract(
       await clock.advance(4_900)
       expect(text(await store.get('a'))).toBe('a')
       await clock.advance(200)
-      await until(() => events.length === 2)
+      await waitUntil(() => events.length === 2)
       expect(events.map(formatEvent)).toEqual(['put a@1=a', 'delete a@2<a'])
       expect(await store.get('a')).toBeUndefined()
     })

@@ -14,7 +14,7 @@ export interface Watchable {
 
 export interface OpenWatch {
   /** Resolves when the received events satisfy the condition. Rejects if the stream ends first. */
-  until(condition: (events: readonly ReceivedEvent[]) => boolean): Promise<void>
+  waitUntil(condition: (events: readonly ReceivedEvent[]) => boolean): Promise<void>
   /** Resolves with all events when the stream has ended. */
   whenEnded(): Promise<ReceivedEvent[]>
   close(): void
@@ -53,7 +53,7 @@ export function watchFrom(server: Watchable, path: string, resourceVersion: numb
       isClosed = true
       response?.destroy()
     },
-    until: (condition) =>
+    waitUntil: (condition) =>
       new Promise((resolve, reject) => {
         const check = () => {
           if (condition(events)) resolve()

@@ -304,7 +304,7 @@ describe('a quota of claims', () => {
     await createClaim('one')
     expect((await postClaim('two', storage('5Gi'))).status).toBe(403)
     await createClaim('three', storage('4Gi'))
-    await watch.until((events) => events.length >= 4)
+    await watch.waitUntil((events) => events.length >= 4)
     expect(watch.events.map(({ object }) => `${object.metadata.name} ${Object.values(object.status.used)}`)).toEqual([
       'a 1',
       'b 1Gi',

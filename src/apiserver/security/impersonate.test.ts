@@ -91,18 +91,18 @@ describe('impersonation', () => {
       const authorizer = authorizerForbidding(forbidden)
       const impersonation = await resolveImpersonation({ user: VIEWER, headers: allHeaders, authorizer })
       expect(impersonation.is).toBe('rejected')
-      expect(authorizer.asked).toEqual(checks.slice(0, checks.indexOf(forbidden) + 1))
+      expect(authorizer.checks).toEqual(checks.slice(0, checks.indexOf(forbidden) + 1))
     }
     const authorizer = authorizerForbidding('nothing')
     await resolveImpersonation({ user: VIEWER, headers: allHeaders, authorizer })
-    expect(authorizer.asked).toEqual(checks)
+    expect(authorizer.checks).toEqual(checks)
   })
 
   it('requires permission for a service account in its namespace', async () => {
     const authorizer = authorizerForbidding('nothing')
     const headers = { 'impersonate-user': ['system:serviceaccount:shop:web'] }
     await resolveImpersonation({ user: VIEWER, headers, authorizer })
-    expect(authorizer.asked).toEqual(['serviceaccounts shop/web'])
+    expect(authorizer.checks).toEqual(['serviceaccounts shop/web'])
   })
 
   it.each(['impersonate-group', 'impersonate-uid', 'impersonate-extra-scopes'])(
@@ -120,7 +120,7 @@ describe('impersonation', () => {
   )
 })
 
-function authorizerForbidding(forbidden: string): Authorizer & { asked: string[] } {
+function authorizerForbidding(forbidden: string): Authorizer & { checks: string[] } {
   const checks: string[] = []
   const describeCheck = (attributes: AuthorizationAttributes) => {
     if (attributes.path !== undefined || attributes.verb !== 'impersonate') throw new Error('unexpected request')
@@ -128,7 +128,7 @@ function authorizerForbidding(forbidden: string): Authorizer & { asked: string[]
     return `${resource}${subresource ? `/${subresource}` : ''} ${namespace ? `${namespace}/` : ''}${name}`
   }
   return {
-    asked: checks,
+    checks,
     async authorize(attributes) {
       checks.push(describeCheck(attributes))
       return { allowed: describeCheck(attributes) !== forbidden }

@@ -96,7 +96,7 @@ describe('finalizers', () => {
     expect(final.status).toBe(200)
     expect(final.json.metadata.name).toBe('a')
     expect((await api.get(`${MAPS}/a`)).status).toBe(404)
-    await watch.until((events) => events.length === 3)
+    await watch.waitUntil((events) => events.length === 3)
     expect(watch.events.map(({ type }) => type)).toEqual(['MODIFIED', 'MODIFIED', 'DELETED'])
   })
 

@@ -150,7 +150,7 @@ describe('PUT', () => {
     expect((await api.put(`${MAPS}/a`, reordered)).json).toEqual(old)
     expect((await api.patch(`${MAPS}/a`, { data: { k: '1' } })).json).toEqual(old)
     await api.post(MAPS, { metadata: { name: 'b' } })
-    await watch.until((events) => events.length > 0)
+    await watch.waitUntil((events) => events.length > 0)
     expect(watch.events).toMatchObject([{ type: 'ADDED', object: { metadata: { name: 'b' } } }])
   })
 

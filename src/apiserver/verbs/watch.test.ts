@@ -22,14 +22,14 @@ describe('a watch', () => {
     const changed = (await api.patch(`${MAPS}/a`, { data: { k: 'v' } })).json
     await api.delete(`${MAPS}/b`)
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${version(a)}`)
-    await watch.until((events) => events.length === 3)
+    await watch.waitUntil((events) => events.length === 3)
     expect(summaryOf(watch.events)).toEqual([
       `ADDED b ${version(b)}`,
       `MODIFIED a ${version(changed)}`,
       `DELETED b ${version(changed) + 1}`,
     ])
     const c = await create('c')
-    await watch.until((events) => events.length === 4)
+    await watch.waitUntil((events) => events.length === 4)
     expect(summaryOf(watch.events).at(-1)).toBe(`ADDED c ${version(c)}`)
   })
 
@@ -41,14 +41,14 @@ describe('a watch', () => {
     for (let round = 0; round < 20; round++) {
       const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${last}`)
       await create(`round-${round}`)
-      await watch.until((events) => events.length > 0)
+      await watch.waitUntil((events) => events.length > 0)
       watch.close()
       await api.patch(`${MAPS}/round-${round}`, { data: { changed: 'after the watch was closed' } })
       observedVersions.push(...watch.events.map(({ object }) => object.metadata.resourceVersion))
       last = Number(observedVersions.at(-1))
     }
     const resumed = await api.watch(`${MAPS}?watch=1&resourceVersion=${last}`)
-    await resumed.until((events) => events.length > 0)
+    await resumed.waitUntil((events) => events.length > 0)
     observedVersions.push(...resumed.events.map(({ object }) => object.metadata.resourceVersion))
     expect(observedVersions).toEqual(Array.from({ length: 40 }, (_, index) => String(start + 1 + index)))
   })
@@ -60,10 +60,10 @@ describe('a watch', () => {
       await create('b')
       await create('a')
       const watch = await api.watch(`${MAPS}?watch=1${query}`)
-      await watch.until((events) => events.length === 2)
+      await watch.waitUntil((events) => events.length === 2)
       expect(watch.events.map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual(['ADDED a', 'ADDED b'])
       await create('c')
-      await watch.until((events) => events.length === 3)
+      await watch.waitUntil((events) => events.length === 3)
     },
   )
 
@@ -72,7 +72,7 @@ describe('a watch', () => {
     const watch = await api.watch(`${MAPS}?watch=true&resourceVersion=${api.store.revision}`)
     const a = await create('a', { kept: 'yes' })
     await api.delete(`${MAPS}/a`)
-    await watch.until((events) => events.length === 2)
+    await watch.waitUntil((events) => events.length === 2)
     expect(watch.events).toMatchObject([
       { type: 'ADDED', object: { kind: 'ConfigMap', apiVersion: 'v1', metadata: { uid: a.metadata.uid } } },
       { type: 'DELETED', object: { kind: 'ConfigMap', metadata: { uid: a.metadata.uid, labels: { kept: 'yes' } } } },
@@ -86,7 +86,7 @@ describe('a watch', () => {
     await api.patch(`${MAPS}/a`, { data: { n: '2' } })
     await api.clock.advance(10 * 60_000)
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${version(a)}`)
-    await watch.until((events) => events.length === 1)
+    await watch.waitUntil((events) => events.length === 1)
     expect(watch.events).toMatchObject([
       { type: 'ERROR', object: { kind: 'Status', status: 'Failure', code: 410, reason: 'Expired' } },
     ])
@@ -110,7 +110,7 @@ describe('a watch', () => {
     const watch = await api.watch(`${MAPS}/a?watch=1&resourceVersion=${api.store.revision}`)
     await create('ab')
     await create('a')
-    await watch.until((events) => events.length === 1)
+    await watch.waitUntil((events) => events.length === 1)
     expect(watch.events[0]!.object.metadata.name).toBe('a')
   })
 
@@ -121,8 +121,8 @@ describe('a watch', () => {
     const clusterWatch = await api.watch(`/api/v1/configmaps?watch=1&resourceVersion=${startRevision}`)
     await api.post('/api/v1/namespaces/kube-system/configmaps', { metadata: { name: 'other' } })
     await create('own')
-    await clusterWatch.until((events) => events.length === 2)
-    await namespaceWatch.until((events) => events.length === 1)
+    await clusterWatch.waitUntil((events) => events.length === 2)
+    await namespaceWatch.waitUntil((events) => events.length === 1)
     expect(namespaceWatch.events[0]!.object.metadata.name).toBe('own')
   })
 
@@ -165,7 +165,7 @@ describe('a watch with a selector', () => {
     const red = (await api.patch(`${MAPS}/a`, { metadata: { labels: { colour: 'red' } } })).json
     await api.delete(`${MAPS}/a`) // the object no longer matches
     const last = await create('b', { colour: 'blue' })
-    await watch.until((events) => events.length === 4)
+    await watch.waitUntil((events) => events.length === 4)
     expect(summaryOf(watch.events)).toEqual([
       `ADDED a ${version(blue)}`,
       `MODIFIED a ${version(modified)}`,
@@ -183,7 +183,7 @@ describe('a watch with a selector', () => {
     const watch = await api.watch(`${pods}?watch=1&fieldSelector=${selector}&resourceVersion=${api.store.revision}`)
     await api.post(pods, pod('p'))
     await api.post(`${pods}/p/binding`, { metadata: { name: 'p' }, target: { kind: 'Node', name: 'node-1' } })
-    await watch.until((events) => events.length === 1)
+    await watch.waitUntil((events) => events.length === 1)
     expect(watch.events).toMatchObject([{ type: 'ADDED', object: { spec: { nodeName: 'node-1' } } }])
   })
 })
@@ -244,7 +244,7 @@ describe('bookmarks', () => {
     await create('a')
     const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
     const watch = await api.watch(`${MAPS}?watch=1&${query}`)
-    await watch.until((events) => events.length === 2)
+    await watch.waitUntil((events) => events.length === 2)
     expect(watch.events).toMatchObject([
       { type: 'ADDED', object: { metadata: { name: 'a' } } },
       {
@@ -264,7 +264,7 @@ describe('bookmarks', () => {
     api = await createServerFixture()
     const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion=0'
     const watch = await api.watch(`${MAPS}?watch=1&${query}`)
-    await watch.until((events) => events.length === 1)
+    await watch.waitUntil((events) => events.length === 1)
     expect(watch.events[0]!.object.metadata.annotations).toEqual({ 'k8s.io/initial-events-end': 'true' })
   })
 
@@ -274,7 +274,7 @@ describe('bookmarks', () => {
     const query = `sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion=${api.store.revision}`
     const watch = await api.watch(`${MAPS}?watch=1&${query}`)
     await create('b')
-    await watch.until((events) => events.length === 1)
+    await watch.waitUntil((events) => events.length === 1)
     expect(watch.events[0]!.object.metadata.name).toBe('b')
   })
 })
@@ -286,7 +286,7 @@ describe('content negotiation of a watch', () => {
     await create('a')
     await api.patch(`${MAPS}/a`, { data: { k: 'v' } })
     await api.delete(`${MAPS}/a`)
-    await watch.until((events) => events.length === 3)
+    await watch.waitUntil((events) => events.length === 3)
     expect(watch.events.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED', 'DELETED'])
     const [first, second] = watch.events.map(({ object }) => object)
     expect(first).toMatchObject({
@@ -303,7 +303,7 @@ describe('content negotiation of a watch', () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`, METADATA)
     await create('a')
-    await watch.until((events) => events.length === 1)
+    await watch.waitUntil((events) => events.length === 1)
     const { object } = watch.events[0]!
     expect(Object.keys(object).sort()).toEqual(['apiVersion', 'kind', 'metadata'])
     expect(object).toMatchObject({
@@ -320,7 +320,7 @@ describe('content negotiation of a watch', () => {
     await api.patch(`${MAPS}/a`, { data: { n: '2' } })
     await api.clock.advance(10 * 60_000)
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${version(a)}`, TABLE)
-    await watch.until((events) => events.length === 1)
+    await watch.waitUntil((events) => events.length === 1)
     expect(watch.events[0]!.object).toMatchObject({ kind: 'Status', code: 410 })
   })
 
@@ -335,7 +335,7 @@ describe('content negotiation of a watch', () => {
       metadata: { name: 'fast' },
       provisioner: 'example.com/p',
     })
-    await Promise.all(watches.map((watch) => watch.until((events) => events.length === 1)))
+    await Promise.all(watches.map((watch) => watch.waitUntil((events) => events.length === 1)))
     expect(watches.map(({ events }) => `${events[0]!.object.apiVersion} ${events[0]!.object.kind}`)).toEqual([
       'storage.k8s.io/v1 StorageClass',
       'storage.k8s.io/v1beta1 StorageClass',

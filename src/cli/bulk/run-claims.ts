@@ -118,7 +118,7 @@ async function startAndFollow(
 ): Promise<FinalStatus | undefined> {
   const startResult = await startWithRetries(task, clock, stop, report)
   if (!startResult || 'is' in startResult) return startResult
-  if (!(await claims.whenSeen(startResult.version, stop))) return undefined
+  if (!(await claims.whenReached(startResult.version, stop))) return undefined
   while (!stop.aborted) {
     const changed = changes.next(task.key, stop)
     const status = await task.check(claims.get(task.key))

@@ -70,7 +70,7 @@ describe('a cache of a disabled kind', () => {
     await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
     await server.restart(ALL_VERSIONS_DISABLED)
     const { cache, lines, signal } = startCache(server.client, server.clock)
-    expect(await cache.whenAnswered(signal)).toBe(true)
+    expect(await cache.whenSyncedOrNotServed(signal)).toBe(true)
     expect(cache.isServed).toBe(false)
     expect([cache.synced, cache.size]).toEqual([false, 0])
     await server.clock.advance(300_000)
@@ -105,7 +105,7 @@ describe('a cache of a disabled kind', () => {
     const configMaps = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
     running.push(configMaps.run(signal))
     const reconciled: string[] = []
-    const runController = (name: string, mayBeOff: boolean) =>
+    const runController = (name: string, mayBeDisabled: boolean) =>
       createController({
         name,
         clock,
@@ -113,7 +113,7 @@ describe('a cache of a disabled kind', () => {
         log: silentLog,
         sources: [
           source({ cache: configMaps, keysOf: ({ metadata }) => [metadata.name ?? ''] }),
-          source({ cache, keysOf: ({ metadata }) => [metadata.name ?? ''], mayBeOff }),
+          source({ cache, keysOf: ({ metadata }) => [metadata.name ?? ''], mayBeDisabled }),
         ],
         reconcile: async (key) => {
           reconciled.push(`${name} ${key}`)

@@ -129,8 +129,8 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
       get hasCrashed() {
         return injector.hasCrashed
       },
-      standing: (key: string) =>
-        components.flatMap(({ queues }) => queues.map((queue) => queue.standing(key))).find(Boolean),
+      queueState: (key: string) =>
+        components.flatMap(({ queues }) => queues.map((queue) => queue.stateOf(key))).find(Boolean),
       stop,
     }
   }
@@ -263,7 +263,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     volume: (name = 'data'): Promise<Readonly<PersistentVolume> | undefined> =>
       orUndefined(client.get(persistentVolumeKind, { name })),
     /** Runs the event loop and advances the clock until the condition holds. */
-    async until(condition: () => unknown, description: string, meanwhile?: () => Promise<void>) {
+    async waitUntil(condition: () => unknown, description: string, meanwhile?: () => Promise<void>) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))

@@ -27,7 +27,7 @@ const isAttachedTo = async (nodeName: string) => (await fixture.attachment(nodeN
 const isMountedOn = (nodeName: string) => fixture.mounts.get(nodeName)!.has(attachedName())
 
 async function waitUntilMounted(nodeName: string): Promise<void> {
-  await fixture.until(
+  await fixture.waitUntil(
     () => isMountedOn(nodeName),
     `the volume on ${nodeName}`,
     () => fixture.runAgents(),
@@ -40,7 +40,7 @@ describe('a pod on a node', () => {
     await fixture.aVolume()
     await fixture.start()
     await fixture.aPod('web', 'left')
-    await fixture.until(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
     expect(await fixture.attachment('left')).toMatchObject({
       metadata: { name: attachmentOn('left'), finalizers: [FINALIZER] },
       spec: { attacher: DRIVER, nodeName: 'left', source: { persistentVolumeName: 'data' } },
@@ -68,11 +68,11 @@ describe('a pod on a node', () => {
     await waitUntilMounted('left')
     await fixture.deletePod('web')
     await fixture.settle()
-    expect(process.standing('data')).toMatchObject({ is: 'stuck', because: 'node left still has the volume mounted' })
+    expect(process.queueState('data')).toMatchObject({ is: 'stuck', because: 'node left still has the volume mounted' })
     expect((await fixture.attachment('left'))?.metadata.deletionTimestamp).toBeUndefined()
 
     await fixture.runAgents()
-    await fixture.until(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
+    await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
     expect(fixture.publishedOn()).toEqual([])
     await fixture.settle()
     expect((await fixture.node('left'))?.status?.volumesAttached).toBeUndefined()
@@ -83,9 +83,9 @@ describe('a pod on a node', () => {
     await fixture.aVolume()
     await fixture.start()
     await fixture.aPod('web', 'left')
-    await fixture.until(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
     await fixture.patchStatus(podKind, 'web', { phase: 'Succeeded' })
-    await fixture.until(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
+    await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
     expect(fixture.publishedOn()).toEqual([])
   })
 
@@ -95,12 +95,12 @@ describe('a pod on a node', () => {
     await fixture.start()
     await fixture.aPod('first', 'left')
     await fixture.aPod('second', 'left')
-    await fixture.until(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
     await fixture.deletePod('first')
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
     await fixture.deletePod('second')
-    await fixture.until(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
+    await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
     expect(fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')).toHaveLength(1)
   })
 
@@ -110,9 +110,9 @@ describe('a pod on a node', () => {
     const process = await fixture.start()
     await fixture.aPod('web', 'later')
     await fixture.settle()
-    expect(process.standing('data')?.because).toBe('node later, where a pod needs the volume, does not exist')
+    expect(process.queueState('data')?.because).toBe('node later, where a pod needs the volume, does not exist')
     await fixture.client.create(nodeKind, { metadata: { name: 'later' } } as never)
-    await fixture.until(async () => (await fixture.attachments()).length === 1, 'the attachment')
+    await fixture.waitUntil(async () => (await fixture.attachments()).length === 1, 'the attachment')
   })
 
   it('SYS-18 gets one event for each failure of the driver', async () => {
@@ -127,7 +127,7 @@ describe('a pod on a node', () => {
     ])
     await fixture.start({ attacher: { retryIntervalStartMs: 4_000 } })
     await fixture.aPod('web', 'left')
-    await fixture.until(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
     await fixture.settle()
     expect(fixture.eventReasons()).toEqual(['FailedAttachVolume', 'FailedAttachVolume', 'SuccessfulAttachVolume'])
     expect(fixture.events[0]?.message).toBe(
@@ -157,7 +157,7 @@ describe('a single-node volume', () => {
     await fixture.aPod('second', 'right')
     await fixture.settle()
     expect(await fixture.attachment('right')).toBeUndefined()
-    expect(process.standing('data')?.because).toBe(
+    expect(process.queueState('data')?.because).toBe(
       'volume data is attached to node left and can be attached to one node only',
     )
     expect(fixture.events.at(-1)).toEqual({
@@ -184,7 +184,7 @@ describe('a single-node volume', () => {
     await fixture.server.clock.advance(2_000)
     await fixture.aPod('a-new', 'left')
     await fixture.start()
-    await fixture.until(() => isAttachedTo('right'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('right'), 'the attachment')
     await fixture.settle()
     expect((await fixture.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['right'])
   })
@@ -194,12 +194,12 @@ describe('a single-node volume', () => {
     await fixture.aVolume()
     await fixture.start()
     await fixture.aPod('web', 'left')
-    await fixture.until(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
     await fixture.server.post('/apis/storage.k8s.io/v1/volumeattachments', {
       metadata: { name: 'user-created' },
       spec: { attacher: DRIVER, nodeName: 'right', source: { persistentVolumeName: 'data' } },
     })
-    await fixture.until(
+    await fixture.waitUntil(
       async () =>
         (await fixture.attachments()).find(({ metadata }) => metadata.name === 'user-created')?.status?.attachError,
       'the rejection',
@@ -207,7 +207,7 @@ describe('a single-node volume', () => {
     expect(fixture.publishedOn()).toEqual(['id-left'])
 
     await fixture.deletePod('web')
-    await fixture.until(() => fixture.publishedOn().join() === 'id-right', 'the user-created attachment')
+    await fixture.waitUntil(() => fixture.publishedOn().join() === 'id-right', 'the user-created attachment')
   })
 
   it('SYS-18 stays on its node if the response to the create request was lost', async () => {
@@ -232,13 +232,13 @@ describe('a single-node volume', () => {
       },
     })
     await fixture.aPod('first', 'left')
-    await fixture.until(() => isResponseLost, 'the lost response')
+    await fixture.waitUntil(() => isResponseLost, 'the lost response')
     await fixture.settle()
     await fixture.server.clock.advance(10_000)
     await fixture.settle()
     expect((await fixture.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['left'])
     deliverEvents()
-    await fixture.until(() => isAttachedTo('right'), 'the attachment of the second pod')
+    await fixture.waitUntil(() => isAttachedTo('right'), 'the attachment of the second pod')
     expect((await fixture.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['right'])
   })
 })
@@ -249,7 +249,7 @@ it('SYS-18 attaches a multi-node volume to all its nodes', async () => {
   await fixture.start()
   await fixture.aPod('first', 'left')
   await fixture.aPod('second', 'right')
-  await fixture.until(() => fixture.publishedOn().length === 2, 'both attachments')
+  await fixture.waitUntil(() => fixture.publishedOn().length === 2, 'both attachments')
   expect(fixture.publishedOn().sort()).toEqual(['id-left', 'id-right'])
 })
 
@@ -272,7 +272,7 @@ describe('limits', () => {
 
     const [deleted] = await fixture.attachments()
     await fixture.deletePod(`of-${deleted?.spec.source.persistentVolumeName}`)
-    await fixture.until(
+    await fixture.waitUntil(
       async () =>
         (await fixture.attachments()).length === 2 &&
         (await fixture.attachments()).every(({ metadata }) => metadata.uid !== deleted?.metadata.uid),
@@ -302,12 +302,12 @@ describe('a lost node', () => {
     await fixture.deletePod('web')
     await fixture.aPod('next', 'right')
     await fixture.settle()
-    expect(process.standing('data')).toMatchObject({ is: 'waiting' })
+    expect(process.queueState('data')).toMatchObject({ is: 'waiting' })
     await fixture.server.clock.advance(6 * MINUTE_MS - 2_000)
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
     await fixture.server.clock.advance(3_000)
-    await fixture.until(() => fixture.publishedOn().join() === 'id-right', 'the other node')
+    await fixture.waitUntil(() => fixture.publishedOn().join() === 'id-right', 'the other node')
     expect(await registry.metrics()).toContain('attachdetach_controller_forced_detaches{reason="timeout"} 1')
   })
 
@@ -322,7 +322,7 @@ describe('a lost node', () => {
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
     await fixture.runAgents()
-    await fixture.until(() => fixture.publishedOn().length === 0, 'the detach')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the detach')
   })
 
   it('SYS-18 has its volumes force-detached after six minutes if the Node was deleted', async () => {
@@ -332,7 +332,7 @@ describe('a lost node', () => {
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
     await fixture.server.clock.advance(6 * MINUTE_MS + 1)
-    await fixture.until(async () => (await fixture.attachments()).length === 0, 'the detach')
+    await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the detach')
     expect(fixture.publishedOn()).toEqual([])
   })
 
@@ -351,7 +351,7 @@ describe('a lost node', () => {
     await fixture.patchStatus(nodeKind, 'left', {
       conditions: [{ type: 'Ready', status: 'False', reason: 'Starting' }],
     })
-    await fixture.until(() => fixture.publishedOn().length === 0, 'the detach after the report')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the detach after the report')
   })
 
   it('SYS-18 has its volumes detached at once if it never reported a status and is older than the attachment', async () => {
@@ -364,9 +364,9 @@ describe('a lost node', () => {
     } as never)
     await fixture.start()
     await fixture.aPod('web', 'silent')
-    await fixture.until(() => fixture.publishedOn().length === 1, 'the attach')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 1, 'the attach')
     await fixture.deletePod('web')
-    await fixture.until(() => fixture.publishedOn().length === 0, 'the detach')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the detach')
   })
 
   it('SYS-18 keeps its volumes if it recovers before a force-detach is committed', async () => {
@@ -388,7 +388,7 @@ describe('a lost node', () => {
       await fixture.setReady('left', 'True')
     }
     await fixture.server.clock.advance(6 * MINUTE_MS + 1)
-    await fixture.until(() => recoverNode === undefined, 'the force-detach attempt')
+    await fixture.waitUntil(() => recoverNode === undefined, 'the force-detach attempt')
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
   })
@@ -420,7 +420,7 @@ it('SYS-18 exports the Kubernetes metrics', async () => {
   await fixture.start({ metrics: createAttachingMetrics(registry) })
   await fixture.aPod('first', 'left')
   await fixture.aPod('second', 'left')
-  await fixture.until(() => isAttachedTo('left'), 'the attachment')
+  await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
   const metrics = await registry.metrics()
   const plugin = 'kubernetes.io/csi:disks.example.com'
   expect(metrics).toContain(
@@ -460,15 +460,15 @@ describe('status.volumesAttached of a node', () => {
       },
     })
     await fixture.aPod('web', 'left')
-    await fixture.until(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
     await fixture.deletePod('web')
-    await fixture.until(() => hasReportedMount, 'the attempt to detach')
+    await fixture.waitUntil(() => hasReportedMount, 'the attempt to detach')
     await fixture.settle()
     await fixture.server.clock.advance(60_000)
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
     await fixture.runAgents()
-    await fixture.until(() => fixture.publishedOn().length === 0, 'the detach')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the detach')
   })
 })
 
@@ -477,7 +477,7 @@ it('SYS-18 deletes the attachment of a force-deleted volume once it is unmounted
   await fixture.aVolume()
   await fixture.start()
   await fixture.aPod('web', 'left')
-  await fixture.until(() => isAttachedTo('left'), 'the attachment')
+  await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
   await fixture.patchStatus(nodeKind, 'left', { volumesInUse: [attachedName()] })
   const body = { metadata: { finalizers: null } }
   await fixture.client.delete(persistentVolumeKind, { name: 'data' })
@@ -485,7 +485,7 @@ it('SYS-18 deletes the attachment of a force-deleted volume once it is unmounted
   await fixture.settle()
   expect(await fixture.attachments()).toHaveLength(1)
   await fixture.patchStatus(nodeKind, 'left', { volumesInUse: null })
-  await fixture.until(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
+  await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
 })
 
 it('SYS-18 does not use an attachment of a volume that was recreated with another volumeHandle', async () => {
@@ -504,7 +504,7 @@ it('SYS-18 does not use an attachment of a volume that was recreated with anothe
     'persistentvolume "data" was recreated with another volumeHandle',
   )
   await fixture.start({ component: 'controllers' })
-  await fixture.until(async () => (await fixture.attachments()).length === 0, 'the stale attachment to be deleted')
+  await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the stale attachment to be deleted')
   await fixture.aPod('web', 'left')
   await waitUntilMounted('left')
   expect((await fixture.attachments()).map(({ metadata }) => metadata.name)).toEqual([attachmentOn('left')])

@@ -86,7 +86,7 @@ describe.each([true, false])('after a crash at any call (atomic commits: %s)', (
           await fixture.checkFinalizers()
         }
         const first = await fixture.start({ isAtomic, killAt: { call, when } })
-        await fixture.until(
+        await fixture.waitUntil(
           async () => first.hasCrashed || (await scenario.isComplete(fixture)),
           `${when} ${call}`,
           meanwhile,
@@ -97,7 +97,7 @@ describe.each([true, false])('after a crash at any call (atomic commits: %s)', (
           kills++
           await meanwhile() // agents and users continue without a controller
           await fixture.start({ isAtomic })
-          await fixture.until(
+          await fixture.waitUntil(
             () => scenario.isComplete(fixture),
             `killed ${when} ${first.calls[call]}, call ${call}`,
             meanwhile,
@@ -185,7 +185,7 @@ describe('under a random sequence of pods, node events and driver failures', () 
             if (desiredNode === undefined) return nodes.length === 0 && published.length === 0
             return nodes.length === 1 && neededNodes.has(nodes[0]) && published.join() === nodes.join()
           }
-          await fixture.until(hasConverged, 'convergence', () => fixture.runAgents())
+          await fixture.waitUntil(hasConverged, 'convergence', () => fixture.runAgents())
           await fixture.checkFinalizers()
           expect(fixture.violations).toEqual([])
           expect(fixture.fake.record.overlaps).toEqual([])

@@ -110,7 +110,7 @@ async function waitForCache(
   { attachments, states }: AttachingContext,
   signal: AbortSignal,
 ): Promise<void> {
-  if (await attachments.whenSeen(resourceVersion ?? '0', signal)) states.endCreation(volumeName)
+  if (await attachments.whenReached(resourceVersion ?? '0', signal)) states.endCreation(volumeName)
 }
 
 /**
@@ -133,9 +133,9 @@ async function detach(
     const remove: CommitWrite = { do: 'delete', kind: volumeAttachmentKind, ref: { name }, uid }
     const committed = await client.commit(nodeStatusPatch ? [nodeStatusPatch, remove] : [remove])
     const [updatedNode] = nodeStatusPatch ? committed : []
-    if (updatedNode) nodes.learn(updatedNode as Stored<Node>)
+    if (updatedNode) nodes.applyWriteResult(updatedNode as Stored<Node>)
     const updatedAttachment = committed.at(-1)
-    if (updatedAttachment) attachments.learn(updatedAttachment as Stored<VolumeAttachment>)
+    if (updatedAttachment) attachments.applyWriteResult(updatedAttachment as Stored<VolumeAttachment>)
     if (force) metrics?.countForcedDetach(force)
     return undefined
   } catch (error) {

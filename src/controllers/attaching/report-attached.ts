@@ -23,7 +23,9 @@ export async function reportAttached(nodeName: ObjectKey, context: AttachingCont
   const { uid, resourceVersion } = node.metadata
   const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: desired.length > 0 ? desired : null } }
   try {
-    nodes.learn(await client.patch(nodeKind, { name: nodeName }, { type: 'merge', body }, { subresource: 'status' }))
+    nodes.applyWriteResult(
+      await client.patch(nodeKind, { name: nodeName }, { type: 'merge', body }, { subresource: 'status' }),
+    )
     return done
   } catch (error) {
     if (isNotFound(error)) return done

@@ -33,7 +33,7 @@ export interface BindingFixture {
   /** Events recorded on an object: `Type Reason: message`. */
   eventsOf(name: string): readonly string[]
   /** Outcomes of keys that are not done, by key. */
-  standings(): Readonly<Record<string, string>>
+  queueStates(): Readonly<Record<string, string>>
   readonly reconciles: { readonly claims: number; readonly volumes: number }
   stop(): Promise<void>
 }
@@ -107,8 +107,8 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     return {
       isBusy: () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0),
       isWaiting: () => controllers.queues.some((queue) => queue.stats().waiting > 0),
-      standings: () => controllers.queues.flatMap((queue) => queue.standings()),
-      whenSynced: () => caches.whenAnswered(abort.signal),
+      queueStates: () => controllers.queues.flatMap((queue) => queue.states()),
+      whenSynced: () => caches.whenSyncedOrNotServed(abort.signal),
       async stop() {
         abort.abort()
         await finished
@@ -192,9 +192,9 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
       await running?.stop()
       running = undefined
     },
-    eventsOf: (name) => recorded.filter((one) => one.name === name).map(({ line }) => line),
-    standings: () =>
-      Object.fromEntries((running?.standings() ?? []).map(({ key, is, because }) => [key, `${is}: ${because}`])),
+    eventsOf: (name) => recorded.filter((event) => event.name === name).map(({ line }) => line),
+    queueStates: () =>
+      Object.fromEntries((running?.queueStates() ?? []).map(({ key, is, because }) => [key, `${is}: ${because}`])),
     async stop() {
       await fixture.stopControllers()
       await api.store.close()
@@ -206,7 +206,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
 interface Running {
   isBusy(): boolean
   isWaiting(): boolean
-  standings(): { readonly key: string; readonly is: string; readonly because?: string }[]
+  queueStates(): { readonly key: string; readonly is: string; readonly because?: string }[]
   whenSynced(): Promise<boolean>
   stop(): Promise<void>
 }

@@ -75,7 +75,7 @@ for (const isAtomic of [true, false]) {
         apiVersion: 'v1',
         resourceVersion: expect.any(String),
       })
-      expect([fixture.eventsOf('c'), fixture.eventsOf('pv'), fixture.standings()]).toEqual([[], [], {}])
+      expect([fixture.eventsOf('c'), fixture.eventsOf('pv'), fixture.queueStates()]).toEqual([[], [], {}])
     })
 
     it('PROV-4 binds a waiting claim to a new volume', async () => {
@@ -95,7 +95,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending' })
       expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
-      expect(fixture.standings()).toEqual({
+      expect(fixture.queueStates()).toEqual({
         'default/c': 'stuck: no persistent volumes available for this claim and no storage class is set',
       })
     })
@@ -175,7 +175,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       const reason = 'volume "later" not found: the claim names it and waits until it exists'
       expect(fixture.eventsOf('c')).toEqual([`Normal FailedBinding: ${reason}`])
-      expect(fixture.standings()).toEqual({ 'default/c': `stuck: ${reason}` })
+      expect(fixture.queueStates()).toEqual({ 'default/c': `stuck: ${reason}` })
       await fixture.volume('later')
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')
@@ -445,7 +445,7 @@ for (const isAtomic of [true, false]) {
       })
       expect(claim.status).toEqual({ phase: 'Pending' })
       expect(fixture.eventsOf('c')).toEqual([EXTERNAL_PROVISIONING])
-      expect(fixture.standings()['default/c']).toBe(
+      expect(fixture.queueStates()['default/c']).toBe(
         'stuck: waiting for the provisioner "disk.example.com" to create a volume',
       )
     })
@@ -590,7 +590,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       expect((await fixture.getClaim('c')).metadata.annotations ?? {}).toEqual({})
       expect(await phaseOf('pv')).toBe('Available')
-      expect(fixture.standings()['default/c']).toBe('stuck: the claim is being deleted')
+      expect(fixture.queueStates()['default/c']).toBe('stuck: the claim is being deleted')
     })
   })
 
@@ -694,7 +694,7 @@ for (const isAtomic of [true, false]) {
       })
       await fixture.settle()
       expect(await phaseOf('late')).toBe('Released')
-      expect(fixture.standings().late).toBe(
+      expect(fixture.queueStates().late).toBe(
         'stuck: its claim was deleted: waiting for the provisioner "disk.example.com" to delete it',
       )
     })
@@ -725,7 +725,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Released')
       expect((await fixture.getVolume('pv')).spec?.claimRef?.uid).toBe('gone')
-      expect(fixture.standings().pv).toBe(
+      expect(fixture.queueStates().pv).toBe(
         'stuck: its claim was deleted and its reclaim policy is Retain: it keeps its data until its claimRef is removed',
       )
       expect(await volumeOf('waits')).toBeUndefined()
@@ -781,7 +781,7 @@ for (const isAtomic of [true, false]) {
         await fixture.settle()
         expect(await phaseOf('pv')).toBe('Released')
         expect(fixture.eventsOf('pv')).toEqual([])
-        expect(fixture.standings().pv).toMatch(
+        expect(fixture.queueStates().pv).toMatch(
           /^stuck: its claim was deleted: waiting for the provisioner ".*" to delete it$/,
         )
       })

@@ -41,13 +41,13 @@ export const PODS_BY_CLAIM = 'binding/claim'
 /** Reads the claim from the server and updates the cache. Returns undefined if it does not exist. */
 export async function readClaim({ client, claims }: BindingContext, ref: ObjectRef): Promise<Claim | undefined> {
   const claim = await find(client, persistentVolumeClaimKind, ref)
-  if (claim) claims.learn(claim)
+  if (claim) claims.applyWriteResult(claim)
   return claim
 }
 
 export async function readVolume({ client, volumes }: BindingContext, name: string): Promise<Volume | undefined> {
   const volume = await find(client, persistentVolumeKind, { name })
-  if (volume) volumes.learn(volume)
+  if (volume) volumes.applyWriteResult(volume)
   return volume
 }
 

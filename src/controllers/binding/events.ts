@@ -20,8 +20,8 @@ export const volumeNotFound = (volume: string): EventDetails =>
 export const boundToOtherClaim = (volume: string, owner: string): EventDetails =>
   warning('FailedBinding', `volume ${quote(volume)} already bound to a different claim. It belongs to ${quote(owner)}.`)
 
-export const volumeMismatch = (volume: string, why: string): EventDetails =>
-  warning('VolumeMismatch', `Cannot bind to requested volume ${quote(volume)}: ${why}`)
+export const volumeMismatch = (volume: string, reason: string): EventDetails =>
+  warning('VolumeMismatch', `Cannot bind to requested volume ${quote(volume)}: ${reason}`)
 
 export const waitForFirstConsumer = normal(
   'WaitForFirstConsumer',

@@ -62,7 +62,7 @@ describe('the cleaner', () => {
     await fixture.removeDriver(LONG_NODE_NAME)
     await fixture.advance(MISSING_FOR_MS - 1)
     expect(await fixture.names()).toHaveLength(4)
-    expect(cleaner.queue.standing(`${DRIVER} ${managedBy('n2')}`)).toMatchObject({ is: 'waiting' })
+    expect(cleaner.queue.stateOf(`${DRIVER} ${managedBy('n2')}`)).toMatchObject({ is: 'waiting' })
     await fixture.advance(1)
     expect(await fixture.names()).toEqual(['of-n1'])
     await cleaner.stop()

@@ -42,7 +42,7 @@ export function createPublishedObjects(cache: Cache<CSIStorageCapacity>): Publis
       return { current: items.size, obsolete: cache.size - items.size }
     },
     addWritten(object) {
-      cache.learn(object)
+      cache.applyWriteResult(object)
       if (!cache.get(keyOfObject(object))) created.set(itemKeyOf(object), object)
     },
   }
@@ -52,6 +52,6 @@ const itemKeysOf = (object: Readonly<CSIStorageCapacity>): ItemKey[] => [itemKey
 
 /** A total order, so that all processes keep the same object. */
 function byAge({ metadata: a }: Capacity, { metadata: b }: Capacity): number {
-  const [left, right] = [a, b].map(({ creationTimestamp = '', name }) => `${creationTimestamp} ${name}`)
-  return left! < right! ? -1 : 1
+  const [firstKey, secondKey] = [a, b].map(({ creationTimestamp = '', name }) => `${creationTimestamp} ${name}`)
+  return firstKey! < secondKey! ? -1 : 1
 }

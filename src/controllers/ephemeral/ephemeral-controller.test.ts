@@ -49,7 +49,7 @@ afterEach(async () => {
   await server.store.close()
 })
 
-async function until(condition: () => Promise<boolean> | boolean, goal: string): Promise<void> {
+async function waitUntil(condition: () => Promise<boolean> | boolean, goal: string): Promise<void> {
   for (let attempt = 0; attempt < 2_000; attempt++) {
     if (await condition()) return
     await new Promise((resolve) => setImmediate(resolve))
@@ -70,7 +70,7 @@ const aPod = async (name: string, template: object = { spec }) => {
 describe('createEphemeralController', () => {
   it('CAP-14 creates a claim from the template and makes the pod its owner', async () => {
     const pod = await aPod('web', { metadata: { labels: { a: '1' }, annotations: { b: '2' } }, spec })
-    await until(exists(`${CLAIMS}/web-v`), 'the claim')
+    await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim')
     const { metadata, spec: createdSpec } = (await server.get(`${CLAIMS}/web-v`)).json
     expect(metadata.labels).toEqual({ a: '1' })
     expect(metadata.annotations).toEqual({ b: '2' })
@@ -86,16 +86,16 @@ describe('createEphemeralController', () => {
   it('CAP-14 does not change a claim that the pod does not own, and records an event', async () => {
     await server.post(CLAIMS, { metadata: { name: 'web-v', annotations: { user: 'alice' } }, spec })
     await aPod('web')
-    await until(() => recordedEvents.length > 0, 'the event')
+    await waitUntil(() => recordedEvents.length > 0, 'the event')
     expect(recordedEvents).toEqual([
       'web Warning FailedBinding: ephemeral volume v: PVC default/web-v was not created for pod default/web (pod is not owner)',
     ])
     const { metadata } = (await server.get(`${CLAIMS}/web-v`)).json
     expect([metadata.annotations, metadata.ownerReferences]).toEqual([{ user: 'alice' }, undefined])
-    expect(controller.queues[0]?.standing('default/web')).toMatchObject({ is: 'stuck' })
+    expect(controller.queues[0]?.stateOf('default/web')).toMatchObject({ is: 'stuck' })
     await server.patch(`${CLAIMS}/web-v`, { metadata: { finalizers: null } }, 'merge')
     await server.delete(`${CLAIMS}/web-v`)
-    await until(
+    await waitUntil(
       async () => (await server.get(`${CLAIMS}/web-v`)).json.metadata?.ownerReferences !== undefined,
       'a new claim',
     )
@@ -105,32 +105,32 @@ describe('createEphemeralController', () => {
     await server.post('/api/v1/namespaces', { metadata: { name: 'other' } })
     await server.post('/api/v1/namespaces/other/persistentvolumeclaims', { metadata: { name: 'web-v' }, spec })
     await aPod('web')
-    await until(exists(`${CLAIMS}/web-v`), 'the claim')
+    await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim')
     expect(recordedEvents).toEqual([])
   })
 
   it('CAP-14 recreates a deleted claim while the pod exists', async () => {
     await aPod('web')
-    await until(exists(`${CLAIMS}/web-v`), 'the claim')
+    await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim')
     const { uid } = (await server.get(`${CLAIMS}/web-v`)).json.metadata
     await server.patch(`${CLAIMS}/web-v`, { metadata: { finalizers: null } }, 'merge')
     await server.delete(`${CLAIMS}/web-v`)
     const currentUid = async () => (await server.get(`${CLAIMS}/web-v`)).json.metadata?.uid
-    await until(async () => ![undefined, uid].includes(await currentUid()), 'another claim')
+    await waitUntil(async () => ![undefined, uid].includes(await currentUid()), 'another claim')
   })
 
   it('SYS-4 records an event if a quota rejects the claim, and creates the claim after the quota is raised', async () => {
     const quotas = '/api/v1/namespaces/default/resourcequotas'
     await server.post(quotas, { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '0' } } })
     await aPod('p')
-    await until(() => recordedEvents.length > 0, 'the event')
+    await waitUntil(() => recordedEvents.length > 0, 'the event')
     expect(recordedEvents[0]).toBe(
       'p Warning FailedBinding: ephemeral volume v: create PVC p-v: persistentvolumeclaims "p-v" is forbidden: ' +
         'exceeded quota: team, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0',
     )
     await server.patch(`${quotas}/team`, { spec: { hard: { persistentvolumeclaims: '1' } } }, 'merge')
     const isCreated = exists(`${CLAIMS}/p-v`)
-    await until(async () => {
+    await waitUntil(async () => {
       await server.clock.advance(1_000)
       return isCreated()
     }, 'the claim')

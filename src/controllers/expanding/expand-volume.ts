@@ -258,7 +258,7 @@ async function saveDespiteEdits(
     } catch (error) {
       if (!isConflict(error) || edits === EDITS_MAX) throw error
       current = await context.client.get(persistentVolumeClaimKind, refOfKey(keyOfObject(claim)))
-      context.claims.learn(current)
+      context.claims.applyWriteResult(current)
       const isSameExpansion =
         current.metadata.uid === uid &&
         resizeStateOf(current) === resizeStateOf(claim) &&

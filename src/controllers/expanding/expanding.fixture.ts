@@ -171,8 +171,8 @@ export async function createExpandingFixture({
       get hasCrashed() {
         return injector.hasCrashed
       },
-      standing: (name = 'data', change: VolumeChange['name'] = 'expanding') =>
-        controllers.queues[0]?.standing(changeKey(`default/${name}`, change)),
+      queueState: (name = 'data', change: VolumeChange['name'] = 'expanding') =>
+        controllers.queues[0]?.stateOf(changeKey(`default/${name}`, change)),
       stop,
     }
   }
@@ -314,7 +314,7 @@ export async function createExpandingFixture({
     isNodeExpansionNotRequired: async (name = 'data') =>
       (await fixture.claim(name))?.metadata.annotations?.[NODE_EXPANSION_NOT_REQUIRED] === 'true',
     /** Runs the event loop and advances the clock until the condition holds. */
-    async until(condition: () => unknown, description: string, { shouldAdvanceClock = true } = {}) {
+    async waitUntil(condition: () => unknown, description: string, { shouldAdvanceClock = true } = {}) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
@@ -325,7 +325,7 @@ export async function createExpandingFixture({
       )
     },
     untilState: (state: string | undefined, name = 'data') =>
-      fixture.until(async () => (await fixture.view(name)).state === state, `state ${state}`),
+      fixture.waitUntil(async () => (await fixture.view(name)).state === state, `state ${state}`),
     /** Runs everything that is ready, without advancing the clock. */
     async settle() {
       for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))

@@ -49,7 +49,7 @@ describe('expanding a claim', () => {
     await fixture.aClaim('data', { size: '1G' })
     fixture.start()
     await fixture.request('2G')
-    await fixture.until(async () => (await fixture.view()).cap === '2G', 'the expansion')
+    await fixture.waitUntil(async () => (await fixture.view()).cap === '2G', 'the expansion')
     const view = await fixture.view()
     expect(view).toMatchObject({ alloc: '2G', pvcap: '2G', conditions: [] })
     expect([view.state, view.preResize]).toEqual([undefined, undefined])
@@ -71,7 +71,7 @@ describe('expanding a claim', () => {
     await fixture.aClaim()
     fixture.start()
     await fixture.request('11.5Gi')
-    await fixture.until(async () => (await fixture.view()).cap === '12Gi', 'the expansion')
+    await fixture.waitUntil(async () => (await fixture.view()).cap === '12Gi', 'the expansion')
     expect(await fixture.view()).toMatchObject({ pvcap: '12Gi', alloc: '11776Mi' })
   })
 
@@ -81,7 +81,7 @@ describe('expanding a claim', () => {
     fixture.start()
     await fixture.request('20Gi', 'files')
     await fixture.request('20Gi', 'device')
-    await fixture.until(
+    await fixture.waitUntil(
       () => fixture.expandCalls('files').length + fixture.expandCalls('device').length === 2,
       'both calls',
     )
@@ -96,7 +96,7 @@ describe('expanding a claim', () => {
     await fixture.aClaim('data', { accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] })
     const process = fixture.start()
     await fixture.request('20Gi')
-    await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to be stuck')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to be stuck')
     expect(fixture.expandCalls()).toEqual([])
     expect(fixture.events.at(-1)?.message).toMatch(/ReadOnlyMany and ReadWriteOnce/)
     expect((await fixture.view()).conditions).toEqual([])
@@ -110,7 +110,7 @@ describe('expanding a claim', () => {
     })
     const process = fixture.start()
     await fixture.request('20Gi')
-    await fixture.until(() => process.standing()?.is === 'waiting', 'the missing secret')
+    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the missing secret')
     expect(fixture.events.at(-1)?.message).toMatch(/error getting secret key in namespace default/)
     expect((await fixture.view()).state, 'nothing was started').toBeUndefined()
 
@@ -150,7 +150,7 @@ describe('expanding a claim', () => {
     await fixture.completeNodeExpansion('20Gi')
     expect((await fixture.view()).preResize).toBe('10Gi')
     fixture.start()
-    await fixture.until(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
+    await fixture.waitUntil(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
   })
 
   it('REX-1 ignores claims whose volume belongs to another claim or driver', async () => {
@@ -198,7 +198,7 @@ describe('expanding a claim', () => {
       expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringMatching(/EXPAND_VOLUME.*10Gi$/) }),
     ])
     await fixture.request('10Gi')
-    await fixture.until(() => process.standing() === undefined, 'the queue to be empty')
+    await fixture.waitUntil(() => process.queueState() === undefined, 'the queue to be empty')
   })
 
   it('REX-1 makes no call to a node-only driver, and lowers the size after the node has rejected it', async () => {
@@ -210,12 +210,12 @@ describe('expanding a claim', () => {
     expect(await fixture.view()).toMatchObject({ alloc: '9Gi', pvcap: '9Gi', preResize: '3Gi' })
     await fixture.rejectNodeExpansion()
     await fixture.request('5Gi')
-    await fixture.until(async () => (await fixture.view()).alloc === '5Gi', 'the smaller size')
+    await fixture.waitUntil(async () => (await fixture.view()).alloc === '5Gi', 'the smaller size')
     await fixture.untilState('NodeResizePending')
     expect(await fixture.view()).toMatchObject({ pvcap: '5Gi', cap: '3Gi', preResize: '3Gi' })
     await fixture.rejectNodeExpansion()
     await fixture.request('3Gi')
-    await fixture.until(async () => (await fixture.view()).state === undefined, 'the cancellation')
+    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the cancellation')
     expect(await fixture.view()).toMatchObject({ pvcap: '3Gi', cap: '3Gi', conditions: [] })
     expect((await fixture.view()).preResize).toBeUndefined()
     expect(fixture.fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
@@ -230,7 +230,7 @@ describe('expanding a claim', () => {
     await fixture.settle()
     expect(fixture.expandCalls()).toEqual([20 * GI])
     await fixture.completeNodeExpansion('20Gi')
-    await fixture.until(async () => (await fixture.view()).alloc === '30Gi', 'the next expansion')
+    await fixture.waitUntil(async () => (await fixture.view()).alloc === '30Gi', 'the next expansion')
     await fixture.untilState('NodeResizePending')
     expect(fixture.expandCalls()).toEqual([20 * GI, 30 * GI])
   })
@@ -242,7 +242,7 @@ describe('expanding a claim', () => {
     await fixture.untilState('NodeResizePending')
     expect(await fixture.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', alloc: '20Gi', preResize: '10Gi' })
     await fixture.completeNodeExpansion('20Gi')
-    await fixture.until(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
+    await fixture.waitUntil(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
     expect(await fixture.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
   })
 
@@ -250,14 +250,14 @@ describe('expanding a claim', () => {
     await fixture.aClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED })
     await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     fixture.start()
-    await fixture.until(async () => (await fixture.view()).conditions.length > 0, 'the condition')
+    await fixture.waitUntil(async () => (await fixture.view()).conditions.length > 0, 'the condition')
     await fixture.settle()
     const expectedView = { req: '5Gi', cap: '10Gi', pvcap: '20Gi', preResize: '10Gi', quota: '5Gi' }
     expect(await fixture.view()).toEqual({ ...expectedView, mark: '5Gi', conditions: ['FileSystemResizePending'] })
     expect(fixture.eventReasons()).toEqual(['FileSystemResizeRequired'])
     expect(fixture.expandCalls()).toEqual([])
     await fixture.completeNodeExpansion('20Gi')
-    await fixture.until(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
+    await fixture.waitUntil(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
     expect(await fixture.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
   })
 
@@ -270,7 +270,7 @@ describe('expanding a claim', () => {
     await fixture.untilState('ControllerResizeInfeasible')
     await fixture.request('10Gi')
     await fixture.untilState(undefined)
-    await fixture.until(async () => (await fixture.view()).conditions.length > 0, 'the condition')
+    await fixture.waitUntil(async () => (await fixture.view()).conditions.length > 0, 'the condition')
     expect(await fixture.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', conditions: ['FileSystemResizePending'] })
   })
 
@@ -304,7 +304,7 @@ describe('expanding a claim', () => {
       await fixture.aClaim()
       const process = fixture.start({ isAtomic })
       await fixture.request('20Gi')
-      await fixture.until(async () => (await fixture.view()).cap === '20Gi', 'the expansion')
+      await fixture.waitUntil(async () => (await fixture.view()).cap === '20Gi', 'the expansion')
       await fixture.settle()
       const writes = process.calls.filter((call) => call === 'patch' || call === 'commit')
       expect(writes).toEqual(isAtomic ? ['commit', 'commit'] : ['patch', 'patch', 'patch'])
@@ -335,16 +335,16 @@ describe('failures', () => {
         ({ type }) => type === 'ControllerResizeError',
       )?.message
       expect(message).toMatch(/^failed to expand pvc with rpc error/)
-      expect(process.standing()).toMatchObject({ is: 'waiting' })
+      expect(process.queueState()).toMatchObject({ is: 'waiting' })
       await fixture.server.clock.advance(299_000)
       await fixture.settle()
       expect(fixture.expandCalls()).toHaveLength(1)
       await fixture.server.clock.advance(2_000)
-      await fixture.until(() => fixture.expandCalls().length === 2, 'the second attempt')
+      await fixture.waitUntil(() => fixture.expandCalls().length === 2, 'the second attempt')
       await fixture.untilState('ControllerResizeInfeasible')
 
       await fixture.request('4Gi')
-      await fixture.until(async () => (await fixture.view()).alloc === '4Gi', 'the smaller size', {
+      await fixture.waitUntil(async () => (await fixture.view()).alloc === '4Gi', 'the smaller size', {
         shouldAdvanceClock: false,
       })
     })
@@ -356,20 +356,23 @@ describe('failures', () => {
     await fixture.untilState('ControllerResizeInfeasible')
     await firstProcess.stop()
     const secondProcess = fixture.start()
-    await fixture.until(() => secondProcess.standing()?.is === 'waiting', 'the claim to wait')
+    await fixture.waitUntil(() => secondProcess.queueState()?.is === 'waiting', 'the claim to wait')
     expect(fixture.expandCalls()).toHaveLength(1)
   })
 
   it('REX-7 retries a final error with backoff and accepts a new size', async () => {
     fixture.setExpandEffect(failWith('PERMISSION_DENIED'))
     const process = await at('11Gi')
-    await fixture.until(async () => (await fixture.view()).conditions.includes('ControllerResizeError'), 'the error')
-    await fixture.until(() => process.standing()?.is === 'waiting', 'the backoff')
+    await fixture.waitUntil(
+      async () => (await fixture.view()).conditions.includes('ControllerResizeError'),
+      'the error',
+    )
+    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the backoff')
     expect(fixture.expandCalls()).toHaveLength(1)
     expect((await fixture.view()).state).toBe('ControllerResizeInProgress')
     fixture.setRules()
     await fixture.request('4Gi')
-    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
       shouldAdvanceClock: false,
     })
     expect(fixture.expandCalls()).toEqual([11 * GI, 4 * GI])
@@ -387,13 +390,13 @@ describe('failures', () => {
       { method: 'ControllerExpandVolume', nth: 3, effect: failWith('INVALID_ARGUMENT') },
     )
     const process = await at('11Gi')
-    await fixture.until(
-      () => fixture.expandCalls().length === 1 && process.standing()?.is === 'waiting',
+    await fixture.waitUntil(
+      () => fixture.expandCalls().length === 1 && process.queueState()?.is === 'waiting',
       'the first attempt',
     )
     await fixture.request('5Gi')
-    await fixture.until(
-      () => fixture.expandCalls().length === 2 && process.standing()?.is === 'waiting',
+    await fixture.waitUntil(
+      () => fixture.expandCalls().length === 2 && process.queueState()?.is === 'waiting',
       'the second attempt',
     )
     expect(await fixture.view()).toMatchObject({ alloc: '5Gi', state: 'ControllerResizeInProgress' })
@@ -405,13 +408,13 @@ describe('failures', () => {
   it('REX-8 repeats the call for the first size until it has a final response, even after a restart', async () => {
     fixture.setExpandEffect(failWith('UNAVAILABLE'))
     const firstProcess = await at('11Gi')
-    await fixture.until(() => firstProcess.standing()?.is === 'waiting', 'a call without response')
+    await fixture.waitUntil(() => firstProcess.queueState()?.is === 'waiting', 'a call without response')
     await fixture.request('5Gi')
-    await fixture.until(() => fixture.expandCalls().length >= 2, 'the next attempt')
+    await fixture.waitUntil(() => fixture.expandCalls().length >= 2, 'the next attempt')
     await firstProcess.stop()
     fixture.setExpandEffect(failWith('INTERNAL'), 1)
     fixture.start()
-    await fixture.until(async () => (await fixture.view()).alloc === '5Gi', 'the smaller size')
+    await fixture.waitUntil(async () => (await fixture.view()).alloc === '5Gi', 'the smaller size')
     const requestedSizes = fixture.expandCalls()
     expect(requestedSizes.slice(0, -1)).toEqual(requestedSizes.slice(0, -1).map(() => 11 * GI))
     expect(requestedSizes.at(-1)).toBe(5 * GI)
@@ -426,7 +429,7 @@ describe('failures', () => {
     await at('11Gi')
     await fixture.untilState('ControllerResizeInfeasible')
     await fixture.server.clock.advance(301_000)
-    await fixture.until(() => fixture.expandCalls().length > 2, 'calls without a final response')
+    await fixture.waitUntil(() => fixture.expandCalls().length > 2, 'calls without a final response')
     expect((await fixture.view()).state).toBe('ControllerResizeInProgress')
     await fixture.request('5Gi')
     fixture.setRules()
@@ -453,7 +456,7 @@ describe('failures', () => {
     await at('11Gi')
     await fixture.untilState('ControllerResizeInfeasible')
     await fixture.request('3Gi')
-    await fixture.until(async () => (await fixture.view()).state === undefined, 'the cancellation', {
+    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the cancellation', {
       shouldAdvanceClock: false,
     })
     expect(await fixture.view()).toEqual({
@@ -473,7 +476,7 @@ describe('failures', () => {
       { method: 'ControllerExpandVolume', nth: 3, effect: failWith('UNAVAILABLE') },
     )
     await at('11Gi')
-    await fixture.until(() => fixture.expandCalls().length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call')
     await fixture.request('3Gi')
     await fixture.untilState('NodeResizePending')
     expect(fixture.expandCalls()).toEqual([11 * GI, 11 * GI, 3 * GI, 3 * GI])
@@ -487,19 +490,19 @@ describe('failures', () => {
       { method: 'ControllerExpandVolume', effect: failWith('INTERNAL') },
     )
     await at('11Gi')
-    await fixture.until(() => fixture.expandCalls().length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call')
     await fixture.request('3Gi')
-    await fixture.until(async () => (await fixture.view()).state === undefined, 'the cancellation')
+    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the cancellation')
     expect(fixture.expandCalls()).toEqual([11 * GI, 11 * GI, 3 * GI])
   })
 
   it('REX-7 uses a request lowered during the call as soon as the call fails', async () => {
     fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000, effect: failWith('INTERNAL') })
     await at('11Gi')
-    await fixture.until(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
     await fixture.request('5Gi')
     await fixture.server.clock.advance(5_000)
-    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
       shouldAdvanceClock: false,
     })
     expect(fixture.expandCalls()).toEqual([11 * GI, 5 * GI])
@@ -508,7 +511,7 @@ describe('failures', () => {
   it('REX-8 saves the result of a call without a second call if the claim is edited during the call', async () => {
     fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000 })
     await at('11Gi')
-    await fixture.until(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
     await fixture.request('20Gi')
     await fixture.request('15Gi')
     await fixture.server.clock.advance(5_000)
@@ -536,10 +539,10 @@ describe('failures', () => {
     for (const name of names) await fixture.aClaim(name, { size: '3Gi' })
     fixture.start()
     for (const name of names) await fixture.request('11Gi', name)
-    await fixture.until(() => names.every((name) => fixture.expandCalls(name).length >= 3), 'a few attempts each')
+    await fixture.waitUntil(() => names.every((name) => fixture.expandCalls(name).length >= 3), 'a few attempts each')
     for (const name of names) await fixture.request('3Gi', name)
     for (const name of names) {
-      await fixture.until(async () => (await fixture.view(name)).state === undefined, `${name} to be cancelled`)
+      await fixture.waitUntil(async () => (await fixture.view(name)).state === undefined, `${name} to be cancelled`)
     }
     expect(fixture.fake.record.overlaps).toEqual([])
   })
@@ -558,9 +561,9 @@ describe('a driver that supports only offline expansion', () => {
     await fixture.terminatePod('terminated', 'Failed')
     const process = fixture.start()
     await fixture.request('20Gi')
-    await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to wait for pods')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for pods')
     expect(fixture.expandCalls()).toHaveLength(1)
-    expect(process.standing()?.because).toBe(
+    expect(process.queueState()?.because).toBe(
       'Unable to expand default/data because CSI driver disks.example.com only supports offline expansion and volume is currently in-use',
     )
     await fixture.server.clock.advance(3_600_000)
@@ -568,7 +571,7 @@ describe('a driver that supports only offline expansion', () => {
     expect(fixture.expandCalls()).toHaveLength(1)
     fixture.setRules()
     await fixture.terminatePod('user')
-    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
       shouldAdvanceClock: false,
     })
   })
@@ -578,10 +581,10 @@ describe('a driver that supports only offline expansion', () => {
     await fixture.aPod('user')
     const process = fixture.start()
     await fixture.request('20Gi')
-    await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to wait for pods')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for pods')
     fixture.setRules()
     await fixture.deletePod('user')
-    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
       shouldAdvanceClock: false,
     })
   })
@@ -590,12 +593,12 @@ describe('a driver that supports only offline expansion', () => {
     await aClaimOfOfflineDriver()
     const process = fixture.start()
     await fixture.request('20Gi')
-    await fixture.until(() => process.standing()?.is === 'waiting', 'the backoff')
-    await fixture.until(() => fixture.expandCalls().length >= 3, 'more attempts')
+    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the backoff')
+    await fixture.waitUntil(() => fixture.expandCalls().length >= 3, 'more attempts')
     await process.stop()
     await fixture.aPod('user')
     fixture.start({ options: { handlesInUse: false } })
-    await fixture.until(() => fixture.expandCalls().length >= 6, 'more attempts')
+    await fixture.waitUntil(() => fixture.expandCalls().length >= 6, 'more attempts')
   })
 
   it('REX-7 cancels without waiting for the pod', async () => {
@@ -603,9 +606,9 @@ describe('a driver that supports only offline expansion', () => {
     await fixture.aPod('user')
     const process = fixture.start()
     await fixture.request('20Gi')
-    await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to wait for pods')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for pods')
     await fixture.request('10Gi')
-    await fixture.until(async () => (await fixture.view()).state === undefined, 'the cancellation', {
+    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the cancellation', {
       shouldAdvanceClock: false,
     })
     expect((await fixture.view()).conditions).toEqual([])
@@ -625,13 +628,13 @@ describe('free capacity', () => {
       expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringContaining('5Gi short') }),
     ])
     expect(await fixture.view()).toMatchObject({ alloc: '30Gi', conditions: ['ControllerResizeError', 'Resizing'] })
-    await fixture.until(() => process.standing()?.is === 'stuck', 'the claim to wait for capacity')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for capacity')
 
     await fixture.setCapacity('everywhere', '18Gi')
-    await fixture.until(() => fixture.events.length === 2, 'the new amount')
+    await fixture.waitUntil(() => fixture.events.length === 2, 'the new amount')
     expect(fixture.events[1]?.message).toContain('2Gi short')
     await fixture.request('20Gi')
-    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
       shouldAdvanceClock: false,
     })
     expect(fixture.expandCalls()).toEqual([20 * GI])
@@ -646,9 +649,9 @@ describe('free capacity', () => {
     await fixture.untilState('ControllerResizeInfeasible')
     await firstProcess.stop()
     const secondProcess = fixture.start()
-    await fixture.until(() => secondProcess.standing()?.is === 'stuck', 'the claim to wait')
+    await fixture.waitUntil(() => secondProcess.queueState()?.is === 'stuck', 'the claim to wait')
     await fixture.setCapacity('everywhere', '25Gi')
-    await fixture.until(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
       shouldAdvanceClock: false,
     })
   })
@@ -673,7 +676,7 @@ describe('lowering the request', () => {
     await fixture.request('100Gi')
     await fixture.untilState('ControllerResizeInfeasible')
     await fixture.request('20Gi')
-    await fixture.until(() => loweredEvents().length === 2, 'the events')
+    await fixture.waitUntil(() => loweredEvents().length === 2, 'the events')
     expect(loweredEvents().map(({ objectName }) => objectName)).toEqual([
       'PersistentVolumeClaim data',
       'PersistentVolume data',
@@ -689,12 +692,12 @@ describe('lowering the request', () => {
     await fixture.aClaim()
     const firstProcess = fixture.start()
     await fixture.request('100Gi')
-    await fixture.until(() => firstProcess.standing()?.is === 'waiting', 'a call without response')
+    await fixture.waitUntil(() => firstProcess.queueState()?.is === 'waiting', 'a call without response')
     await firstProcess.stop()
     await fixture.request('20Gi')
     const secondProcess = fixture.start()
-    await fixture.until(() => loweredEvents().length === 2, 'the events')
-    await fixture.until(() => fixture.expandCalls().length >= 4, 'a few attempts')
+    await fixture.waitUntil(() => loweredEvents().length === 2, 'the events')
+    await fixture.waitUntil(() => fixture.expandCalls().length >= 4, 'a few attempts')
     await secondProcess.stop()
     expect(loweredEvents()).toHaveLength(2)
 
@@ -711,7 +714,7 @@ describe('lowering the request', () => {
       ...{ involvedObject, reason, message, type: 'Normal' },
     } as never)
     const thirdProcess = fixture.start()
-    await fixture.until(() => fixture.expandCalls().length >= 7, 'a few more attempts')
+    await fixture.waitUntil(() => fixture.expandCalls().length >= 7, 'a few more attempts')
     await thirdProcess.stop()
     expect(loweredEvents(), 'an event exists already').toHaveLength(2)
   })
@@ -731,21 +734,21 @@ describe('expansion and modification of one volume', () => {
     }
     await fixture.aClaim()
     const process = fixture.start({ changes: [modifying] })
-    await fixture.until(() => reconciles.length === 1, 'the first reconcile')
+    await fixture.waitUntil(() => reconciles.length === 1, 'the first reconcile')
     const body = { metadata: { labels: { tier: 'gold' } }, spec: { resources: { requests: { storage: '20Gi' } } } }
     await fixture.client.patch(
       persistentVolumeClaimKind,
       { namespace: 'default', name: 'data' },
       { type: 'merge', body },
     )
-    await fixture.until(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
     await fixture.settle()
     expect(reconciles).toHaveLength(1)
-    expect(process.standing('data', 'modifying')).toMatchObject({ is: 'stuck' })
+    expect(process.queueState('data', 'modifying')).toMatchObject({ is: 'stuck' })
     await fixture.server.clock.advance(5_000)
-    await fixture.until(() => reconciles.length === 2, 'the modification', { shouldAdvanceClock: false })
+    await fixture.waitUntil(() => reconciles.length === 2, 'the modification', { shouldAdvanceClock: false })
     expect(reconciles[1]).toBe('gold after 1')
-    expect(process.standing()).toMatchObject({ is: 'waiting' })
+    expect(process.queueState()).toMatchObject({ is: 'waiting' })
   })
 })
 
@@ -759,7 +762,7 @@ describe('a crash', () => {
           await fixture.aClaim()
           const firstProcess = fixture.start({ isAtomic, killAt: { call, when } })
           await fixture.request('20Gi')
-          await fixture.until(
+          await fixture.waitUntil(
             async () => firstProcess.hasCrashed || (await fixture.view()).state === 'NodeResizePending',
             'the end of the expansion',
           )
@@ -799,7 +802,7 @@ describe('a process that is no longer the leader', () => {
     }
     const process = fixture.start({ election })
     await fixture.request('20Gi')
-    await fixture.until(() => process.standing()?.is === 'waiting', 'the failure')
+    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the failure')
     expect(fixture.expandCalls()).toEqual([])
     expect((await fixture.view()).state).toBeUndefined()
   })
@@ -811,14 +814,14 @@ describe('feature gates', () => {
     await fixture.aClaim()
     fixture.start()
     await fixture.request('20Gi')
-    await fixture.until(async () => (await fixture.view()).pvcap === '20Gi', 'the volume')
+    await fixture.waitUntil(async () => (await fixture.view()).pvcap === '20Gi', 'the volume')
     await fixture.settle()
     const view = await fixture.view()
     expect([view.alloc, view.state]).toEqual([undefined, undefined])
     expect(view.conditions).toEqual(['FileSystemResizePending', 'Resizing'])
     expect(fixture.expandCalls()).toEqual([20 * GI])
     await fixture.completeNodeExpansion('20Gi')
-    await fixture.until(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
+    await fixture.waitUntil(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
     expect((await fixture.view()).conditions).toEqual([])
     expect((await fixture.client.get(persistentVolumeKind, { name: 'data' })).spec?.capacity).toEqual({
       storage: '20Gi',

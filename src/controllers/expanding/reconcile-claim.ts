@@ -165,9 +165,9 @@ async function readFromServer(
 ): Promise<Step> {
   const newClaim = await find(client, persistentVolumeClaimKind, refOfKey(keyOfObject(claim)))
   if (!newClaim) return done
-  claims.learn(newClaim)
+  claims.applyWriteResult(newClaim)
   const newVolume = await find(client, persistentVolumeKind, { name: keyOfObject(volume) })
   if (!newVolume) return done
-  volumes.learn(newVolume)
+  volumes.applyWriteResult(newVolume)
   return changed
 }

@@ -19,7 +19,7 @@ const expectView = async (expected: ClaimView) => expect(await fixture.view()).t
 async function finishNodeExpansion(size: string): Promise<void> {
   await fixture.startNodeExpansion()
   await fixture.completeNodeExpansion(size)
-  await fixture.until(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
+  await fixture.waitUntil(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
 }
 
 // A step is one transaction with atomic commits, and one write per object without.
@@ -92,7 +92,10 @@ for (const isAtomic of [true, false]) {
       })
       const process = fixture.start({ isAtomic })
       await fixture.request('100Gi')
-      await fixture.until(() => process.standing()?.because?.includes('may still be expanding'), 'a timed out call')
+      await fixture.waitUntil(
+        () => process.queueState()?.because?.includes('may still be expanding'),
+        'a timed out call',
+      )
       const at100 = { mark: '100Gi', alloc: '100Gi', quota: '100Gi' }
       const preResize = { cap: '10Gi', pvcap: '10Gi', state: 'ControllerResizeInProgress', ...RESIZING }
       await expectView({ req: '100Gi', ...at100, ...preResize })

@@ -35,11 +35,11 @@ afterEach(async () => {
   await server.store.close()
 })
 
-const until: ServerFixture['until'] = (condition, goal) => server.until(condition, goal)
+const waitUntil: ServerFixture['waitUntil'] = (condition, goal) => server.waitUntil(condition, goal)
 const isDeleted = (path: string) => async () => (await server.get(path)).status === 404
 /** Waits until the work queue is empty. */
 const untilQuiet = () =>
-  until(() => controller.queue.stats().depth === 0 && controller.queue.standings().length === 0, 'a quiet queue')
+  waitUntil(() => controller.queue.stats().depth === 0 && controller.queue.states().length === 0, 'a quiet queue')
 
 async function anOwner(name = 'owner', finalizers: string[] = []) {
   const { json } = await server.post(CONFIG_MAPS, { metadata: { name, finalizers } })
@@ -52,14 +52,14 @@ describe('createGarbageController', () => {
   it('SYS-4 deletes the dependents after the owner in background deletion', async () => {
     await aDependent('child', await anOwner())
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Background' })
-    await until(isDeleted(`${SECRETS}/child`), 'the child to be deleted')
+    await waitUntil(isDeleted(`${SECRETS}/child`), 'the child to be deleted')
   })
 
   it('SYS-4 deletes a chain of dependents', async () => {
     const { json: child } = await aDependent('child', await anOwner())
     await aDependent('grandchild', { apiVersion: 'v1', kind: 'Secret', name: 'child', uid: child.metadata.uid })
     await server.delete(`${CONFIG_MAPS}/owner`)
-    await until(isDeleted(`${SECRETS}/grandchild`), 'the grandchild to be deleted')
+    await waitUntil(isDeleted(`${SECRETS}/grandchild`), 'the grandchild to be deleted')
   })
 
   it('keeps an object that has another owner, and removes the reference to the deleted owner', async () => {
@@ -68,7 +68,7 @@ describe('createGarbageController', () => {
     await server.delete(`${CONFIG_MAPS}/first`)
     const owners = async () =>
       (await server.get(`${SECRETS}/child`)).json.metadata.ownerReferences.map(({ name }: { name: string }) => name)
-    await until(async () => (await owners()).length === 1, 'the reference to be removed')
+    await waitUntil(async () => (await owners()).length === 1, 'the reference to be removed')
     expect(await owners()).toEqual(['second'])
   })
 
@@ -76,14 +76,14 @@ describe('createGarbageController', () => {
     const reference = { ...(await anOwner()), blockOwnerDeletion: true }
     await server.post(SECRETS, { metadata: { name: 'child', ownerReferences: [reference], finalizers: ['test/hold'] } })
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Foreground' })
-    await until(
+    await waitUntil(
       async () => (await server.get(`${SECRETS}/child`)).json.metadata.deletionTimestamp,
       'the deletion of the child to begin',
     )
     await untilQuiet()
     expect((await server.get(`${CONFIG_MAPS}/owner`)).json.metadata.finalizers).toEqual(['foregroundDeletion'])
     await server.patch(`${SECRETS}/child`, { metadata: { finalizers: null } }, 'merge')
-    await until(isDeleted(`${CONFIG_MAPS}/owner`), 'the owner to be deleted')
+    await waitUntil(isDeleted(`${CONFIG_MAPS}/owner`), 'the owner to be deleted')
   })
 
   it('deletes the owner in foreground deletion without waiting for dependents that do not block it', async () => {
@@ -91,7 +91,7 @@ describe('createGarbageController', () => {
       metadata: { name: 'child', ownerReferences: [await anOwner()], finalizers: ['test/hold'] },
     })
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Foreground' })
-    await until(isDeleted(`${CONFIG_MAPS}/owner`), 'the owner to be deleted')
+    await waitUntil(isDeleted(`${CONFIG_MAPS}/owner`), 'the owner to be deleted')
   })
 
   it('deletes cycles of one, two and three owners in foreground deletion', async () => {
@@ -106,7 +106,7 @@ describe('createGarbageController', () => {
       await untilQuiet()
       await server.delete(`${CONFIG_MAPS}/${cycle[0]}`, { propagationPolicy: 'Foreground' })
       for (const name of cycle)
-        await until(isDeleted(`${CONFIG_MAPS}/${name}`), `${name} of the cycle ${cycle} to be deleted`)
+        await waitUntil(isDeleted(`${CONFIG_MAPS}/${name}`), `${name} of the cycle ${cycle} to be deleted`)
     }
   })
 
@@ -114,7 +114,7 @@ describe('createGarbageController', () => {
     await aDependent('child', await anOwner())
     await untilQuiet()
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Orphan' })
-    await until(isDeleted(`${CONFIG_MAPS}/owner`), 'the owner to be deleted')
+    await waitUntil(isDeleted(`${CONFIG_MAPS}/owner`), 'the owner to be deleted')
     await untilQuiet()
     const { status, json } = await server.get(`${SECRETS}/child`)
     expect([status, json.metadata.ownerReferences]).toEqual([200, undefined])
@@ -131,7 +131,7 @@ describe('createGarbageController', () => {
   it('deletes an object whose owner reference has the uid of an earlier object of that name', async () => {
     const reference = await anOwner()
     await aDependent('child', { ...reference, uid: 'another-uid' })
-    await until(isDeleted(`${SECRETS}/child`), 'the child to be deleted')
+    await waitUntil(isDeleted(`${SECRETS}/child`), 'the child to be deleted')
     expect((await server.get(`${CONFIG_MAPS}/owner`)).status).toBe(200)
   })
 

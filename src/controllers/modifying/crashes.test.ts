@@ -84,13 +84,13 @@ async function setUp(scenario: Scenario): Promise<void> {
 async function editClaim(scenario: Scenario, process: { readonly hasCrashed: boolean }): Promise<void> {
   await fixture.patchClaim('data', scenario.request)
   if (!scenario.secondRequest) return
-  await fixture.until(() => process.hasCrashed || fixture.modifyCalls().length > 0, 'the first call, or the crash')
+  await fixture.waitUntil(() => process.hasCrashed || fixture.modifyCalls().length > 0, 'the first call, or the crash')
   await fixture.patchClaim('data', scenario.secondRequest)
 }
 
 async function verifyResult({ expected }: Scenario, process: ReturnType<ModifyingFixture['start']>): Promise<void> {
   await fixture.settle()
-  await fixture.until(() => !process.isBusy() && !process.standing(), 'the queue to be empty')
+  await fixture.waitUntil(() => !process.isBusy() && !process.queueState(), 'the queue to be empty')
   await fixture.untilSettled(expected.className)
   const [claim, volume] = [await fixture.claim(), await fixture.volume()]
   expect(fixture.driverAttributes()).toEqual(expected.attributes)
@@ -117,7 +117,7 @@ describe.each([true, false])('after a crash at any call (atomic commits: %s)', (
         await setUp(scenario)
         const crashingProcess = fixture.start({ isAtomic, killAt: { call, when } })
         await editClaim(scenario, crashingProcess)
-        await fixture.until(() => crashingProcess.hasCrashed, `the crash at call ${call}`)
+        await fixture.waitUntil(() => crashingProcess.hasCrashed, `the crash at call ${call}`)
         await verifyResult(scenario, fixture.start({ isAtomic }))
       }
     }

@@ -123,7 +123,7 @@ export async function createModifyingFixture(options: ModifyingFixtureOptions = 
       get hasCrashed() {
         return injector.hasCrashed
       },
-      standing: (name = 'data') => controllers.queues[0]!.standing(changeKey(`default/${name}`, 'modifying')),
+      queueState: (name = 'data') => controllers.queues[0]!.stateOf(changeKey(`default/${name}`, 'modifying')),
       isBusy: () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0),
       stop,
     }
@@ -221,7 +221,7 @@ export async function createModifyingFixture(options: ModifyingFixtureOptions = 
     failCalls: (code: Extract<FakeRule['effect'], { do: 'fail' }>['code'], times?: number) =>
       fixture.setRules([{ effect: { do: 'fail', code }, ...(times === undefined ? {} : { times }) }]),
     /** Runs the event loop and advances the clock until the condition holds. */
-    async until(condition: () => unknown, description: string) {
+    async waitUntil(condition: () => unknown, description: string) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
@@ -236,7 +236,7 @@ export async function createModifyingFixture(options: ModifyingFixtureOptions = 
     },
     /** Waits until the class is in effect and no modification is in progress. */
     async untilSettled(className: string | undefined, name = 'data') {
-      await fixture.until(async () => {
+      await fixture.waitUntil(async () => {
         const { currentVolumeAttributesClassName, modifyVolumeStatus, conditions = [] } = await fixture.status(name)
         return currentVolumeAttributesClassName === className && !modifyVolumeStatus && conditions.length === 0
       }, `${name} to have settled on ${className}`)

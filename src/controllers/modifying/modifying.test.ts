@@ -23,9 +23,9 @@ async function createFixtureWithoutClass(options: ModifyingFixtureOptions = {}):
 const readConditions = async () =>
   Object.fromEntries(((await fixture.status()).conditions ?? []).map((condition) => [condition.type, condition]))
 const waitForStatus = (status: string) =>
-  fixture.until(async () => (await fixture.status()).modifyVolumeStatus?.status === status, status)
+  fixture.waitUntil(async () => (await fixture.status()).modifyVolumeStatus?.status === status, status)
 const waitForEvent = (reason: string, transitionTimes = 1) =>
-  fixture.until(
+  fixture.waitUntil(
     () => fixture.eventReasons().filter((condition) => condition === reason).length >= transitionTimes,
     `${transitionTimes} × ${reason}`,
   )
@@ -64,7 +64,7 @@ describe('modifying the class of a bound claim', () => {
     fixture.setRules([{ effect: { do: 'hang' } }])
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
     const status = await fixture.status()
     expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'InProgress' })
     expect(status.currentVolumeAttributesClassName).toBe('silver')
@@ -230,7 +230,7 @@ describe('a modification that cannot start', () => {
     await fixture.server.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.events).toHaveLength(1)
-    expect(process.standing()).toMatchObject({ is: 'stuck', because: 'VAC "platinum" does not exist.' })
+    expect(process.queueState()).toMatchObject({ is: 'stuck', because: 'VAC "platinum" does not exist.' })
     expect(fixture.modifyCalls()).toEqual([])
     await fixture.aClass('platinum', { iops: '9' })
     await fixture.settle()
@@ -332,7 +332,7 @@ describe('a modification that cannot start', () => {
     await fixture.aClaim()
     const process = fixture.start()
     await fixture.setClass('gold')
-    await fixture.until(() => process.standing()?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the wait')
     expect((await fixture.status()).modifyVolumeStatus).toBeUndefined()
     expect(fixture.events).toEqual([])
   })
@@ -435,7 +435,7 @@ describe('a driver that fails', () => {
     })
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.until(() => failures === 1, 'the first try')
+    await fixture.waitUntil(() => failures === 1, 'the first try')
     await fixture.settle()
     const status = await fixture.status()
     expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'InProgress' })
@@ -514,7 +514,7 @@ describe('a driver that fails', () => {
     const transitionTimes: (string | undefined)[] = []
     const probeTimes: (string | undefined)[] = []
     for (const message of ['one', 'two', 'three', 'four']) {
-      await fixture.until(async () => (await readConditions()).ModifyVolumeError?.message === message, message)
+      await fixture.waitUntil(async () => (await readConditions()).ModifyVolumeError?.message === message, message)
       const { lastTransitionTime, lastProbeTime } = (await readConditions()).ModifyVolumeError ?? {}
       transitionTimes.push(lastTransitionTime)
       probeTimes.push(lastProbeTime)
@@ -594,11 +594,14 @@ describe('writes that fail', () => {
     fixture.setRules([{ effect: { do: 'hang' } }])
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
     await fixture.patchClaim('data', { metadata: { finalizers: null } })
     await fixture.server.delete('/api/v1/namespaces/default/persistentvolumeclaims/data')
     fixture.fake.script.release()
-    await fixture.until(async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold', 'the volume')
+    await fixture.waitUntil(
+      async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold',
+      'the volume',
+    )
     expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
   })
 })
@@ -792,7 +795,7 @@ describe('rollback', () => {
     fixture.setRules([{ effect: { do: 'hang' }, times: 1 }])
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
     await fixture.setClass('silver')
     fixture.fake.script.release()
     await fixture.untilSettled('silver')

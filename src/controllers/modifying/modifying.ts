@@ -78,7 +78,7 @@ export function createModifying(deps: ModifyingDeps): VolumeChange {
         cache: classes,
         keysOf: ({ metadata: { name } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
         matters: () => false, // parameters of a class are immutable
-        mayBeOff: true, // expansion must work on a server that does not serve classes
+        mayBeDisabled: true, // expansion must work on a server that does not serve classes
       }),
     )
   }

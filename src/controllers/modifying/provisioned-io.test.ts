@@ -15,14 +15,14 @@ const readIo = async () => {
   return { capacity, allocated: allocatedResources, statuses: allocatedResourceStatuses }
 }
 const waitForIo = (amounts: Readonly<Record<string, string>>) =>
-  fixture.until(async () => {
+  fixture.waitUntil(async () => {
     const { capacity, statuses } = await readIo()
     return !statuses && Object.entries(amounts).every(([name, amount]) => capacity?.[name] === amount)
   }, JSON.stringify(amounts))
 const waitForStatus = (name: string, status: string) =>
-  fixture.until(async () => (await readIo()).statuses?.[name] === status, `${name} ${status}`)
+  fixture.waitUntil(async () => (await readIo()).statuses?.[name] === status, `${name} ${status}`)
 const waitForEvent = (reason: string, times = 1) =>
-  fixture.until(
+  fixture.waitUntil(
     () => fixture.eventReasons().filter((eventReason) => eventReason === reason).length >= times,
     `${times} × ${reason}`,
   )
@@ -59,7 +59,7 @@ describe('iops and throughput of a bound claim', () => {
     fixture.setRules([{ effect: { do: 'hang' } }])
     const process = fixture.start()
     await fixture.setIo({ iops: '800' })
-    await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
     expect(await readIo()).toMatchObject({
       capacity: { iops: '500', throughput: '50Mi' },
       allocated: { iops: '800' },
@@ -95,7 +95,7 @@ describe('iops and throughput of a bound claim', () => {
     await fixture.patchClaim('data', { status: expansionStatus }, 'status')
     fixture.start()
     await fixture.setIo({ iops: '800' })
-    await fixture.until(async () => (await readIo()).capacity?.iops === '800', 'the change')
+    await fixture.waitUntil(async () => (await readIo()).capacity?.iops === '800', 'the change')
     expect(await readIo()).toMatchObject({
       allocated: { storage: '2Gi', iops: '800' },
       statuses: { storage: 'ControllerResizeInProgress' },
@@ -109,7 +109,7 @@ describe('iops and throughput of a bound claim', () => {
     await fixture.setIo({ iops: '800' })
     await waitForIo({ iops: '800' })
     await fixture.setIo({ iops: null })
-    await fixture.until(async () => (await readIo()).allocated?.iops === undefined, 'the charge to go')
+    await fixture.waitUntil(async () => (await readIo()).allocated?.iops === undefined, 'the charge to go')
     expect(await readIo()).toMatchObject({ capacity: { iops: '800', throughput: '50Mi' } })
     expect(fixture.modifyCalls()).toHaveLength(1)
     expect(fixture.driverAttributes()).toEqual({ iops: '800', throughput: '50' })
@@ -175,7 +175,7 @@ describe('a driver that fails', () => {
     fixture.failCalls('FAILED_PRECONDITION')
     const process = fixture.start()
     await fixture.setIo({ iops: '700' })
-    await fixture.until(() => process.standing()?.is === 'stuck', 'it to be held')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'it to be held')
     expect(await readIo()).toMatchObject({
       statuses: { iops: 'ControllerModifyVolumePending' },
       capacity: { iops: '500' },
@@ -202,7 +202,7 @@ describe('a driver that fails', () => {
     await fixture.setIo({ iops: '700' })
     await waitForStatus('iops', 'ControllerModifyVolumePending')
     await fixture.aPod('user')
-    await fixture.until(() => process.standing()?.is === 'stuck', 'it to be held')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'it to be held')
     expect(fixture.events.at(-1)?.message).toMatch(/only while a volume is not in use, and pods use this one/)
   })
 
@@ -212,7 +212,7 @@ describe('a driver that fails', () => {
     fixture.failCalls('FAILED_PRECONDITION')
     const process = fixture.start()
     await fixture.setIo({ iops: '700' })
-    await fixture.until(() => process.standing()?.is === 'stuck', 'it to be held')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'it to be held')
     await fixture.setIo({ iops: '500' })
     await fixture.settle()
     expect(await readIo()).toMatchObject({ capacity: { iops: '500' }, allocated: { iops: '500' }, statuses: undefined })
@@ -229,7 +229,7 @@ describe('a driver that fails', () => {
     await fixture.patchClaim('data', {
       spec: { volumeAttributesClassName: 'hot', resources: { requests: { iops: '700' } } },
     })
-    await fixture.until(() => process.standing()?.is === 'stuck', 'it to be held')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'it to be held')
     expect((await fixture.status()).modifyVolumeStatus).toEqual({
       targetVolumeAttributesClassName: 'hot',
       status: 'Pending',
@@ -287,7 +287,7 @@ describe('a driver that fails', () => {
     await fixture.setIo({ iops: '700' })
     await waitForEvent('VolumeModifyFailed')
     await fixture.setIo({ iops: null })
-    await fixture.until(async () => !(await readIo()).statuses, 'the end')
+    await fixture.waitUntil(async () => !(await readIo()).statuses, 'the end')
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
     expect(await readIo()).toMatchObject({ capacity: { iops: '500' } })
     expect((await readIo()).allocated?.iops).toBeUndefined()
@@ -359,7 +359,7 @@ describe('a class together with the claim’s own amounts', () => {
     await fixture.server.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.events).toHaveLength(1)
-    expect(process.standing()?.is).toBe('stuck')
+    expect(process.queueState()?.is).toBe('stuck')
     expect(fixture.modifyCalls()).toEqual([])
     await fixture.setIo({ iops: '1000' })
     await fixture.untilSettled('fast')
@@ -414,7 +414,7 @@ describe('a class together with the claim’s own amounts', () => {
       await waitForEvent('VolumeModifyFailed')
       await fixture.patchClaim('data', { spec: revertedSpec })
       const { spec } = await fixture.claim()
-      await fixture.until(async () => {
+      await fixture.waitUntil(async () => {
         const { capacity, statuses } = await readIo()
         return !statuses && capacity?.iops === spec?.resources?.requests?.iops
       }, 'the amount')
@@ -459,7 +459,7 @@ describe('a class together with the claim’s own amounts', () => {
     await fixture.aClaim('data', { className: 'fast', io: { iops: '1000' }, attributes: { tier: 'hot', iops: '1000' } })
     fixture.start()
     await fixture.setIo({ iops: null })
-    await fixture.until(async () => (await readIo()).allocated?.iops === undefined, 'the claim to have none of its own')
+    await fixture.waitUntil(async () => (await readIo()).allocated?.iops === undefined, 'the claim to have none of its own')
     const capacity = { storage: '1Gi', iops: '1k' }
     expect((await fixture.volume()).spec?.capacity).toEqual(capacity)
     expect(await readIo()).toMatchObject({ capacity, allocated: undefined, statuses: undefined })

@@ -62,7 +62,7 @@ describe('feature gates', () => {
     fixture.failCalls('INTERNAL')
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.until(() => fixture.events.length === 2, 'the failure')
+    await fixture.waitUntil(() => fixture.events.length === 2, 'the failure')
     const { fake } = fixture
     await fixture.close()
     const callsBefore = fake.record.calls.length
@@ -103,7 +103,10 @@ describe('feature gates', () => {
     await fixture.aClaim('data', { io: { iops: '3k' }, attributes: { iops: '3000' } })
     fixture.start({ gates: parseFeatureGates('VolumeProvisionedIO=false') })
     await fixture.setClass('gold')
-    await fixture.until(async () => (await fixture.status()).modifyVolumeStatus?.status === 'Infeasible', 'the refusal')
+    await fixture.waitUntil(
+      async () => (await fixture.status()).modifyVolumeStatus?.status === 'Infeasible',
+      'the refusal',
+    )
     expect(fixture.driverAttributes()).toEqual({ iops: '3000' })
     expect((await fixture.status()).capacity?.iops).toBe('3k')
     expect(fixture.events.at(-1)?.message).toMatch(/requests 3k iops, but its VolumeAttributesClass says iops "1000"/)
@@ -126,7 +129,7 @@ describe('many claims', () => {
     })
     const process = fixture.start({ workers: 7 })
     await Promise.all(names.map((name) => fixture.setClass('gold', name)))
-    await fixture.until(
+    await fixture.waitUntil(
       () => fixture.eventReasons().filter((eventReason) => eventReason === 'VolumeModifySuccessful').length === 500,
       'all',
     )
@@ -169,7 +172,7 @@ describe('many claims', () => {
     await fixture.patchClaim('both', {
       spec: { volumeAttributesClassName: 'gold', resources: { requests: { storage: '2Gi' } } },
     })
-    await fixture.until(() => order.includes('growing'), 'the expansion')
+    await fixture.waitUntil(() => order.includes('growing'), 'the expansion')
     await fixture.settle()
     expect(fixture.modifyCalls()).toEqual([])
     finish()
@@ -197,8 +200,11 @@ describe('size and attributes in one edit', () => {
     await createFixtureWithExpandableClaim()
     fixture.start({ isExpanding: true })
     await editClaim('2Gi', 'gold')
-    await fixture.until(() => changeMethods().length === 2, 'both')
-    await fixture.until(async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold', 'the class')
+    await fixture.waitUntil(() => changeMethods().length === 2, 'both')
+    await fixture.waitUntil(
+      async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold',
+      'the class',
+    )
     expect(changeMethods()).toEqual(['ControllerExpandVolume', 'ControllerModifyVolume'])
     expect(fixture.fake.state.volumes['vol-data']).toMatchObject({ capacityBytes: 2 * 1024 ** 3 })
     expect(fixture.driverAttributes()).toEqual({ iops: '1000' })
@@ -210,7 +216,10 @@ describe('size and attributes in one edit', () => {
     fixture.fake.script.setRules([{ method: 'ControllerExpandVolume', effect: { do: 'fail', code: 'OUT_OF_RANGE' } }])
     fixture.start({ isExpanding: true })
     await editClaim('2Gi', 'gold')
-    await fixture.until(async () => (await fixture.status()).currentVolumeAttributesClassName === 'gold', 'the class')
+    await fixture.waitUntil(
+      async () => (await fixture.status()).currentVolumeAttributesClassName === 'gold',
+      'the class',
+    )
     expect((await fixture.status()).allocatedResourceStatuses).toEqual({ storage: 'ControllerResizeInfeasible' })
   })
 
@@ -218,15 +227,21 @@ describe('size and attributes in one edit', () => {
     await createFixtureWithExpandableClaim()
     fixture.start({ isExpanding: true, throttle: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 60_000 } } })
     await editClaim('2Gi', 'gold')
-    await fixture.until(async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold', 'the class')
+    await fixture.waitUntil(
+      async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold',
+      'the class',
+    )
     expect(changeMethods()).toHaveLength(2)
     await editClaim('2Gi', 'silver')
-    await fixture.until(() => fixture.eventReasons().includes('VolumeChangeDelayed'), 'the event')
+    await fixture.waitUntil(() => fixture.eventReasons().includes('VolumeChangeDelayed'), 'the event')
     await fixture.server.clock.advance(3_000_000)
     await fixture.settle()
     expect(changeMethods()).toHaveLength(2)
     await fixture.server.clock.advance(900_000)
-    await fixture.until(async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'silver', 'the class')
+    await fixture.waitUntil(
+      async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'silver',
+      'the class',
+    )
     expect(fixture.eventReasons().filter((eventReason) => eventReason === 'VolumeChangeDelayed')).toHaveLength(1)
     expect(fixture.driverAttributes()).toEqual({ iops: '500' })
   })
@@ -236,7 +251,7 @@ describe('size and attributes in one edit', () => {
     fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     fixture.start({ throttle: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 3_600_000 } } })
     await fixture.setClass('gold')
-    await fixture.until(() => fixture.eventReasons().includes('VolumeModifyFailed'), 'the failure')
+    await fixture.waitUntil(() => fixture.eventReasons().includes('VolumeModifyFailed'), 'the failure')
     await fixture.setClass('silver')
     await fixture.untilSettled('silver')
     expect(fixture.driverAttributes()).toEqual({ iops: '500' })
@@ -258,10 +273,10 @@ describe('quota', () => {
     fixture.setRules([{ effect: { do: 'hang' } }])
     fixture.start()
     await fixture.setIo({ iops: '100' })
-    await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
     expect(await readUsed()).toBe('500')
     fixture.fake.script.release()
-    await fixture.until(async () => (await readUsed()) === '100', 'the charge to fall')
+    await fixture.waitUntil(async () => (await readUsed()) === '100', 'the charge to fall')
   })
 })
 
@@ -276,7 +291,7 @@ describe('metrics', () => {
     await fixture.untilSettled('gold')
     fixture.failCalls('OUT_OF_RANGE', 1)
     await fixture.setIo({ throughput: '10' })
-    await fixture.until(
+    await fixture.waitUntil(
       () => fixture.eventReasons().includes('VolumeModifyFailed') && fixture.modifyCalls().length === 3,
       'the refusal',
     )

@@ -63,10 +63,10 @@ async function runActions(fixture: ModifyingFixture, actions: readonly Action[],
   }
   fixture.setRules([])
   if ((await fixture.claim()).spec?.volumeAttributesClassName === 'missing') await fixture.setClass('gold')
-  await fixture.until(async () => {
+  await fixture.waitUntil(async () => {
     await fixture.server.clock.advance(20_000)
     await fixture.settle()
-    return !process.isBusy() && process.standing() === undefined
+    return !process.isBusy() && process.queueState() === undefined
   }, 'the queue to be empty')
 }
 

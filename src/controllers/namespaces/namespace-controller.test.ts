@@ -33,7 +33,7 @@ afterEach(async () => {
 })
 
 /** Waits until the namespace satisfies the predicate and returns it. A deleted namespace is undefined. */
-async function until(predicate: (namespace: any) => boolean): Promise<any> {
+async function waitUntil(predicate: (namespace: any) => boolean): Promise<any> {
   for (let attempt = 0; attempt < 1_000; attempt++) {
     const { status, json } = await server.get(SHOP)
     const namespace = status === 404 ? undefined : json
@@ -53,7 +53,7 @@ describe('createNamespaceController', () => {
       metadata: { deletionTimestamp: expect.any(String) },
       status: { phase: 'Terminating' },
     })
-    await until(isDeleted)
+    await waitUntil(isDeleted)
   })
 
   it('SYS-4 deletes all objects of every kind in a deleted namespace, and no others', async () => {
@@ -66,7 +66,7 @@ describe('createNamespaceController', () => {
     })
     await server.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'a' } })
     await server.delete(SHOP)
-    await until(isDeleted)
+    await waitUntil(isDeleted)
     for (const url of [`${SHOP}/configmaps`, `${SHOP}/secrets`, '/apis/coordination.k8s.io/v1/leases']) {
       expect((await server.get(url)).json.items).toEqual([])
     }
@@ -77,7 +77,7 @@ describe('createNamespaceController', () => {
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'held', finalizers: ['example.com/hold'] } })
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'free' } })
     await server.delete(SHOP)
-    const terminating = await until(contentRemaining)
+    const terminating = await waitUntil(contentRemaining)
     expect(terminating.status.phase).toBe('Terminating')
     expect(contentRemaining(terminating)).toMatchObject({
       status: 'True',
@@ -87,7 +87,7 @@ describe('createNamespaceController', () => {
     expect((await server.get(`${SHOP}/configmaps/held`)).json.metadata.deletionTimestamp).toBeTruthy()
     expect((await server.get(`${SHOP}/configmaps/free`)).status).toBe(404)
     await server.patch(`${SHOP}/configmaps/held`, { metadata: { finalizers: null } }, 'merge')
-    await until(isDeleted)
+    await waitUntil(isDeleted)
   })
 
   it('SYS-4 resumes the deletion of a namespace after a restart', async () => {
@@ -96,12 +96,12 @@ describe('createNamespaceController', () => {
     await server.delete(SHOP)
     expect((await server.get(SHOP)).json.status.phase).toBe('Terminating')
     stop = startController()
-    await until(isDeleted)
+    await waitUntil(isDeleted)
   })
 
   it('allows a deleted namespace to be recreated with the same name', async () => {
     await server.delete(SHOP)
-    await until(isDeleted)
+    await waitUntil(isDeleted)
     expect((await server.post('/api/v1/namespaces', { metadata: { name: 'shop' } })).status).toBe(201)
     expect((await server.post(`${SHOP}/configmaps`, { metadata: { name: 'a' } })).status).toBe(201)
   })

@@ -52,7 +52,7 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
         source({
           cache,
           keysOf: ({ metadata }) => (isBeingDeleted(namespaces, metadata.namespace) ? [metadata.namespace ?? ''] : []),
-          mayBeOff: true,
+          mayBeDisabled: true,
         }),
       ),
     ],

@@ -49,12 +49,12 @@ describe('node health', () => {
   it('SYS-18 removes its own taints when the agent reports again, and keeps others', async () => {
     await fixture.anAgent('a')
     await fixture.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoSchedule' }])
-    const { standing } = fixture.start()
+    const { queueState } = fixture.start()
     await fixture.advance(10_000)
     fixture.alive.delete('a')
     await fixture.advance(50_000)
     expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule'])
-    expect(standing('a')).toMatchObject({ is: 'stuck', because: expect.stringContaining('stopped reporting') })
+    expect(queueState('a')).toMatchObject({ is: 'stuck', because: expect.stringContaining('stopped reporting') })
     fixture.alive.add('a')
     await fixture.advance(20_000)
     expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // alive, but has not said how it is

@@ -74,8 +74,8 @@ export async function createNodeLifecycleFixture() {
       await caches.stop()
     }
     stops.push(stop)
-    const standing = (key: string) => controllers.queues.map((queue) => queue.standing(key)).find(Boolean)
-    return { stop, standing, queues: controllers.queues }
+    const queueState = (key: string) => controllers.queues.map((queue) => queue.stateOf(key)).find(Boolean)
+    return { stop, queueState, queues: controllers.queues }
   }
 
   async function settle(): Promise<void> {

@@ -75,7 +75,7 @@ async function setUnknownConditions(
   const { name, resourceVersion } = node.metadata
   const body = { metadata: { resourceVersion }, status: { conditions } }
   const updated = await context.client.patch(nodeKind, { name }, { type: 'strategic', body }, { subresource: 'status' })
-  context.nodes.learn(updated)
+  context.nodes.applyWriteResult(updated)
   return updated
 }
 
@@ -87,7 +87,7 @@ async function updateTaints(node: Readonly<Stored<Node>>, context: NodeLifecycle
   if (wasLost && !isLost(taints) && areAllLost(context)) tolerationTimes.setAllLostUntil(clock.monotonicMs())
   const { name, resourceVersion } = node.metadata
   const body = { metadata: { resourceVersion }, spec: { taints } }
-  nodes.learn(await client.patch(nodeKind, { name }, { type: 'merge', body }))
+  nodes.applyWriteResult(await client.patch(nodeKind, { name }, { type: 'merge', body }))
   if (wasLost === isLost(taints)) return
   nodeEvents.record(nodeKind, node, nodeStatusChanged(node, wasLost ? 'NodeReady' : 'NodeNotReady'))
   if (!wasLost) metrics?.countLostNode(node)

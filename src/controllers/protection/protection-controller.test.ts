@@ -34,7 +34,7 @@ function start(wrapCacheClient = unchanged, wrapClient = unchanged, gates: Featu
   const controllers = createProtectionControllers({ ...common, client, caches, gates })
   const running = controllers.run(abort.signal)
   isBusy = () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0)
-  stuckReasons = () => controllers.queues.flatMap((queue) => queue.standings().map(({ because }) => because ?? ''))
+  stuckReasons = () => controllers.queues.flatMap((queue) => queue.states().map(({ because }) => because ?? ''))
   stop = () => {
     abort.abort()
     return running.then(() => caches.stop())
@@ -57,7 +57,7 @@ afterEach(async () => {
   await server.store.close()
 })
 
-const until: ServerFixture['until'] = (condition, goal) => server.until(condition, goal)
+const waitUntil: ServerFixture['waitUntil'] = (condition, goal) => server.waitUntil(condition, goal)
 /** Waits until the work queues stay empty. */
 async function untilQuiet(): Promise<void> {
   for (let idleTurns = 0; idleTurns < 20; idleTurns++) {
@@ -87,21 +87,21 @@ describe('createProtectionControllers', () => {
   it('PROV-18 deletes an unused claim immediately', async () => {
     await aClaim('free')
     await server.delete(`${CLAIMS}/free`)
-    await until(isDeleted(`${CLAIMS}/free`), 'the claim to be deleted')
+    await waitUntil(isDeleted(`${CLAIMS}/free`), 'the claim to be deleted')
   })
 
   it('PROV-18 keeps a claim while a running or terminated pod on a node refers to it', async () => {
     await aClaim('used')
     await aPod('user', 'used', 'node-1')
     await server.delete(`${CLAIMS}/used`)
-    await until(reports('used by the pod default/user'), 'the reason')
+    await waitUntil(reports('used by the pod default/user'), 'the reason')
     expect((await server.get(`${CLAIMS}/used`)).json.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
     await server.patch(`${PODS}/user/status`, { status: { phase: 'Succeeded' } }, 'merge')
     await server.patch(`${CLAIMS}/used`, { metadata: { labels: { trigger: 'reconcile' } } }, 'merge')
     await untilQuiet()
     expect((await server.get(`${CLAIMS}/used`)).json.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
     await server.delete(`${PODS}/user`, { gracePeriodSeconds: 0 })
-    await until(isDeleted(`${CLAIMS}/used`), 'the claim to be deleted')
+    await waitUntil(isDeleted(`${CLAIMS}/used`), 'the claim to be deleted')
   })
 
   it('PROV-18 keeps an ephemeral claim only for the pod that owns it', async () => {
@@ -124,11 +124,11 @@ describe('createProtectionControllers', () => {
     await aClaim('p-other', {}, { ownerReferences: [{ ...owner, uid: 'another' }] })
     await server.delete(`${CLAIMS}/p-own`)
     await server.delete(`${CLAIMS}/p-other`)
-    await until(isDeleted(`${CLAIMS}/p-other`), 'the claim of another pod to be deleted')
-    await until(reports('used by the pod default/p'), 'the reason')
+    await waitUntil(isDeleted(`${CLAIMS}/p-other`), 'the claim of another pod to be deleted')
+    await waitUntil(reports('used by the pod default/p'), 'the reason')
     // The pod is shut down, but a finalizer that may wait for the claim keeps it in the store.
     await server.delete(`${PODS}/p`, { gracePeriodSeconds: 0 })
-    await until(isDeleted(`${CLAIMS}/p-own`), 'the claim of the pod that was shut down to be deleted')
+    await waitUntil(isDeleted(`${CLAIMS}/p-own`), 'the claim of the pod that was shut down to be deleted')
     expect((await server.get(`${PODS}/p`)).status).toBe(200)
   })
 
@@ -138,21 +138,21 @@ describe('createProtectionControllers', () => {
     await aClaim('used')
     await aPod('late', 'used', 'node-1')
     await server.delete(`${CLAIMS}/used`)
-    await until(reports('used by the pod default/late'), 'the reason')
+    await waitUntil(reports('used by the pod default/late'), 'the reason')
     expect((await server.get(`${CLAIMS}/used`)).status).toBe(200)
   })
 
   it('PROV-18 adds the finalizer to existing claims and volumes', async () => {
     await aClaim('old')
     await server.patch(`${CLAIMS}/old`, { metadata: { finalizers: null } }, 'merge')
-    await until(
+    await waitUntil(
       async () => (await server.get(`${CLAIMS}/old`)).json.metadata.finalizers?.[0] === 'kubernetes.io/pvc-protection',
       'the claim to be protected',
     )
     const spec = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/x' } }
     await server.post(VOLUMES, { metadata: { name: 'pv' }, spec })
     await server.patch(`${VOLUMES}/pv`, { metadata: { finalizers: ['example.com/hold'] } }, 'merge')
-    await until(
+    await waitUntil(
       async () =>
         (await server.get(`${VOLUMES}/pv`)).json.metadata.finalizers?.join() ===
         'example.com/hold,kubernetes.io/pv-protection',
@@ -164,7 +164,7 @@ describe('createProtectionControllers', () => {
     await aClaim('wanted')
     await aPod('waiting', 'wanted')
     await server.delete(`${CLAIMS}/wanted`)
-    await until(isDeleted(`${CLAIMS}/wanted`), 'the claim to be deleted')
+    await waitUntil(isDeleted(`${CLAIMS}/wanted`), 'the claim to be deleted')
   })
 
   it('PROV-18 keeps a volume while it is bound', async () => {
@@ -179,9 +179,9 @@ describe('createProtectionControllers', () => {
     })
     await server.patch(`${VOLUMES}/pv/status`, { status: { phase: 'Bound' } }, 'merge')
     await server.delete(`${VOLUMES}/pv`)
-    await until(reports('bound to the claim default/c'), 'the reason')
+    await waitUntil(reports('bound to the claim default/c'), 'the reason')
     await server.patch(`${VOLUMES}/pv/status`, { status: { phase: 'Released' } }, 'merge')
-    await until(isDeleted(`${VOLUMES}/pv`), 'the volume to be deleted')
+    await waitUntil(isDeleted(`${VOLUMES}/pv`), 'the volume to be deleted')
   })
 
   const aClass = (name: string) =>
@@ -202,11 +202,11 @@ describe('createProtectionControllers', () => {
     await aClass('gold')
     await server.patch(`${CLASSES}/gold`, { metadata: { finalizers: null } }, 'merge')
     const isProtected = async () => (await finalizersOf(`${CLASSES}/gold`))?.[0] === 'kubernetes.io/vac-protection'
-    await until(isProtected, 'the class to be protected')
+    await waitUntil(isProtected, 'the class to be protected')
     expect(failures).toBe(-1)
     failures = 2
     await server.delete(`${CLASSES}/gold`)
-    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
+    await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
     expect(failures).toBe(-1)
   })
 
@@ -229,10 +229,10 @@ describe('createProtectionControllers', () => {
     await server.patch(`${CLAIMS}/moves/status`, { status: { modifyVolumeStatus } }, 'merge')
     await server.delete(`${CLASSES}/gold`)
     for (const name of ['asks', 'had', 'moves']) {
-      await until(reports(`used by the claim default/${name}`), `the reason to name ${name}`)
+      await waitUntil(reports(`used by the claim default/${name}`), `the reason to name ${name}`)
       await server.delete(`${CLAIMS}/${name}`)
     }
-    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
+    await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
 
   it('VAC-9 deletes a class after its claim has changed to another class', async () => {
@@ -240,9 +240,9 @@ describe('createProtectionControllers', () => {
     await aClaim('had')
     await server.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
     await server.delete(`${CLASSES}/gold`)
-    await until(reports('used by the claim default/had'), 'the reason')
+    await waitUntil(reports('used by the claim default/had'), 'the reason')
     await server.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'silver' } }, 'merge')
-    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
+    await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
 
   it('VAC-9 (63, 64) deletes a class after its volume has changed to another class', async () => {
@@ -257,9 +257,9 @@ describe('createProtectionControllers', () => {
       },
     })
     await server.delete(`${CLASSES}/gold`)
-    await until(reports('used by the volume pv'), 'the reason')
+    await waitUntil(reports('used by the volume pv'), 'the reason')
     await server.patch(`${VOLUMES}/pv`, { spec: { volumeAttributesClassName: 'silver' } }, 'merge')
-    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
+    await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
 
   it('VAC-9 keeps the class of a retained volume after the claim was deleted', async () => {
@@ -275,12 +275,12 @@ describe('createProtectionControllers', () => {
     await server.post(VOLUMES, { metadata: { name: 'pv' }, spec })
     await aClaim('asks', { volumeAttributesClassName: 'gold' })
     await server.delete(`${CLASSES}/gold`)
-    await until(reports('used by the claim default/asks'), 'the reason')
+    await waitUntil(reports('used by the claim default/asks'), 'the reason')
     await server.delete(`${CLAIMS}/asks`)
-    await until(reports('used by the volume pv'), 'the reason to change')
+    await waitUntil(reports('used by the volume pv'), 'the reason to change')
     expect((await aClass('gold')).status).toBe(409)
     await server.delete(`${VOLUMES}/pv`)
-    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
+    await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
     expect((await aClass('gold')).status).toBe(201)
   })
 
@@ -291,14 +291,14 @@ describe('createProtectionControllers', () => {
     const labeled = await server.patch(`${CLASSES}/gold`, { metadata: { labels: { patched: 'true' } } })
     expect(labeled.json.metadata.labels).toEqual({ patched: 'true' })
     await server.delete(`${CLASSES}/gold`)
-    await until(async () => (await server.get(CLASSES)).json.items.length === 0, 'the classes to be deleted')
+    await waitUntil(async () => (await server.get(CLASSES)).json.items.length === 0, 'the classes to be deleted')
     await aClass('gold')
     const { json } = await server.get(`${CLASSES}/gold`)
     json.metadata.labels = { updated: 'true' }
     expect((await server.put(`${CLASSES}/gold`, json)).json.metadata.labels).toEqual({ updated: 'true' })
     await aClass('silver')
     expect((await server.delete(`${CLASSES}?labelSelector=updated%3Dtrue`)).status).toBe(200)
-    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
+    await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
     expect((await server.get(`${CLASSES}/silver`)).status).toBe(200)
   })
 
@@ -316,13 +316,13 @@ describe('createProtectionControllers', () => {
     const names = Array.from({ length: 500 }, (_, index) => `claim-${index}`)
     for (const name of names) await aClaim(name, { volumeAttributesClassName: 'gold' })
     await server.delete(`${CLASSES}/gold`)
-    await until(reports('used by the claim default/claim-0 and 499 more'), 'the reason')
+    await waitUntil(reports('used by the claim default/claim-0 and 499 more'), 'the reason')
     for (const name of names.slice(1)) await server.delete(`${CLAIMS}/${name}`)
-    await until(isDeleted(`${CLAIMS}/claim-499`), 'all claims but one to be deleted')
+    await waitUntil(isDeleted(`${CLAIMS}/claim-499`), 'all claims but one to be deleted')
     await untilQuiet()
     expect((await server.get(`${CLASSES}/gold`)).status).toBe(200)
     await server.delete(`${CLAIMS}/claim-0`)
-    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
+    await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
     expect(new Set(listed)).toEqual(new Set(['Pod'])) // claim protection lists pods
   })
 })

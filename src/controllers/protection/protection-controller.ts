@@ -48,7 +48,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
         source({
           cache: claims,
           keysOf: keyOf,
-          concerns: (claim) => needsReconcile(claim, CLAIM_PROTECTION_FINALIZER),
+          mayNeedReconcile: (claim) => needsReconcile(claim, CLAIM_PROTECTION_FINALIZER),
         }),
         source({ cache: pods, keysOf: claimsOfPod }),
       ],
@@ -61,7 +61,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
         source({
           cache: volumes,
           keysOf: keyOf,
-          concerns: (volume) => needsReconcile(volume, VOLUME_PROTECTION_FINALIZER),
+          mayNeedReconcile: (volume) => needsReconcile(volume, VOLUME_PROTECTION_FINALIZER),
         }),
       ],
       reconcile: (key) => reconcileVolume(key, { client, volumes }),
@@ -72,8 +72,8 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       sources: [
         source({ cache: classes, keysOf: (object) => keyOf(object) }),
         // Enqueue the class only when a user stops using it: only that can complete the deletion of the class.
-        source({ cache: claims, keysOf: attributesClassesOf, concerns: () => false }),
-        source({ cache: volumes, keysOf: attributesClassOfVolume, concerns: () => false }),
+        source({ cache: claims, keysOf: attributesClassesOf, mayNeedReconcile: () => false }),
+        source({ cache: volumes, keysOf: attributesClassOfVolume, mayNeedReconcile: () => false }),
       ],
       reconcile: (key) => reconcileClass(key, { client, classes, claims, volumes, gates }),
     }),

@@ -112,7 +112,7 @@ describe.each([
           // A process whose volumes are all rejected is never done, so the number of its calls is limited.
           const isFirstDone = async () =>
             first.hasCrashed || (await scenario.isDone(fixture)) || first.calls.length > call + 50
-          await fixture.until(isFirstDone, `the first process, ${when} call ${call}`, () =>
+          await fixture.waitUntil(isFirstDone, `the first process, ${when} call ${call}`, () =>
             scenario.runOtherActors(fixture),
           )
           const hasCrashed = first.hasCrashed
@@ -121,7 +121,7 @@ describe.each([
             crashes++
             await scenario.runOtherActors(fixture) // while no process runs
             fixture.start({ isAtomic, options })
-            await fixture.until(
+            await fixture.waitUntil(
               () => scenario.isDone(fixture),
               crashPoint,
               () => scenario.runOtherActors(fixture),
@@ -190,11 +190,11 @@ describe('a provisioner with any sequence of storage results and crashes', () =>
               options,
               killAt: killAt as NonNullable<ProcessOptions['killAt']>,
             })
-            await fixture.until(async () => process.hasCrashed || (await isDone()), 'the crash', runOtherActors)
+            await fixture.waitUntil(async () => process.hasCrashed || (await isDone()), 'the crash', runOtherActors)
             if (!process.hasCrashed) await process.stop()
           }
           fixture.start({ isAtomic, options })
-          await fixture.until(isDone, 'the end', runOtherActors)
+          await fixture.waitUntil(isDone, 'the end', runOtherActors)
           await fixture.settle()
           expect(await isDone()).toBe(true)
           const [volume] = await fixture.volumes()

@@ -53,7 +53,7 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
   // cache, so that a later event is recognized as a change of this state and triggers another reconcile.
   const volume = await findLive(persistentVolumeKind, { name }, context)
   if (!volume || volume.metadata.uid !== uid) return done
-  context.volumes.learn(volume)
+  context.volumes.applyWriteResult(volume)
   if (planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'delete') return done
   const usage = inUseReason(volume, await findClaim(volume, context))
   if (usage !== undefined) return stuck(usage)
@@ -85,7 +85,7 @@ async function markDeletionRequested(
   const annotations = { [DELETION_REQUESTED_ANNOTATION]: new Date(clock.nowMs()).toISOString() }
   const body = { metadata: { uid, resourceVersion, annotations } }
   try {
-    volumes.learn(await client.patch(persistentVolumeKind, { name }, { type: 'merge', body }))
+    volumes.applyWriteResult(await client.patch(persistentVolumeKind, { name }, { type: 'merge', body }))
     return true
   } catch (error) {
     if (isMissingOrReplaced(error)) return false
@@ -154,7 +154,7 @@ async function patchFinalizers(
   const { name } = volume.metadata
   try {
     const patched = await client.patch(persistentVolumeKind, { name }, { type: 'strategic', body: { metadata } })
-    if (patched) volumes.learn(patched)
+    if (patched) volumes.applyWriteResult(patched)
     return done
   } catch (error) {
     if (isNotFound(error)) return done
@@ -167,7 +167,7 @@ async function findClaim({ spec }: Volume, context: ProvisioningContext): Promis
   if (!spec?.claimRef) return undefined
   const { namespace, name = '' } = spec.claimRef
   const claim = await findLive(persistentVolumeClaimKind, { namespace, name }, context)
-  if (claim) context.claims.learn(claim)
+  if (claim) context.claims.applyWriteResult(claim)
   return claim
 }
 

@@ -31,7 +31,7 @@ export async function addIntent(claim: Claim, { client, claims, intent }: Provis
   const { uid, resourceVersion } = claim.metadata
   const body = { metadata: { uid, resourceVersion, finalizers: [intent] } }
   const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body })
-  claims.learn(patched)
+  claims.applyWriteResult(patched)
   return patched
 }
 
@@ -44,7 +44,7 @@ export async function confirmIntent(claim: Claim, { client, claims, intent }: Pr
   const current = await client.get(persistentVolumeClaimKind, refOf(claim))
   const { name, uid } = claim.metadata
   if (current.metadata.uid !== uid) throw notFound(persistentVolumeClaimKind, name)
-  claims.learn(current)
+  claims.applyWriteResult(current)
   if (!hasIntent(current, intent))
     throw conflict(persistentVolumeClaimKind, name, 'its provisioning finalizer has been removed')
 }
@@ -61,7 +61,7 @@ export async function removeIntent(claim: Claim, { client, claims, intent }: Pro
   if (!hasIntent(claim, intent)) return
   try {
     const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), removeIntentPatch(claim, intent))
-    if (patched) claims.learn(patched) // undefined if this was the last finalizer of a deleted claim
+    if (patched) claims.applyWriteResult(patched) // undefined if this was the last finalizer of a deleted claim
   } catch (error) {
     if (!isMissingOrReplaced(error)) throw error
   }
@@ -91,7 +91,7 @@ export async function clearSelectedNode(
       type: 'strategic',
       body: { metadata },
     })
-    if (patched) claims.learn(patched)
+    if (patched) claims.applyWriteResult(patched)
     return true
   } catch (error) {
     if (isNotFound(error)) return true

@@ -115,7 +115,7 @@ async function retryAfterConflict(
   if (isNotFound(error)) return done
   if (!isConflict(error)) throw error
   try {
-    claims.learn(await client.get(persistentVolumeClaimKind, refOf(claim)))
+    claims.applyWriteResult(await client.get(persistentVolumeClaimKind, refOf(claim)))
   } catch (readError) {
     if (isNotFound(readError)) return done
     throw readError

@@ -32,7 +32,7 @@ describe('createProvisioningControllers without an event recorder', () => {
     const base = { client, caches, clock: apiServer.clock, random, log: silentLog }
     const running = createProvisioningControllers({ ...base, provisioner: storage.provisioner() }).run(abort.signal)
     const events = async () => (await client.list(eventKind, { namespace: 'default' })).items
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await events()).some(({ reason }) => reason === 'ProvisioningSucceeded'),
       'the event',
     )
@@ -60,7 +60,7 @@ describe('createProvisioningControllers with metrics', () => {
     fixture.storage.script.push({ fails: 'final' }, { ignores: true })
     fixture.start({ provisioningMetrics })
     const metricsText = () => registry.metrics()
-    await fixture.until(() => fixture.storage.provisions.length === 2, 'two attempts')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 2, 'two attempts')
     await fixture.settle()
     expect(await metricsText()).toMatch(
       /^controller_persistentvolumeclaim_provision_failed_total\{class="fast",source=""\} 1$/m,
@@ -69,10 +69,10 @@ describe('createProvisioningControllers with metrics', () => {
     const body = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': 'n' } } }
     const ref = { namespace: 'default', name: 'data' }
     await fixture.client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })
-    await fixture.until(() => fixture.volume(`pvc-${claim.metadata.uid}`), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(`pvc-${claim.metadata.uid}`), 'the volume')
     fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' })
     await fixture.client.delete(persistentVolumeClaimKind, ref)
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.volumes()).length === 0,
       'the deletion of the volume',
       fixture.housekeeping,
@@ -119,15 +119,15 @@ describe('createProvisioningControllers with leader election', () => {
       }),
     })
     const first = fixture.start({ election: createElection('first', () => true) })
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     await setLeader('second')
     resume()
-    await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the rejection')
-    expect(first.standing('default/data')?.because).toContain('another process is the leader now')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the rejection')
+    expect(first.queueState('default/data')?.because).toContain('another process is the leader now')
     expect(await fixture.volumes()).toEqual([])
     expect(fixture.storage.deletes).toEqual([])
     fixture.start({ election: createElection('second', () => true) })
-    await fixture.until(async () => (await fixture.volumes()).length === 1, 'the volume')
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
     expect(fixture.storage.assets.size).toBe(1)
   })
 
@@ -137,7 +137,7 @@ describe('createProvisioningControllers with leader election', () => {
     await fixture.aClaim('early')
     let isLeader = true
     const first = fixture.start({ election: createElection('first', () => isLeader) })
-    await fixture.until(async () => (await fixture.volumes()).length === 1, 'the volume')
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
     const [volume] = await fixture.volumes()
     isLeader = false
     await fixture.aClaim('late')
@@ -146,10 +146,10 @@ describe('createProvisioningControllers with leader election', () => {
       name: 'early',
     })
     const name = volume?.metadata.name ?? ''
-    await fixture.until(() => first.standing(name)?.because, 'the volume to be blocked', fixture.housekeeping)
-    await fixture.until(() => first.standing('default/late')?.because, 'the claim to be blocked')
-    expect(first.standing(name)?.because).toContain('no longer leads')
-    expect(first.standing('default/late')?.because).toContain('no longer leads')
+    await fixture.waitUntil(() => first.queueState(name)?.because, 'the volume to be blocked', fixture.housekeeping)
+    await fixture.waitUntil(() => first.queueState('default/late')?.because, 'the claim to be blocked')
+    expect(first.queueState(name)?.because).toContain('no longer leads')
+    expect(first.queueState('default/late')?.because).toContain('no longer leads')
     expect(fixture.storage.provisions).toHaveLength(1)
     expect(fixture.storage.deletes).toEqual([])
   })

@@ -107,13 +107,13 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
         cache: claims,
         keysOf: (claim) => [keyOfObject(claim)],
         matters: isRelevantClaimChange,
-        concerns: concernsClaim,
+        mayNeedReconcile: concernsClaim,
       }),
       source({
         cache: classes,
         keysOf: ({ metadata: { name } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
       }),
-      source({ cache: volumes, keysOf: claimsOf, matters: hasNewOwner, concerns: concernsVolume }),
+      source({ cache: volumes, keysOf: claimsOf, matters: hasNewOwner, mayNeedReconcile: concernsVolume }),
     ],
     reconcile: (key, signal) => reconcileClaim(key, context, (claimKey) => claimController.queue.add(claimKey), signal),
   })
@@ -125,7 +125,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
         cache: volumes,
         keysOf: (volume) => [keyOfObject(volume)],
         matters: isRelevantVolumeChange,
-        concerns: needsWork,
+        mayNeedReconcile: needsWork,
       }),
       source({ cache: attachments, keysOf: volumesOf }),
       // A released volume can be deleted after its claim was deleted or bound to another volume.

@@ -39,7 +39,7 @@ export interface ProcessOptions extends Partial<Pick<ProvisioningDeps, 'election
 export interface Process {
   readonly calls: readonly string[]
   readonly hasCrashed: boolean
-  standing(key: string): { readonly is: string; readonly because?: string; readonly nextAtMs?: number } | undefined
+  queueState(key: string): { readonly is: string; readonly because?: string; readonly nextAtMs?: number } | undefined
   stop(): Promise<void>
 }
 
@@ -58,7 +58,7 @@ export interface ProvisioningFixture {
   release(volumeName: string): Promise<void>
   /** Binds claims, releases volumes and removes protection finalizers once. */
   housekeeping(): Promise<void>
-  until(condition: () => unknown, goal: string, onTurn?: () => Promise<void>): Promise<void>
+  waitUntil(condition: () => unknown, goal: string, onTurn?: () => Promise<void>): Promise<void>
   /** Runs the event loop until nothing is ready, without advancing the clock. */
   settle(): Promise<void>
   close(): Promise<void>
@@ -114,7 +114,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
       get hasCrashed() {
         return injector.hasCrashed
       },
-      standing: (key) => controllers.queues.map((queue) => queue.standing(key)).find(Boolean),
+      queueState: (key) => controllers.queues.map((queue) => queue.stateOf(key)).find(Boolean),
       stop,
     }
   }
@@ -193,7 +193,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     volumes: async () => (await client.list(persistentVolumeKind)).items,
     release: async (name) => void (await setPhase(name, 'Released')),
     housekeeping,
-    async until(condition, goal, onTurn) {
+    async waitUntil(condition, goal, onTurn) {
       for (let attempt = 0; attempt < 20_000; attempt++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))

@@ -42,7 +42,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
     await fixture.aClass('fast', { mountOptions: ['noatime'], reclaimPolicy: 'Delete' })
     const claim = await fixture.aClaim('data', { spec: { accessModes: ['ReadWriteMany'], volumeMode: 'Block' } })
     fixture.start()
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     const volume = await fixture.volume(volumeNameOf(claim))
     expect(volume).toMatchObject({
       metadata: { annotations: { [PROVISIONED_BY]: DISKS } },
@@ -59,7 +59,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
     })
     expect(volume?.spec?.claimRef?.resourceVersion).toBeTruthy()
     expect(volume?.metadata.finalizers).toContain('external-provisioner.volume.kubernetes.io/finalizer')
-    await fixture.until(async () => !(await hasIntent('data')), 'the removal of the intent')
+    await fixture.waitUntil(async () => !(await hasIntent('data')), 'the removal of the intent')
     expect(fixture.events).toEqual([
       expect.objectContaining({
         type: 'Normal',
@@ -91,7 +91,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
           }),
       },
     })
-    await fixture.until(async () => (await fixture.volumes()).length === 1, 'the volume')
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
     expect(hadIntent).toBe(true)
   })
 
@@ -99,7 +99,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ options: { inProcess: true } })
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect((await fixture.volume(volumeNameOf(claim)))?.metadata.finalizers).toContain('kubernetes.io/pv-controller')
     expect(fixture.events.map(({ message }) => message)).toEqual([
       `Successfully provisioned volume ${volumeNameOf(claim)} using ${DISKS}`,
@@ -111,7 +111,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
     const claim = await fixture.aClaim('data')
     fixture.start({ options: { volumeNamePrefix: 'vol', volumeNameUuidLength: 8 } })
     const name = `vol-${claim.metadata.uid?.replaceAll('-', '').slice(0, 8)}`
-    await fixture.until(() => fixture.volume(name), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(name), 'the volume')
     expect(fixture.storage.provisions[0]?.volumeName).toBe(name)
   })
 
@@ -119,7 +119,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
     await fixture.aClass('fast', { reclaimPolicy: 'Retain' })
     const claim = await fixture.aClaim('data')
     fixture.start()
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect((await fixture.volume(volumeNameOf(claim)))?.metadata.finalizers).toEqual(['kubernetes.io/pv-protection'])
   })
 })
@@ -133,7 +133,7 @@ describe('reconcileClaim with the selection of claims', () => {
     await fixture.aClaim('bound', { spec: { volumeName: 'old' } })
     const ownClaim = await fixture.aClaim('ours')
     fixture.start()
-    await fixture.until(() => fixture.volume(volumeNameOf(ownClaim)), 'the own volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(ownClaim)), 'the own volume')
     await fixture.settle()
     expect(fixture.storage.provisions.map(({ claim }) => claim.metadata.name)).toEqual(['ours'])
     for (const name of ['theirs', 'unasked', 'bound']) {
@@ -154,25 +154,25 @@ describe('reconcileClaim with the selection of claims', () => {
   it('PROV-9 reports a missing class and continues after it is created', async () => {
     const claim = await fixture.aClaim('data')
     const process = fixture.start()
-    await fixture.until(() => process.standing('default/data')?.is === 'stuck', 'the reason')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
     expect(messages('ProvisioningFailed')).toEqual([
       'storageclass.storage.k8s.io "fast" not found: create it, or recreate the claim with an existing class',
     ])
     expect(await hasIntent('data')).toBe(false)
     await fixture.aClass('fast')
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
   })
 
   it('PROV-9 provisions a claim of a WaitForFirstConsumer class after a node is selected', async () => {
     await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await fixture.aClaim('data')
     const process = fixture.start()
-    await fixture.until(() => process.standing('default/data')?.is === 'stuck', 'the reason')
-    expect(process.standing('default/data')?.because).toContain('no node has been selected')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
+    expect(process.queueState('default/data')?.because).toContain('no node has been selected')
     expect(fixture.events).toEqual([])
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'node-7' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions[0]?.selectedNode).toBe('node-7')
   })
 
@@ -199,7 +199,7 @@ describe('reconcileClaim with the selection of claims', () => {
     for (const name of ['fast', 'slow']) await fixture.aClass(name, { metadata: { name, annotations } })
     await fixture.aClaim('data', { storageClassName: 'slow' })
     fixture.start()
-    await fixture.until(async () => (await fixture.volumes()).length === 1, 'the volume')
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
     expect((await fixture.volumes())[0]?.spec?.storageClassName).toBe('slow')
     expect(fixture.storage.provisions.map(({ storageClass }) => storageClass.metadata.name)).toEqual(['slow'])
   })
@@ -214,13 +214,13 @@ describe('reconcileClaim after a failed attempt', () => {
     const delaysMs: number[] = []
     for (let i = 0; i < 3; i++) {
       await fixture.settle()
-      const standing = process.standing('default/data')
-      expect(standing).toMatchObject({ is: 'waiting', because: `no ${i}` })
-      delaysMs.push(standing!.nextAtMs! - fixture.apiServer.clock.nowMs())
+      const queueState = process.queueState('default/data')
+      expect(queueState).toMatchObject({ is: 'waiting', because: `no ${i}` })
+      delaysMs.push(queueState!.nextAtMs! - fixture.apiServer.clock.nowMs())
       await fixture.apiServer.clock.advance(delaysMs[i]!)
     }
     expect(delaysMs).toEqual([750, 1_500, 3_000]) // 1 s, doubling, with a random factor of 0.75
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(messages('ProvisioningFailed')).toEqual(['no 0', 'no 1', 'no 2'])
     expect(fixture.reasons().filter((reason) => reason === 'Provisioning')).toHaveLength(4)
   })
@@ -230,7 +230,7 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'infeasible', because: 'bad parameter' }, { fails: 'infeasible' })
     const process = fixture.start()
-    await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
     expect(messages('ProvisioningFailed')).toEqual([
       'Volume provisioning failed with infeasible error. Retries will be delayed. bad parameter',
     ])
@@ -255,7 +255,7 @@ describe('reconcileClaim after a failed attempt', () => {
     const claim = await fixture.aClaim('data', { annotations: { [SELECTED_NODE]: 'full' } })
     fixture.storage.script.push({ fails: 'reschedule', because: 'no room' })
     fixture.start()
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
       'the choice to be given back',
     )
@@ -265,7 +265,7 @@ describe('reconcileClaim after a failed attempt', () => {
     expect(fixture.storage.provisions).toHaveLength(1)
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'roomy' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions[1]?.selectedNode).toBe('roomy')
   })
 
@@ -274,18 +274,18 @@ describe('reconcileClaim after a failed attempt', () => {
     const claim = await fixture.aClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
-    await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
     await first.stop()
     fixture.storage.script.push({ fails: 'reschedule', isNotCalled: true, because: 'no such node' })
     fixture.start()
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
       'the choice to be given back',
     )
     expect(await hasIntent('data')).toBe(true)
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'other' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions[2]?.selectedNode).toBe('other')
     expect(await hasIntent('data')).toBe(false)
     expect(fixture.storage.assets.size).toBe(1)
@@ -296,12 +296,12 @@ describe('reconcileClaim after a failed attempt', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
-    await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
     await first.stop()
     await fixture.client.delete(persistentVolumeClaimKind, ref('data'))
     fixture.storage.script.push({ fails: 'final', isNotCalled: true })
     fixture.start()
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume, which can be reclaimed')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume, which can be reclaimed')
     expect(fixture.storage.provisions).toHaveLength(3)
   })
 
@@ -310,12 +310,12 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClaim('data')
     for (let i = 0; i < 9; i++) fixture.storage.script.push({ fails: 'final', isNotCalled: true })
     const first = fixture.start()
-    await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
     expect(await hasIntent('data')).toBe(false)
     await first.stop()
     fixture.start()
     await deleteClaim('data')
-    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
   })
 
   it('PROV-12 does not repeat a call if only a stale cache contains the intent', async () => {
@@ -330,7 +330,7 @@ describe('reconcileClaim after a failed attempt', () => {
       return true
     }
     fixture.start({ provisioner: fixture.storage.provisioner(DISKS, { accepts }) })
-    await fixture.until(isDeleted('data'), 'the end')
+    await fixture.waitUntil(isDeleted('data'), 'the end')
     await fixture.settle()
     expect(fixture.storage.provisions).toEqual([])
   })
@@ -349,7 +349,7 @@ describe('reconcileClaim after a failed attempt', () => {
         await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
       },
     })
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect({ reads, patches }).toEqual({ reads: 1, patches: 2 })
   })
 
@@ -358,7 +358,7 @@ describe('reconcileClaim after a failed attempt', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'reschedule' })
     fixture.start()
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions).toHaveLength(2)
   })
 
@@ -367,9 +367,9 @@ describe('reconcileClaim after a failed attempt', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const process = fixture.start()
-    await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
     await fixture.client.delete(storageClassKind, { name: 'fast' })
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions).toHaveLength(2)
     expect(fixture.storage.provisions[1]).toBe(fixture.storage.provisions[0])
   })
@@ -379,10 +379,10 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClaim('data')
     fixture.storage.script.push({ throws: new Error('a bug'), creates: true })
     const process = fixture.start()
-    await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
     expect(messages('ProvisioningFailed')).toEqual(['a bug'])
     await deleteClaim('data')
-    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
@@ -404,13 +404,13 @@ describe('reconcileClaim after a failed attempt', () => {
         },
       },
     })
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     overdue?.('did not finish within the timeout of 600 s')
     overdue?.('did not finish within the timeout of 600 s')
     expect(messages('ProvisioningFailed')).toEqual(Array(2).fill('did not finish within the timeout of 600 s'))
     expect(await registry.metrics()).toMatch(/provision_failed_total\{class="fast",source=""\} 1$/m)
     open()
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
@@ -419,7 +419,7 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClaim('data')
     fixture.storage.script.push({ ignores: true })
     fixture.start()
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     await fixture.settle()
     await fixture.apiServer.clock.advance(600_000)
     expect(fixture.reasons()).toEqual(['Provisioning'])
@@ -434,7 +434,7 @@ describe('reconcileClaim after a failed attempt', () => {
       fixture.storage.script.push({ fails: 'final', because: 'claim Selector is not supported' })
     fixture.storage.script.push({ labels: { region: 'north' } })
     fixture.start()
-    await fixture.until(async () => (await fixture.volumes()).length === 1, 'the volume')
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
     expect(messages('ProvisioningFailed')).toEqual(Array(2).fill('claim Selector is not supported'))
     expect((await fixture.volumes())[0]?.metadata.labels).toEqual({ region: 'north' })
   })
@@ -460,7 +460,7 @@ describe('reconcileClaim of a claim whose volume does not satisfy it', () => {
     const claim = await fixture.aClaim('data', { spec })
     fixture.storage.script.push(answer, { labels: { region: 'north' } })
     fixture.start()
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(messages('ProvisioningFailed')).toEqual([
       `Volume "${volumeNameOf(claim)}" does not satisfy the claim: ${reason}. The volume is deleted.`,
     ])
@@ -474,10 +474,10 @@ describe('reconcileClaim of a claim whose volume does not satisfy it', () => {
     const { opened, open } = createGate()
     for (let i = 0; i < 3; i++) fixture.storage.script.push({ size: '10Mi', after: opened })
     fixture.start()
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     await deleteClaim('data')
     open()
-    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 })
@@ -489,12 +489,12 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     await deleteClaim('data')
     await fixture.housekeeping()
     expect(await hasIntent('data')).toBe(true)
     open()
-    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
@@ -504,7 +504,7 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, fails: 'final' })
     fixture.start()
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     await deleteClaim('data')
     await fixture.housekeeping()
     open()
@@ -518,7 +518,7 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'final' })
     const process = fixture.start()
-    await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
     expect(await hasIntent('data')).toBe(true)
     await deleteClaim('data')
     await fixture.housekeeping()
@@ -532,9 +532,9 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'unfinished' }, { fails: 'noChange' })
     const process = fixture.start()
-    await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
     await deleteClaim('data')
-    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
     expect(fixture.storage.provisions).toHaveLength(4)
   })
 
@@ -547,17 +547,17 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
       fixture.storage.script.push({ fails: 'unfinished', because: 'hung' })
       for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails, because })
       const process = fixture.start()
-      await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+      await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
       expect(messages('ProvisioningFailed')).toEqual(['hung'])
       await deleteClaim('data')
-      await fixture.until(() => messages('ProvisioningFailed').length > 1, 'the event')
+      await fixture.waitUntil(() => messages('ProvisioningFailed').length > 1, 'the event')
       const message = messages('ProvisioningFailed')[1]!
       expect(message).toMatch(/^rpc error: desc = hung hung/)
       expect(message).toContain('The claim is kept until it is known whether its volume exists')
       const giveUp = `look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
       expect(message.endsWith(giveUp)).toBe(true)
       expect(Buffer.byteLength(message)).toBeLessThan(1_024) // the limit for an event message
-      await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
+      await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
     },
   )
 
@@ -567,11 +567,11 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, fails: 'final', because: 'full' })
     fixture.start()
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     await deleteClaim('data')
     await fixture.settle()
     open()
-    await fixture.until(() => messages('ProvisioningFailed').length > 0, 'the event')
+    await fixture.waitUntil(() => messages('ProvisioningFailed').length > 0, 'the event')
     expect(messages('ProvisioningFailed')).toEqual(['full'])
   })
 
@@ -580,14 +580,14 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const process = fixture.start()
-    await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     await deleteClaim('data')
     const recreated = await fixture.aClaim('data') // a new claim of the same name
     const isReclaimed = async () => !(await fixture.volume(volumeNameOf(claim))) && fixture.storage.deletes.length === 1
-    await fixture.until(isReclaimed, 'the first volume to be reclaimed', fixture.housekeeping)
-    await fixture.until(() => fixture.volume(volumeNameOf(recreated)), 'the volume of the new claim')
+    await fixture.waitUntil(isReclaimed, 'the first volume to be reclaimed', fixture.housekeeping)
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(recreated)), 'the volume of the new claim')
     expect([...fixture.storage.assets.keys()]).toEqual([`${DISKS}/${volumeNameOf(recreated)}`])
   })
 
@@ -597,12 +597,16 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     const body = { spec: { volumeName: 'created-by-hand' } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     open()
-    await fixture.until(() => fixture.storage.deletes.length === 1, 'the volume to be deleted', fixture.housekeeping)
-    await fixture.until(
+    await fixture.waitUntil(
+      () => fixture.storage.deletes.length === 1,
+      'the volume to be deleted',
+      fixture.housekeeping,
+    )
+    await fixture.waitUntil(
       async () => !(await fixture.volume(volumeNameOf(claim))),
       'the deletion of its object',
       fixture.housekeeping,
@@ -622,11 +626,11 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     const body = { metadata: { labels: { team: 'shop' }, finalizers: ['example.com/mine', INTENT] } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     open()
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect((await fixture.claim('data'))?.metadata.finalizers).toEqual(['example.com/mine'])
   })
 
@@ -634,12 +638,16 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     await fixture.aClass('fast')
     const first = await fixture.aClaim('data')
     fixture.start()
-    await fixture.until(() => fixture.volume(volumeNameOf(first)), 'the first volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(first)), 'the first volume')
     await deleteClaim('data')
-    await fixture.until(async () => !(await fixture.claim('data')), 'the deletion of the claim', fixture.housekeeping)
+    await fixture.waitUntil(
+      async () => !(await fixture.claim('data')),
+      'the deletion of the claim',
+      fixture.housekeeping,
+    )
     const second = await fixture.aClaim('data')
-    await fixture.until(() => fixture.volume(volumeNameOf(second)), 'the second volume', fixture.housekeeping)
-    await fixture.until(
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(second)), 'the second volume', fixture.housekeeping)
+    await fixture.waitUntil(
       async () => !(await fixture.volume(volumeNameOf(first))),
       'the deletion of the first',
       fixture.housekeeping,
@@ -675,17 +683,17 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(12, unavailable('down')) })
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions).toHaveLength(1)
     expect(fixture.storage.deletes).toEqual([])
-    await fixture.until(async () => !(await hasIntent('data')), 'the removal of the intent')
+    await fixture.waitUntil(async () => !(await hasIntent('data')), 'the removal of the intent')
   })
 
   it('PROV-12 retries after one rejection', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(1, FORBIDDEN) })
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.deletes).toEqual([])
     expect(messages('ProvisioningFailed')).toHaveLength(1)
   })
@@ -694,7 +702,7 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(5, FORBIDDEN) })
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.deletes).toHaveLength(1)
     expect(fixture.storage.provisions).toHaveLength(2)
     expect(messages('ProvisioningFailed').at(-1)).toBe(
@@ -707,7 +715,7 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
     const claim = await fixture.aClaim('data')
     fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
     fixture.start({ isAtomic, intercept: failCreates(5, FORBIDDEN) })
-    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(messages('ProvisioningCleanupFailed')).toEqual(
       Array(2).fill(
         `Error cleaning provisioned volume for claim default/data: busy. Retrying; until then volume "${volumeNameOf(claim)}" occupies storage.`,
@@ -720,9 +728,9 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(1_000, FORBIDDEN) })
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     await deleteClaim('data')
-    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
@@ -737,7 +745,7 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
       throw unavailable('the reply was lost')
     }
     fixture.start({ isAtomic, intercept })
-    await fixture.until(async () => !(await hasIntent('data')) && (await fixture.volumes()).length === 1, 'the end')
+    await fixture.waitUntil(async () => !(await hasIntent('data')) && (await fixture.volumes()).length === 1, 'the end')
     await fixture.apiServer.clock.advance(600_000)
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
@@ -768,10 +776,10 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { hostPath: { path: '/theirs' } }))
     open()
-    await fixture.until(async () => fixture.storage.assets.size === 0 && !(await hasIntent('data')), 'the end')
+    await fixture.waitUntil(async () => fixture.storage.assets.size === 0 && !(await hasIntent('data')), 'the end')
     expect((await fixture.volumes()).map(({ spec }) => spec?.hostPath?.path)).toEqual(['/theirs'])
     expect(messages('ProvisioningFailed')[0]).toContain('was created first')
     expect(fixture.storage.deletes).toHaveLength(1)
@@ -782,11 +790,11 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
-    await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
     await first.stop()
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { hostPath: { path: '/theirs' } }))
     fixture.start()
-    await fixture.until(async () => fixture.storage.assets.size === 0 && !(await hasIntent('data')), 'the end')
+    await fixture.waitUntil(async () => fixture.storage.assets.size === 0 && !(await hasIntent('data')), 'the end')
     expect(await fixture.volumes()).toHaveLength(1)
   })
 
@@ -796,7 +804,7 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     const csi = {
       driver: DISKS,
       volumeHandle: `${DISKS}/${volumeNameOf(claim)}`,
@@ -804,8 +812,8 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi }, DISKS))
     open()
-    await fixture.until(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the end')
-    await fixture.until(async () => !(await hasIntent('data')), 'the removal of the intent')
+    await fixture.waitUntil(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the end')
+    await fixture.waitUntil(async () => !(await hasIntent('data')), 'the removal of the intent')
     expect(fixture.storage.deletes).toEqual([])
   })
 
@@ -817,8 +825,8 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
     const process = fixture.start()
-    await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the reason')
-    expect(process.standing('default/data')?.because).toContain('belongs to claim "default/elsewhere"')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the reason')
+    expect(process.queueState('default/data')?.because).toContain('belongs to claim "default/elsewhere"')
     expect(fixture.storage.provisions).toEqual([])
     expect(await hasIntent('data')).toBe(false)
   })
@@ -830,12 +838,12 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     fixture.storage.script.push({ after: opened, handle: 'theirs' })
     fixture.storage.assets.set('theirs', '1Gi')
     const process = fixture.start()
-    await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     const csi = { driver: DISKS, volumeHandle: 'theirs' }
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
     open()
-    await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the reason')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the reason')
     expect([...fixture.storage.assets.keys()]).toEqual(['theirs'])
     expect(fixture.storage.deletes).toEqual([])
   })
@@ -845,12 +853,12 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
-    await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
     await first.stop()
     await fixture.client.delete(storageClassKind, { name: 'fast' })
     await fixture.aClass('fast', { provisioner: OTHER_PROVISIONER })
     const second = fixture.start()
-    await fixture.until(() => second.standing('default/data')?.is === 'stuck', 'the reason')
+    await fixture.waitUntil(() => second.queueState('default/data')?.is === 'stuck', 'the reason')
     const expectedMessage = (reason: string) =>
       `It is unknown whether volume "${volumeNameOf(claim)}" exists, and the call cannot be repeated: ${reason}. ` +
       `Recreate the class unchanged, or look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
@@ -859,11 +867,14 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     )
     expect(await hasIntent('data')).toBe(true)
     await fixture.client.delete(storageClassKind, { name: 'fast' })
-    await fixture.until(
+    await fixture.waitUntil(
       () => messages('ProvisioningFailed').at(-1) === expectedMessage('its class "fast" does not exist'),
       'the reason',
     )
     await fixture.aClass('fast')
-    await fixture.until(async () => (await fixture.volumes()).length === 1, 'the volume, once the class is restored')
+    await fixture.waitUntil(
+      async () => (await fixture.volumes()).length === 1,
+      'the volume, once the class is restored',
+    )
   })
 })

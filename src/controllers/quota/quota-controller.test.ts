@@ -16,7 +16,7 @@ let server: ServerFixture
 let client: Client
 let registry: Registry
 let stop: () => Promise<void>
-let standings: () => readonly { because?: string }[]
+let queueStates: () => readonly { because?: string }[]
 const errors: string[] = []
 const log: Logger = { ...silentLog, error: (_fields, message) => void errors.push(message) }
 
@@ -39,14 +39,14 @@ function start(wrapClient: (client: Client) => Client = (client) => client): voi
   const quotaMetrics = createQuotaMetrics(registry)
   const controller = createQuotaController({ ...common, caches, kinds: ALL_KINDS, quotaMetrics, verifyEveryMs: 5_000 })
   const running = controller.run(abort.signal)
-  standings = () => controller.queue.standings()
+  queueStates = () => controller.queue.states()
   stop = () => {
     abort.abort()
     return running.then(() => caches.stop())
   }
 }
 
-const until: ServerFixture['until'] = (condition, goal) => server.until(condition, goal)
+const waitUntil: ServerFixture['waitUntil'] = (condition, goal) => server.waitUntil(condition, goal)
 
 const aQuota = (name: string, hard: object) => server.post(QUOTAS, { metadata: { name }, spec: { hard } })
 const aClaim = async (name: string, storage: string) => {
@@ -66,7 +66,7 @@ describe('createQuotaController', () => {
     start()
     const hard = { 'requests.storage': '2Gi', persistentvolumeclaims: '10', 'count/configmaps': '5', pods: '1' }
     await aQuota('team', hard)
-    await until(async () => (await statusOf('team')) !== undefined, 'the count')
+    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the count')
     expect(await statusOf('team')).toEqual({
       hard,
       used: { 'requests.storage': '4Gi', persistentvolumeclaims: '2', 'count/configmaps': '0', pods: '0' },
@@ -77,9 +77,9 @@ describe('createQuotaController', () => {
     start()
     await aClaim('a', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '10' })
-    await until(async () => (await statusOf('team')) !== undefined, 'the count')
+    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the count')
     await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '5Gi' } } }, 'merge')
-    await until(async () => (await statusOf('team')).used['requests.storage'] === '1Gi', 'the count of the new key')
+    await waitUntil(async () => (await statusOf('team')).used['requests.storage'] === '1Gi', 'the count of the new key')
     await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '6Gi' } } }, 'merge')
     expect(await statusOf('team')).toEqual({
       hard: { persistentvolumeclaims: '10', 'requests.storage': '6Gi' },
@@ -99,9 +99,9 @@ describe('createQuotaController', () => {
       },
     }))
     await aQuota('team', { persistentvolumeclaims: '10' })
-    await until(async () => charges > 0 && (await statusOf('team')) !== undefined, 'the count')
+    await waitUntil(async () => charges > 0 && (await statusOf('team')) !== undefined, 'the count')
     expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
-    await until(() => standings().length === 0, 'the queue to be empty')
+    await waitUntil(() => queueStates().length === 0, 'the queue to be empty')
     expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
   })
 
@@ -109,7 +109,7 @@ describe('createQuotaController', () => {
     start()
     await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
     await aClaim('a', '1Gi')
-    await until(async () => (await verificationsTotal()) >= 2, 'two rounds of verification')
+    await waitUntil(async () => (await verificationsTotal()) >= 2, 'two rounds of verification')
     expect(await differencesTotal()).toBe(0)
     expect(errors).toEqual([])
   })
@@ -118,9 +118,9 @@ describe('createQuotaController', () => {
     start()
     await aClaim('a', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
-    await until(async () => (await statusOf('team')) !== undefined, 'the count')
+    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the count')
     await server.patch(`${QUOTAS}/team/status`, { status: { used: { persistentvolumeclaims: '7' } } }, 'merge')
-    await until(async () => (await statusOf('team')).used.persistentvolumeclaims === '1', 'the repair')
+    await waitUntil(async () => (await statusOf('team')).used.persistentvolumeclaims === '1', 'the repair')
     expect(await differencesTotal()).toBe(1)
     expect(errors).toEqual([
       'Quota "default/team" has a wrong usage (persistentvolumeclaims: recorded 7, counted 1). ' +
@@ -133,11 +133,14 @@ describe('createQuotaController', () => {
     await aClaim('a', '1Gi')
     const hard = { persistentvolumeclaims: '10' }
     await aQuota('team', hard)
-    await until(async () => (await statusOf('team')) !== undefined, 'the count')
+    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the count')
     await server.patch(`${QUOTAS}/team/status`, { status: { hard: { persistentvolumeclaims: '99' } } }, 'merge')
-    await until(async () => (await statusOf('team')).hard.persistentvolumeclaims === '10', 'status.hard to be restored')
+    await waitUntil(
+      async () => (await statusOf('team')).hard.persistentvolumeclaims === '10',
+      'status.hard to be restored',
+    )
     await server.patch(`${QUOTAS}/team/status`, { status: { hard: { pods: '1' }, used: { pods: '1' } } }, 'merge')
-    await until(async () => (await statusOf('team')).used.pods === undefined, 'status.used to be restored')
+    await waitUntil(async () => (await statusOf('team')).used.pods === undefined, 'status.used to be restored')
     expect(await statusOf('team')).toEqual({ hard, used: { persistentvolumeclaims: '1' } })
     expect(await differencesTotal()).toBe(0)
   })
@@ -154,7 +157,7 @@ describe('createQuotaController', () => {
     }))
     await aClaim('first', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '1000' })
-    await until(() => reads >= 5, 'several rounds of verification')
+    await waitUntil(() => reads >= 5, 'several rounds of verification')
     expect(await differencesTotal()).toBe(0)
     expect((await statusOf('team')).used.persistentvolumeclaims).toBe(String(reads + 1))
   })
@@ -162,8 +165,8 @@ describe('createQuotaController', () => {
   it('SYS-4 does not change quotas on a server that maintains them itself', async () => {
     start((inner) => ({ ...inner, commitsAtomically: async () => false }))
     await aQuota('team', { persistentvolumeclaims: '10' })
-    await until(
-      () => standings().some(({ because }) => because?.includes('maintains quotas itself') ?? false),
+    await waitUntil(
+      () => queueStates().some(({ because }) => because?.includes('maintains quotas itself') ?? false),
       'a reason',
     )
     expect(await statusOf('team')).toBeUndefined()

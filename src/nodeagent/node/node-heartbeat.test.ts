@@ -13,7 +13,7 @@ describe('the node heartbeat', () => {
     const readLeaseSpec = async () => (await fixture.server.get(LEASE_URL)).json.spec
     const { renewTime, leaseDurationSeconds } = await readLeaseSpec()
     expect(leaseDurationSeconds).toBe(40)
-    await fixture.until(async () => (await readLeaseSpec()).renewTime > renewTime, 'the lease to be renewed')
+    await fixture.waitUntil(async () => (await readLeaseSpec()).renewTime > renewTime, 'the lease to be renewed')
   })
 
   it('SYS-7 rejects a node name that another agent holds, and names that agent', async () => {
@@ -34,7 +34,7 @@ describe('the node heartbeat', () => {
     await fixture.stop()
     await fixture.server.clock.advance(41_000)
     fixture.start({ identity: 'another' })
-    await fixture.until(() => fixture.agent.drivers().registered.includes(DRIVER), 'the second agent to start')
+    await fixture.waitUntil(() => fixture.agent.drivers().registered.includes(DRIVER), 'the second agent to start')
     const agentStopped = fixture.stopped
     const { spec } = (await fixture.server.get(LEASE_URL)).json
     expect(spec.holderIdentity).toBe('another')
@@ -44,7 +44,7 @@ describe('the node heartbeat', () => {
     void agentStopped.then((error) => {
       stopError = error
     })
-    await fixture.until(() => stopError !== undefined, 'the agent to stop')
+    await fixture.waitUntil(() => stopError !== undefined, 'the agent to stop')
     expect(stopError?.name).toBe('NodeNameTakenError')
   })
 
@@ -52,6 +52,6 @@ describe('the node heartbeat', () => {
     const fixture = await createAgentFixture()
     fixture.kill()
     fixture.start()
-    await fixture.until(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
+    await fixture.waitUntil(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
   })
 })

@@ -88,5 +88,4 @@ const attachedVolumeNames = ({ status }: Readonly<Node>): string =>
   (status?.volumesAttached ?? []).map(({ name }) => name).join()
 
 /** Returns the UIDs of the pods whose reconcile is not complete. */
-export const unfinishedPods = ({ queue }: Pick<Controller, 'queue'>): string[] =>
-  queue.standings().map(({ key }) => key)
+export const unfinishedPods = ({ queue }: Pick<Controller, 'queue'>): string[] => queue.states().map(({ key }) => key)

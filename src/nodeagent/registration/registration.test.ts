@@ -29,20 +29,20 @@ describe('registration of a driver', () => {
     const fixture = await createAgentFixture({ settings, autoStart: false })
     await fixture.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
     fixture.start()
-    await fixture.until(() => fixture.notified.length > 0, 'the notification')
+    await fixture.waitUntil(() => fixture.notified.length > 0, 'the notification')
     expect(fixture.notified[0]).toMatch(/example.com\/zone=b, but driver "fake.stowage.example" reports a/)
     expect(fixture.agent.drivers().registered).toEqual([])
     expect(Object.values(fixture.agent.drivers().problems)[0]).toContain('example.com/zone=b')
     expect((await fixture.server.get(CSI_NODE)).json.spec.drivers ?? []).toEqual([])
     await fixture.server.patch(NODE_URL, { metadata: { labels: { 'example.com/zone': null } } }, 'merge')
-    await fixture.until(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
+    await fixture.waitUntil(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
     expect(fixture.notified.at(-1)).toBe('')
   })
 
   it('CAP-3 removes a driver from CSINode when its socket is removed, and keeps the labels', async () => {
     const fixture = await createAgentFixture({ settings })
     fixture.sockets.splice(0)
-    await fixture.until(() => fixture.agent.drivers().registered.length === 0, 'the driver to be unregistered')
+    await fixture.waitUntil(() => fixture.agent.drivers().registered.length === 0, 'the driver to be unregistered')
     expect((await fixture.server.get(CSI_NODE)).json.spec.drivers ?? []).toEqual([])
     const { metadata } = (await fixture.server.get(NODE_URL)).json
     expect(metadata.annotations?.['csi.volume.kubernetes.io/nodeid']).toBeUndefined()
@@ -52,7 +52,7 @@ describe('registration of a driver', () => {
   it('CAP-3 registers a recreated socket again', async () => {
     const fixture = await createAgentFixture({ settings })
     fixture.sockets.splice(0, 1, { path: fixture.sockets[0]!.path, id: 'another' })
-    await fixture.until(() => fixture.notified.length === 2, 'the second notification')
+    await fixture.waitUntil(() => fixture.notified.length === 2, 'the second notification')
     expect(fixture.agent.drivers().registered).toEqual([DRIVER])
   })
 
@@ -64,7 +64,7 @@ describe('registration of a driver', () => {
       spec: { drivers: [{ name: 'old.example.com', nodeID: 'x', topologyKeys: [] }] },
     })
     fixture.start()
-    await fixture.until(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
+    await fixture.waitUntil(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
     const { metadata, spec } = (await fixture.server.get(CSI_NODE)).json
     expect(spec.drivers.map(({ name }: { name: string }) => name)).toEqual([DRIVER])
     expect(metadata.ownerReferences[0].uid).not.toBe('another-owner')
@@ -75,7 +75,7 @@ describe('registration of a driver', () => {
     await fixture.stop()
     ;(fixture.fake.settings.nodes as any[])[0] = { id: NODE, segments: { 'example.com/zone': 'a' } }
     fixture.start()
-    await fixture.until(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
+    await fixture.waitUntil(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
     expect((await fixture.server.get(CSI_NODE)).json.spec.drivers[0].topologyKeys).toEqual(['example.com/zone'])
   })
 
@@ -84,17 +84,17 @@ describe('registration of a driver', () => {
     fixture.sockets.splice(0)
     fixture.stopDriver()
     fixture.start({ driverSockets: ['/run/csi.sock'] })
-    await fixture.until(() => Object.keys(fixture.agent.drivers().problems).length > 0, 'the registration error')
+    await fixture.waitUntil(() => Object.keys(fixture.agent.drivers().problems).length > 0, 'the registration error')
     expect(fixture.agent.drivers().registered).toEqual([])
     fixture.startDriver()
-    await fixture.until(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
+    await fixture.waitUntil(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
     expect(fixture.notified).toEqual([])
   })
 
   it('SYS-7 rejects a second driver with the same name', async () => {
     const fixture = await createAgentFixture()
     fixture.sockets.push({ path: `${ROOT}/plugins_registry/second.sock`, id: '2' })
-    await fixture.until(() => fixture.notified.length > 1, 'the second notification')
+    await fixture.waitUntil(() => fixture.notified.length > 1, 'the second notification')
     expect(fixture.notified[1]).toContain('already registered on this node')
     expect(fixture.agent.drivers().registered).toEqual([DRIVER])
   })

@@ -4,7 +4,7 @@ import { type EtcdOptions, etcdMissing, type RunningEtcd, startEtcd } from '../.
 import { startTcpProxy, type TcpProxy } from '../../../test/helpers/tcp-proxy.ts'
 import { systemClock } from '../../base/clock.ts'
 import { CompactedError, type Store, StoreClosedError, StoreUnavailableError } from '../store.ts'
-import { bytes, type CollectedEvents, collectEvents, formatEvent, put, text, until } from '../testing/helpers.ts'
+import { bytes, type CollectedEvents, collectEvents, formatEvent, put, text, waitUntil } from '../testing/helpers.ts'
 import { EtcdClient } from './client.ts'
 import type { EtcdStoreOptions } from './etcd-store.ts'
 import { openEtcdStore } from './index.ts'
@@ -84,7 +84,7 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
       expect(a).toBeLessThanOrEqual(tried)
     }
     expect(watcher.ended).toEqual([])
-    await until(() => watcher.watch.revision >= store.revision)
+    await waitUntil(() => watcher.watch.revision >= store.revision)
     const revisionOf = new Map<string, number>()
     for (const { key, revision, entry } of watcher.events) {
       const n = Number(text(entry))
@@ -108,7 +108,7 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
     await expectNothingLost(store, writing, watcher)
     const reopened = await open(etcd.endpoints)
     const replay = collectEvents(reopened, { afterRevision: 0 })
-    await until(() => replay.watch.revision >= reopened.revision)
+    await waitUntil(() => replay.watch.revision >= reopened.revision)
     expect(replay.events.map(formatEvent)).toEqual(watcher.events.map(formatEvent))
   })
 
@@ -130,7 +130,7 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
     await expectNothingLost(store, writing, watchers[0])
     await expectNothingLost(secondStore, writing, watchers[1])
     const newest = store.revision
-    await until(() => watchers.every(({ watch }) => watch.revision >= newest))
+    await waitUntil(() => watchers.every(({ watch }) => watch.revision >= newest))
     expect(watchers[1].events.map(formatEvent)).toEqual(watchers[0].events.map(formatEvent))
   })
 
@@ -198,7 +198,7 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
     proxy.restore()
     while (text(await store.get('n').catch(() => undefined)) !== '1') await clock.sleep(20)
     await put(store, 'n', '2')
-    await until(() => events.length >= 2)
+    await waitUntil(() => events.length >= 2)
     expect(events.map(formatEvent)).toEqual([
       expect.stringMatching(/^put n@\d+=1<0$/),
       expect.stringMatching(/^put n@\d+=2<1$/),
@@ -246,7 +246,7 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
     expect(await store.get('old')).toBeUndefined()
     const newWatcher = collectEvents(store)
     await put(direct, 'b')
-    await until(() => newWatcher.events.length === 1)
+    await waitUntil(() => newWatcher.events.length === 1)
   })
 
   it('closes the store when etcd has lost acknowledged revisions', async () => {

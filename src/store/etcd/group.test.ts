@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { systemClock } from '../../base/clock.ts'
 import type { Store, Write } from '../store.ts'
-import { bytes, collectEvents, formatEvent, put, remove, text, until } from '../testing/helpers.ts'
+import { bytes, collectEvents, formatEvent, put, remove, text, waitUntil } from '../testing/helpers.ts'
 import { EtcdClient } from './client.ts'
 import type { ConditionalWrite } from './commit-queue.ts'
 import { decodeCommits, encodeGroup } from './group.ts'
@@ -127,11 +127,11 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     ]
     const reopened = await open()
     for (const { events } of [...watchers, collectEvents(reopened, { afterRevision: 0 })]) {
-      await until(() => events.length >= 14)
+      await waitUntil(() => events.length >= 14)
       expect(events.slice(5).map(formatEvent)).toEqual(expected)
     }
     const resumed = collectEvents(reopened, { afterRevision: r1 })
-    await until(() => resumed.events.length >= 5)
+    await waitUntil(() => resumed.events.length >= 5)
     expect(resumed.events.map(formatEvent)).toEqual(expected.slice(4))
     const keysAt = async (atRevision: number | undefined) =>
       (await reopened.list({ prefix: '', atRevision })).entries.map(({ key }) => key).join('')
@@ -233,7 +233,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     const layout = layoutOf(prefix)
     const commits = decodeCommits(group, await client.txn(encodeGroup(group, { layout, mapping, get })), mapping)
     expect(commits.map(({ committed }) => committed)).toEqual([true, false, true])
-    await until(() => events.length >= 2)
+    await waitUntil(() => events.length >= 2)
     expect(events.map(formatEvent)).toEqual([`put c@${commits[0]?.revision}=c`, `delete a@${commits[2]?.revision}<a`])
     expect((await store.list({ prefix: '' })).entries.map(text)).toEqual(['changed by another', 'c'])
     expect(store.revision).toBe(commits[2]?.revision)

@@ -4,7 +4,7 @@ import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/
 import { systemClock } from '../../base/clock.ts'
 import { manualClock } from '../../base/manual-clock.ts'
 import { type Store, type StoreEvent, WriteRejectedError } from '../store.ts'
-import { advanceUntil, bytes, collectEvents, formatEvent, put, text, until } from '../testing/helpers.ts'
+import { advanceUntil, bytes, collectEvents, formatEvent, put, text, waitUntil } from '../testing/helpers.ts'
 import { bundleChild, runChild } from '../testing/run-child.ts'
 import { EtcdClient } from './client.ts'
 import type { EtcdStoreOptions } from './etcd-store.ts'
@@ -102,11 +102,11 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     }
     await Promise.all([write(a, 'a'), write(b, 'b'), write(a, 'c')])
     const newest = Math.max(a.revision, b.revision)
-    await until(() => watchers.every(({ watch }) => watch.revision >= newest))
+    await waitUntil(() => watchers.every(({ watch }) => watch.revision >= newest))
     const [firstEvents, secondEvents] = watchers.map(({ events }) => events.map(formatEvent))
     expect(firstEvents).toEqual(secondEvents)
     const lateWatcher = collectEvents(await open(), { afterRevision: 0 })
-    await until(() => lateWatcher.watch.revision >= newest)
+    await waitUntil(() => lateWatcher.watch.revision >= newest)
     expect(lateWatcher.events.map(formatEvent)).toEqual(firstEvents)
     expect(areInOrder(lateWatcher.events)).toBe(true)
   })
@@ -125,7 +125,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
       onEvents: (events) => void calls.push(events),
       onEnd: () => {},
     })
-    await until(() => calls.flat().length >= 200)
+    await waitUntil(() => calls.flat().length >= 200)
     for (const events of calls) expect(events.length % 5).toBe(0)
     const keys = Array.from({ length: 200 }, (_, at) => `k/${Math.floor(at / 5)}/${at % 5}`)
     expect(calls.flat().map(({ key }) => key)).toEqual(keys)
@@ -171,7 +171,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     }
     const reopened = await open()
     expect(text(await reopened.get('k'))).toBe('4')
-    await until(() => watcher.events.length === 5)
+    await waitUntil(() => watcher.events.length === 5)
     expect(watcher.events.map(({ key }) => key)).toEqual(['k', 'k', 'k', 'k', 'k'])
     otherClient.close()
   })
@@ -207,7 +207,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
         () => false,
         (error) => error.isCompacted,
       )
-    await until(isCompacted)
+    await waitUntil(isCompacted)
     const reopened = await open()
     expect(reopened.stats().compactedRevision).toBeGreaterThan(SUB_REVISIONS)
     expect(text(await reopened.get('a'))).toBe('last')

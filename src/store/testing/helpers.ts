@@ -14,7 +14,10 @@ export const remove = (store: Store, key: string) =>
   store.transact(() => [{ delete: key }]).then(({ revision }) => revision)
 
 /** Polls the condition once per tick of the event loop until it is true. */
-export async function until(condition: () => boolean | Promise<boolean>, description = 'the condition'): Promise<void> {
+export async function waitUntil(
+  condition: () => boolean | Promise<boolean>,
+  description = 'the condition',
+): Promise<void> {
   for (let tick = 0; tick < TICKS_MAX; tick++) {
     if (await condition()) return
     await new Promise((resolve) => setImmediate(resolve))
@@ -24,7 +27,7 @@ export async function until(condition: () => boolean | Promise<boolean>, descrip
 
 /** Advances the clock in small steps until the condition is true. */
 export const advanceUntil = (clock: ManualClock, condition: () => boolean | Promise<boolean>) =>
-  until(async () => {
+  waitUntil(async () => {
     if (await condition()) return true
     await clock.advance(10)
     return false

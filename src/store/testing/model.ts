@@ -1,7 +1,7 @@
 // A reference model of a store that keeps the state at every revision, and assertions that compare a store with it.
 import { expect } from 'vitest'
 import { CompactedError, type HistoryOptions, type Revision, type Store } from '../store.ts'
-import { collectEvents, formatEvent, text, until } from './helpers.ts'
+import { collectEvents, formatEvent, text, waitUntil } from './helpers.ts'
 
 export type WriteText = { put: string; value: string } | { delete: string }
 
@@ -77,7 +77,7 @@ async function expectChanges(
   range: { prefix: string; afterRevision: Revision },
 ): Promise<void> {
   const { events, watch } = collectEvents(store, range)
-  await until(() => watch.revision === store.revision)
+  await waitUntil(() => watch.revision === store.revision)
   watch.close()
   const isInRange = ({ key, revision }: { key: string; revision: Revision }) =>
     key.startsWith(range.prefix) && revision > range.afterRevision

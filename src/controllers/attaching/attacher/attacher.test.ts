@@ -33,7 +33,7 @@ describe('publishing', () => {
     fixture.fake.script.setRules([{ method: 'ControllerPublishVolume', effect: { do: 'hang' } }])
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
     expect((await fixture.attachment('left'))?.metadata).toMatchObject({
       finalizers: [FINALIZER],
       annotations: { [NODE_ID_ANNOTATION]: 'id-left' },
@@ -42,7 +42,7 @@ describe('publishing', () => {
     expect(await isAttached()).toBe(false)
     fixture.fake.script.setRules([])
     fixture.fake.script.release()
-    await fixture.until(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the attachment')
   })
 
   it('SYS-18 sends the volume’s attributes and secrets, and strips the secrets from errors', async () => {
@@ -56,7 +56,7 @@ describe('publishing', () => {
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     const attachError = async () => (await fixture.attachment('left'))?.status?.attachError
-    await fixture.until(async () => (await attachError()) !== undefined, 'the error')
+    await fixture.waitUntil(async () => (await attachError()) !== undefined, 'the error')
     expect(await attachError()).toMatchObject({ message: expect.stringContaining('secret login in namespace default') })
     expect(publishCalls()).toEqual([])
 
@@ -72,9 +72,9 @@ describe('publishing', () => {
         effect: { do: 'fail', code: 'UNAUTHENTICATED', message: 'not hunter-two' },
       },
     ])
-    await fixture.until(async () => (await attachError())?.errorCode === 16, 'the rejection')
+    await fixture.waitUntil(async () => (await attachError())?.errorCode === 16, 'the rejection')
     expect((await attachError())?.message).toBe('rpc error: code = Unauthenticated desc = not ***stripped***')
-    await fixture.until(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the attachment')
     expect(publishCalls().at(-1)?.request).toMatchObject({ readonly: true, volumeContext: { tier: 'gold' } })
     expect(JSON.stringify(await fixture.attachments())).not.toContain('hunter')
   })
@@ -85,9 +85,9 @@ describe('publishing', () => {
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     const process = await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(async () => (await fixture.attachment('left'))?.status?.attachError, 'the error')
+    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attachError, 'the error')
     await fixture.settle()
-    expect(process.standing(attachmentOn('left'))).toMatchObject({
+    expect(process.queueState(attachmentOn('left'))).toMatchObject({
       is: 'stuck',
       because: 'CSINode left does not contain driver disks.example.com',
     })
@@ -104,7 +104,7 @@ describe('publishing', () => {
     await fixture.client.delete(persistentVolumeKind, { name: 'data' })
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(async () => (await fixture.attachment('left'))?.status?.attachError, 'the error')
+    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attachError, 'the error')
     expect((await fixture.attachment('left'))?.status?.attachError?.message).toBe(
       'PersistentVolume "data" is marked for deletion',
     )
@@ -119,10 +119,10 @@ describe('publishing', () => {
     ])
     const process = await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => process.standing(attachmentOn('left'))?.failures === 4, 'four attempts')
-    expect(process.standing(attachmentOn('left'))?.because).toContain('(the driver may still be working on it)')
+    await fixture.waitUntil(() => process.queueState(attachmentOn('left'))?.failures === 4, 'four attempts')
+    expect(process.queueState(attachmentOn('left'))?.because).toContain('(the driver may still be working on it)')
     await deleteAttachment()
-    await fixture.until(() => isDeleted(), 'the unpublish')
+    await fixture.waitUntil(() => isDeleted(), 'the unpublish')
     expect(fixture.fake.record.calls.at(-1)?.method).toBe('ControllerUnpublishVolume')
   })
 
@@ -135,14 +135,14 @@ describe('publishing', () => {
     ])
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => publishCalls().length === 2, 'two attempts')
+    await fixture.waitUntil(() => publishCalls().length === 2, 'two attempts')
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     const drivers = [{ name: DRIVER, nodeID: 'id-new', topologyKeys: [] }]
     await fixture.client.create(csiNodeKind, { metadata: { name: 'left' }, spec: { drivers } } as never)
-    await fixture.until(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the attachment')
     expect(fixture.publishedOn()).toEqual(['id-new'])
     await deleteAttachment()
-    await fixture.until(() => isDeleted(), 'the attachment to be deleted')
+    await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
   })
 })
 
@@ -152,10 +152,10 @@ describe('unpublishing', () => {
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the attachment')
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     await deleteAttachment()
-    await fixture.until(() => isDeleted(), 'the attachment to be deleted')
+    await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
     expect(fixture.publishedOn()).toEqual([])
   })
 
@@ -166,10 +166,10 @@ describe('unpublishing', () => {
     await fixture.client.create(secretKind, { metadata: secretRef, data: { password: 'c2VjcmV0' } } as never)
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the attachment')
     await fixture.client.delete(secretKind, secretRef)
     await deleteAttachment()
-    await fixture.until(() => isDeleted(), 'the attachment to be deleted')
+    await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
     expect(fixture.publishedOn()).toEqual([])
   })
 
@@ -178,7 +178,7 @@ describe('unpublishing', () => {
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the attachment')
     fixture.fake.script.setRules([
       {
         method: 'ControllerUnpublishVolume',
@@ -187,12 +187,12 @@ describe('unpublishing', () => {
       },
     ])
     await deleteAttachment()
-    await fixture.until(async () => (await fixture.attachment('left'))?.status?.detachError, 'the error')
+    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.detachError, 'the error')
     expect((await fixture.attachment('left'))?.status).toMatchObject({
       attached: true,
       detachError: { message: 'rpc error: code = Internal desc = device is busy' },
     })
-    await fixture.until(() => isDeleted(), 'the attachment to be deleted')
+    await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
     expect(fixture.publishedOn()).toEqual([])
   })
 
@@ -211,9 +211,9 @@ describe('unpublishing', () => {
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment('left', { finalizers: ['example.com/other'] })
-    await fixture.until(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the attachment')
     await deleteAttachment()
-    await fixture.until(async () => (await fixture.attachment('left'))?.status?.attached === false, 'the status')
+    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attached === false, 'the status')
     expect((await fixture.attachment('left'))?.metadata.finalizers).toEqual(['example.com/other'])
     expect((await fixture.attachment('left'))?.status).toEqual({ attached: false })
     expect(fixture.publishedOn()).toEqual([])
@@ -224,14 +224,14 @@ describe('unpublishing', () => {
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the attachment')
     await fixture.client.delete(persistentVolumeKind, { name: 'data' })
     const body = { metadata: { '$deleteFromPrimitiveList/finalizers': ['kubernetes.io/pv-protection'] } }
     await fixture.client.patch(persistentVolumeKind, { name: 'data' }, { type: 'strategic', body })
     await fixture.settle()
     expect((await fixture.volume())?.metadata.finalizers).toEqual([FINALIZER])
     await deleteAttachment()
-    await fixture.until(async () => (await fixture.volume()) === undefined, 'the volume to be deleted')
+    await fixture.waitUntil(async () => (await fixture.volume()) === undefined, 'the volume to be deleted')
     expect(fixture.publishedOn()).toEqual([])
   })
 })
@@ -242,7 +242,7 @@ describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the attachment')
     expect((await fixture.attachment('left'))?.metadata.finalizers).toBeUndefined()
     await deleteAttachment()
     expect(await isDeleted()).toBe(true)
@@ -255,7 +255,7 @@ describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
     await anAttachment('left', { finalizers: [FINALIZER] })
     await fixture.start(ATTACHER_ONLY)
     await deleteAttachment()
-    await fixture.until(() => isDeleted(), 'the attachment to be deleted')
+    await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
   })
 })
 
@@ -285,11 +285,11 @@ it('SYS-18 attaches an inline volume', async () => {
     metadata: { name: attachmentOn('left') },
     spec: { attacher: DRIVER, nodeName: 'left', source: { inlineVolumeSpec } },
   } as never)
-  await fixture.until(() => isAttached(), 'the attachment')
+  await fixture.waitUntil(() => isAttached(), 'the attachment')
   expect(fixture.publishedOn()).toEqual(['id-left'])
   await anAttachment('right') // of the PersistentVolume with the same volumeHandle
-  await fixture.until(async () => (await fixture.attachment('right'))?.status?.attachError, 'the rejection')
+  await fixture.waitUntil(async () => (await fixture.attachment('right'))?.status?.attachError, 'the rejection')
   await deleteAttachment()
-  await fixture.until(() => isAttached('right'), 'the next attachment')
+  await fixture.waitUntil(() => isAttached('right'), 'the next attachment')
   expect(fixture.publishedOn()).toEqual(['id-right'])
 })

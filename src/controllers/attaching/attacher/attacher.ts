@@ -96,7 +96,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
         cache: volumes,
         keysOf: (volume) => [keyOfObject(volume)],
         matters: isDeletionChanged,
-        concerns: isBeingDeleted,
+        mayNeedReconcile: isBeingDeleted,
       }),
       source({ cache: attachments, keysOf: volumeNamesOf, matters: () => false }),
     ],

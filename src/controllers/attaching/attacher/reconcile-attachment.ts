@@ -153,10 +153,10 @@ async function addFinalizers(
   const committed = await client.commit(writes)
   let saved = attachment
   for (const [index, object] of committed.entries()) {
-    if (writes[index]?.kind === persistentVolumeKind) volumes.learn(object as Stored<PersistentVolume>)
+    if (writes[index]?.kind === persistentVolumeKind) volumes.applyWriteResult(object as Stored<PersistentVolume>)
     else {
       saved = object as Stored<VolumeAttachment>
-      attachments.learn(saved)
+      attachments.applyWriteResult(saved)
     }
   }
   return saved

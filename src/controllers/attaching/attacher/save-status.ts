@@ -28,7 +28,7 @@ export async function removeFinalizer(attachment: Attachment, context: AttacherC
   const body = { metadata: { uid, '$deleteFromPrimitiveList/finalizers': [finalizer] } }
   const updated = await client.patch(volumeAttachmentKind, { name }, { type: 'strategic', body })
   if (finalizers.length <= 1) return done
-  attachments.learn(updated)
+  attachments.applyWriteResult(updated)
   return saveDetached(updated, context)
 }
 
@@ -56,7 +56,7 @@ async function saveStatus(attachment: Attachment, status: object, { client, atta
   const { name, uid } = attachment.metadata
   const body = { metadata: { uid }, status }
   try {
-    attachments.learn(
+    attachments.applyWriteResult(
       await client.patch(volumeAttachmentKind, { name }, { type: 'merge', body }, { subresource: 'status' }),
     )
   } catch (error) {

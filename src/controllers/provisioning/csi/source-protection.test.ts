@@ -27,8 +27,8 @@ async function start(wrapClient: (client: Client) => Client = (client) => client
   })
   return {
     apiServer,
-    stuckReasons: () => protection.queues.flatMap((queue) => queue.standings().map(({ because }) => because ?? '')),
-    until: apiServer.until,
+    stuckReasons: () => protection.queues.flatMap((queue) => queue.states().map(({ because }) => because ?? '')),
+    waitUntil: apiServer.waitUntil,
   }
 }
 
@@ -41,20 +41,20 @@ const claimSpec = (overrides: object = {}) => ({
 
 describe('createSourceProtection', () => {
   it('PROV-9 releases a deleted source after the clone is bound', async () => {
-    const { apiServer, until, stuckReasons } = await start()
+    const { apiServer, waitUntil, stuckReasons } = await start()
     await apiServer.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
     await apiServer.post(CLAIMS, { metadata: { name: 'copy' }, spec: claimSpec({ dataSource }) })
     await apiServer.delete(`${CLAIMS}/source`)
     await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge') // removes pvc-protection
-    await until(() => stuckReasons().includes('claim default/copy is being copied from it'), 'the reason')
+    await waitUntil(() => stuckReasons().includes('claim default/copy is being copied from it'), 'the reason')
     expect((await apiServer.get(`${CLAIMS}/source`)).status).toBe(200)
     await apiServer.patch(`${CLAIMS}/copy/status`, { status: { phase: 'Bound' } }, 'merge')
-    await until(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the deletion of the source')
+    await waitUntil(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the deletion of the source')
   })
 
   it('PROV-9 releases a deleted source after the cloning claim is deleted', async () => {
-    const { apiServer, until } = await start()
+    const { apiServer, waitUntil } = await start()
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
     await apiServer.post(CLAIMS, { metadata: { name: 'kept', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
     await apiServer.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
@@ -63,7 +63,7 @@ describe('createSourceProtection', () => {
     await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge')
     await apiServer.delete(`${CLAIMS}/copy`)
     await apiServer.patch(`${CLAIMS}/copy`, { metadata: { finalizers: null } }, 'merge')
-    await until(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the deletion of the source')
+    await waitUntil(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the deletion of the source')
     expect((await apiServer.get(`${CLAIMS}/kept`)).json.metadata.finalizers).toContain(CLONE_FINALIZER)
   })
 
@@ -88,15 +88,15 @@ describe('createSourceProtection', () => {
         return snapshots.get(ref.name)
       },
     })
-    const { apiServer, until, stuckReasons } = await start(wrapClient)
+    const { apiServer, waitUntil, stuckReasons } = await start(wrapClient)
     const dataSource = { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' }
     await apiServer.post(CLAIMS, { metadata: { name: 'restored' }, spec: claimSpec({ dataSource }) })
     snapshots.set('snap', aProtectedSnapshot('snap')) // as set by the provisioner before CreateVolume
     const isProtected = (name: string) => snapshots.get(name).metadata.finalizers.length > 0
-    await until(() => stuckReasons().includes('claim default/restored is being filled from it'), 'the reason')
-    await until(() => !isProtected('left-over'), 'the release of the leftover snapshot')
+    await waitUntil(() => stuckReasons().includes('claim default/restored is being filled from it'), 'the reason')
+    await waitUntil(() => !isProtected('left-over'), 'the release of the leftover snapshot')
     expect(isProtected('snap')).toBe(true)
     await apiServer.patch(`${CLAIMS}/restored/status`, { status: { phase: 'Bound' } }, 'merge')
-    await until(() => !isProtected('snap'), 'the release of the snapshot')
+    await waitUntil(() => !isProtected('snap'), 'the release of the snapshot')
   })
 })

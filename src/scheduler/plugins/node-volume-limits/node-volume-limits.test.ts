@@ -25,7 +25,7 @@ const createPodWithClaims = async (name: string, ...claims: string[]) => {
   for (const claim of claims) await fixture.createClaim(claim).catch(() => {})
   await fixture.createPod(name, { claims })
 }
-const untilBound = (pod: string) => fixture.until(() => fixture.nodeOf(pod), `${pod} to have a node`)
+const untilBound = (pod: string) => fixture.waitUntil(() => fixture.nodeOf(pod), `${pod} to have a node`)
 const LIMIT_EXCEEDED = '0/1 nodes are available: 1 node(s) exceed max volume count.'
 
 describe('NodeVolumeLimits', () => {
@@ -34,11 +34,11 @@ describe('NodeVolumeLimits', () => {
     await createPodWithClaims('first', 'a', 'b')
     await untilBound('first')
     await createPodWithClaims('second', 'c')
-    await fixture.until(async () => (await fixture.message('second')) === LIMIT_EXCEEDED, 'the reason')
+    await fixture.waitUntil(async () => (await fixture.message('second')) === LIMIT_EXCEEDED, 'the reason')
     await fixture.client.patch(csiNodeKind, { name: 'n1' }, { type: 'merge', body: aCSINode('n1', 3) })
     await untilBound('second')
     await createPodWithClaims('third', 'd')
-    await fixture.until(async () => (await fixture.message('third')) === LIMIT_EXCEEDED, 'the reason')
+    await fixture.waitUntil(async () => (await fixture.message('third')) === LIMIT_EXCEEDED, 'the reason')
     await fixture.server.delete('/api/v1/namespaces/default/pods/second', { gracePeriodSeconds: 0 })
     await untilBound('third')
   })
@@ -60,7 +60,7 @@ describe('NodeVolumeLimits', () => {
     await fixture.client.create(volumeAttachmentKind, { metadata: { name: 'va' }, spec: attachment })
     await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
     await createPodWithClaims('second', 'b')
-    await fixture.until(async () => (await fixture.message('second')) === LIMIT_EXCEEDED, 'the reason')
+    await fixture.waitUntil(async () => (await fixture.message('second')) === LIMIT_EXCEEDED, 'the reason')
     await fixture.client.delete(volumeAttachmentKind, { name: 'va' })
     await untilBound('second')
   })
@@ -71,7 +71,7 @@ describe('NodeVolumeLimits', () => {
       spec: { storageCapacity: false, preventPodSchedulingIfMissing: true },
     })
     await createPodWithClaims('first', 'a')
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.message('first'))?.includes(`1 ${DRIVER} CSI driver is not installed on the node`),
       'the reason',
     )

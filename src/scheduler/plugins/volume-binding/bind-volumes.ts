@@ -26,13 +26,15 @@ export async function bindVolumes(
     const metadata = { uid: volume.metadata.uid, resourceVersion: volume.metadata.resourceVersion, ...annotations }
     const body = { metadata, spec: { claimRef } }
     const ref = { name: volume.metadata.name ?? '' }
-    caches.volumes.learn(await write(() => client.patch(persistentVolumeKind, ref, { type: 'merge', body })))
+    caches.volumes.applyWriteResult(await write(() => client.patch(persistentVolumeKind, ref, { type: 'merge', body })))
   }
   for (const { claim } of provision) {
     if (claim.selectedNode === nodeName) continue
     const { namespace, name, uid, resourceVersion } = claim.claim.metadata
     const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: nodeName } } }
     const ref = { name, namespace }
-    caches.claims.learn(await write(() => client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })))
+    caches.claims.applyWriteResult(
+      await write(() => client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })),
+    )
   }
 }

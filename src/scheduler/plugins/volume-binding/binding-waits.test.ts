@@ -19,7 +19,7 @@ const patchClaim = (body: object, subresource?: string) =>
 const patchVolume = (name: string, body: object) =>
   fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
 const untilBindingFails = (reason: string) =>
-  fixture.until(() => fixture.events('db').some((event) => event.endsWith(`binding volumes: ${reason}`)), reason)
+  fixture.waitUntil(() => fixture.events('db').some((event) => event.endsWith(`binding volumes: ${reason}`)), reason)
 const withSelectedNode = (value: string | null) => ({ metadata: { annotations: { [SELECTED_NODE]: value } } })
 
 /** Creates a pod whose claim is to be provisioned on n1, and waits until n1 is selected. */
@@ -27,7 +27,7 @@ async function startProvisioning(claims = ['data']) {
   await fixture.createClass('local')
   await fixture.createClaim('data')
   await fixture.createPod('db', { claims })
-  await fixture.until(
+  await fixture.waitUntil(
     async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE] === 'n1',
     'the node',
   )
@@ -38,7 +38,7 @@ async function startBinding() {
   await fixture.createVolume('v')
   await fixture.createClaim('data')
   await fixture.createPod('db', { claims: ['data'] })
-  await fixture.until(async () => (await getVolume('v')).spec?.claimRef?.uid, 'the claimRef')
+  await fixture.waitUntil(async () => (await getVolume('v')).spec?.claimRef?.uid, 'the claimRef')
 }
 const getVolume = (name: string) => fixture.client.get(persistentVolumeKind, { name })
 const bindClaimTo = (volumeName: string) =>
@@ -51,7 +51,7 @@ describe('the wait for volumes in preBind', () => {
     await fixture.settle()
     expect(await fixture.nodeOf('db')).toBe(undefined)
     await fixture.createVolume('v', { spec: { claimRef }, phase: 'Bound' })
-    await fixture.until(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
   })
 
   it('CAP-13 sets claimRef on an existing volume, with the bound-by-controller annotation', async () => {
@@ -60,13 +60,13 @@ describe('the wait for volumes in preBind', () => {
     expect(metadata.annotations).toEqual({ 'pv.kubernetes.io/bound-by-controller': 'yes' })
     expect(spec?.claimRef).toMatchObject({ kind: 'PersistentVolumeClaim', ...claimRef })
     await bindClaimTo('v')
-    await fixture.until(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
   })
 
   it('CAP-13 fails and retries the pod if the selected node is removed', async () => {
     await startProvisioning()
     await patchClaim(withSelectedNode(null))
-    await fixture.until(
+    await fixture.waitUntil(
       () =>
         fixture
           .events('db')
@@ -74,7 +74,7 @@ describe('the wait for volumes in preBind', () => {
       'the failure',
     )
     // The only node is selected again.
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE] === 'n1',
       'the node',
     )
@@ -142,14 +142,14 @@ describe('the wait for volumes in preBind', () => {
     await fixture.settle()
     await fixture.createVolume('v', { spec: { claimRef }, phase: 'Bound' })
     await bindClaimTo('v')
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.message('db'))?.includes(`0/1 nodes are available: 1 ${reason}`),
       reason,
     )
     expect(fixture.events('db')[0]).toContain('no longer accepts the pod now that its volumes are bound')
     expect(await fixture.nodeOf('db')).toBe(undefined)
     await patchNode(revert)
-    await fixture.until(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
   })
 
   it('CAP-13 fails after the timeout', async () => {
@@ -161,11 +161,11 @@ describe('the wait for volumes in preBind', () => {
   it('CAP-13 releases claim and volume when the pod is deleted', async () => {
     await startBinding()
     await fixture.server.delete('/api/v1/namespaces/default/pods/db')
-    await fixture.until(() => fixture.scheduler.queuedPods().length === 0, 'an empty queue')
+    await fixture.waitUntil(() => fixture.scheduler.queuedPods().length === 0, 'an empty queue')
     expect(fixture.events('db').filter((event) => event.includes('binding volumes'))).toEqual([])
     await fixture.createPod('next', { claims: ['data'] })
     await bindClaimTo('v')
-    await fixture.until(() => fixture.nodeOf('next'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('next'), 'a node')
   })
 
   it('CAP-13 keeps the first write if the second fails, and retries the second', async () => {
@@ -187,9 +187,9 @@ describe('the wait for volumes in preBind', () => {
     for (const name of ['first', 'second']) await fixture.createClaim(name)
     await fixture.createPod('db', { claims: ['first', 'second'] })
     const selectedNodeOf = async (name: string) => (await fixture.claim(name)).metadata.annotations?.[SELECTED_NODE]
-    await fixture.until(() => fixture.scheduler.queuedPods()[0]?.state === 'backoff', 'the failure')
+    await fixture.waitUntil(() => fixture.scheduler.queuedPods()[0]?.state === 'backoff', 'the failure')
     expect([await selectedNodeOf('first'), await selectedNodeOf('second')]).toEqual(['n1', undefined])
     isFailing = false
-    await fixture.until(() => selectedNodeOf('second'), 'the second write')
+    await fixture.waitUntil(() => selectedNodeOf('second'), 'the second write')
   })
 })

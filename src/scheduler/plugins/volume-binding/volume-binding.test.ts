@@ -32,14 +32,14 @@ const withNodeAffinity = (name: string) => ({
     required: { nodeSelectorTerms: [{ matchExpressions: [{ key: HOST, operator: 'In', values: [name] }] }] },
   },
 })
-const untilBound = (pod: string) => fixture.until(() => fixture.nodeOf(pod), `${pod} to have a node`)
-const untilUnschedulable = (pod: string) => fixture.until(() => fixture.message(pod), `the condition of ${pod}`)
+const untilBound = (pod: string) => fixture.waitUntil(() => fixture.nodeOf(pod), `${pod} to have a node`)
+const untilUnschedulable = (pod: string) => fixture.waitUntil(() => fixture.message(pod), `the condition of ${pod}`)
 /** Delays the driver calls that create volumes until `release` is called. */
 function holdProvisioning() {
   const pendingCalls: (() => void)[] = []
   fixture.storage.beforeCreate = () => new Promise<void>((resolve) => void pendingCalls.push(resolve))
   return {
-    untilStarted: () => fixture.until(() => pendingCalls.length > 0, 'the driver call'),
+    untilStarted: () => fixture.waitUntil(() => pendingCalls.length > 0, 'the driver call'),
     release() {
       fixture.storage.beforeCreate = async () => {}
       for (const finish of pendingCalls) finish()
@@ -104,7 +104,10 @@ describe('VolumeBinding', () => {
     await fixture.createPod('first', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
     await untilBound('first')
     await fixture.createPod('second', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
-    await fixture.until(async () => (await fixture.message('second'))?.includes(NO_SPACE), 'the condition of second')
+    await fixture.waitUntil(
+      async () => (await fixture.message('second'))?.includes(NO_SPACE),
+      'the condition of second',
+    )
     const deletedAtMs = fixture.server.clock.monotonicMs()
     // The test deletes the claim of the pod, because no garbage collector runs. No report has changed.
     await fixture.client.delete(podKind, { namespace: 'default', name: 'first' }, { gracePeriodSeconds: 0 })
@@ -144,7 +147,7 @@ describe('VolumeBinding', () => {
     await fixture.createPod('db', { claims: ['data'] })
     const { clock } = fixture.server
     const rejectedAtMs: number[] = []
-    await fixture.until(() => {
+    await fixture.waitUntil(() => {
       const count = fixture.storage.rejected.length
       if (count > rejectedAtMs.length) rejectedAtMs.push(clock.monotonicMs())
       return count >= 8
@@ -271,7 +274,10 @@ describe('VolumeBinding', () => {
     )
     fixture.storage.free.set('', gi(10))
     await fixture.createClass('missing', { volumeBindingMode: 'Immediate' })
-    await fixture.until(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
+    await fixture.waitUntil(
+      async () => (await fixture.claim('data')).status?.phase === 'Bound',
+      'the claim to be bound',
+    )
   })
 
   it('CAP-11 names a claim that does not exist or is being deleted', async () => {
@@ -397,7 +403,7 @@ describe('VolumeBinding', () => {
     const provisioning = holdProvisioning()
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('first', { claims: ['data'] })
-    await fixture.until(async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE], 'the node')
+    await fixture.waitUntil(async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE], 'the node')
     await fixture.server.delete('/api/v1/namespaces/default/pods/first')
     provisioning.release()
     await fixture.createPod('second', { claims: ['data'] })
@@ -418,7 +424,7 @@ describe('VolumeBinding', () => {
     expect(await fixture.message('db')).toContain('"data" not found')
     await fixture.server.clock.advance(120_000)
     const waitingMessage = 'Node "n1" is selected, but not all volumes are bound yet'
-    await fixture.until(async () => (await fixture.message('db'))?.includes(waitingMessage), 'the condition')
+    await fixture.waitUntil(async () => (await fixture.message('db'))?.includes(waitingMessage), 'the condition')
     expect(fixture.events('db').at(-1)).toContain('Normal WaitingForVolumes')
     provisioning.release()
     await untilBound('db')
@@ -432,7 +438,7 @@ describe('VolumeBinding', () => {
     await fixture.createPod('db', { claims: ['data'] })
     await provisioning.untilStarted()
     await fixture.server.clock.advance(31_000)
-    await fixture.until(
+    await fixture.waitUntil(
       () => fixture.events('db').some((event) => event.includes('binding volumes: context deadline exceeded')),
       'the timeout',
     )
@@ -500,7 +506,7 @@ describe('VolumeBinding', () => {
     }
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.until(async () => (await fixture.message('db'))?.includes(NO_VOLUME), 'the volume to be bound')
+    await fixture.waitUntil(async () => (await fixture.message('db'))?.includes(NO_VOLUME), 'the volume to be bound')
     await fixture.createVolume('v2')
     await untilBound('db')
     expect((await fixture.claim('data')).spec?.volumeName).toBe('v2')
@@ -510,7 +516,10 @@ describe('VolumeBinding', () => {
     await createLocalStorage([100, 50, 10])
     await fixture.createClaim('data')
     await fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n3' } })
-    await fixture.until(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
+    await fixture.waitUntil(
+      async () => (await fixture.claim('data')).status?.phase === 'Bound',
+      'the claim to be bound',
+    )
     expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe('n3')
     expect(fixture.storage.free.get('n3')).toBe(gi(9))
   })
@@ -520,14 +529,14 @@ describe('VolumeBinding', () => {
     fixture.storage.free.set('n2', gi(10))
     await fixture.createClaim('data')
     await fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n2' } })
-    await fixture.until(() => fixture.events('direct').length > 0, 'an event')
+    await fixture.waitUntil(() => fixture.events('direct').length > 0, 'an event')
     expect(fixture.events('direct')).toEqual([
       'Warning FailedScheduling: Node "n2" of spec.nodeName does not exist, so no volume is provisioned for claim "data": ' +
         'waiting for the node to register. If the name is wrong, delete the pod and create it with another.',
     ])
     expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe(undefined)
     await fixture.createNode('n2')
-    await fixture.until(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
+    await fixture.waitUntil(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
     expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe('n2')
   })
 
@@ -546,7 +555,7 @@ describe('VolumeBinding', () => {
         await create[object]()
         await fixture.settle()
       }
-      await fixture.until(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
+      await fixture.waitUntil(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
     },
   )
 
@@ -589,7 +598,7 @@ describe('VolumeBinding', () => {
     const [first, second] = [await fixture.claim('db-first'), await fixture.claim('db-second')]
     expect([first.status?.phase, second.status?.phase]).toEqual(['Bound', 'Bound'])
     expect(fixture.events('db').some((event) => event.includes('Deleting claim "db-first"'))).toBe(true)
-    await fixture.until(() => fixture.storage.free.get('n1') === gi(12), 'the first volume to be deleted')
+    await fixture.waitUntil(() => fixture.storage.free.get('n1') === gi(12), 'the first volume to be deleted')
   })
 
   it('CAP-16 deletes ephemeral claims when a node is added on which all of them fit', async () => {
@@ -602,10 +611,10 @@ describe('VolumeBinding', () => {
       },
     })
     const firstVolume = async () => (await fixture.claim('db-first').catch(() => undefined))?.spec?.volumeName
-    await fixture.until(firstVolume, 'the first volume')
+    await fixture.waitUntil(firstVolume, 'the first volume')
     const ref = { namespace: 'default', name: 'c-n1' }
     await fixture.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '2Gi' } })
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.message('db'))?.includes('already has its volume'),
       'the explanation',
     )
@@ -652,7 +661,7 @@ describe('VolumeBinding', () => {
     expect(claimUids.size).toBeGreaterThan(2)
     expect(claimUids.size).toBeLessThan(12)
     fixture.storage.free.set('n2', fixture.storage.free.get('n2')! + gi(100))
-    await fixture.until(async () => {
+    await fixture.waitUntil(async () => {
       await fixture.server.clock.advance(60_000)
       return fixture.nodeOf('db')
     }, 'the pod to have a node')
@@ -668,11 +677,11 @@ describe('VolumeBinding', () => {
       },
     })
     const firstVolume = async () => (await fixture.claim('db-first').catch(() => undefined))?.spec?.volumeName
-    await fixture.until(firstVolume, 'the first volume')
+    await fixture.waitUntil(firstVolume, 'the first volume')
     const name = `c-${(await fixture.claim('db-first')).metadata.annotations?.[SELECTED_NODE]}`
     const patch = { type: 'merge', body: { capacity: '2Gi' } } as const
     await fixture.client.patch(csiStorageCapacityKind, { namespace: 'default', name }, patch)
-    await fixture.until(
+    await fixture.waitUntil(
       async () => (await fixture.message('db'))?.includes('already has its volume'),
       'the explanation',
     )
