@@ -15,6 +15,7 @@ import {
   createController,
   done,
   type Outcome,
+  source,
 } from '../../runtime/index.ts'
 import { createOwnerGraph, type GraphNode, nodeKey, type OwnerGraph } from './owner-graph.ts'
 import { FOREGROUND, type GarbageAction, type OwnerState, planGarbage } from './plan-garbage.ts'
@@ -42,12 +43,14 @@ export function createGarbageController(options: GarbageOptions) {
     random,
     log,
     ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
-    sources: graph.caches.map((cache) => ({
-      cache,
-      keysOf: (object: Readonly<KubeObject>) => affectedKeys(graph, cache.kind, object),
-      concerns: isRelevant,
-      mayBeOff: true,
-    })),
+    sources: graph.caches.map((cache) =>
+      source({
+        cache,
+        keysOf: (object) => affectedKeys(graph, cache.kind, object),
+        mayNeedReconcile: isRelevant,
+        mayBeDisabled: true,
+      }),
+    ),
     reconcile: (key) => reconcileNode(key, graph, client),
   })
   metrics?.queues.add(controller.queue)
