@@ -94,10 +94,8 @@ const CREATE_FAILURES: Partial<Record<CsiFailureCode, CreateFailure>> = {
 
 /** Returns whether the driver may have completed the call or may still be working on it. Not for CreateVolume. */
 export function isUncertain(error: unknown): boolean {
-  return !(error instanceof CsiError) || isUncertainCode(error.codeName)
+  return !(error instanceof CsiError) || UNCERTAIN.has(error.codeName)
 }
-
-export const isUncertainCode = (code: CsiCode): boolean => UNCERTAIN.has(code)
 
 const UNCERTAIN: ReadonlySet<CsiCode> = new Set([
   'CANCELLED',

@@ -20,7 +20,7 @@ export {
   isInfeasibleExpand,
   isInfeasibleModify,
   isUncertain,
-  isUncertainCode,
+
   isUnimplemented,
 } from './errors.ts'
 export {

@@ -5,9 +5,9 @@
 //   started                   target              ControllerResizeInProgress   Resizing
 //   infeasible                target              ControllerResizeInfeasible   Resizing, ControllerResizeError
 //   failed                                        (unchanged)                  + ControllerResizeError
-//   nodePending                                   NodeResizePending            + FileSystemResizePending, - ControllerResizeError
+//   nodePending               size, if earlier    NodeResizePending            + FileSystemResizePending, - ControllerResizeError
 //   nodePendingWithoutState                       (unchanged)                  + FileSystemResizePending
-//   completed                 (capacity = size)   –                            –
+//   completed (capacity=size) size, if earlier    –                            –
 //   cancelled                 –                   –                            –
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { NODE_EXPANSION_NOT_REQUIRED } from './names.ts'
@@ -72,9 +72,10 @@ export const failedPatch = (failure: Failure, now: string): StatusPatch => ({
   status: { conditions: [condition('ControllerResizeError', failure, now)] },
 })
 
-/** Written after the volume is expanded, while its file system is not. */
-export const nodePendingPatch = (now: string): StatusPatch => ({
+/** Written after the volume is expanded, while its file system is not. `allocated`: a size requested earlier, which it has. */
+export const nodePendingPatch = (now: string, allocated?: string): StatusPatch => ({
   status: {
+    ...(allocated === undefined ? {} : { allocatedResources: { storage: allocated } }),
     allocatedResourceStatuses: { storage: 'NodeResizePending' },
     conditions: [
       condition('FileSystemResizePending', { message: WAITING_FOR_NODE }, now),
@@ -89,9 +90,13 @@ export const nodePendingWithoutStatePatch = (now: string): StatusPatch => ({
   status: { conditions: [condition('FileSystemResizePending', { message: WAITING_FOR_NODE }, now)] },
 })
 
-export const completedPatch = (size: string): StatusPatch => ({
+export const completedPatch = (size: string, allocated?: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: 'true' } },
-  status: { capacity: { storage: size }, ...NO_RESIZE },
+  status: {
+    capacity: { storage: size },
+    ...(allocated === undefined ? {} : { allocatedResources: { storage: allocated } }),
+    ...NO_RESIZE,
+  },
 })
 
 export const completedOnNodePatch = (size: string): StatusPatch => ({

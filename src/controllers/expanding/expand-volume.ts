@@ -6,7 +6,7 @@
 //   OK, but too small            ControllerResizeInfeasible, error condition  after slowRetryMs
 //   infeasible                   ControllerResizeInfeasible, error condition  after slowRetryMs
 //   other final error            error condition                              with backoff
-//   uncertain error or timeout   unchanged                                    with backoff, for the same size
+//   uncertain error or timeout   error condition from the second one on       with backoff, for the size requested then
 
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -26,11 +26,13 @@ import {
   formatTime,
   infeasiblePatch,
   nodePendingPatch,
+  resizeCondition,
   resizeStateOf,
   restartedPatch,
+  type StatusPatch,
   startedPatch,
 } from '../../volumes/resize-status.ts'
-import { allocatedStorage, claimCapacity, isLess, volumeCapacity } from '../../volumes/sizes.ts'
+import { allocatedStorage, claimCapacity, isLess, larger, volumeCapacity } from '../../volumes/sizes.ts'
 import { AttachError } from '../attaching/attacher/attach-error.ts'
 import { buildPublishRequest } from '../attaching/attacher/publish-request.ts'
 import { changeDelayed, type Subject } from '../volume-changes/index.ts'
@@ -69,7 +71,8 @@ export async function expandVolume(
     return error instanceof AttachError ? stuck(because) : failedCall(target, because)
   }
 
-  const delay = attempt === 'first' ? context.throttle?.begin({ claim: initialClaim, volume }) : undefined
+  const isNewChange = attempt === 'first' && !isLowered(initialClaim, target)
+  const delay = isNewChange ? context.throttle?.begin({ claim: initialClaim, volume }) : undefined
   if (delay?.isNew) events.record(persistentVolumeClaimKind, initialClaim, changeDelayed(delay))
   if (delay) return retryAfter(delay.afterMs, delay.because)
 
@@ -79,20 +82,29 @@ export async function expandVolume(
   ]
   const claim = (start && (await saveClaim([claimWrite(initialClaim, start())], context.saver))) ?? initialClaim
   events.record(persistentVolumeClaimKind, claim, resizeStarted(volumeName))
-  responses.recordCall(claim, target, attempt !== 'first')
+  const possibleBefore = responses.possibleSize(initialClaim)
+  responses.recordCall(claim, target, possibleBefore)
   let result: ExpandResult
   try {
     result = await callDriver(request, target, context, signal)
   } catch (error) {
     const because = messageOf(error, request.secrets)
-    return saveFailure(error, because, { claim, volume }, target, context, signal)
+    const failed = { error, because, target, attempt, possibleBefore }
+    return saveFailure(failed, { claim, volume }, context, signal)
   }
   return saveExpanded({ claim, volume }, result, context)
 }
 
+/** A lowered request continues the change that is in progress: the throttle does not delay it. */
+function isLowered(claim: Claim, target: string): boolean {
+  const alloc = allocatedStorage(claim)
+  const isControllers = resizeStateOf(claim)?.startsWith('ControllerResize') ?? false
+  return isControllers && alloc !== undefined && isLess(target, alloc)
+}
+
 /**
  * Checks, before an expansion is cancelled, whether an earlier call without a response has expanded the volume:
- * ControllerExpandVolume with the current size returns the actual size. Returns undefined if the volume was not expanded
+ * ControllerExpandVolume with the recorded size returns the actual size. Returns undefined if the volume was not expanded
  * or the driver cannot report its size.
  */
 export async function findLostExpansion(
@@ -101,23 +113,41 @@ export async function findLostExpansion(
   signal: AbortSignal,
 ): Promise<Step | undefined> {
   const { claim, volume } = subject
-  if (context.isNodeOnly || context.responses.of(claim)?.possibleSize === undefined) return undefined
-  const currentSize = claimCapacity(claim)
+  const { responses, isNodeOnly, saver, clock } = context
+  const isSizeKnown = responses.isKnown(claim) && responses.possibleSize(claim) === undefined
+  if (isNodeOnly || isSizeKnown) return undefined
+  const recordedSize = larger(claimCapacity(claim), volumeCapacity(volume))
+  let request: ExpandRequest | undefined
   try {
-    const result = await callDriver(
-      await buildRequest(volume, currentSize, context, signal),
-      currentSize,
-      context,
-      signal,
-    )
-    return isLess(currentSize, result.size) ? await saveExpanded(subject, result, context) : undefined
+    request = await buildRequest(volume, recordedSize, context, signal)
+    const result = await callDriver(request, recordedSize, context, signal)
+    return isLess(recordedSize, result.size) ? await saveExpanded(subject, result, context) : undefined
   } catch (error) {
     const isUnrelated = signal.aborted || error instanceof NotLeaderError || error instanceof ApiError
     if (isUnrelated) throw error
-    // A driver that rejects even the current size cannot report the actual size. Cancel, as the user requested.
-    const mayRecover = error instanceof CsiError && isUncertain(error)
-    return mayRecover ? backOff(`it is not known yet whether the volume was expanded: ${error.message}`) : undefined
+    // A driver that keeps rejecting even the recorded size cannot report the actual one: cancel as the user requested.
+    const isRejected = error instanceof CsiError && !isUncertain(error)
+    if (!(error instanceof CsiError) || saysUnexpanded(error)) return undefined
+    if (isRejected && responses.countCheck(claim) >= CHECKS_MAX) return undefined
+    const because = `the expansion is cancelled as soon as the driver reports the volume's size: ${messageOf(error, request?.secrets ?? {})}`
+    const patch = failureReport(claim, because, clock.nowMs())
+    if (patch) await saveClaim([unconditionalClaimWrite(claim, patch)], saver)
+    return backOff(because)
   }
+}
+
+/** Final errors to a check of the actual size, after which the expansion is cancelled all the same. */
+const CHECKS_MAX = 5
+
+/** The size is not supported, or the volume is in use: the driver has not expanded it before either. */
+const saysUnexpanded = (error: CsiError): boolean =>
+  isInfeasibleExpand(error) || error.codeName === 'UNIMPLEMENTED' || error.codeName === 'FAILED_PRECONDITION'
+
+/** The error condition, unless the claim has it already: an error that lasts is not written with every retry. */
+function failureReport(claim: Claim, because: string, nowMs: number): StatusPatch | undefined {
+  const message = failureMessage(because)
+  const isReported = resizeCondition(claim, 'ControllerResizeError')?.message === message
+  return isReported ? undefined : failedPatch({ message }, formatTime(nowMs))
 }
 
 interface ExpandRequest {
@@ -177,21 +207,28 @@ function messageOf(error: unknown, secrets: Credentials): string {
   return redactCredentials(text, secrets)
 }
 
+interface CallFailure extends ExpansionCall {
+  readonly error: unknown
+  readonly because: string
+  /** The size that the volume may have had before the call (LastResponses). */
+  readonly possibleBefore: string | undefined
+}
+
 async function saveFailure(
-  error: unknown,
-  because: string,
+  { error, because, target, attempt, possibleBefore }: CallFailure,
   { claim, volume }: Subject,
-  target: string,
   context: ExpandingContext,
   signal: AbortSignal,
 ): Promise<Step> {
-  const { responses, events, facts, clock } = context
+  const { responses, events, facts, clock, saver } = context
   if (signal.aborted || error instanceof NotLeaderError || error instanceof ApiError) throw error // not a response of the driver
   const message = resizeFailedMessage(keyOfObject(volume), facts.name, because)
   events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
   const isTooSmall = error instanceof TooSmallError
   if (!isTooSmall && isUncertain(error)) {
-    responses.recordUncertain(claim, target)
+    // One such error is part of a normal restart of a driver; one that lasts is reported.
+    const patch = attempt === 'first' ? undefined : failureReport(claim, because, clock.nowMs())
+    if (patch) await saveClaim([unconditionalClaimWrite(claim, patch)], saver)
     return failedCall(target, `${because} (the driver may still be expanding the volume)`)
   }
 
@@ -199,8 +236,7 @@ async function saveFailure(
   const time = formatTime(clock.nowMs())
   const isInfeasible = isTooSmall || isInfeasibleExpand(error)
   const isInUse = error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION'
-  if (isInUse) responses.recordInUseRejection(claim, target)
-  else responses.recordRejection(claim, target)
+  responses.recordRejection(claim, possibleBefore, { isInUse })
   // The device has the size already, so keep the status of the node expansion.
   const isNodeState = resizeStateOf(claim)?.startsWith('Node')
   await saveClaim(
@@ -210,7 +246,7 @@ async function saveFailure(
         isInfeasible && !isNodeState ? infeasiblePatch(failure, time) : failedPatch(failure, time),
       ),
     ],
-    context.saver,
+    saver,
   )
   return failedCall(target, because, { isSlow: isInfeasible })
 }
@@ -221,7 +257,7 @@ async function saveExpanded(
   result: ExpandResult,
   context: ExpandingContext,
 ): Promise<Step> {
-  const { clock, events, isNodeOnly } = context
+  const { clock, events, isNodeOnly, responses } = context
   const [oldSize, preResizeSize] = [volumeCapacity(volume), annotationOf(volume, PRE_RESIZE_CAPACITY)]
   // A device never shrinks. With a node-only driver the size may decrease, because a node that rejects it expands nothing.
   const size = isNodeOnly || isLess(oldSize, result.size) ? result.size : oldSize
@@ -231,14 +267,24 @@ async function saveExpanded(
     ...context.throttle?.recordChange({ claim, volume }),
   }
   const isVolumeChanged = isLess(oldSize, size) || isLess(size, oldSize) || Object.keys(annotations).length > 0
-  const patch = result.needsNodeExpansion ? nodePendingPatch(formatTime(clock.nowMs())) : completedPatch(size)
+  const allocated = isFromEarlierRequest(claim, size) ? size : undefined
+  const patch = result.needsNodeExpansion
+    ? nodePendingPatch(formatTime(clock.nowMs()), allocated)
+    : completedPatch(size, allocated)
   const writes = isVolumeChanged
     ? [volumeWrite(volume, { size, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) })]
     : []
   const saved = await saveDespiteEdits(claim, (current) => [...writes, claimWrite(current, patch)], context)
+  responses.recordSuccess(claim)
   if (saved)
     events.record(persistentVolumeClaimKind, saved, result.needsNodeExpansion ? nodeResizeRequired : resizeSucceeded)
   return changed
+}
+
+/** Whether an earlier, larger request gave the volume its size: the high-water mark covers it, the last request does not. */
+function isFromEarlierRequest(claim: Claim, size: string): boolean {
+  const mark = claim.spec?.allocatedResources?.storage
+  return mark !== undefined && !isLess(mark, size) && isLess(allocatedStorage(claim) ?? size, size)
 }
 
 /** Concurrent edits while a result is saved. After more edits the reconcile starts again and repeats the call. */

@@ -77,10 +77,14 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
 
   const sources: Source[] = []
   if (pods) {
+    const isHeld = (key: string) => {
+      const claim = claims.get(key)
+      return claim !== undefined && responses.requiresOffline(claim)
+    }
     sources.push(
       source({
         cache: pods,
-        keysOf: (pod) => claimsOfPod(pod).filter((key) => responses.requiresOffline(key)),
+        keysOf: (pod) => claimsOfPod(pod).filter(isHeld),
         matters: (next, old) => isTerminated(next) !== isTerminated(old),
       }),
     )

@@ -62,7 +62,7 @@ function aSituation(sizes: Sizes = {}, overrides: Partial<Situation> = {}): Situ
   return {
     claim,
     volume,
-    isRejected: false,
+    mayBeLarger: false,
     isBlockedByUse: false,
     isNodeOnly: false,
     shortageFor: () => undefined,
@@ -79,7 +79,7 @@ const expand = (target: number, attempt: 'first' | 'retry' | 'resume'): Expansio
   target: formatGi(target),
   attempt,
 })
-const REJECTED = { isRejected: true }
+const UNANSWERED = { mayBeLarger: true }
 const NODE_ONLY = { isNodeOnly: true }
 
 const describeStep = (step: ExpansionStep): string =>
@@ -92,20 +92,26 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
     [
       'the call failed with a final error',
       { req: 5, alloc: 10, state: 'ControllerResizeInProgress' },
-      REJECTED,
+      {},
       expand(5, 'first'),
     ],
     [
       'the last call has no final response',
-      { req: 5, alloc: 10, state: 'ControllerResizeInProgress' },
-      {},
+      { req: 10, alloc: 10, state: 'ControllerResizeInProgress' },
+      UNANSWERED,
       expand(10, 'resume'),
+    ],
+    [
+      'the request is lowered while the last call has no final response',
+      { req: 5, alloc: 10, state: 'ControllerResizeInProgress' },
+      UNANSWERED,
+      expand(5, 'first'),
     ],
     [
       'the request grows while the last call has no final response',
       { req: 20, alloc: 10, state: 'ControllerResizeInProgress' },
-      {},
-      expand(10, 'resume'),
+      UNANSWERED,
+      expand(20, 'first'),
     ],
     [
       'the size is infeasible on the node of a node-only driver',
@@ -153,19 +159,13 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
     [
       'the volume is larger than requested and the last call has no final response',
       { req: 4, alloc: 10, state: 'ControllerResizeInProgress', pvcap: 5 },
-      {},
-      expand(10, 'resume'),
+      UNANSWERED,
+      expand(5, 'first'),
     ],
     [
       'the volume is larger than requested and the allocated size is infeasible',
       { req: 4, alloc: 10, state: 'ControllerResizeInfeasible', pvcap: 5 },
       {},
-      expand(5, 'first'),
-    ],
-    [
-      'the volume is larger than requested and the allocated size failed with a final error',
-      { req: 4, alloc: 10, state: 'ControllerResizeInProgress', pvcap: 5 },
-      REJECTED,
       expand(5, 'first'),
     ],
     ['the volume is larger than requested', { req: 4, pvcap: 5 }, {}, expand(4, 'first')],
@@ -198,13 +198,19 @@ describe('planExpansion, if the claim requests no more than its capacity', () =>
     [
       'cancels an expansion that failed with a final error',
       { ...LOWERED, state: 'ControllerResizeInProgress' },
-      REJECTED,
+      {},
       { do: 'cancel' },
     ],
     [
-      'repeats the call while it has no final response',
+      'cancels an expansion whose last call has no final response',
       { ...LOWERED, state: 'ControllerResizeInProgress' },
-      {},
+      UNANSWERED,
+      { do: 'cancel' },
+    ],
+    [
+      'finishes an expansion whose size the volume has already',
+      { ...LOWERED, state: 'ControllerResizeInProgress', pvcap: 10 },
+      UNANSWERED,
       expand(10, 'resume'),
     ],
     ['lets the node finish', { ...LOWERED, state: 'NodeResizePending', pvcap: 10 }, {}, NOTHING],
@@ -252,9 +258,7 @@ describe('planExpansion, if the driver must not be called yet', () => {
 
   it('REX-1 waits while the volume is in use, but still cancels', () => {
     expect(plan({ req: 5 }, { isBlockedByUse: true })).toEqual({ do: 'waitForPods' })
-    expect(
-      plan({ req: 3, alloc: 5, state: 'ControllerResizeInProgress' }, { isBlockedByUse: true, isRejected: true }),
-    ).toEqual({
+    expect(plan({ req: 3, alloc: 5, state: 'ControllerResizeInProgress' }, { isBlockedByUse: true })).toEqual({
       do: 'cancel',
     })
   })
@@ -266,6 +270,9 @@ describe('planExpansion, if the driver must not be called yet', () => {
     expect(plan({ req: 5, alloc: 5, state: 'ControllerResizeInProgress' }, withoutCapacity)).toEqual(
       expand(5, 'resume'),
     )
+    const lowered = { req: 5, alloc: 10, state: 'ControllerResizeInProgress' }
+    expect(plan(lowered, withoutCapacity)).toEqual(rejection)
+    expect(plan(lowered, { ...withoutCapacity, ...UNANSWERED })).toEqual(expand(5, 'first'))
   })
 
   it('PLUS-12 reports a shortage once, and retries as soon as capacity is free', () => {
@@ -309,8 +316,8 @@ class Model {
   situation: Situation
   /** The size of the volume in the driver. */
   actualSize = 3
-  /** The size that the driver rejected with a final error, until the next call. */
-  rejectedSize: string | undefined
+  /** Whether a call has no final response, or another process may have made calls. */
+  isUnanswered = false
   nowMs = NOW_MS
 
   readonly isNodeOnly: boolean
@@ -322,6 +329,14 @@ class Model {
 
   get cap() {
     return parseGi(this.situation.claim.status?.capacity?.storage)
+  }
+
+  get req() {
+    return parseGi(this.situation.claim.spec?.resources?.requests?.storage)
+  }
+
+  get state() {
+    return this.situation.claim.status?.allocatedResourceStatuses?.storage
   }
 
   get pvcap() {
@@ -348,9 +363,7 @@ class Model {
   }
 
   plan(): ExpansionStep {
-    const alloc = this.situation.claim.status?.allocatedResources?.storage
-    const isRejected = this.rejectedSize !== undefined && this.rejectedSize === alloc
-    return planExpansion({ ...this.situation, isRejected, nowMs: this.nowMs })
+    return planExpansion({ ...this.situation, mayBeLarger: this.isUnanswered, nowMs: this.nowMs })
   }
 
   /** Applies the planned step with this response of the driver. */
@@ -362,6 +375,12 @@ class Model {
         this.nowMs += plan.afterMs ?? 0
         return
       case 'cancel':
+        // Before the cancellation findLostExpansion requests the recorded size, and the driver returns the actual size.
+        if (this.isUnanswered && !this.isNodeOnly) {
+          if (response.startsWith('lost') || response.startsWith('crash')) return
+          this.isUnanswered = false
+          if (this.actualSize > Math.max(this.pvcap, this.cap)) return this.saveExpanded(response)
+        }
         this.write(cancelledPatch(), plan.volumeSize)
         expect(this.actualSize, 'the driver has no more than the volume’s size').toBeLessThanOrEqual(
           Math.max(this.pvcap, this.cap),
@@ -369,30 +388,27 @@ class Model {
         return
       case 'expand': {
         const target = parseGi(plan.target)
-        expect(target, 'the target is not below the actual size').toBeGreaterThanOrEqual(
-          this.isNodeOnly ? this.cap : this.actualSize,
+        expect(target, 'the target is not below the recorded size').toBeGreaterThanOrEqual(
+          this.isNodeOnly ? this.cap : Math.max(this.cap, this.pvcap),
         )
+        if (this.state?.startsWith('Controller'))
+          expect(target, 'the target is what the claim requests now').toBe(Math.max(this.req, this.pvcap))
         if (plan.attempt === 'first') this.write(startedPatch(plan.target, time))
         if (plan.attempt === 'retry') this.write(restartedPatch(time))
         if (response === 'crash') return this.restart()
-        this.rejectedSize = undefined
         if (this.isNodeOnly) return this.write(nodePendingPatch(time), plan.target)
         const hasTargetSize = this.actualSize >= target
         if (response === 'reject' && !hasTargetSize) {
-          this.rejectedSize = plan.target
-          const isNodeState = this.situation.claim.status?.allocatedResourceStatuses?.storage?.startsWith('Node')
+          const isNodeState = this.state?.startsWith('Node')
           return this.write(isNodeState ? failedPatch({ message: '' }, time) : infeasiblePatch({ message: '' }, time))
         }
-        if (response === 'fail' && !hasTargetSize) {
-          this.rejectedSize = plan.target
-          return this.write(failedPatch({ message: '' }, time))
-        }
+        if (response === 'fail' && !hasTargetSize) return this.write(failedPatch({ message: '' }, time))
+        if (response.startsWith('lost')) this.isUnanswered = true
         if (response === 'lostBefore') return
         this.actualSize = Math.max(this.actualSize, target)
         if (response === 'lostAfter') return
         if (response === 'crashAfter') return this.restart()
-        const reported = formatGi(Math.max(this.actualSize, this.pvcap))
-        return this.write(response === 'okWithoutNode' ? completedPatch(reported) : nodePendingPatch(time), reported)
+        return this.saveExpanded(response)
       }
       case 'reject':
       case 'waitForPods':
@@ -401,9 +417,15 @@ class Model {
     }
   }
 
+  saveExpanded(response: Response) {
+    this.isUnanswered = false
+    const reported = formatGi(Math.max(this.actualSize, this.pvcap))
+    const pending = nodePendingPatch(formatTime(this.nowMs), reported)
+    this.write(response === 'okWithoutNode' ? completedPatch(reported) : pending, reported)
+  }
+
   stepNode(response: 'ok' | 'reject' | 'start') {
-    const { status } = this.situation.claim
-    const state = status?.allocatedResourceStatuses?.storage
+    const { state } = this
     if (state !== 'NodeResizePending' && state !== 'NodeResizeInProgress') return
     if (response === 'start') return this.write(nodeStartedPatch())
     if (response === 'reject') return this.write(nodeInfeasiblePatch({ message: '' }, formatTime(this.nowMs)))
@@ -412,7 +434,7 @@ class Model {
   }
 
   restart() {
-    this.rejectedSize = undefined
+    this.isUnanswered = this.state !== undefined
   }
 }
 
@@ -461,7 +483,7 @@ describe('after any sequence of edits, responses and crashes', () => {
     fc.constant({ is: 'restart' as const }),
   )
 
-  it('REX-8 the expansion never requests less than the actual size, never shrinks the volume, and ends', () => {
+  it('REX-7 REX-8 the expansion requests what the claim requests now, never shrinks the volume, and ends with the actual size', () => {
     fc.assert(
       fc.property(fc.boolean(), fc.array(event, { maxLength: 40 }), (isNodeOnly, events) => {
         const model = new Model(isNodeOnly)
@@ -478,11 +500,10 @@ describe('after any sequence of edits, responses and crashes', () => {
           model.step('ok')
           model.stepNode('ok')
         }
-        const { status, spec } = model.situation.claim
         expect(model.plan()).toEqual(NOTHING)
-        expect(model.cap).toBeGreaterThanOrEqual(parseGi(spec?.resources?.requests?.storage))
-        const finalState = status?.allocatedResourceStatuses?.storage
-        expect(finalState === undefined || finalState === 'NodeResizeInfeasible').toBe(true)
+        expect(model.cap).toBeGreaterThanOrEqual(model.req)
+        expect(model.state === undefined || model.state === 'NodeResizeInfeasible').toBe(true)
+        if (!isNodeOnly) expect(model.pvcap).toBe(model.actualSize)
       }),
       { numRuns: 3_000 },
     )

@@ -13,8 +13,8 @@ import { targetSizeOf } from './target-size.ts'
 export interface Situation {
   readonly claim: Readonly<PersistentVolumeClaim>
   readonly volume: Readonly<PersistentVolume>
-  /** Whether the driver's last response was a final error for the size in status.allocatedResources. */
-  readonly isRejected: boolean
+  /** Whether a call without a final response may have made the volume larger than recorded. */
+  readonly mayBeLarger: boolean
   /** Whether the driver rejected the call because the volume was in use, and the volume is still in use. */
   readonly isBlockedByUse: boolean
   /** Whether the driver expands volumes only with NodeExpandVolume. */
@@ -90,27 +90,27 @@ export const hasError = (claim: Situation['claim']): boolean =>
   resizeCondition(claim, 'ControllerResizeError') !== undefined ||
   resizeCondition(claim, 'NodeResizeError') !== undefined
 
-/** Plans a claim that has the requested size. An expansion that is still in progress is finished or cancelled. */
+/** Plans a claim that has the requested size. An expansion that is still in progress is cancelled if possible. */
 function planSatisfied(situation: Situation): ExpansionStep {
-  const { claim, volume, isRejected, isNodeOnly } = situation
-  const [cap, alloc] = [claimCapacity(claim), allocatedStorage(claim)]
+  const { claim, volume, isNodeOnly } = situation
+  const [cap, pvcap] = [claimCapacity(claim), volumeCapacity(volume)]
   switch (resizeStateOf(claim)) {
     case 'ControllerResizeInfeasible':
       return { do: 'cancel' }
     case 'ControllerResizeInProgress':
-      if (isRejected || alloc === undefined || !isLess(cap, alloc)) return { do: 'cancel' }
-      return planCall(alloc, situation) // the volume may have that size; the repeated call returns it
+      // The write of the volume succeeded and that of the claim did not, so the expansion can only be finished.
+      return isLess(cap, pvcap) ? planCall(pvcap, situation) : { do: 'cancel' }
     case 'NodeResizeInfeasible':
       // An expanded device cannot shrink. A node-only driver has not expanded the device.
       if (!isNodeOnly) return NOTHING
-      return isLess(cap, volumeCapacity(volume)) ? { do: 'cancel', volumeSize: cap } : { do: 'cancel' }
+      return isLess(cap, pvcap) ? { do: 'cancel', volumeSize: cap } : { do: 'cancel' }
     default:
       return NOTHING
   }
 }
 
 function planGrowth(situation: Situation): ExpansionStep {
-  const { claim, volume, isRejected, isNodeOnly } = situation
+  const { claim, volume, isNodeOnly } = situation
   const sizes = {
     req: requestedStorage(claim),
     alloc: allocatedStorage(claim),
@@ -118,7 +118,7 @@ function planGrowth(situation: Situation): ExpansionStep {
     state: resizeStateOf(claim),
     isWaitingForNode: resizeCondition(claim, 'FileSystemResizePending') !== undefined,
   }
-  const target = targetSizeOf(sizes, { isRejected: isRejected, isNodeOnly })
+  const target = targetSizeOf(sizes, { isNodeOnly })
   return target === undefined ? NOTHING : planCall(target, situation)
 }
 
@@ -149,7 +149,8 @@ function attemptOf(target: string, claim: Situation['claim']): Attempt {
 function rejectionOf(target: string, situation: Situation): { because: string; reason?: string } | undefined {
   if (quantityToBytes(target) > BYTES_MAX)
     return { because: `${target} exceeds the largest size in CSI (2^63-1 bytes)` }
-  const because = situation.shortageFor(target)
+  // A volume that may be larger already may have used up the free capacity itself.
+  const because = situation.mayBeLarger ? undefined : situation.shortageFor(target)
   return because === undefined ? undefined : { because, reason: INSUFFICIENT_STORAGE }
 }
 

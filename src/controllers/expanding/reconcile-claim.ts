@@ -133,14 +133,11 @@ async function cancel(
 
 function situationOf({ claim, volume }: Subject, context: ExpandingContext): Situation {
   const { responses, pods, freeCapacity, isNodeOnly, clock, settings } = context
-  const lastResponse = responses.of(claim)
-  const alloc = allocatedStorage(claim)
   return {
     claim,
     volume,
-    isRejected:
-      lastResponse?.rejectedSize !== undefined && alloc !== undefined && isEqualSize(lastResponse.rejectedSize, alloc),
-    isBlockedByUse: lastResponse?.requiresOffline === true && pods !== undefined && isInUse(keyOfObject(claim), pods),
+    mayBeLarger: !isNodeOnly && responses.possibleSize(claim) !== undefined,
+    isBlockedByUse: responses.requiresOffline(claim) && pods !== undefined && isInUse(keyOfObject(claim), pods),
     isNodeOnly,
     shortageFor: (target) => freeCapacity?.shortageFor(volume, target),
     nowMs: clock.nowMs(),

@@ -13,7 +13,7 @@ function plan(request: string, status: object, volumeSize = '2Gi') {
       status: { phase: 'Bound', capacity: { storage: '2Gi' }, ...status },
     } as PersistentVolumeClaim,
     volume: { metadata: { name: 'data' }, spec: { capacity: { storage: volumeSize } } } as PersistentVolume,
-    isRejected: false,
+    mayBeLarger: false,
     isBlockedByUse: false,
     isNodeOnly: false,
     shortageFor: () => undefined,

@@ -1,18 +1,17 @@
-// Determines the size to request from the driver next. Pure. A call without a final response may have expanded the volume,
-// so a smaller size is requested only after a final response. req is the requested size, alloc is
+// Determines the size to request from the driver next. Pure. ControllerExpandVolume requests what the claim requests now,
+// but not less than the recorded size of the volume. A lowered request replaces the earlier target even if the driver did
+// not answer it: a driver that has already expanded the volume returns the actual size. req is the requested size, alloc is
 // status.allocatedResources, and pvcap is the capacity of the volume.
 //
 //   pvcap   state of the claim                        target
 //   < req   NodeResizeInfeasible                      alloc
 //   < req   NodeResizePending, NodeResizeInProgress   alloc; none if pvcap ≥ alloc, because the node expands next
-//   < req   ControllerResizeInProgress                alloc; req after a final response
-//   < req   ControllerResizeInfeasible, none          req
+//   < req   ControllerResize…, none                   req
 //   ≥ req   NodeResizePending, NodeResizeInProgress   none, because the node expands next
 //   ≥ req   NodeResizeInfeasible                      alloc; req with a node-only driver
-//   ≥ req   ControllerResizeInProgress                alloc; pvcap after a final response
-//   ≥ req   ControllerResizeInfeasible                pvcap
+//   ≥ req   ControllerResize…                         pvcap
 //   ≥ req   none                                      the larger of req and alloc; none while waiting for the node
-import { isLess } from '../../volumes/sizes.ts'
+import { isLess, larger } from '../../volumes/sizes.ts'
 
 export interface Sizes {
   readonly req: string
@@ -24,14 +23,12 @@ export interface Sizes {
 }
 
 export interface TargetOptions {
-  /** Whether the driver's last response was a final error for the size in `alloc`. */
-  readonly isRejected: boolean
   /** Whether the driver expands volumes only with NodeExpandVolume. */
   readonly isNodeOnly: boolean
 }
 
 /** Returns undefined if the driver must not be called now. */
-export function targetSizeOf(sizes: Sizes, { isRejected, isNodeOnly }: TargetOptions): string | undefined {
+export function targetSizeOf(sizes: Sizes, { isNodeOnly }: TargetOptions): string | undefined {
   const { req, alloc = req, pvcap, state, isWaitingForNode } = sizes
   const isBelowRequest = isLess(pvcap, req)
   switch (state) {
@@ -41,8 +38,6 @@ export function targetSizeOf(sizes: Sizes, { isRejected, isNodeOnly }: TargetOpt
     case 'NodeResizeInProgress':
       return isBelowRequest && isLess(pvcap, alloc) ? alloc : undefined
     case 'ControllerResizeInProgress':
-      if (!isRejected) return alloc
-      return larger(req, pvcap)
     case 'ControllerResizeInfeasible':
       return larger(req, pvcap)
     default:
@@ -51,5 +46,3 @@ export function targetSizeOf(sizes: Sizes, { isRejected, isNodeOnly }: TargetOpt
       return larger(req, alloc)
   }
 }
-
-const larger = (a: string, b: string): string => (isLess(a, b) ? b : a)

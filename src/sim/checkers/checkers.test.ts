@@ -29,11 +29,10 @@ import { checkSizes } from './sizes.ts'
 import { createCommitLog } from './watch-observer.ts'
 
 const INTENT = 'provisioning.stowage.dev/net.sim'
+const BOUND = { phase: 'Bound', volumeName: 'pv' }
+
 const putBound = (fixture: ReturnType<typeof createFixture>, more: object = {}) =>
-  fixture.put(
-    ['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })],
-    ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...more })],
-  )
+  fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })], ['claim', aClaim('a', { ...BOUND, ...more })])
 
 it('SYS-14 docs/explanation/simulation.md explains every rule', async () => {
   const readText = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
@@ -84,24 +83,39 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 shrunk: reports a request below the size of a volume, unless the driver denied that size', () => {
+  it('REX-8 shrunk: reports a request below the size that a claim reports, not one below an unanswered expansion', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
     fixture.addDriverVolume('net.sim', 'pv', 7)
-    fixture.put(['claim', aClaim('a', { volumeName: 'pv', storage: '7Gi' })], ['volume', aVolume('pv', { claim: 'a' })])
+    const claim = (gi: number) =>
+      aClaim('a', { ...BOUND, storage: '7Gi', status: { capacity: { storage: `${gi}Gi` } } })
+    fixture.put(['claim', claim(1)], ['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })])
     const expand = (gi: number, outcome: string) =>
       fixture.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv', {
         capacityRange: { requiredBytes: BigInt(gi * GI) },
       })(outcome)
     expand(7, 'DEADLINE_EXCEEDED')
     expand(3, 'OK')
-    expect(fixture.violations).toEqual([
-      `shrunk: control-1 requests ${3 * GI} bytes of net.sim^pv, which has ${7 * GI}`,
-    ])
-    fixture.violations.length = 0
-    expand(7, 'OUT_OF_RANGE')
-    expand(3, 'OK')
     expect(fixture.violations).toEqual([])
+    fixture.put(['claim', claim(7)])
+    expand(3, 'OK')
+    expect(fixture.violations).toEqual([
+      `shrunk: control-1 requests ${3 * GI} bytes of net.sim^pv, whose claim reports ${7 * GI}`,
+    ])
+  })
+
+  it('REX-7 size: reports at rest an expansion to more than the claim still requests', () => {
+    const fixture = createFixture()
+    fixture.addDriverVolume('net.sim', 'pv', 1)
+    const expanding = (storage: string, state: string) => ({
+      capacity: { storage: '1Gi' },
+      allocatedResources: { storage },
+      allocatedResourceStatuses: { storage: state },
+    })
+    putBound(fixture, { storage: '1Gi', status: expanding('7Gi', 'ControllerResizeInProgress') })
+    expect(fixture.problems()).toEqual([
+      `size: claim team-a/a requests ${GI}, and its status still asks the driver for ${7 * GI} (ControllerResizeInProgress)`,
+    ])
   })
 
   it('SYS-14 wrong status: reports a size that the file system does not have yet', () => {

@@ -1,9 +1,11 @@
-// Sizes. Rule `shrunk`: the size that a driver holds, a volume states or a claim reports never falls. Rule `wrong status`:
+// Sizes. Rule `shrunk`: the size that a driver holds, a volume states or a claim reports never falls, and no call requests
+// less than the claim reports. It may request less than the driver holds: a user who lowers a request before the driver has
+// answered gets the lower size requested at once, and the driver returns the actual one. Rule `wrong status`:
 // no volume or claim reports more than the driver has. Rule `charge`: spec.allocatedResources, the size a quota charges,
 // covers the request and falls only to a proven size. Rule `no intent`: controllers request at most the charged size.
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
-import { type CsiCode, isUncertainCode } from '../../csi/index.ts'
+
 import type { DriverCall } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
 import { type CheckContext, driverVolumeAt, isBound, parseAsset } from './context.ts'
@@ -95,33 +97,14 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     largest.set(asset, driverVolume.capacityBytes)
   }
 
-  /** Whether the driver answered with a final error that the volume cannot have this size, although it has. */
-  const isDenied = (driver: string, handle: string, size: number): boolean =>
-    system.calls.some(
-      (call) =>
-        call.driver === driver &&
-        call.volume === handle &&
-        call.method === EXPAND &&
-        call.endedMs !== undefined &&
-        call.outcome !== 'OK' &&
-        !isUncertainCode(call.outcome as CsiCode) &&
-        requiredBytes(call.request) >= size,
-    )
-
   function checkCall({ driver, volume: handle, request, process }: DriverCall): void {
     const asset = assetName(driver, handle)
     const required = requiredBytes(request)
-    const driverVolume = driverVolumeAt(system, asset)
-    if (
-      driverVolume &&
-      required < driverVolume.capacityBytes &&
-      !exemptions.isLost(asset) &&
-      !isDenied(driver, handle, driverVolume.capacityBytes)
-    ) {
-      report('shrunk', `${process} requests ${required} bytes of ${asset}, which has ${driverVolume.capacityBytes}`)
-    }
     const volume = view.volumesOf(driver, handle)[0]
     const claim = view.claimOfUid(volume?.spec?.claimRef?.uid ?? '')
+    if (claim && required < capacityOf(claim)) {
+      report('shrunk', `${process} requests ${required} bytes of ${asset}, whose claim reports ${capacityOf(claim)}`)
+    }
     // With the gate off no charge was recorded; a deleted claim has none.
     if (!claim || exemptions.hadGatesOff) return
     const charged = chargeOf(claim)

@@ -225,7 +225,14 @@ function checkSize(
   if (isSettled && system.setup.expansionQuota === 'actual' && charged > Math.max(reportedBytes, requestedBytes)) {
     report('charge', `is charged ${charged}, requests ${requestedBytes} and has ${reportedBytes}`)
   }
-  if (requestedBytes <= reportedBytes || isDeleting(claim)) return
+  if (isDeleting(claim)) return
+  // A lowered request replaces the earlier target even if the driver never answered it.
+  const allocatedBytes = Number(quantityToBytes(claim.status?.allocatedResources?.storage ?? '0'))
+  const isOutdated = (state?.startsWith('ControllerResize') ?? false) && allocatedBytes > Math.max(requestedBytes, volumeBytes)
+  if (isOutdated && !context.exemptions.hadGatesOff && hasResizer(system, parseAsset(asset).driver as DriverName)) {
+    report('size', `requests ${requestedBytes}, and its status still asks the driver for ${allocatedBytes} (${state})`)
+  }
+  if (requestedBytes <= reportedBytes) return
   const messages = events.about(claim.metadata.uid).filter((text) => /VolumeResizeFailed|Resiz|VolumeChange/.test(text))
   const { driver } = parseAsset(asset)
   if (conditions.length === 0 && messages.length === 0 && hasResizer(system, driver as DriverName)) {
@@ -233,14 +240,9 @@ function checkSize(
   }
   const { maximumBytes, controller, pools } = settingsIn(system, driver)
   const pool = pools.find(({ name }) => name === driverVolume.pool)
-  // A size without a final response is requested until the driver refuses it; a lower request counts only after that.
-  const pendingBytes =
-    state === undefined ? 0 : Number(quantityToBytes(claim.status?.allocatedResources?.storage ?? '0'))
-  const attemptedBytes = Math.max(requestedBytes, pendingBytes)
   const hasRoom =
-    pool !== undefined &&
-    freeBytes(system, driver, pool) >= (attemptedBytes - driverVolume.capacityBytes) * driverVolume.copies
-  const isFeasible = attemptedBytes <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
+    pool !== undefined && freeBytes(system, driver, pool) >= (requestedBytes - driverVolume.capacityBytes) * driverVolume.copies
+  const isFeasible = requestedBytes <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
   if (!isFeasible || isContradictory(volume) || context.exemptions.hadGatesOff) return
   const isNodesTurn = isLeftToNode || (state?.startsWith('NodeResize') ?? false)
   // After FailedPrecondition the node agent retries only when the volume is mounted again.
