@@ -20,7 +20,6 @@ export {
   isInfeasibleExpand,
   isInfeasibleModify,
   isUncertain,
-
   isUnimplemented,
 } from './errors.ts'
 export {

@@ -11,6 +11,8 @@ import { createVolumeChangeControllers, type VolumeChange } from '../../controll
 import { type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
 import { createExpandVolume, type ExpandDeps } from '../../nodeagent/csi/expand-volume.ts'
+import type { Publication } from '../../nodeagent/csi/mount-records.ts'
+import type { RegisteredDriver } from '../../nodeagent/registration/drivers.ts'
 import { createController, createEventRecorder, done, retryAfter, source } from '../../runtime/index.ts'
 import type { ProcessContext } from '../engine/process-host.ts'
 import type { SimDriver } from '../environment/driver.ts'
@@ -108,6 +110,12 @@ export async function runChanges(context: ProcessContext, { component, changesOf
   ])
 }
 
+interface AgentStub {
+  readonly drivers: Pick<ExpandDeps['drivers'], 'get'>
+  readonly records: Pick<ExpandDeps['records'], 'publication' | 'stagingOf'>
+  readonly metrics: Pick<ExpandDeps['metrics'], 'measure'>
+}
+
 /** Runs the node agent's part of an expansion, for every claim. */
 export async function runExpandingNode(context: ProcessContext): Promise<void> {
   const { env, client } = context
@@ -117,13 +125,18 @@ export async function runExpandingNode(context: ProcessContext): Promise<void> {
   const deps = controllerDeps(env, client)
   const [claims, volumes] = [deps.caches.of(persistentVolumeClaimKind), deps.caches.of(persistentVolumeKind)]
   const events = createEventRecorder({ ...deps, component: 'node' })
-  const registered = { name: DRIVER, csi: driver, can: new Set(['EXPAND_VOLUME']) }
-  const agent = {
-    drivers: { get: () => registered },
-    records: { publication: () => ({}), stagingOf: () => undefined },
-    metrics: { during: (_driver: string, _operation: string, work: () => Promise<unknown>) => work() },
-  } satisfies Partial<Record<keyof ExpandDeps, unknown>>
-  const expand = createExpandVolume({ client, events, clock, random, ...agent } as unknown as ExpandDeps)
+  const registered: Pick<RegisteredDriver, 'name' | 'csi' | 'capabilities'> = {
+    name: DRIVER,
+    csi: driver,
+    capabilities: new Set(['EXPAND_VOLUME']),
+  }
+  // Typed by their members, so that a renamed one is a compile error here.
+  const agent: AgentStub = {
+    drivers: { get: () => registered as RegisteredDriver },
+    records: { publication: () => ({}) as Publication, stagingOf: () => undefined },
+    metrics: { measure: (_driver, _operation, work) => work() },
+  }
+  const expand = createExpandVolume({ ...(agent as ExpandDeps), client, events, clock, random })
   const pod = { metadata: { namespace: NAMESPACE, name: 'user', uid: 'user' }, spec: {} } as never
   const controller = createController({
     name: 'node',

@@ -228,7 +228,8 @@ function checkSize(
   if (isDeleting(claim)) return
   // A lowered request replaces the earlier target even if the driver never answered it.
   const allocatedBytes = Number(quantityToBytes(claim.status?.allocatedResources?.storage ?? '0'))
-  const isOutdated = (state?.startsWith('ControllerResize') ?? false) && allocatedBytes > Math.max(requestedBytes, volumeBytes)
+  const isOutdated =
+    (state?.startsWith('ControllerResize') ?? false) && allocatedBytes > Math.max(requestedBytes, volumeBytes)
   if (isOutdated && !context.exemptions.hadGatesOff && hasResizer(system, parseAsset(asset).driver as DriverName)) {
     report('size', `requests ${requestedBytes}, and its status still asks the driver for ${allocatedBytes} (${state})`)
   }
@@ -241,7 +242,8 @@ function checkSize(
   const { maximumBytes, controller, pools } = settingsIn(system, driver)
   const pool = pools.find(({ name }) => name === driverVolume.pool)
   const hasRoom =
-    pool !== undefined && freeBytes(system, driver, pool) >= (requestedBytes - driverVolume.capacityBytes) * driverVolume.copies
+    pool !== undefined &&
+    freeBytes(system, driver, pool) >= (requestedBytes - driverVolume.capacityBytes) * driverVolume.copies
   const isFeasible = requestedBytes <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
   if (!isFeasible || isContradictory(volume) || context.exemptions.hadGatesOff) return
   const isNodesTurn = isLeftToNode || (state?.startsWith('NodeResize') ?? false)
