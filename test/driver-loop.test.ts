@@ -223,7 +223,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       const otherVolume = await fixture.use('other')
       await mkdir(path)
       await fixture.machine.host.mounts.bind(otherVolume.path, path)
-      expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: .*that is not volume/)
+      expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: .*it is not volume/)
       expect(await outcomeOf(fixture.unpublish(id))).toBe('OK') // the volume has no mount at the path
       expect(await fixture.machine.host.mounts.isMountPoint(path)).toBe(true)
       await fixture.machine.host.mounts.unmount(path)
