@@ -68,8 +68,10 @@ export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: Abort
   const startMs = deps.clock.monotonicMs()
   const elapsedSeconds = () => (deps.clock.monotonicMs() - startMs) / 1_000
   let decision: Decision
+  let remedy: Remedy | undefined
   try {
     decision = decide(info, deps)
+    if (decision.do === 'wait') remedy = findRemedy(info, deps)
   } catch (error) {
     deps.metrics?.observeAttempt('error', profile, elapsedSeconds())
     deps.log.error({ err: error, pod: info.key }, 'evaluating a pod failed; retrying after a backoff')
@@ -78,7 +80,8 @@ export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: Abort
   }
   if (decision.do === 'wait') {
     deps.metrics?.observeAttempt('unschedulable', profile, elapsedSeconds())
-    return markUnschedulable(queued, decision.rejection, deps, signal)
+    markUnschedulable(queued, decision.rejection, remedy, deps)
+    return remedy && applyRemedy(queued, deps, signal)
   }
   const { node, active } = decision
   deps.cluster.assume(info, node.name)
@@ -128,15 +131,13 @@ const rejectionOf = (
 function markUnschedulable(
   queued: QueuedPod,
   rejection: Rejection,
+  remedy: Remedy | undefined,
   deps: ScheduleDeps,
-  signal: AbortSignal,
-): Promise<void> | undefined {
+): void {
   const { info } = queued
-  const remedy = findRemedy(info, deps)
   const message = remedy ? `${rejection.message} ${remedy.message}` : rejection.message
   deps.queue.addUnschedulable(queued, { ...rejection, message }, deps.hints.keysOf(info, rejection))
   deps.reporter.report(info.pod, info.key, { type: 'Warning', reason: 'Unschedulable', message })
-  return remedy && applyRemedy(queued, deps, signal)
 }
 
 /** Returns the first remedy of a plugin with which the pod fits on a node. */
@@ -154,22 +155,28 @@ const remediesOf = (info: PodInfo, plugins: readonly Plugin[]) =>
 const runPreFiltersWith = (remedy: Remedy, remediedPlugin: Plugin, info: PodInfo, plugins: readonly Plugin[]) =>
   runPreFilters(info, plugins, (plugin) => (plugin === remediedPlugin ? remedy.preFilter() : plugin.preFilter(info)))
 
-/** Waits for the backoff, then applies a remedy if the pod is still unschedulable. */
+/** Applies a remedy after the backoff if the pod is still unschedulable. Retries after a failure, and never rejects. */
 async function applyRemedy(queued: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> {
-  const { clock, queue, remedyBackoff } = deps
+  const { clock, log, queue, remedyBackoff } = deps
   const { uid } = queued.info
-  const waitMs = remedyBackoff.beginWait(uid)
-  if (waitMs === undefined) return
-  let remedy: Remedy | undefined
-  try {
-    if (waitMs > 0) await clock.sleep(waitMs, signal)
-    const isUnschedulable = queue.status(queued.key)?.state === 'unschedulable' && queued.info.uid === uid
-    remedy = isUnschedulable ? findRemedy(queued.info, deps) : undefined
-    await remedy?.apply()
-  } catch (error) {
-    if (!signal.aborted) throw error
-  } finally {
-    remedyBackoff.endWait(uid, remedy !== undefined)
+  for (let shouldRetry = true; shouldRetry; ) {
+    shouldRetry = false
+    const waitMs = remedyBackoff.beginWait(uid)
+    if (waitMs === undefined) return
+    let remedy: Remedy | undefined
+    try {
+      if (waitMs > 0) await clock.sleep(waitMs, signal)
+      const isUnschedulable = queue.status(queued.key)?.state === 'unschedulable' && queued.info.uid === uid
+      remedy = isUnschedulable ? findRemedy(queued.info, deps) : undefined
+      await remedy?.apply()
+    } catch (error) {
+      shouldRetry = !signal.aborted
+      if (shouldRetry) {
+        log.warn({ err: error, pod: queued.key }, 'releasing resources for a pod failed; retrying after a backoff')
+      }
+    } finally {
+      remedyBackoff.endWait(uid, remedy !== undefined || shouldRetry)
+    }
   }
 }
 

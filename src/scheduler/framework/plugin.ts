@@ -72,6 +72,7 @@ export interface Remedy<S = unknown> {
   preFilter(): PreFilterResult<S>
   /** Describes the remedy in the pod's event and condition. */
   readonly message: string
+  /** A rejected remedy is applied again after a backoff. */
   apply(): Promise<void>
 }
 

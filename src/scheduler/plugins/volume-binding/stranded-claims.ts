@@ -17,23 +17,25 @@ import { BIND_CONFLICT, NOT_ENOUGH_SPACE } from './reasons.ts'
 
 const NODE_NAMES_MAX = 3
 
-export function explainStranded(
+/** Returns a sentence about the bound claims with which the delayed claims cannot be on one node, or undefined if there are none. */
+export function explainStrandedClaims(
   bound: readonly BoundClaim[],
   delayed: readonly DelayedClaim[],
   statuses: NodeStatuses,
 ): string | undefined {
-  const local = bound.filter(({ volume }) => volume && hasNodeAffinity(volume))
-  if (local.length === 0 || delayed.length === 0) return undefined
+  const pinned = bound.filter(({ volume }) => volume && hasNodeAffinity(volume))
+  if (pinned.length === 0 || delayed.length === 0) return undefined
   const nodes: NodeInfo[] = []
   for (const [node, { reasons }] of statuses) {
-    if (!local.every(({ volume }) => volume && isReachableFrom(volume, node))) continue
+    if (!pinned.every(({ volume }) => volume && isReachableFrom(volume, node))) continue
     if (!reasons.some((reason) => reason === NOT_ENOUGH_SPACE || reason === BIND_CONFLICT)) return undefined
     nodes.push(node)
   }
   if (nodes.length === 0) return undefined
   const nodeNames = nodes.slice(0, NODE_NAMES_MAX).map(({ name }) => JSON.stringify(name))
   const suffix = nodes.length > NODE_NAMES_MAX ? ` and ${nodes.length - NODE_NAMES_MAX} more` : ''
-  const [isSingle, names] = [local.length === 1, quotedNames(local)]
+  const isSingle = pinned.length === 1
+  const names = quotedNames(pinned)
   return (
     `Claim${isSingle ? '' : 's'} ${names} already ${isSingle ? 'has its volume' : 'have their volumes'} on ${nodeNames.join(', ')}${suffix}, ` +
     `where no volume is available for ${quotedNames(delayed)}: ` +
@@ -72,10 +74,10 @@ export function recreatableClaims(
 export const deletingClaimsMessage = (keys: readonly ObjectKey[]): string =>
   `Deleting claim${keys.length === 1 ? '' : 's'} ${quotedNames(keys.map(refOfKey))}, whose volume${keys.length === 1 ? ' is' : 's are'} ephemeral, to create all volumes on a node where they fit.`
 
-/** Deletes the claims. The ephemeral volume controller creates them again. */
+/** Deletes the claims. The ephemeral volume controller creates them again. Rejects if the server rejects a deletion. */
 export async function deleteClaims(
   keys: readonly ObjectKey[],
-  { client, caches, log, write }: PluginHandle,
+  { client, caches, write }: Pick<PluginHandle, 'client' | 'caches' | 'write'>,
 ): Promise<void> {
   for (const key of keys) {
     const uid = caches.claims.get(key)?.metadata.uid
@@ -83,7 +85,7 @@ export async function deleteClaims(
       await write(() => client.delete(persistentVolumeClaimKind, refOfKey(key), uid ? { uid } : {}))
     } catch (error) {
       const isDeleted = isNotFound(error) || isConflict(error) // a conflict means that the claim was recreated
-      if (!isDeleted) log.warn({ err: error, claim: key }, 'deleting an ephemeral claim failed; retrying')
+      if (!isDeleted) throw error
     }
   }
 }

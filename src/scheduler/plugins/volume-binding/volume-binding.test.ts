@@ -536,7 +536,10 @@ describe('VolumeBinding', () => {
     ])
     expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe(undefined)
     await fixture.createNode('n2')
-    await fixture.waitUntil(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
+    await fixture.waitUntil(
+      async () => (await fixture.claim('data')).status?.phase === 'Bound',
+      'the claim to be bound',
+    )
     expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe('n2')
   })
 
@@ -555,7 +558,10 @@ describe('VolumeBinding', () => {
         await create[object]()
         await fixture.settle()
       }
-      await fixture.waitUntil(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
+      await fixture.waitUntil(
+        async () => (await fixture.claim('data')).status?.phase === 'Bound',
+        'the claim to be bound',
+      )
     },
   )
 
@@ -599,6 +605,30 @@ describe('VolumeBinding', () => {
     expect([first.status?.phase, second.status?.phase]).toEqual(['Bound', 'Bound'])
     expect(fixture.events('db').some((event) => event.includes('Deleting claim "db-first"'))).toBe(true)
     await fixture.waitUntil(() => fixture.storage.free.get('n1') === gi(12), 'the first volume to be deleted')
+  })
+
+  it('CAP-16 retries a rejected deletion of an ephemeral claim after a backoff', async () => {
+    let rejections = 0
+    await restartWith({
+      wrapClient: (client) => ({
+        ...client,
+        delete: async (kind, ref, ...options) => {
+          if (kind === persistentVolumeClaimKind && rejections++ < 2) throw new Error('webhook denied the deletion')
+          return client.delete(kind, ref, ...options)
+        },
+      }),
+    })
+    await createLocalStorage([100, 30])
+    fixture.storage.free.set('n1', gi(12))
+    await fixture.createPod('db', {
+      ephemeral: {
+        first: { size: '10Gi', storageClassName: 'local' },
+        second: { size: '11Gi', storageClassName: 'local' },
+      },
+    })
+    await untilBound('db')
+    expect(await fixture.nodeOf('db')).toBe('n2')
+    expect(rejections).toBeGreaterThan(2)
   })
 
   it('CAP-16 deletes ephemeral claims when a node is added on which all of them fit', async () => {

@@ -27,7 +27,7 @@ import { type BoundClaim, classifyClaims, type DelayedClaim } from './pod-volume
 import { classKey, driverKey, volumeBindingHints } from './queueing-hints.ts'
 import { NOT_ENOUGH_SPACE, preBindFailed } from './reasons.ts'
 import { scorePlan } from './score.ts'
-import { deleteClaims, deletingClaimsMessage, explainStranded, recreatableClaims } from './stranded-claims.ts'
+import { deleteClaims, deletingClaimsMessage, explainStrandedClaims, recreatableClaims } from './stranded-claims.ts'
 import { type TrackingDeps, trackClaim, trackDeletedVolume } from './track-reservations.ts'
 
 interface State {
@@ -214,7 +214,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
       const lacksCapacity = [...statuses.values()].some(({ reasons }) => reasons.includes(NOT_ENOUGH_SPACE))
       const sentences = [
         lacksCapacity ? planner.describeShortage() : undefined,
-        explainStranded(bound, delayed, statuses),
+        explainStrandedClaims(bound, delayed, statuses),
       ]
       return sentences.filter(Boolean).join(' ') || undefined
     },
