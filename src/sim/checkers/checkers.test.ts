@@ -31,8 +31,8 @@ import { createCommitLog } from './watch-observer.ts'
 const INTENT = 'provisioning.stowage.dev/net.sim'
 const BOUND = { phase: 'Bound', volumeName: 'pv' }
 
-const putBound = (fixture: ReturnType<typeof createFixture>, more: object = {}) =>
-  fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })], ['claim', aClaim('a', { ...BOUND, ...more })])
+const putBound = (fixture: ReturnType<typeof createFixture>, claimParts: object = {}) =>
+  fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })], ['claim', aClaim('a', { ...BOUND, ...claimParts })])
 
 it('SYS-14 docs/explanation/simulation.md explains every rule', async () => {
   const readText = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
@@ -568,8 +568,8 @@ describe('checker of attributes', () => {
       ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { volumeAttributesClassName: 'gold' } })],
       ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...withClass('gold') })],
     )
-    const putClaim = (more: object) =>
-      fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...more })])
+    const putClaim = (claimParts: object) =>
+      fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...claimParts })])
     return { fixture, held: driverVolume, claim: putClaim }
   }
 

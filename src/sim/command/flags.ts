@@ -173,9 +173,10 @@ function numberOf(
 
 function workloadOf({ workload }: FlagValues): WorkloadName | undefined {
   if (workload === undefined) return undefined
-  const found = WORKLOAD_NAMES.find((name) => name === workload)
-  if (!found) throw new FlagError(`There is no workload "${workload}". Known workloads: ${WORKLOAD_NAMES.join(', ')}.`)
-  return found
+  const workloadName = WORKLOAD_NAMES.find((name) => name === workload)
+  if (!workloadName)
+    throw new FlagError(`There is no workload "${workload}". Known workloads: ${WORKLOAD_NAMES.join(', ')}.`)
+  return workloadName
 }
 
 const definedOnly = (options: PlanOptions): PlanOptions =>

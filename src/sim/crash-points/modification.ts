@@ -193,9 +193,9 @@ function stepsOf(
   }
 }
 
-function includes(whole: unknown, part: unknown): boolean {
-  if (typeof part !== 'object' || part === null) return String(whole) === String(part)
-  return Object.entries(part).every(([key, value]) =>
-    includes((whole as Record<string, unknown> | undefined)?.[key], value),
+function includes(actual: unknown, expected: unknown): boolean {
+  if (typeof expected !== 'object' || expected === null) return String(actual) === String(expected)
+  return Object.entries(expected).every(([key, value]) =>
+    includes((actual as Record<string, unknown> | undefined)?.[key], value),
   )
 }

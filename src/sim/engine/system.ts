@@ -138,10 +138,10 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     pluginVolumes,
     onPluginDelete: (listener) => void deleteListeners.push(listener),
     setGate(gate, isOn) {
-      const found = FEATURE_GATES.find((candidate) => candidate === gate)
-      if (!found) throw new Error(`There is no feature gate "${gate}". Known gates: ${FEATURE_GATES.join(', ')}.`)
-      if (isOn) disabledGates.delete(found)
-      else disabledGates.add(found)
+      const knownGate = FEATURE_GATES.find((candidate) => candidate === gate)
+      if (!knownGate) throw new Error(`There is no feature gate "${gate}". Known gates: ${FEATURE_GATES.join(', ')}.`)
+      if (isOn) disabledGates.delete(knownGate)
+      else disabledGates.add(knownGate)
     },
     start() {
       host ??= (options.addProcesses ?? addProcesses)({

@@ -2,19 +2,19 @@
 // does.
 import type { Simulation } from './simulation.ts'
 
-const PATIENCE_MS = 60_000
+const WITHIN_MS = 60_000
 
 export async function answerTo<T>(
   simulation: Simulation,
   promise: Promise<T>,
   waitingFor: string,
-  withinMs = PATIENCE_MS,
+  withinMs = WITHIN_MS,
 ): Promise<T> {
-  let isOver = false
+  let isSettled = false
   const settled = () => {
-    isOver = true
+    isSettled = true
   }
   promise.then(settled, settled)
-  await simulation.runUntil(() => isOver, { withinMs, waitingFor })
+  await simulation.runUntil(() => isSettled, { withinMs, waitingFor })
   return promise
 }

@@ -231,7 +231,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
       const cut = { ...of, untilMs: simulation.nowMs + ms }
       cuts.push(cut)
       simulation.schedule(ms, () => {
-        cuts = cuts.filter((one) => one !== cut)
+        cuts = cuts.filter((other) => other !== cut)
         for (const stream of streams) {
           if (!matches(stream, cut)) continue
           const key = `${stream.name} ${stream.plural}`

@@ -24,7 +24,7 @@ export interface Simulation {
   readonly fingerprint: number
   readonly steps: number
   /** Counts an event, mostly a fault: `reply lost`, `crash`. */
-  tally(what: string): void
+  tally(event: string): void
   readonly tallies: Readonly<Record<string, number>>
 }
 
@@ -92,8 +92,8 @@ export function createSimulation(seed: number, { linesMax = TRACE_LINES_MAX }: S
       if (lines.length > 2 * linesMax) lines.splice(0, lines.length - linesMax)
     },
     tallies,
-    tally(what) {
-      tallies[what] = (tallies[what] ?? 0) + 1
+    tally(event) {
+      tallies[event] = (tallies[event] ?? 0) + 1
     },
     trace: () => (lines.length > linesMax ? lines.slice(-linesMax) : lines),
     runUntil: (condition, { withinMs, waitingFor }) => {
@@ -101,16 +101,16 @@ export function createSimulation(seed: number, { linesMax = TRACE_LINES_MAX }: S
       return turnByTurn(() => {
         if (condition()) return false
         const step = queue.pop()
-        const why = !step
+        const problem = !step
           ? 'no step is left'
           : step.atMs > deadlineMs
             ? 'time is up'
             : steps > STEPS_MAX
               ? 'the step limit is reached'
               : ''
-        if (!step || why)
+        if (!step || problem)
           throw new Error(
-            `seed ${seed}: still waiting for ${waitingFor}, and ${why}\n${simulation.trace().slice(-60).join('\n')}`,
+            `seed ${seed}: still waiting for ${waitingFor}, and ${problem}\n${simulation.trace().slice(-60).join('\n')}`,
           )
         take(step)
         return true

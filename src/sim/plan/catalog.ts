@@ -30,7 +30,7 @@ export function settingsOf(
     case 'local.sim':
       return fakeSettings({
         name,
-        controller: EVERY_CONTROLLER_CAPABILITY.filter((one) => !one.includes('PUBLISH')),
+        controller: EVERY_CONTROLLER_CAPABILITY.filter((capability) => !capability.includes('PUBLISH')),
         pools: nodes.map((node) => ({
           name: `pool-${node}`,
           capacityBytes: LOCAL_POOL_GI * GI,

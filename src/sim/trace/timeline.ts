@@ -149,7 +149,7 @@ function countsOf(lines: readonly LogLine[]): string {
   const counts = new Map<string, number>()
   for (const { source } of lines) counts.set(source, (counts.get(source) ?? 0) + 1)
   const byCount = [...counts].sort(([, a], [, b]) => b - a)
-  const largest = byCount.slice(0, 4).map(([who, count]) => `${count} ${who}`)
+  const largest = byCount.slice(0, 4).map(([source, count]) => `${count} ${source}`)
   return [...largest, ...(byCount.length > 4 ? [`${byCount.length - 4} others`] : [])].join(', ')
 }
 

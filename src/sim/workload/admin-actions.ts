@@ -115,8 +115,8 @@ export function reportCapacity(draft: Draft): UserAction {
 export function deleteNamespace(draft: Draft): UserAction {
   const { rng, claims, pods, quotas } = draft
   const name = NAMESPACES[1]
-  for (const known of [claims, pods, quotas])
-    for (const key of known.keys()) if (key.startsWith(`${name}/`)) known.delete(key)
+  for (const objects of [claims, pods, quotas])
+    for (const key of objects.keys()) if (key.startsWith(`${name}/`)) objects.delete(key)
   // The deletion ends when the namespace is empty: recreating it takes several attempts.
   const object = { metadata: { name } }
   for (const afterMs of [1, 3, 6, 9]) draft.later(afterMs * MINUTE_MS, { do: 'create', kind: 'namespace', object })
