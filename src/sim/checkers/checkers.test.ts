@@ -1020,11 +1020,11 @@ describe('checkers of the state at rest', () => {
 
   it('SYS-14 capacity, quota: reports wrong capacity objects and uncounted quotas', () => {
     const fixture = createFixture()
-    const capacity = (node: string, gi: number) =>
+    const capacity = (node: string, gi: number, name = node) =>
       [
         'capacity',
         {
-          metadata: { namespace: 'default', name: node },
+          metadata: { namespace: 'default', name },
           storageClassName: 'local-wait',
           nodeTopology: { matchLabels: { 'topology.sim/node': node } },
           capacity: `${gi}Gi`,
@@ -1037,6 +1037,7 @@ describe('checkers of the state at rest', () => {
         (name) => ['csiNode', { metadata: { name }, spec: { drivers: [{ name: 'local.sim' }] } }] as const,
       ),
       capacity('n1', 20),
+      capacity('n1', 3, 'manual-0'), // written by a user
       capacity('n2', 7),
       capacity('n9', 1),
       ['quota', { metadata: { namespace: 'team-a', name: 'q' }, spec: { hard: { pods: '1' } } }],

@@ -94,10 +94,13 @@ export function changeConfigMap(draft: Draft): UserAction {
   }
 }
 
+/** The prefix of the names of capacity objects that users write. */
+export const MANUAL_CAPACITY = 'manual-'
+
 /** A capacity object that a user wrote, with figures that no driver reported. It is deleted again a while later. */
 export function reportCapacity(draft: Draft): UserAction {
   const { rng, nodes } = draft
-  const ref = { namespace: someNamespace(rng), name: `manual-${rng.below(2)}` }
+  const ref = { namespace: someNamespace(rng), name: `${MANUAL_CAPACITY}${rng.below(2)}` }
   draft.later(rng.between(30, 120) * 1_000, { do: 'delete', kind: 'capacity', ref })
   return {
     do: 'create',

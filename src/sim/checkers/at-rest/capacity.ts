@@ -3,6 +3,7 @@
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { FakeVolume } from '../../../csi/fake/index.ts'
 import { PLACE } from '../../plan/catalog.ts'
+import { MANUAL_CAPACITY } from '../../workload/admin-actions.ts'
 import { IMPORTED } from '../../workload/volume-actions.ts'
 import type { Problem } from '../context.ts'
 import { copiesOf, freeBytes, poolsAt } from '../feasible.ts'
@@ -14,7 +15,8 @@ const DRIVER = 'local.sim'
 export function capacityProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   if (!system.drivers.has(DRIVER) || exemptions.hadGatesOff) return []
   const published = new Map<string, bigint[]>()
-  for (const { storageClassName = '', nodeTopology, capacity } of view.capacities.values()) {
+  for (const { metadata, storageClassName = '', nodeTopology, capacity } of view.capacities.values()) {
+    if (metadata.name?.startsWith(MANUAL_CAPACITY)) continue // of a user, whose deletion of it may have failed
     const node = nodeTopology?.matchLabels?.[PLACE]
     if (node === undefined) continue // of another driver
     const place = `${storageClassName} on ${node}`
