@@ -459,7 +459,10 @@ describe('a class together with the claim’s own amounts', () => {
     await fixture.aClaim('data', { className: 'fast', io: { iops: '1000' }, attributes: { tier: 'hot', iops: '1000' } })
     fixture.start()
     await fixture.setIo({ iops: null })
-    await fixture.waitUntil(async () => (await readIo()).allocated?.iops === undefined, 'the claim to have none of its own')
+    await fixture.waitUntil(
+      async () => (await readIo()).allocated?.iops === undefined,
+      'the claim to have none of its own',
+    )
     const capacity = { storage: '1Gi', iops: '1k' }
     expect((await fixture.volume()).spec?.capacity).toEqual(capacity)
     expect(await readIo()).toMatchObject({ capacity, allocated: undefined, statuses: undefined })

@@ -32,7 +32,10 @@ const INTENT = 'provisioning.stowage.dev/net.sim'
 const BOUND = { phase: 'Bound', volumeName: 'pv' }
 
 const putBound = (fixture: ReturnType<typeof createFixture>, claimParts: object = {}) =>
-  fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })], ['claim', aClaim('a', { ...BOUND, ...claimParts })])
+  fixture.put(
+    ['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })],
+    ['claim', aClaim('a', { ...BOUND, ...claimParts })],
+  )
 
 it('SYS-14 docs/explanation/simulation.md explains every rule', async () => {
   const readText = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
