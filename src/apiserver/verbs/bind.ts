@@ -50,13 +50,10 @@ export function planBinding(
   if (old.spec.schedulingGates?.length > 0)
     throw conflictError(`pod ${target.name} has non-empty .spec.schedulingGates`)
   const updated = clone(old)
-  updated.spec.nodeName = node?.name
-  if (updated.metadata.generation > 0) updated.metadata.generation += 1
+  updated.spec.nodeName = node?.name // does not change metadata.generation: the user's part of the spec is the same
   if (metadata?.annotations) updated.metadata.annotations = { ...updated.metadata.annotations, ...metadata.annotations }
-  updated.status = {
-    ...updated.status,
-    conditions: withPodScheduled(updated.status?.conditions ?? [], deps.clock.nowMs()),
-  }
+  const { nominatedNodeName: _, ...status } = updated.status ?? {}
+  updated.status = { ...status, conditions: withPodScheduled(status.conditions ?? [], deps.clock.nowMs()) }
   const errors = new FieldErrors()
   validateMeta(target.resource.kind, updated.metadata, errors)
   target.resource.kind.validate(updated, errors, ruleContext(deps), old)

@@ -27,6 +27,16 @@ describe('pods/binding', () => {
     expect((await getPod()).spec.nodeName).toBe('n1')
   })
 
+  it('SYS-4 keeps metadata.generation, and clears status.nominatedNodeName', async () => {
+    await api.patch(`${PODS}/p/status`, { status: { nominatedNodeName: 'n2' } }, 'merge')
+    const before = await getPod()
+    expect(before.status.nominatedNodeName).toBe('n2')
+    await bind({ kind: 'Node', name: 'n1' })
+    const { metadata, status } = await getPod()
+    expect(metadata.generation).toBe(before.metadata.generation)
+    expect(status.nominatedNodeName).toBe(undefined)
+  })
+
   it('returns 409 for a pod with another UID', async () => {
     expect((await bind({ name: 'n1' }, { name: 'p', uid: 'other' })).status).toBe(409)
   })
@@ -49,6 +59,20 @@ describe('pods/binding', () => {
   it('returns 404 for a pod that does not exist, and 405 for other methods', async () => {
     expect((await api.post(`${PODS}/nowhere/binding`, { target: { name: 'n' } })).status).toBe(404)
     expect((await api.get(`${PODS}/p/binding`)).status).toBe(405)
+  })
+})
+
+describe('pods/status', () => {
+  it('SYS-4 keeps observedGeneration of status and conditions if a write omits it', async () => {
+    const ready = { type: 'Ready', status: 'False', observedGeneration: 1 }
+    await api.patch(`${PODS}/p/status`, { status: { observedGeneration: 1, conditions: [ready] } }, 'merge')
+    const { observedGeneration: _, ...withoutGeneration } = ready
+    const body = { ...(await getPod()), status: { conditions: [{ ...withoutGeneration, status: 'True' }] } }
+    expect((await api.put(`${PODS}/p/status`, body)).status).toBe(200)
+    expect((await getPod()).status).toMatchObject({
+      observedGeneration: 1,
+      conditions: [{ ...ready, status: 'True' }],
+    })
   })
 })
 

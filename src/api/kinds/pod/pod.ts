@@ -47,6 +47,7 @@ export const podKind = defineKind<Pod>({
     acceptsMetadata: true,
     prepare(next, old) {
       if (old.status?.qosClass) next.status = { ...next.status, qosClass: next.status?.qosClass ?? old.status.qosClass }
+      keepObservedGenerations(next, old)
     },
     validate: validatePodStatus,
   },
@@ -68,6 +69,16 @@ export const podKind = defineKind<Pod>({
   generationOf: (object) => object.spec,
   gracePeriodSeconds,
 })
+
+/** A writer of the status that does not know observedGeneration leaves it as it is, also in conditions. */
+function keepObservedGenerations({ status }: Pod, { status: old }: Pod): void {
+  if (!status) return
+  if (!status.observedGeneration && old?.observedGeneration) status.observedGeneration = old.observedGeneration
+  for (const condition of status.conditions ?? []) {
+    const previous = old?.conditions?.find(({ type }) => type === condition.type)?.observedGeneration
+    if (!condition.observedGeneration && previous) condition.observedGeneration = previous
+  }
+}
 
 /** Returns 0 for a pod without a node or in a final phase, because it has no running containers. */
 function gracePeriodSeconds({ spec, status }: Pod, requested: number | undefined): number {
