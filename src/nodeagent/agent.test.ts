@@ -24,6 +24,46 @@ describe('the node agent', () => {
     expect(conditions).toMatchObject({ Ready: 'True', ContainersReady: 'True', Initialized: 'True' })
   })
 
+  it('SYS-7 reports the generation of the pod that its status reflects', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.createPod('shop', [])
+    await fixture.untilRunning('shop')
+    const { metadata, status } = await fixture.pod('shop')
+    expect(metadata.generation).toBe(1)
+    expect(status.observedGeneration).toBe(1)
+  })
+
+  it('SYS-7 stops a pod at activeDeadlineSeconds, and unmounts its volumes', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.createVolume('orders')
+    await fixture.createPod('job', ['orders'], { spec: { activeDeadlineSeconds: 3_600 } })
+    await fixture.untilRunning('job')
+    await fixture.server.clock.advance(3_590_000)
+    await fixture.untilIdle()
+    expect(await fixture.phase('job')).toBe('Running')
+    await fixture.server.clock.advance(11_000)
+    await fixture.until(async () => (await fixture.phase('job')) === 'Failed', 'the pod to fail')
+    expect((await fixture.pod('job')).status).toMatchObject({
+      reason: 'DeadlineExceeded',
+      message: 'Pod was active on the node longer than the specified deadline',
+    })
+    await fixture.until(() => fixture.disk.mounted.size === 0, 'the volume to be unmounted')
+    await fixture.until(
+      async () => (await fixture.events('job')).some((event) => event.startsWith('DeadlineExceeded: Pod was active')),
+      'the event',
+    )
+  })
+
+  it('SYS-7 fails a pod at activeDeadlineSeconds while it waits for a volume', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.createPod('job', ['missing'], { spec: { activeDeadlineSeconds: 30 } })
+    await fixture.until(async () => (await fixture.phase('job')) === 'Failed', 'the pod to fail')
+    expect((await fixture.pod('job')).status).toMatchObject({
+      reason: 'DeadlineExceeded',
+      containerStatuses: [{ state: { waiting: {} } }],
+    })
+  })
+
   it('SYS-7 unpublishes and unstages the volumes of a deleted pod and cleans up the disk', async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')

@@ -105,7 +105,9 @@ export function createConditionReporter({
       previous?.status === 'False' && previous.lastTransitionTime
         ? previous.lastTransitionTime
         : timestamp(clock.nowMs())
-    const condition = { type: 'PodScheduled', status: 'False', reason, message, lastTransitionTime }
+    const { generation } = current.metadata
+    const observed = generation === undefined ? {} : { observedGeneration: generation }
+    const condition = { type: 'PodScheduled', status: 'False', reason, message, lastTransitionTime, ...observed }
     const body = { metadata: { uid, resourceVersion }, status: { conditions: [condition] } }
     try {
       const ref = { name, namespace }

@@ -48,7 +48,7 @@ describe('the scheduler', () => {
       '1 node(s) were unschedulable.'
     expect(await fixture.message('big')).toBe(message)
     expect((await fixture.pod('big')).status?.conditions).toMatchObject([
-      { type: 'PodScheduled', status: 'False', reason: 'Unschedulable' },
+      { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', observedGeneration: 1 },
     ])
     expect(fixture.events('big')).toEqual([`Warning FailedScheduling: ${message}`])
   })

@@ -235,9 +235,12 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     },
 
     finalView: (pod) =>
-      mapContainers(pod, async ({ name }) => {
-        const latest = await readLatestRun(pod.metadata.uid ?? '', name)
-        return latest ? viewOf(latest) : { is: 'ended', code: 0, reason: 'Completed' }
+      mapContainers(pod, async (container) => {
+        const latest = await readLatestRun(pod.metadata.uid ?? '', container.name)
+        if (latest) return viewOf(latest)
+        return isEmpty(container)
+          ? { is: 'ended', code: 0, reason: 'Completed' }
+          : { is: 'waiting', reason: 'ContainerCreating' } // never started
       }),
 
     async removeRecords(uid) {

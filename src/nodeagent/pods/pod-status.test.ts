@@ -68,6 +68,27 @@ describe('the status of a pod', () => {
     expect(patch.conditions).not.toContainEqual(expect.objectContaining({ type: 'PodScheduled' }))
   })
 
+  it('SYS-7 has the generation of the pod in the status and in every condition', () => {
+    const pod = { ...aPod('Always'), metadata: { ...aPod('Always').metadata, generation: 3 } }
+    const status = statusOf(pod, viewOfAll(pod, RUNNING), NOW)
+    expect(status.observedGeneration).toBe(3)
+    expect(status.conditions?.map(({ observedGeneration }) => observedGeneration)).toEqual([3, 3, 3, 3, 3])
+    const changed = { ...pod, metadata: { ...pod.metadata, generation: 4 }, status }
+    const patch = statusPatch(status, statusOf(changed, viewOfAll(pod, RUNNING), NOW)) as { conditions: object[] }
+    expect(patch).toMatchObject({ observedGeneration: 4 })
+    expect(patch.conditions).toHaveLength(5)
+  })
+
+  it('SYS-7 does not report a running init container as ready, and reports a completed one as ready', () => {
+    const pod = aPod('Always', { initContainers: [{ name: 'prepare' }] })
+    const readyInit = (init: ContainerView) =>
+      statusOf(pod, { init: [init], main: [CREATING, CREATING] }, NOW).initContainerStatuses?.[0]?.ready
+    expect(readyInit(RUNNING)).toBe(false)
+    expect(readyInit(CREATING)).toBe(false)
+    expect(readyInit(anEndedContainer(1))).toBe(false)
+    expect(readyInit(anEndedContainer(0))).toBe(true)
+  })
+
   it('SYS-7 contains the last termination while a container waits for its restart', () => {
     const pod = aPod('Always')
     const failed = statusOf(pod, viewOfAll(pod, anEndedContainer(3)), NOW)

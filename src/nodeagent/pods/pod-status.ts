@@ -63,10 +63,23 @@ export function phaseOf({ spec }: Readonly<Pod>, { init, main }: PodView): Phase
   return hasStarted ? 'Running' : 'Pending'
 }
 
-/** `isStopped` means that no container is started again, because the pod is being deleted. */
-export function statusOf(pod: Readonly<Pod>, view: PodView, nowMs: number, { isStopped = false } = {}): PodStatus {
+export interface StatusOptions {
+  /** No container is started again, because the pod is being deleted. */
+  readonly isStopped?: boolean
+  /** Why the agent stopped the pod. Its phase is Failed, whatever its containers returned. */
+  readonly failure?: { readonly reason: string; readonly message: string }
+}
+
+export function statusOf(
+  pod: Readonly<Pod>,
+  view: PodView,
+  nowMs: number,
+  { isStopped = false, failure }: StatusOptions = {},
+): PodStatus {
   const { spec, status: old } = pod
-  const phase = isStopped ? stoppedPhaseOf(view) : phaseOf(pod, view)
+  const { generation } = pod.metadata
+  const observed = generation === undefined ? {} : { observedGeneration: generation }
+  const phase = failure ? 'Failed' : isStopped ? stoppedPhaseOf(view) : phaseOf(pod, view)
   const isFinished = phase === 'Succeeded' || phase === 'Failed'
   const now = timestamp(nowMs)
   const containers = spec?.containers ?? []
@@ -79,7 +92,7 @@ export function statusOf(pod: Readonly<Pod>, view: PodView, nowMs: number, { isS
     const previous = old?.conditions?.find((candidate) => candidate.type === type)
     const status = isTrue ? 'True' : 'False'
     const lastTransitionTime = previous?.status === status ? (previous.lastTransitionTime ?? now) : now
-    return { type, status, lastTransitionTime, ...(isTrue ? {} : details) }
+    return { type, status, lastTransitionTime, ...(isTrue ? {} : details), ...observed }
   }
   const notReady = isFinished
     ? { reason: phase === 'Succeeded' ? 'PodCompleted' : 'PodFailed' }
@@ -97,12 +110,17 @@ export function statusOf(pod: Readonly<Pod>, view: PodView, nowMs: number, { isS
     specs: readonly { readonly name: string; readonly image?: string }[],
     views: readonly ContainerView[],
   ) =>
-    specs.map((container, index) =>
-      containerStatusOf(container, views[index]!, previousStatusOf(list, container.name), now),
-    )
+    specs.map((container, index) => {
+      const containerView = views[index]!
+      const status = containerStatusOf(container, containerView, previousStatusOf(list, container.name), now)
+      // An init container is ready when it has completed, and not while it runs.
+      return list === 'initContainerStatuses' ? { ...status, ready: hasSucceeded(containerView) } : status
+    })
 
   return {
+    ...observed,
     phase,
+    ...failure,
     conditions: [
       condition('PodReadyToStartContainers', phase !== 'Pending' && !isFinished),
       condition('Initialized', unstarted.length === 0, notInitialized),
@@ -193,6 +211,6 @@ export function statusPatch(old: Readonly<PodStatus> | undefined, next: PodStatu
   return { ...Object.fromEntries(otherFields), ...(patches.length > 0 ? { conditions: patches } : {}) }
 }
 
-const CONDITION_FIELDS = ['status', 'reason', 'message'] as const
+const CONDITION_FIELDS = ['status', 'reason', 'message', 'observedGeneration'] as const
 
 const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`

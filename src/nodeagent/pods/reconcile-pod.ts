@@ -1,5 +1,6 @@
 // Reconciles one pod of this node, identified by its UID.
 //   assigned              mount all volumes, then start the containers
+//   deadline exceeded     stop the containers, unmount the volumes, and set the phase Failed
 //   Succeeded or Failed   unmount the volumes, and keep the pod object
 //   being deleted         stop the containers, unmount the volumes, then delete the pod object
 //   deleted               stop the containers, unmount the volumes in the mount records, then remove the directories
@@ -19,7 +20,7 @@ import { unmountCsiVolume } from '../csi/unmount.ts'
 import { VolumeError } from '../volume-error.ts'
 import { makeEmptyDir, prepareHostPath, removeEmptyDirs } from './in-tree-volumes.ts'
 import type { MountBackoff } from './mount-backoff.ts'
-import { type PodView, statusOf, statusPatch, viewOfAll } from './pod-status.ts'
+import { type PodView, type StatusOptions, statusOf, statusPatch, viewOfAll } from './pod-status.ts'
 import { prepareSubPaths } from './prepare-sub-paths.ts'
 import { type ResolveDeps, resolveVolume } from './resolve-volume.ts'
 import { type UsedVolume, usedVolumesOf } from './used-volumes.ts'
@@ -53,13 +54,48 @@ const MOUNT_TIMEOUT_MS = 123_000
 const REPUBLISH_MS = 60_000
 /** Retry delay after the result of an expansion could not be saved. */
 const EXPAND_RETRY_MS = 5_000
+const DEFAULT_GRACE_SECONDS = 30
 
 export async function reconcilePod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const pod = deps.pod(uid)
   if (!pod) return removePod(uid, deps, signal)
   if (pod.metadata.deletionTimestamp) return terminatePod(pod, uid, deps, signal)
   if (isFinished(pod)) return (await stopPod(uid, deps, signal, { pod })) ?? done
-  return startPod(pod, uid, deps, signal)
+  const untilDeadlineMs = deadlineInMs(pod, deps.clock.nowMs())
+  if (untilDeadlineMs <= 0) return failPod(pod, uid, deps, signal)
+  return withinDeadline(await startPod(pod, uid, deps, signal), untilDeadlineMs)
+}
+
+/** Returns the time until spec.activeDeadlineSeconds after status.startTime, or Infinity. */
+function deadlineInMs({ spec, status }: Readonly<Pod>, nowMs: number): number {
+  const { activeDeadlineSeconds } = spec ?? {}
+  if (activeDeadlineSeconds === undefined || !status?.startTime) return Number.POSITIVE_INFINITY
+  return Date.parse(status.startTime) + activeDeadlineSeconds * 1_000 - nowMs
+}
+
+/** Reconciles the pod again at its deadline at the latest. A backoff is shorter than any deadline matters. */
+function withinDeadline(outcome: Outcome, untilDeadlineMs: number): Outcome {
+  if (untilDeadlineMs === Number.POSITIVE_INFINITY) return outcome
+  if (outcome.is !== 'retry') return retryAfter(untilDeadlineMs, 'activeDeadlineSeconds is enforced')
+  const { afterMs } = outcome
+  return afterMs === undefined ? outcome : { ...outcome, afterMs: Math.min(afterMs, untilDeadlineMs) }
+}
+
+const DEADLINE_EXCEEDED = {
+  reason: 'DeadlineExceeded',
+  message: 'Pod was active on the node longer than the specified deadline',
+}
+
+async function failPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
+  const graceSeconds = pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
+  const wait = await stopPod(uid, deps, signal, { pod, graceSeconds })
+  if (wait) return wait
+  deps.events.record(podKind, pod, { type: 'Normal', ...DEADLINE_EXCEEDED })
+  const finalView = await deps.containers.finalView(pod)
+  const { main } = viewOfAll(pod, { is: 'waiting', reason: 'ContainerCreating' })
+  const view = pod.status?.phase === 'Pending' ? { ...finalView, main } : finalView // its containers never started
+  await writeStatus(pod, view, deps, { failure: DEADLINE_EXCEEDED })
+  return done
 }
 
 export const isFinished = ({ status }: Readonly<Pod>): boolean =>
@@ -209,7 +245,8 @@ async function waitForVolumes(
 }
 
 async function terminatePod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
-  const graceSeconds = pod.metadata.deletionGracePeriodSeconds ?? pod.spec?.terminationGracePeriodSeconds ?? 30
+  const graceSeconds =
+    pod.metadata.deletionGracePeriodSeconds ?? pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
   const wait = await stopPod(uid, deps, signal, { pod, graceSeconds })
   if (wait) return wait
   const isMarkedForRemoval = pod.metadata.deletionGracePeriodSeconds === 0
@@ -266,7 +303,7 @@ async function writeStatus(
   pod: Readonly<Pod>,
   view: PodView,
   { client, clock, hostIP }: PodDeps,
-  options: { readonly isStopped?: boolean } = {},
+  options: StatusOptions = {},
 ): Promise<void> {
   const next: PodStatus = statusOf(pod, { ...view, hostIP }, clock.nowMs(), options)
   const status = statusPatch(pod.status, next)
