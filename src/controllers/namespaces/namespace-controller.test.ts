@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
+import { ApiError } from '../../api/status-error.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
 import { createNamespaceController } from './namespace-controller.ts'
 
 const SHOP = '/api/v1/namespaces/shop'
@@ -10,9 +12,9 @@ const SHOP = '/api/v1/namespaces/shop'
 let server: ServerFixture
 let stop: () => Promise<void>
 
-function startController(): () => Promise<void> {
+function startController(wrapClient = (client: Client): Client => client): () => Promise<void> {
   const abort = new AbortController()
-  const client = inProcessClient(server.server.objects, SYSTEM_USER)
+  const client = wrapClient(inProcessClient(server.server.objects, SYSTEM_USER))
   const { clock } = server
   const controller = createNamespaceController({ client, kinds: ALL_KINDS, clock, random: () => 0.5, log: silentLog })
   const running = controller.run(abort.signal)
@@ -33,9 +35,9 @@ afterEach(async () => {
 })
 
 /** Waits until the namespace satisfies the predicate and returns it. A deleted namespace is undefined. */
-async function waitUntil(predicate: (namespace: any) => boolean): Promise<any> {
+async function waitUntil(predicate: (namespace: any) => unknown, url = SHOP): Promise<any> {
   for (let attempt = 0; attempt < 1_000; attempt++) {
-    const { status, json } = await server.get(SHOP)
+    const { status, json } = await server.get(url)
     const namespace = status === 404 ? undefined : json
     if (predicate(namespace)) return namespace
     await new Promise((resolve) => setImmediate(resolve))
@@ -45,6 +47,14 @@ async function waitUntil(predicate: (namespace: any) => boolean): Promise<any> {
 const isDeleted = (namespace: any) => namespace === undefined
 const contentRemaining = (namespace: any) =>
   namespace?.status.conditions?.find(({ type }: any) => type === 'NamespaceContentRemaining')
+
+const conditionsOf = (namespace: any): Record<string, string> =>
+  Object.fromEntries(
+    (namespace?.status.conditions ?? []).map(({ type, status, reason, message }: any) => [
+      type,
+      `${status} ${reason}: ${message}`,
+    ]),
+  )
 
 describe('createNamespaceController', () => {
   it('SYS-4 removes an empty namespace immediately', async () => {
@@ -82,12 +92,72 @@ describe('createNamespaceController', () => {
     expect(contentRemaining(terminating)).toMatchObject({
       status: 'True',
       reason: 'SomeResourcesRemain',
-      message: '1 object(s) left: configmaps/held (waits for example.com/hold)',
+      message: 'Some resources are remaining: configmaps. has 1 resource instances (configmaps/held)',
+    })
+    expect(conditionsOf(terminating)).toEqual({
+      NamespaceDeletionDiscoveryFailure: 'False ResourcesDiscovered: All resources successfully discovered',
+      NamespaceDeletionGroupVersionParsingFailure:
+        'False ParsedGroupVersions: All legacy kube types successfully parsed',
+      NamespaceDeletionContentFailure:
+        'False ContentDeleted: All content successfully deleted, may be waiting on finalization',
+      NamespaceContentRemaining:
+        'True SomeResourcesRemain: Some resources are remaining: configmaps. has 1 resource instances (configmaps/held)',
+      NamespaceFinalizersRemaining:
+        'True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances',
     })
     expect((await server.get(`${SHOP}/configmaps/held`)).json.metadata.deletionTimestamp).toBeTruthy()
     expect((await server.get(`${SHOP}/configmaps/free`)).status).toBe(404)
     await server.patch(`${SHOP}/configmaps/held`, { metadata: { finalizers: null } }, 'merge')
     await waitUntil(isDeleted)
+  })
+
+  it('SYS-4 deletes pods first, and other objects only when all pods have ended', async () => {
+    await server.post(`${SHOP}/configmaps`, { metadata: { name: 'settings' } })
+    await server.post(`${SHOP}/pods`, {
+      metadata: { name: 'web' },
+      spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
+    })
+    await server.delete(SHOP)
+    const terminating = await waitUntil(contentRemaining)
+    expect(contentRemaining(terminating).message).toBe(
+      'Some resources are remaining: pods. has 1 resource instances (pods/web)',
+    )
+    expect((await server.get(`${SHOP}/pods/web`)).json.metadata.deletionTimestamp).toBeTruthy()
+    expect((await server.get(`${SHOP}/configmaps/settings`)).json.metadata.deletionTimestamp).toBe(undefined)
+    await server.delete(`${SHOP}/pods/web`, { gracePeriodSeconds: 0 })
+    await waitUntil(isDeleted)
+    expect((await server.get(`${SHOP}/configmaps/settings`)).status).toBe(404)
+  })
+
+  it('SYS-4 reports objects that it cannot delete, deletes the others, and retries', async () => {
+    await stop()
+    let isRejected = true
+    stop = startController((client) => ({
+      ...client,
+      delete: async (kind, ...rest) => {
+        if (isRejected && kind.plural === 'secrets') throw new ApiError(500, 'InternalError', 'no secrets today')
+        return client.delete(kind, ...rest)
+      },
+    }))
+    await server.post(`${SHOP}/secrets`, { metadata: { name: 'key' } })
+    await server.post(`${SHOP}/configmaps`, { metadata: { name: 'settings' } })
+    await server.delete(SHOP)
+    const terminating = await waitUntil((namespace) => conditionsOf(namespace).NamespaceDeletionContentFailure)
+    expect(conditionsOf(terminating).NamespaceDeletionContentFailure).toBe(
+      'True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: no secrets today',
+    )
+    expect((await server.get(`${SHOP}/configmaps/settings`)).status).toBe(404)
+    isRejected = false
+    await server.clock.advance(60_000)
+    await waitUntil(isDeleted)
+  })
+
+  it('SYS-4 reports that all content is removed while a finalizer of another controller remains', async () => {
+    await server.post('/api/v1/namespaces', { metadata: { name: 'kept', finalizers: ['example.com/hold'] } })
+    await server.post('/api/v1/namespaces/kept/configmaps', { metadata: { name: 'settings' } })
+    await server.delete('/api/v1/namespaces/kept')
+    const kept = await waitUntil((namespace) => contentRemaining(namespace), '/api/v1/namespaces/kept')
+    expect(conditionsOf(kept).NamespaceContentRemaining).toBe('False ContentRemoved: All content successfully removed')
   })
 
   it('SYS-4 resumes the deletion of a namespace after a restart', async () => {

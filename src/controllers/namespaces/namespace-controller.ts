@@ -1,8 +1,9 @@
-// Deletes the contents of namespaces that are being deleted, then removes their finalizer, and reports the remaining
-// objects in the namespace's status. Changes of the namespace and of objects in it trigger a reconcile.
+// Deletes the contents of namespaces that are being deleted, pods first, then removes their finalizer. Reports what remains
+// in the namespace's conditions. Changes of the namespace and of objects in it trigger a reconcile.
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import type { Namespace } from '../../api/kinds/namespace/namespace-schema.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
 import { isNotFound, isNotServed } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -18,6 +19,7 @@ import {
   source,
   stuck,
 } from '../../runtime/index.ts'
+import { type ConditionChange, conditionChanges, type DeletionResult, type RemainingObject } from './conditions.ts'
 
 export interface NamespaceControllerOptions {
   readonly client: Client
@@ -32,7 +34,6 @@ export interface NamespaceControllerOptions {
 
 const NAME = 'namespaces'
 const CONTENT_FINALIZER = 'kubernetes'
-const CONTENT_REMAINS = 'NamespaceContentRemaining'
 
 export function createNamespaceController(options: NamespaceControllerOptions) {
   const { client, kinds, clock, random, log, metrics } = options
@@ -84,10 +85,16 @@ interface NamespaceDeps {
 async function reconcileNamespace(name: string, deps: NamespaceDeps): Promise<Outcome> {
   const namespace = deps.namespaces.get({ name })
   if (!namespace?.metadata.deletionTimestamp) return done // active, or already removed
-  const remaining = await deleteContents(name, deps)
-  if (remaining.length > 0) return reportRemaining(namespace, remaining, deps)
-  if (!namespace.spec?.finalizers?.includes(CONTENT_FINALIZER)) return done // another controller's finalizer remains
-  const finalizers = namespace.spec.finalizers.filter((finalizer) => finalizer !== CONTENT_FINALIZER)
+  const result = await deleteContents(name, deps)
+  const { remaining, errors } = result
+  const specFinalizers = namespace.spec?.finalizers ?? []
+  const finalizers = specFinalizers.filter((finalizer) => finalizer !== CONTENT_FINALIZER)
+  const isKept = finalizers.length > 0 || (namespace.metadata.finalizers?.length ?? 0) > 0
+  const changes = conditionChanges(namespace.status?.conditions ?? [], result, deps.clock.nowMs())
+  if (remaining.length > 0 || errors.length > 0 || isKept) await writeConditions(name, changes, deps)
+  if (errors[0]) throw errors[0]
+  if (remaining.length > 0) return stuck(`${remaining.length} object(s) remain`)
+  if (!specFinalizers.includes(CONTENT_FINALIZER)) return done // another controller's finalizer remains
   const { resourceVersion: _, ...metadata } = namespace.metadata
   await undefinedIfNotFound(
     deps.client.update(namespaceKind, { ...namespace, metadata, spec: { finalizers } }, { subresource: 'finalize' }),
@@ -95,24 +102,58 @@ async function reconcileNamespace(name: string, deps: NamespaceDeps): Promise<Ou
   return done
 }
 
-/** Deletes all objects in the namespace. Returns a description of each one that a finalizer or grace period retains. */
-async function deleteContents(namespace: string, { client, contentKinds }: NamespaceDeps): Promise<string[]> {
-  const remaining: string[] = []
-  for (const kind of contentKinds) {
-    const items = await listIfServed(client, kind, namespace)
-    const outcomes = await Promise.all(
-      items.map(async ({ metadata: { name, uid, deletionTimestamp, finalizers = [] } }) => {
-        const description = `${kind.plural}/${name}${finalizers.length > 0 ? ` (waits for ${finalizers.join(', ')})` : ''}`
-        if (deletionTimestamp) return description
-        const deleted = await undefinedIfNotFound(
-          client.delete(kind, { namespace, name }, { propagation: 'Background', uid }),
-        )
-        return deleted?.metadata.deletionTimestamp && isStillStored(deleted) ? description : undefined
-      }),
-    )
-    remaining.push(...outcomes.filter((outcome) => outcome !== undefined))
+/**
+ * Deletes the pods in the namespace, and when all have ended, every other object: a pod that is still running needs its
+ * claims, secrets and config maps. Returns the objects that a finalizer or grace period retains.
+ */
+async function deleteContents(namespace: string, deps: NamespaceDeps): Promise<DeletionResult> {
+  const { contentKinds } = deps
+  const isPod = (kind: Kind) => kind.group === podKind.group && kind.plural === podKind.plural
+  const pods = await deleteKinds(namespace, contentKinds.filter(isPod), deps)
+  if (pods.remaining.length > 0 || pods.errors.length > 0) return pods
+  return deleteKinds(
+    namespace,
+    contentKinds.filter((kind) => !isPod(kind)),
+    deps,
+  )
+}
+
+/** An error of one kind or object does not stop the deletion of the others. */
+async function deleteKinds(
+  namespace: string,
+  kinds: readonly Kind[],
+  { client }: NamespaceDeps,
+): Promise<DeletionResult> {
+  const remaining: RemainingObject[] = []
+  const errors: Error[] = []
+  for (const kind of kinds) {
+    try {
+      const items = await listIfServed(client, kind, namespace)
+      const outcomes = await Promise.allSettled(items.map((item) => deleteObject(client, kind, namespace, item)))
+      for (const outcome of outcomes) {
+        if (outcome.status === 'rejected') errors.push(outcome.reason as Error)
+        else if (outcome.value) remaining.push(outcome.value)
+      }
+    } catch (error) {
+      errors.push(error as Error)
+    }
   }
-  return remaining
+  return { remaining, errors }
+}
+
+/** Returns the object if it remains in the store. */
+async function deleteObject(
+  client: Client,
+  kind: Kind,
+  namespace: string,
+  { metadata: { name, uid, deletionTimestamp, finalizers = [] } }: Readonly<Stored>,
+): Promise<RemainingObject | undefined> {
+  if (deletionTimestamp) return { kind, name, finalizers }
+  const deleted = await undefinedIfNotFound(
+    client.delete(kind, { namespace, name }, { propagation: 'Background', uid }),
+  )
+  if (!deleted?.metadata.deletionTimestamp || !isStillStored(deleted)) return undefined
+  return { kind, name, finalizers: deleted.metadata.finalizers ?? [] }
 }
 
 /** Returns no objects of a kind that is no longer served, so that it does not block the deletion of the namespace. */
@@ -129,36 +170,14 @@ async function listIfServed(client: Client, kind: Kind, namespace: string): Prom
 const isStillStored = ({ metadata }: Readonly<KubeObject>): boolean =>
   (metadata.finalizers?.length ?? 0) > 0 || (metadata.deletionGracePeriodSeconds ?? 0) > 0
 
-const REPORTED_OBJECTS_MAX = 5
-
-async function reportRemaining(
-  namespace: Readonly<Stored<Namespace>>,
-  remaining: readonly string[],
-  { client, clock }: NamespaceDeps,
-): Promise<Outcome> {
-  const listed = remaining.slice(0, REPORTED_OBJECTS_MAX).join(', ')
-  const message = `${remaining.length} object(s) left: ${listed}${remaining.length > REPORTED_OBJECTS_MAX ? ', …' : ''}`
-  const existing = namespace.status?.conditions?.find(({ type }) => type === CONTENT_REMAINS)
-  if (existing?.message !== message) {
-    const now = `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`
-    const condition = {
-      type: CONTENT_REMAINS,
-      status: 'True',
-      lastTransitionTime: existing?.lastTransitionTime ?? now,
-      reason: 'SomeResourcesRemain',
-      message,
-    }
-    const body = { status: { conditions: [condition] } }
-    await undefinedIfNotFound(
-      client.patch(
-        namespaceKind,
-        { name: namespace.metadata.name },
-        { type: 'strategic', body },
-        { subresource: 'status' },
-      ),
-    )
-  }
-  return stuck(message)
+async function writeConditions(
+  name: string,
+  conditions: readonly ConditionChange[],
+  { client }: NamespaceDeps,
+): Promise<void> {
+  if (conditions.length === 0) return
+  const patch = { type: 'strategic', body: { status: { conditions } } } as const
+  await undefinedIfNotFound(client.patch(namespaceKind, { name }, patch, { subresource: 'status' }))
 }
 
 async function undefinedIfNotFound<T>(request: Promise<T>): Promise<T | undefined> {

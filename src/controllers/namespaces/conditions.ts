@@ -1,0 +1,95 @@
+// The conditions of a namespace that is being deleted, with the types, reasons and messages of Kubernetes. Clients such as
+// `kubectl describe` and deletion tools read them to explain why a namespace is still Terminating. Pure.
+import type { Kind } from '../../api/kind.ts'
+import type { Namespace } from '../../api/kinds/namespace/namespace-schema.ts'
+
+export interface RemainingObject {
+  readonly kind: Kind
+  readonly name: string
+  readonly finalizers: readonly string[]
+}
+
+export interface DeletionResult {
+  /** Objects that a finalizer or a grace period retains. */
+  readonly remaining: readonly RemainingObject[]
+  /** Why objects could not be listed or deleted. */
+  readonly errors: readonly Error[]
+}
+
+type Condition = NonNullable<NonNullable<Namespace['status']>['conditions']>[number]
+export type ConditionChange = Condition & { readonly type: string }
+
+interface State {
+  readonly status: 'True' | 'False'
+  readonly reason: string
+  readonly message: string
+}
+
+/** Returns the conditions that differ from the stored ones. */
+export function conditionChanges(
+  stored: readonly Condition[],
+  result: DeletionResult,
+  nowMs: number,
+): readonly ConditionChange[] {
+  return Object.entries(statesOf(result)).flatMap(([type, state]) => {
+    const previous = stored.find((condition) => condition.type === type)
+    const { status, reason, message } = state
+    if (previous?.status === status && previous.reason === reason && previous.message === message) return []
+    const isSame = previous?.status === status && previous.lastTransitionTime !== undefined
+    return [{ type, ...state, lastTransitionTime: isSame ? previous.lastTransitionTime : timestamp(nowMs) }]
+  })
+}
+
+const no = (reason: string, message: string): State => ({ status: 'False', reason, message })
+const yes = (reason: string, message: string): State => ({ status: 'True', reason, message })
+
+function statesOf({ remaining, errors }: DeletionResult): Readonly<Record<string, State>> {
+  const hasFinalizers = remaining.some(({ finalizers }) => finalizers.length > 0)
+  return {
+    // The kinds are compiled in: neither discovery nor parsing can fail.
+    NamespaceDeletionDiscoveryFailure: no('ResourcesDiscovered', 'All resources successfully discovered'),
+    NamespaceDeletionGroupVersionParsingFailure: no('ParsedGroupVersions', 'All legacy kube types successfully parsed'),
+    NamespaceDeletionContentFailure:
+      errors.length > 0
+        ? yes('ContentDeletionFailed', failureMessage(errors))
+        : no('ContentDeleted', 'All content successfully deleted, may be waiting on finalization'),
+    NamespaceContentRemaining:
+      remaining.length > 0
+        ? yes('SomeResourcesRemain', remainingMessage(remaining))
+        : no('ContentRemoved', 'All content successfully removed'),
+    NamespaceFinalizersRemaining: hasFinalizers
+      ? yes('SomeFinalizersRemain', finalizersMessage(remaining))
+      : no('ContentHasNoFinalizers', 'All content-preserving finalizers finished'),
+  }
+}
+
+const LISTED_MAX = 5 // names of objects, and errors, in one message
+
+function failureMessage(errors: readonly Error[]): string {
+  const messages = [...new Set(errors.map(({ message }) => message))].sort()
+  return `Failed to delete all resource types, ${errors.length} remaining: ${listOf(messages)}`
+}
+
+function remainingMessage(remaining: readonly RemainingObject[]): string {
+  const counts = countsOf(remaining.map(({ kind }) => `${kind.plural}.${kind.group}`))
+  const kinds = counts.map(([kind, count]) => `${kind} has ${count} resource instances`).join(', ')
+  const names = remaining.map(({ kind, name }) => `${kind.plural}/${name}`).sort()
+  return `Some resources are remaining: ${kinds} (${listOf(names)})`
+}
+
+function finalizersMessage(remaining: readonly RemainingObject[]): string {
+  const counts = countsOf(remaining.flatMap(({ finalizers }) => finalizers))
+  const listed = counts.map(([finalizer, count]) => `${finalizer} in ${count} resource instances`).join(', ')
+  return `Some content in the namespace has finalizers remaining: ${listed}`
+}
+
+function countsOf(names: readonly string[]): [name: string, count: number][] {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return [...counts].sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
+const listOf = (texts: readonly string[]): string =>
+  texts.slice(0, LISTED_MAX).join(', ') + (texts.length > LISTED_MAX ? ', …' : '')
+
+const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
