@@ -10,6 +10,7 @@ import { createCsiPluginMetrics, type ServedDriver, serveDriver } from '../csi/i
 import { socketPathOf } from '../csi/socket-path.ts'
 import { type Host, type HostFacts, openHost, probeHost } from '../host/index.ts'
 import { listCgroups } from '../host/limits/hierarchy.ts'
+import { watchCgroups } from '../host/limits/watch-cgroups.ts'
 import { createRun } from '../host/run.ts'
 import type { Backend, BackendName } from './backends/backend.ts'
 import { type BackendChoice, chooseBackend } from './backends/choose-backend.ts'
@@ -149,7 +150,9 @@ async function openDriver(
   const locks = createLocks()
   const detectedLimits = machine.facts.limits
   const list = async () => (detectedLimits.version === 'none' ? [] : listCgroups(detectedLimits.root))
-  const cgroups = createWorkloadCgroups({ patterns: options.workloadCgroups, list })
+  const watch = async (created: () => void) =>
+    detectedLimits.version === 'none' ? undefined : watchCgroups(detectedLimits.root, created)
+  const cgroups = createWorkloadCgroups({ patterns: options.workloadCgroups, list, watch })
   const limits = createLimitReconciler({ node: backend.node, volumes, mountRecords, locks, cgroups, clock, log })
   const topology = { [topologyKey]: nodeId }
   return {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createAgentFixture, DRIVER, NODE, PODS, ROOT } from './agent.fixture.ts'
+import { noContainers } from './commands/containers.ts'
 
 describe('the node agent', () => {
   it('SYS-7 stages and publishes a volume, then runs the pod', async () => {
@@ -62,6 +63,18 @@ describe('the node agent', () => {
       reason: 'DeadlineExceeded',
       containerStatuses: [{ state: { waiting: {} } }],
     })
+  })
+
+  it('PIO-10 prepares the cgroup of a pod before it publishes volumes, so that limits apply to the first container', async () => {
+    const callsBefore: string[][] = []
+    const prepare = async () => void callsBefore.push(fixture.calls())
+    const fixture = await createAgentFixture({ agent: { containers: { ...noContainers(), prepare } } })
+    await fixture.createVolume('orders')
+    fixture.calls()
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    expect(callsBefore).toEqual([[]])
+    expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
   })
 
   it('SYS-7 unpublishes and unstages the volumes of a deleted pod and cleans up the disk', async () => {

@@ -11,8 +11,9 @@ import { createLimitReconciler } from './limit-reconciler.ts'
 const ID = volumeIdOf('v')
 const VOLUME = { id: ID, limits: { iops: 100 } } as VolumeRecord
 
-function setUp() {
+function setUp({ isWatched = false } = {}) {
   const clock = manualClock()
+  let notifyCreated = () => {}
   const applied: string[] = []
   let foundCgroups: string[] = []
   let failure: Error | undefined
@@ -29,7 +30,17 @@ function setUp() {
     volumes: { get: () => VOLUME } as unknown as Records<VolumeRecord>,
     mountRecords: { get: () => undefined } as unknown as Records<MountRecord>,
     locks: createLocks(),
-    cgroups: { find: async () => foundCgroups },
+    cgroups: {
+      find: async () => foundCgroups,
+      ...(isWatched
+        ? {
+            watch: async (created: () => void) => {
+              notifyCreated = created
+              return { close() {} }
+            },
+          }
+        : {}),
+    },
     clock,
     log: silentLog,
   })
@@ -39,6 +50,10 @@ function setUp() {
     applied,
     setFound: (paths: string[]) => {
       foundCgroups = paths
+    },
+    createCgroups: (paths: string[]) => {
+      foundCgroups = paths
+      notifyCreated()
     },
     setFailure: (error: Error | undefined) => {
       failure = error
@@ -61,6 +76,24 @@ describe('createLimitReconciler', () => {
     expect(reconciler.enforcement(ID)?.is).toBe('enforced')
     await clock.advance(20_000)
     expect(applied).toHaveLength(2)
+    stop.abort()
+    await running
+  })
+
+  it('PIO-10 limits a new cgroup as soon as it is created if the hierarchy is watched, without waiting for a scan', async () => {
+    const { reconciler, clock, applied, createCgroups } = setUp({ isWatched: true })
+    await reconciler.enforce(VOLUME)
+    const stop = new AbortController()
+    const running = reconciler.run(stop.signal)
+    await clock.nextTurn()
+    const startMs = clock.monotonicMs()
+    createCgroups(['/pods/a'])
+    for (let turn = 0; turn < 5; turn++) await clock.nextTurn()
+    expect(applied).toEqual(['100 in nothing', '100 in /pods/a'])
+    createCgroups(['/pods/a', '/pods/b'])
+    for (let turn = 0; turn < 5; turn++) await clock.nextTurn()
+    expect(applied.at(-1)).toBe('100 in /pods/a /pods/b')
+    expect(clock.monotonicMs()).toBe(startMs)
     stop.abort()
     await running
   })

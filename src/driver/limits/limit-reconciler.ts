@@ -1,5 +1,7 @@
-// Enforces the IO limits of staged volumes. Containers start after their volumes are mounted, so a periodic scan looks up the
-// cgroups of a volume's users and writes missing limits. The last result per volume is available for metrics and conditions.
+// Enforces the IO limits of staged volumes. The node agent creates the cgroup of a pod before it publishes volumes for it, so
+// NodePublishVolume limits the pod before its first container starts. Cgroups that appear later, such as those of single
+// containers, are limited when the watch of the hierarchy reports them, and where it cannot be watched, by a periodic scan.
+// The last result per volume is available for metrics and conditions.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Enforcement } from '../../host/host.ts'
@@ -33,8 +35,13 @@ export interface LimitReconcilerDeps {
   readonly log: Logger
 }
 
-/** The longest time that a new container runs without limits. Shorter intervals would cost more CPU time. */
+/**
+ * If the hierarchy cannot be watched: the longest time that a process in a new cgroup runs without limits. Shorter intervals
+ * would cost more CPU time.
+ */
 const SCAN_INTERVAL_MS = 2_000
+/** With a watch: finds cgroups whose event was lost. */
+const RESYNC_INTERVAL_MS = 60_000
 
 export function createLimitReconciler({
   node,
@@ -68,20 +75,31 @@ export function createLimitReconciler({
     return enforcement
   }
 
-  /** Applies the limits of volumes with changed cgroups. */
-  async function scan(): Promise<void> {
+  /** Applies the limits of volumes with changed cgroups. Returns whether a volume was busy or its limits failed. */
+  async function scan(): Promise<boolean> {
+    let isIncomplete = false
     for (const [id, outcome] of [...outcomes]) {
       const volume = volumes.get(id)
-      if (!volume || locks.isHeld(id) || isUpToDate(outcome, await cgroupsOf(id))) continue
-      await locks
+      if (!volume || isUpToDate(outcome, await cgroupsOf(id))) continue
+      if (locks.isHeld(id)) {
+        isIncomplete = true
+        continue
+      }
+      const isEnforced = await locks
         .run({ exclusive: [id] }, () => enforce(volume))
-        .catch((error: Error) => {
-          log.warn(
-            { volume: id, because: error.message },
-            'cannot update the limits of a volume; retrying at the next scan',
-          )
-        })
+        .then(
+          ({ is }) => is === 'enforced',
+          (error: Error) => {
+            log.warn(
+              { volume: id, because: error.message },
+              'cannot update the limits of a volume; retrying at the next scan',
+            )
+            return false
+          },
+        )
+      if (!isEnforced && (await cgroupsOf(id)).length > 0) isIncomplete = true
     }
+    return isIncomplete
   }
 
   return {
@@ -96,9 +114,24 @@ export function createLimitReconciler({
       await scan()
     },
     async run(signal) {
-      while (!signal.aborted) {
-        await scan()
-        await clock.sleep(SCAN_INTERVAL_MS, signal).catch(() => {})
+      let hasNewCgroups = false
+      let wake = () => {}
+      const watch = await cgroups.watch?.(() => {
+        hasNewCgroups = true
+        wake()
+      })
+      try {
+        while (!signal.aborted) {
+          hasNewCgroups = false
+          const isIncomplete = await scan()
+          const intervalMs = watch && !isIncomplete ? RESYNC_INTERVAL_MS : SCAN_INTERVAL_MS
+          if (hasNewCgroups) continue
+          const sleepAbort = new AbortController()
+          wake = () => sleepAbort.abort()
+          await clock.sleep(intervalMs, AbortSignal.any([signal, sleepAbort.signal])).catch(() => {})
+        }
+      } finally {
+        watch?.close()
       }
     },
   }

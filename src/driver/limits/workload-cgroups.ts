@@ -5,19 +5,23 @@
 export interface WorkloadCgroups {
   /** Returns paths in the hierarchy. */
   find(podUids: readonly string[]): Promise<string[]>
+  /** Calls `created` after cgroups were created. Returns undefined if the hierarchy cannot be watched. */
+  watch?(created: () => void): Promise<{ close(): void } | undefined>
 }
 
 export interface WorkloadCgroupsDeps {
   readonly patterns: readonly string[]
   /** Lists all cgroups. Called only if there are patterns or pod UIDs. */
   list(): Promise<readonly string[]>
+  readonly watch?: WorkloadCgroups['watch']
 }
 
-export function createWorkloadCgroups({ patterns, list }: WorkloadCgroupsDeps): WorkloadCgroups {
+export function createWorkloadCgroups({ patterns, list, watch }: WorkloadCgroupsDeps): WorkloadCgroups {
   const exact = patterns.filter((pattern) => !pattern.includes('*'))
   const globs = patterns.filter((pattern) => pattern.includes('*')).map(parseGlob)
 
   return {
+    ...(watch ? { watch } : {}),
     async find(podUids) {
       const names = podUids.filter(isUid).flatMap((uid) => [`pod${uid}`, `pod${uid.replaceAll('-', '_')}`])
       if (globs.length === 0 && names.length === 0) return exact

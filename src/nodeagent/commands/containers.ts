@@ -13,6 +13,8 @@ export interface VolumePath {
 }
 
 export interface Containers {
+  /** Creates what drivers look for when they publish a volume: the cgroup of the pod, whose IO they limit. */
+  prepare(uid: string): Promise<void>
   /** Starts or restarts containers that are due, and returns their state. Called again after `onChange`. */
   advance(pod: Readonly<Pod>, volumes: VolumePaths): Promise<PodView>
   /** Stops the processes of the pod. Returns whether all have exited. Called again after `onChange`. */
@@ -26,6 +28,7 @@ export interface Containers {
 }
 
 export const noContainers = (): Containers => ({
+  prepare: async () => {},
   advance: async (pod) => viewOfAll(pod, { is: 'running' }, { is: 'ended', code: 0, reason: 'Completed' }),
   stop: async () => true,
   finalView: async (pod) => viewOfAll(pod, { is: 'ended', code: 0, reason: 'Completed' }),
@@ -39,5 +42,6 @@ export const noContainers = (): Containers => ({
  */
 export const withoutNewContainers = (existing: Containers): Containers => ({
   ...existing,
+  prepare: noContainers().prepare,
   advance: noContainers().advance,
 })

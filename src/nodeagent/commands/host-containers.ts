@@ -181,6 +181,10 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   }
 
   return {
+    async prepare(uid) {
+      if (isRoot) await cgroups.create(uid)
+    },
+
     async advance(pod, volumes): Promise<PodView> {
       const waiting: ContainerView = { is: 'waiting', reason: 'PodInitializing' }
       const policy = pod.spec?.restartPolicy ?? 'Always'

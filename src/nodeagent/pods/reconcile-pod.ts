@@ -103,6 +103,7 @@ export const isFinished = ({ status }: Readonly<Pod>): boolean =>
 
 async function startPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   await deps.disk.makeDirectory(deps.paths.pod(uid), DIRECTORY_MODE)
+  if (!deps.mounted.has(uid)) await deps.containers.prepare(uid)
   const volumes = deps.mounted.get(uid) ?? new Map<string, MountedVolume>()
   deps.mounted.set(uid, volumes)
   const usedVolumes = usedVolumesOf(pod)

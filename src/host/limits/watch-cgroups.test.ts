@@ -1,0 +1,61 @@
+import { mkdir, mkdtemp, rm, rmdir, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type CgroupWatch, watchCgroups } from './watch-cgroups.ts'
+
+let root: string
+let watch: CgroupWatch | undefined
+let calls: (() => void)[] = []
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'stowage-cgroups-'))
+  await mkdir(join(root, 'pods'))
+  calls = []
+  watch = await watchCgroups(root, () => {
+    for (const call of calls.splice(0)) call()
+  })
+})
+afterEach(async () => {
+  watch?.close()
+  await rm(root, { recursive: true, force: true })
+})
+const nextCall = () => new Promise<void>((resolve) => void calls.push(resolve))
+
+describe('watchCgroups', () => {
+  it('PIO-10 reports a new cgroup, and one that is created inside it later', async () => {
+    const first = nextCall()
+    await mkdir(join(root, 'pods', 'pod1'))
+    await first
+    const second = nextCall()
+    await mkdir(join(root, 'pods', 'pod1', 'container'))
+    await second
+  })
+
+  it('PIO-10 reports a cgroup that is created again after its removal', async () => {
+    const first = nextCall()
+    await mkdir(join(root, 'pods', 'pod1'))
+    await first
+    await rmdir(join(root, 'pods', 'pod1'))
+    const other = nextCall()
+    await mkdir(join(root, 'other'))
+    await other
+    const again = nextCall()
+    await mkdir(join(root, 'pods', 'pod1'))
+    await again
+  })
+
+  it('PIO-10 ignores writes to files of a cgroup', async () => {
+    await writeFile(join(root, 'pods', 'cgroup.procs'), '')
+    let count = 0
+    calls.push(() => count++)
+    await writeFile(join(root, 'pods', 'cgroup.procs'), '1\n')
+    const last = nextCall()
+    await mkdir(join(root, 'end'))
+    await last
+    expect(count).toBe(1) // of the directory `end`
+  })
+
+  it('PIO-10 returns undefined for a root that does not exist', async () => {
+    expect(await watchCgroups(join(root, 'nowhere'), () => {})).toBe(undefined)
+  })
+})
