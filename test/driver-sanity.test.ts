@@ -51,6 +51,7 @@ describe('csi-sanity', () => {
       await expectConformance({
         backend: 'directory',
         flags: ['--pool-size', '20Gi'],
+        mutableParameters: { iops: '0', throughput: '0' }, // a directory cannot be limited
         ...(isRoot ? { uid: NOBODY } : {}),
       })
     },
@@ -61,10 +62,19 @@ interface ConformanceRun {
   readonly backend: string
   readonly flags: readonly string[]
   readonly sanityFlags?: readonly string[]
+  readonly mutableParameters?: Readonly<Record<string, string>>
   readonly uid?: number
 }
 
-async function expectConformance({ backend, flags, sanityFlags = [], uid }: ConformanceRun): Promise<void> {
+const LIMITS = { iops: '500', throughput: '50' }
+
+async function expectConformance({
+  backend,
+  flags,
+  sanityFlags = [],
+  mutableParameters = LIMITS,
+  uid,
+}: ConformanceRun): Promise<void> {
   if ('missing' in sanity) throw new Error(sanity.missing)
   const driver = await startLocalDriver({ flags, ...(uid === undefined ? {} : { uid }) })
   try {
@@ -73,7 +83,7 @@ async function expectConformance({ backend, flags, sanityFlags = [], uid }: Conf
       program: sanity.program,
       endpoint: driver.endpoint,
       flags: [...FLAGS, ...sanityFlags],
-      mutableParameters: { iops: '500', throughput: '50' },
+      mutableParameters,
       ...(uid === undefined ? {} : { uid }),
     })
     expect(result.failed).toEqual([])

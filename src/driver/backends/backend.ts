@@ -18,6 +18,8 @@ export interface Backend {
   readonly name: BackendName
   /** Sentences for the operator about features that are not supported on this machine. */
   readonly shortcomings: readonly string[]
+  /** Set if the backend can never enforce limits: requests for them are rejected with this reason. */
+  readonly cannotLimit?: string
   /** The file system of volumes if their class does not specify one. */
   readonly defaultFsType: FilesystemType
   /** Whether creating a reserved volume allocates its space in the pool. */

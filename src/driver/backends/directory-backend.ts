@@ -25,10 +25,11 @@ const NO_LIMITS = 'The volume is a directory and has no device that could be lim
 export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
   return {
     name: 'directory',
+    cannotLimit: `${NO_LIMITS} ${withFullStop(deps.because)}`,
     shortcomings: [
       `Volumes are directories of the pool: ${withFullStop(deps.because)}`,
       'The sizes of volumes are not enforced.',
-      `Limits are not enforced. ${NO_LIMITS}`,
+      `Volumes with iops or throughput are rejected. ${NO_LIMITS}`,
       'Block volumes, separate file systems and read-only publishing are not supported.',
       'Snapshots and clones are copied file by file while the volume may be written to.',
     ],

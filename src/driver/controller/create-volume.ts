@@ -25,6 +25,7 @@ import {
   volumeNotFound,
 } from '../errors.ts'
 import { isSnapshotId, isVolumeId, volumeIdOf } from '../ids.ts'
+import { requireEnforceable } from '../limits/rates.ts'
 import { type ClassParameters, parseParameters } from '../parameters.ts'
 import { type AccessType, type ContentSource, RECORD_FORMAT, type VolumeRecord } from '../pool/records.ts'
 import { checkName } from './names.ts'
@@ -148,6 +149,7 @@ function describeDifference(volume: VolumeRecord, requested: VolumeRequest): str
 /** Returns the initial record. Checks that the source exists and that the size is possible. Does not allocate space. */
 function planVolume(name: string, requested: VolumeRequest, driver: DriverContext): VolumeRecord {
   const { source, parameters } = requested
+  requireEnforceable(parameters.rates, driver.backend)
   const origin = source && getOrigin(source, driver)
   const fsType = requested.fsType ?? origin?.fsType ?? driver.backend.defaultFsType
   if (origin && !origin.isUnused && requested.accessTypes.includes('mount') && fsType !== origin.fsType) {

@@ -49,4 +49,12 @@ const UNIT_BYTES: Readonly<Record<string, number>> = {
   Gi: 1_073_741_824,
 }
 
+/** Rejects limits that the backend can never enforce. Zero, which removes a limit, is possible. */
+export function requireEnforceable(rates: RateLimits, { cannotLimit }: { readonly cannotLimit?: string }): void {
+  if (cannotLimit === undefined || !(rates.iops || rates.throughputBytes)) return
+  throw invalid(
+    `iops and throughput cannot be enforced on this node: ${cannotLimit} Use a class without them, or a node with loop devices.`,
+  )
+}
+
 export const hasLimits = (rates: RateLimits): boolean => rates.iops !== undefined || rates.throughputBytes !== undefined
