@@ -187,7 +187,10 @@ describe('stowage migrate', () => {
     const help = await (await migrate(['--help'])).ended()
     expect([help.code, help.out]).toEqual([0, expect.stringContaining('Exit code 0: all claims have moved')])
     const wrong = await (await migrate(['--from', 'silver'])).ended()
-    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('Set --from and --to to the current and the new class.')])
+    expect([wrong.code, wrong.err]).toEqual([
+      2,
+      expect.stringContaining('Set --from and --to to the current and the new class.'),
+    ])
   })
 })
 

@@ -43,13 +43,13 @@ describe('the node agent', () => {
     await fixture.untilIdle()
     expect(await fixture.phase('job')).toBe('Running')
     await fixture.server.clock.advance(11_000)
-    await fixture.until(async () => (await fixture.phase('job')) === 'Failed', 'the pod to fail')
+    await fixture.waitUntil(async () => (await fixture.phase('job')) === 'Failed', 'the pod to fail')
     expect((await fixture.pod('job')).status).toMatchObject({
       reason: 'DeadlineExceeded',
       message: 'Pod was active on the node longer than the specified deadline',
     })
-    await fixture.until(() => fixture.disk.mounted.size === 0, 'the volume to be unmounted')
-    await fixture.until(
+    await fixture.waitUntil(() => fixture.disk.mounted.size === 0, 'the volume to be unmounted')
+    await fixture.waitUntil(
       async () => (await fixture.events('job')).some((event) => event.startsWith('DeadlineExceeded: Pod was active')),
       'the event',
     )
@@ -58,7 +58,7 @@ describe('the node agent', () => {
   it('SYS-7 fails a pod at activeDeadlineSeconds while it waits for a volume', async () => {
     const fixture = await createAgentFixture()
     await fixture.createPod('job', ['missing'], { spec: { activeDeadlineSeconds: 30 } })
-    await fixture.until(async () => (await fixture.phase('job')) === 'Failed', 'the pod to fail')
+    await fixture.waitUntil(async () => (await fixture.phase('job')) === 'Failed', 'the pod to fail')
     expect((await fixture.pod('job')).status).toMatchObject({
       reason: 'DeadlineExceeded',
       containerStatuses: [{ state: { waiting: {} } }],
