@@ -35,15 +35,19 @@ export const modifyFailed = (because: string): EventDetails => ({
   message: because,
 })
 
-export const modifyCanceled: EventDetails = {
+/** `cancelledTarget` is empty if the modification never had a target, for example because its class did not exist. */
+export const modifyCanceled = (cancelledTarget: string): EventDetails => ({
   type: 'Normal',
   reason: 'VolumeModifyCanceled',
-  message: 'Cancelled modify.',
-}
+  message: cancelledTarget
+    ? `Cancelled modify to "${cancelledTarget}": the claim requests the attributes in effect.`
+    : 'Cancelled modify: the claim requests the attributes in effect.',
+})
 
-/** Recorded if the user removed the class during the call and the previous attributes are unknown. */
-export const cancelFailed = (className: string): EventDetails =>
-  modifyFailed(
-    `The modification to VAC ${className} could not be cancelled: the driver may have applied it, and the volume's ` +
-      `previous attributes are not known. It was completed; set another VolumeAttributesClass to change it.`,
-  )
+/** The text of event and condition if a rollback could not restore attributes. */
+export const unrestoredMessage = (attributes: readonly string[]): string =>
+  `The modification was cancelled, but the driver may have applied it: the previous values of ${attributes.join(', ')} are ` +
+  `not known, so they were not restored. Set a VolumeAttributesClass that has these attributes to give them known values.`
+
+export const rollbackImpossible = (volumeName: string): string =>
+  `The driver does not have volume ${volumeName}, so no attributes were restored`

@@ -16,20 +16,29 @@ import { changeDelayed, isInUse, type Subject } from '../volume-changes/index.ts
 import type { ModifyingContext } from './context.ts'
 import { readModifyCredentials } from './credentials.ts'
 import {
-  cancelFailed,
   classModifyStarted,
   classModifySucceeded,
   ioModifyStarted,
   ioModifySucceeded,
   modifyCanceled,
   modifyFailed,
+  rollbackImpossible,
+  unrestoredMessage,
 } from './events.ts'
-import { desiredTargetOf, fingerprintOf, inUseMessage, knownAttributes, type ModifyCall } from './plan-modification.ts'
-import { type Situation, situationOf } from './situation.ts'
+import {
+  changedAttributesOf,
+  desiredTargetOf,
+  fingerprintOf,
+  inUseMessage,
+  knownAttributes,
+  type ModifyCall,
+} from './plan-modification.ts'
+import { cancelledTargetOf, isUncertain, type Situation, situationOf } from './situation.ts'
 import {
   beginPatch,
   type ChangedParts,
   changedPartsOf,
+  dropPatch,
   type FailureMeaning,
   failurePatch,
   finishPatch,
@@ -78,7 +87,9 @@ export async function modifyVolume(
   let startedSubject = subject
   if (patch) {
     // A rollback is never throttled, because the volume differs from its status until the rollback is complete.
-    const delay = call.purpose === 'change' ? context.throttle?.begin(subject) : undefined
+    // Another target for a modification in progress is not a new change.
+    const isNewChange = call.purpose === 'change' && !isUncertain(situation)
+    const delay = isNewChange ? context.throttle?.begin(subject) : undefined
     if (delay?.isNew) recordEvent(subject, changeDelayed(delay), context)
     if (delay) return retryAfter(delay.afterMs, delay.because)
     if (!(await isVolumeCurrent(subject, context))) {
@@ -98,7 +109,7 @@ export async function modifyVolume(
     situation: await situationOf(startedSubject, context),
     subject: startedSubject,
     credentials,
-    undoBefore: patch ? (situation.undo ?? {}) : undo,
+    undoBefore: patch ? changedAttributesOf(situation) : undo,
   }
   try {
     const metadata = settings.extraModifyMetadata ? createMetadata(claim, volume.metadata.name) : {}
@@ -132,7 +143,7 @@ async function buildUndo(
   { settings, readStorageClass }: ModifyingContext,
   signal: AbortSignal,
 ): Promise<Undo> {
-  const recordedUndo = situation.undo ?? {}
+  const recordedUndo = changedAttributesOf(situation)
   const knownValuesNow = knownAttributes(situation)
   const isKnown = Object.keys(attributes).every(
     (key) => Object.hasOwn(recordedUndo, key) || Object.hasOwn(knownValuesNow, key),
@@ -161,7 +172,7 @@ async function saveSuccess(attempt: Attempt, context: ModifyingContext): Promise
 }
 
 /** Failures that leave the volume unchanged. */
-const UNCHANGED_VOLUME: readonly FailureMeaning[] = ['infeasible', 'inUse']
+const UNCHANGED_VOLUME: readonly FailureMeaning[] = ['infeasible', 'inUse', 'missing']
 
 async function saveFailure(attempt: Attempt, error: CsiError, context: ModifyingContext): Promise<Step> {
   const { call, changedParts, situation, subject, credentials, undoBefore } = attempt
@@ -169,6 +180,11 @@ async function saveFailure(attempt: Attempt, error: CsiError, context: Modifying
   const { claim } = subject
   const meaning = meaningOf(error, attempt)
   const message = redactCredentials(error.rpcText, credentials)
+  if (meaning === 'missing' && call.purpose === 'cancel') {
+    // The driver does not have the volume, so there is nothing to restore and a retry cannot succeed.
+    recordEvent(subject, modifyFailed(`${message}. ${rollbackImpossible(subject.volume.metadata.name)}`), context)
+    return drop({ situation, subject, unrestored: [] }, context)
+  }
   const isBlockedByUse = meaning === 'inUse' && pods !== undefined && isInUse(keyOfObject(claim), pods)
   const isStillModifying = meaning === 'uncertain' && changedParts.className !== undefined
   const suffix = isBlockedByUse
@@ -197,7 +213,7 @@ async function saveFailure(attempt: Attempt, error: CsiError, context: Modifying
     currentSubject = result.subject
   }
   const isOutdated = !equalTargets(call.target, desiredTargetOf(situation))
-  if (isOutdated && meaning !== 'uncertain') return { is: 'changed', subject: currentSubject } // the request has changed: plan again
+  if (isOutdated) return { is: 'changed', subject: currentSubject } // the request has changed: plan again
   if (isBlockedByUse) return stuck(message + suffix)
   return meaning === 'infeasible' ? retryAfter(settings.slowRetryMs, message) : backOff(message + suffix)
 }
@@ -206,6 +222,7 @@ function meaningOf(error: CsiError, { call, changedParts }: Attempt): FailureMea
   const hasAmounts = call.target.iops !== undefined || call.target.throughput !== undefined
   if (isInfeasibleModify(error) || (hasAmounts && error.codeName === 'OUT_OF_RANGE')) return 'infeasible'
   if (changedParts.io.length > 0 && error.codeName === 'FAILED_PRECONDITION') return 'inUse'
+  if (error.codeName === 'NOT_FOUND') return 'missing'
   return isUncertainResponse(error) ? 'uncertain' : 'final'
 }
 
@@ -225,10 +242,29 @@ function recordFinished({ call, changedParts, situation, subject }: Attempt, con
   const claimName = subject.claim.metadata.name
   if (className !== undefined) recordEvent(subject, classModifySucceeded(claimName, className), context)
   if (io.length > 0) recordEvent(subject, ioModifySucceeded(claimName, call.target, io), context)
-  if (className === undefined && io.length === 0) recordEvent(subject, modifyCanceled, context)
-  if (className !== undefined && situation.requested.className === undefined && call.purpose === 'change') {
-    if (situation.inEffect.className === undefined) recordEvent(subject, cancelFailed(className), context)
-  }
+  if (className === undefined && io.length === 0)
+    recordEvent(subject, modifyCanceled(cancelledTargetOf(situation)), context)
+  if (call.unrestored.length > 0) recordEvent(subject, modifyFailed(unrestoredMessage(call.unrestored)), context)
+}
+
+interface DroppedModification {
+  readonly situation: Situation
+  readonly subject: Subject
+  readonly unrestored: readonly string[]
+}
+
+/** Clears the status of a modification without a call. */
+export async function drop(
+  { situation, subject, unrestored }: DroppedModification,
+  context: ModifyingContext,
+): Promise<Step> {
+  const patch = dropPatch(subject.claim, situation, unrestored, context.clock.nowMs())
+  const result = await writeStatus(subject, patch, context.saver)
+  if (result.is !== 'written') return outcomeOfWrite(result)
+  context.responses.recordFinal(subject.claim)
+  recordEvent(subject, modifyCanceled(cancelledTargetOf(situation)), context)
+  if (unrestored.length > 0) recordEvent(subject, modifyFailed(unrestoredMessage(unrestored)), context)
+  return { is: 'changed', subject: result.subject }
 }
 
 function countCall({ changedParts, situation }: Attempt, code: string, { metrics, facts }: ModifyingContext): void {

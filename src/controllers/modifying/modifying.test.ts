@@ -224,6 +224,14 @@ describe('a modification that cannot start', () => {
     await fixture.setClass('platinum')
     await waitForStatus('Pending')
     expect((await fixture.status()).modifyVolumeStatus).toEqual({ status: 'Pending' })
+    expect((await fixture.status()).conditions).toMatchObject([
+      {
+        type: 'ModifyingVolume',
+        status: 'True',
+        reason: 'Pending',
+        message: 'Modifying volume to "platinum" is pending: VAC "platinum" does not exist.',
+      },
+    ])
     expect(fixture.events.map(({ reason, message }) => [reason, message])).toEqual([
       ['VolumeModifyFailed', 'VAC "platinum" does not exist.'],
     ])
@@ -473,32 +481,56 @@ describe('a driver that fails', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '5', throughput: '50' })
   })
 
-  it('VAC-6 (T13, 46) repeats the call until it has a final response, then applies the new request', async () => {
-    await createFixtureWithSilver()
-    await fixture.aClass('bronze', { iops: '5' })
-    fixture.failCalls('ABORTED', 2)
-    fixture.start()
-    await fixture.setClass('gold')
-    await waitForEvent('VolumeModifyFailed')
-    await fixture.setClass('bronze')
-    await fixture.untilSettled('bronze')
-    expect(fixture.modifyCalls().map(({ iops }) => iops)).toEqual(['1000', '1000', '1000', '5'])
-    expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('bronze')
-  })
+  for (const code of ['RESOURCE_EXHAUSTED', 'UNAVAILABLE', 'ABORTED'] as const) {
+    it(`VAC-6 ${code}: requests another class at once and never the earlier one again`, async () => {
+      await createFixtureWithSilver()
+      await fixture.aClass('bronze', { iops: '5' })
+      fixture.failCalls(code)
+      fixture.start()
+      await fixture.setClass('gold')
+      await waitForEvent('VolumeModifyFailed')
+      await fixture.settle()
+      const callsBefore = fixture.modifyCalls().length
+      await fixture.setClass('bronze')
+      await fixture.settle()
+      expect(fixture.modifyCalls().length).toBeGreaterThan(callsBefore)
+      fixture.setRules([])
+      await fixture.untilSettled('bronze')
+      // gold may have set throughput: the call restores it together with the new class.
+      for (const call of fixture.modifyCalls().slice(callsBefore)) expect(call).toEqual({ iops: '5', throughput: '50' })
+      expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('bronze')
+      expect(fixture.driverAttributes()).toEqual({ iops: '5', throughput: '50' })
+    })
 
-  it('VAC-6 (T14) repeats the call of a modification in progress after a restart', async () => {
+    it(`VAC-7 ${code}: goes back to the class in effect at once`, async () => {
+      await createFixtureWithSilver()
+      fixture.failCalls(code, 1)
+      fixture.start()
+      await fixture.setClass('gold')
+      await waitForEvent('VolumeModifyFailed')
+      await fixture.setClass('silver')
+      await fixture.untilSettled('silver')
+      expect(fixture.modifyCalls()).toEqual([
+        { iops: '1000', throughput: '100' },
+        { iops: '500', throughput: '50' },
+      ])
+    })
+  }
+
+  it('VAC-6 (T14) requests the class that the claim names after a restart', async () => {
     await createFixtureWithSilver()
     await fixture.aClass('bronze', { iops: '5' })
-    fixture.failCalls('INTERNAL')
+    fixture.failCalls('UNAVAILABLE')
     const first = fixture.start()
     await fixture.setClass('gold')
     await waitForEvent('VolumeModifyFailed')
     await first.stop()
+    const callsBefore = fixture.modifyCalls().length
     await fixture.setClass('bronze')
     fixture.setRules([])
     fixture.start()
     await fixture.untilSettled('bronze')
-    expect(fixture.modifyCalls().at(-2)).toEqual({ iops: '1000', throughput: '100' })
+    expect(fixture.modifyCalls().slice(callsBefore)).toEqual([{ iops: '5', throughput: '50' }])
   })
 
   it('VAC-6 keeps a condition’s transition time while its reason is the same', async () => {
@@ -643,7 +675,7 @@ describe('rollback', () => {
     expect(fixture.events.at(-1)).toMatchObject({
       type: 'Normal',
       reason: 'VolumeModifyCanceled',
-      message: 'Cancelled modify.',
+      message: 'Cancelled modify to "gold": the claim requests the attributes in effect.',
     })
     expect(fixture.modifyCalls()).toHaveLength(1)
     expect((await fixture.status()).modifyVolumeStatus).toBeUndefined()
@@ -747,47 +779,67 @@ describe('rollback', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '1', throughput: '1' })
   })
 
-  it('VAC-7 to no class cancels the modification after a final error if the previous values are unknown', async () => {
-    await createFixtureWithoutClass()
-    fixture.failCalls('INTERNAL')
+  it.each([
+    ['a lost response', { do: 'loseReply', as: 'unavailable' }, { iops: '1000', throughput: '100' }],
+    ['no response', { do: 'fail', code: 'UNAVAILABLE' }, { iops: '1', throughput: '1' }],
+    ['a final error', { do: 'fail', code: 'INTERNAL' }, { iops: '1', throughput: '1' }],
+  ] as const)(
+    'VAC-7 to no class after %s says in a condition which previous values are unknown',
+    async (_, effect, has) => {
+      await createFixtureWithoutClass()
+      fixture.setRules([{ effect, times: 1 }])
+      fixture.start()
+      await fixture.setClass('gold')
+      await waitForEvent('VolumeModifyFailed')
+      await fixture.setClass(null)
+      await waitForEvent('VolumeModifyCanceled')
+      await fixture.settle()
+      const { modifyVolumeStatus, currentVolumeAttributesClassName, conditions } = await fixture.status()
+      expect([modifyVolumeStatus, currentVolumeAttributesClassName]).toEqual([undefined, undefined])
+      expect(conditions).toMatchObject([
+        {
+          type: 'ModifyVolumeError',
+          reason: 'PreviousValueUnknown',
+          message: expect.stringContaining('the previous values of iops, throughput are not known'),
+        },
+      ])
+      await fixture.server.clock.advance(3_600_000)
+      await fixture.settle()
+      expect(fixture.modifyCalls(), 'the retries have ended').toHaveLength(1)
+      expect(fixture.driverAttributes()).toEqual(has)
+      await fixture.setClass('gold')
+      await fixture.untilSettled('gold')
+    },
+  )
+
+  it('VAC-7 PIO-5 ends after NOT_FOUND', async () => {
+    await createFixtureWithSilver()
+    fixture.failCalls('NOT_FOUND')
     fixture.start()
     await fixture.setClass('gold')
     await waitForEvent('VolumeModifyFailed')
     await fixture.settle()
     const callsBefore = fixture.modifyCalls().length
-    await fixture.setClass(null)
-    await fixture.untilSettled(undefined)
+    await fixture.setClass('silver')
+    await fixture.untilSettled('silver')
     expect(fixture.modifyCalls()).toHaveLength(callsBefore)
-    expect(fixture.driverAttributes()).toEqual({ iops: '1', throughput: '1' })
   })
 
-  it('VAC-7 (T12, 44) to no class completes a modification without a final response if the previous values are unknown', async () => {
-    await createFixtureWithoutClass()
-    fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
-    fixture.start()
-    await fixture.setClass('gold')
-    await waitForEvent('VolumeModifyFailed')
-    await fixture.setClass(null)
-    await fixture.untilSettled('gold')
-    expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
-    expect(fixture.events.at(-1)?.message).toContain('could not be cancelled')
-    await fixture.settle()
-    expect((await fixture.status()).currentVolumeAttributesClassName).toBe('gold')
-  })
-
-  it('VAC-7 to no class cancels a modification without a final response when the driver rejects the call', async () => {
-    await createFixtureWithoutClass()
+  it('VAC-7 PIO-5 ends if the volume is gone while an earlier call has no final response', async () => {
+    await createFixtureWithSilver()
     fixture.setRules([
       { nth: 1, effect: { do: 'fail', code: 'UNAVAILABLE' } },
-      { effect: { do: 'fail', code: 'INVALID_ARGUMENT' } },
+      { effect: { do: 'fail', code: 'NOT_FOUND' } },
     ])
     fixture.start()
     await fixture.setClass('gold')
     await waitForEvent('VolumeModifyFailed')
-    await fixture.setClass(null)
-    await fixture.untilSettled(undefined)
-    expect(fixture.modifyCalls()).toHaveLength(2)
-    expect(fixture.driverAttributes()).toEqual({ iops: '1', throughput: '1' })
+    await fixture.setClass('silver')
+    await fixture.untilSettled('silver')
+    await fixture.server.clock.advance(3_600_000)
+    await fixture.settle()
+    expect(fixture.modifyCalls().length).toBeLessThanOrEqual(2)
+    expect(fixture.events.some(({ message }) => message.includes('so no attributes were restored'))).toBe(true)
   })
 
   it('VAC-7 rolls back after a hanging call ends', async () => {

@@ -1,6 +1,7 @@
 // Plans the next step of a modification. Pure.
 //   nothing   the requested attributes are in effect, and no modification is in progress
-//   modify    call the driver for a new target, a target without a final response, or the previous one (rollback)
+//   modify    call the driver: for the target that the claim requests now, or to restore the previous one (rollback). A
+//             target that is no longer requested is never sent again, even if the driver did not answer it
 //   drop      clear the status of a modification that cannot have changed the volume
 //   hold      the modification cannot start: the class is missing or belongs to another driver, the driver does not have
 //             MODIFY_VOLUME, or the volume is in use
@@ -11,13 +12,14 @@ import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { composeParameters } from '../provisioning/csi/attributes.ts'
 import { PreparationError } from '../provisioning/csi/preparation-error.ts'
 import { isUncertain, type Situation } from './situation.ts'
-import { type Attributes, equalAmounts, equalTargets, formatIo, type IoName, type Target } from './target.ts'
+import { type Attributes, equalAmounts, formatIo, type IoName, type Target } from './target.ts'
 import { knownValues, type Undo } from './undo.ts'
 
 export type Plan =
   | { readonly do: 'nothing' }
   | ModifyCall
-  | { readonly do: 'drop' }
+  /** `unrestored` contains attributes that may have changed and whose previous values are unknown. */
+  | { readonly do: 'drop'; readonly unrestored: readonly string[] }
   | { readonly do: 'hold'; readonly target: Target; readonly because: string }
   /** `io` contains the claim's own amounts that cannot be applied. */
   | { readonly do: 'refuse'; readonly target: Target; readonly io: readonly IoName[]; readonly because: string }
@@ -33,18 +35,14 @@ export interface ModifyCall {
   readonly replaced: readonly IoName[]
   /** `cancel` is a rollback to the attributes in effect. */
   readonly purpose: 'change' | 'cancel'
+  /** Attributes that may have changed, that the call does not set, and whose previous values are unknown. */
+  readonly unrestored: readonly string[]
 }
 
 export function planModification(situation: Situation): Plan {
   const goal = desiredTargetOf(situation)
   if (isInEffect(situation, goal)) return isStarted(situation, goal) ? planRollback(situation, goal) : { do: 'nothing' }
   if (!situation.canModify) return { do: 'hold', target: goal, because: cannotModifyMessage(situation, goal) }
-  if (isUncertain(situation)) {
-    // The driver may still be modifying the volume: repeat the same call until it has a final response.
-    const inProgress = targetInProgress(situation)
-    const repeatedCall = equalTargets(inProgress, goal) ? undefined : buildCall(situation, inProgress)
-    if (repeatedCall) return repeatedCall
-  }
   return planChange(situation, goal)
 }
 
@@ -78,23 +76,18 @@ function isStarted(situation: Situation, goal: Target): boolean {
 /** Restores the attributes that the driver may have changed. If there are none, the driver is not called. */
 function planRollback(situation: Situation, goal: Target): Plan {
   const changedAttributes = changedAttributesOf(situation)
-  if (Object.keys(changedAttributes).length === 0 || !situation.canModify) return { do: 'drop' }
+  if (Object.keys(changedAttributes).length === 0 || !situation.canModify) return { do: 'drop', unrestored: [] }
   const composed = composeAttributes(situation, goal)
   if (composed.is === 'unknown') return { do: 'wait', because: composed.because }
   const attributes = { ...knownValues(changedAttributes), ...(composed.is === 'composed' ? composed.attributes : {}) }
   const replaced = composed.is === 'composed' ? composed.replaced : []
-  const isLost = Object.keys(changedAttributes).some((key) => !Object.hasOwn(attributes, key))
-  if (isLost && goal.className === undefined && isUncertain(situation)) {
-    // The previous values are unknown, so only completing the modification leads to a known state.
-    const completion = buildCall(situation, targetInProgress(situation))
-    if (completion) return completion
-  }
-  if (Object.keys(attributes).length === 0) return { do: 'drop' }
-  return delayIfRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'cancel' })
+  const unrestored = Object.keys(changedAttributes).filter((key) => !Object.hasOwn(attributes, key))
+  if (Object.keys(attributes).length === 0) return { do: 'drop', unrestored }
+  return delayIfRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'cancel', unrestored })
 }
 
 /** Returns the undo record. If another program started the modification, derives the attributes from its target. */
-function changedAttributesOf(situation: Situation): Undo {
+export function changedAttributesOf(situation: Situation): Undo {
   if (situation.undo) return situation.undo
   if (!isUncertain(situation)) return {}
   const composed = composeAttributes(situation, targetInProgress(situation))
@@ -116,18 +109,20 @@ function planChange(situation: Situation, goal: Target): Plan {
       return planRollbackFirst(situation, { do: 'refuse', target: goal, io, because: composed.because })
     }
     case 'composed': {
-      const attributes = { ...knownValues(situation.undo ?? {}), ...composed.attributes }
+      // Attributes of an earlier modification must be restored until a call is confirmed.
+      const attributes = { ...knownValues(changedAttributesOf(situation)), ...composed.attributes }
       const { replaced } = composed
       const isHeld = situation.isBlockedByUse && IO_RESOURCES.some((name) => isIoDue(situation, goal, name))
       if (isHeld) return { do: 'hold', target: goal, because: inUseMessage(situation) }
-      return delayIfRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'change' })
+      const call = { do: 'modify', target: goal, attributes, replaced, purpose: 'change', unrestored: [] } as const
+      return delayIfRejected(situation, call)
     }
   }
 }
 
 /**
- * Plans a rollback first if a modification without a final response cannot be repeated because its class was deleted.
- * Otherwise its changes would stay in effect as long as the new target cannot be applied.
+ * Plans a rollback first if the new target cannot be applied and an earlier call has no final response. Otherwise the
+ * changes of that call would stay in effect as long as the new target cannot be applied.
  */
 function planRollbackFirst(situation: Situation, plan: Plan): Plan {
   const rollback = isUncertain(situation) ? planRollback(situation, situation.inEffect) : plan
@@ -143,16 +138,8 @@ function delayIfRejected(situation: Situation, call: ModifyCall): Plan {
 export const fingerprintOf = ({ target, attributes }: ModifyCall): string =>
   JSON.stringify([target.className, target.iops, target.throughput, Object.entries(attributes).sort()])
 
-function buildCall(situation: Situation, target: Target): ModifyCall | undefined {
-  const composed = composeAttributes(situation, target)
-  if (composed.is !== 'composed' || Object.keys(composed.attributes).length === 0) return undefined
-  // Attributes of an earlier modification must be restored until a call is confirmed.
-  const attributes = { ...knownValues(situation.undo ?? {}), ...composed.attributes }
-  return { do: 'modify', target, attributes, replaced: composed.replaced, purpose: 'change' }
-}
-
 /** Returns the target in progress according to the status, without a class that was rejected or is missing. */
-export function targetInProgress({ classStatus, classTarget, inEffect, io, lookUpClass }: Situation): Target {
+function targetInProgress({ classStatus, classTarget, inEffect, io, lookUpClass }: Situation): Target {
   const className = (classStatus === 'InProgress' ? classTarget : undefined) ?? inEffect.className
   const lookup = className === undefined ? undefined : lookUpClass(className)
   const classParameters = lookup?.is === 'found' ? lookup.parameters : {}

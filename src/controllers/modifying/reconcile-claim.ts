@@ -3,11 +3,11 @@
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Subject } from '../volume-changes/change.ts'
 import type { ModifyingContext } from './context.ts'
-import { modifyCanceled, modifyFailed } from './events.ts'
-import { modifyVolume } from './modify-volume.ts'
+import { modifyFailed } from './events.ts'
+import { drop, modifyVolume } from './modify-volume.ts'
 import { type Plan, planModification } from './plan-modification.ts'
 import { type Situation, situationOf } from './situation.ts'
-import { dropPatch, holdPatch, rejectPatch, type StatusPatch } from './status-patches.ts'
+import { holdPatch, rejectPatch, type StatusPatch } from './status-patches.ts'
 import { outcomeOfWrite, RETRY_DELAY_MS, recordEvent, type Step } from './step.ts'
 import { writeStatus } from './writes.ts'
 
@@ -48,15 +48,12 @@ async function apply(plan: Plan, args: ReconcileArgs): Promise<Step> {
       return retryAfter(context.responses.retryDelayMs(claim), plan.because)
     case 'wait':
       return backOff(plan.because)
-    case 'drop': {
-      const result = await writeStatus(subject, dropPatch(claim, situation), context.saver)
-      if (result.is !== 'written') return outcomeOfWrite(result)
-      context.responses.recordFinal(claim)
-      recordEvent(subject, modifyCanceled, context)
-      return { is: 'changed', subject: result.subject }
+    case 'drop':
+      return drop({ situation, subject, unrestored: plan.unrestored }, context)
+    case 'hold': {
+      const step = { claim, situation, target: plan.target, nowMs: context.clock.nowMs() }
+      return reportReason(holdPatch(step, plan.because), plan.because, args)
     }
-    case 'hold':
-      return reportReason(holdPatch(claim, situation, plan.target), plan.because, args)
     case 'refuse': {
       const step = { claim, situation, target: plan.target, nowMs: context.clock.nowMs() }
       return reportReason(rejectPatch(step, plan.io, plan.because), plan.because, args)
@@ -64,7 +61,7 @@ async function apply(plan: Plan, args: ReconcileArgs): Promise<Step> {
   }
 }
 
-/** Records an event if the status changes or the reason differs from the last reported one. */
+/** Records an event if the reason differs from the last reported one, or after a restart if the status changes. */
 async function reportReason(
   patch: StatusPatch | undefined,
   because: string,
@@ -76,7 +73,8 @@ async function reportReason(
   }
   const { responses } = context
   const reported = responses.reportedReasonOf(subject.claim)
-  if (patch || (reported !== undefined && reported !== because)) recordEvent(subject, modifyFailed(because), context)
+  const isNew = reported === undefined ? patch !== undefined : reported !== because
+  if (isNew) recordEvent(subject, modifyFailed(because), context)
   responses.recordReported(subject.claim, because)
   return stuck(because)
 }

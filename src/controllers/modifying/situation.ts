@@ -122,7 +122,7 @@ export function readSituation({ claim, volume }: Subject, deps: SituationDeps): 
     classStatus: modifyVolumeStatus?.status,
     classTarget: modifyVolumeStatus?.targetVolumeAttributesClassName || undefined,
     io: { iops: progressOf('iops'), throughput: progressOf('throughput') },
-    hasConditions: areClassesEnabled && (status.conditions ?? []).some(({ type }) => MODIFY_CONDITIONS.includes(type)),
+    hasConditions: areClassesEnabled && (status.conditions ?? []).some(isOfModification),
     undo: undoOf(claim),
     confirmed: confirmedOf(volume) ?? {},
     driverName,
@@ -137,6 +137,17 @@ export function readSituation({ claim, volume }: Subject, deps: SituationDeps): 
 export const MODIFYING_VOLUME = 'ModifyingVolume'
 export const MODIFY_VOLUME_ERROR = 'ModifyVolumeError'
 const MODIFY_CONDITIONS: readonly string[] = [MODIFYING_VOLUME, MODIFY_VOLUME_ERROR]
+/** Reason of a ModifyVolumeError that stays after a rollback which could not restore all attributes. */
+export const UNRESTORED = 'PreviousValueUnknown'
+
+const isOfModification = ({ type, reason }: { readonly type: string; readonly reason?: string }): boolean =>
+  MODIFY_CONDITIONS.includes(type) && reason !== UNRESTORED
+
+/** Returns the class and the amounts of the modification in the status, for messages. */
+export function cancelledTargetOf({ classTarget, io }: Situation): string {
+  const amounts = IO_RESOURCES.filter((name) => io[name].status !== undefined && io[name].allocated !== undefined)
+  return [...(classTarget ? [classTarget] : []), ...amounts.map((name) => `${name} ${io[name].allocated}`)].join(', ')
+}
 
 /** Whether a call is in progress or has no final response. */
 export const isUncertain = ({ classStatus, io, hasFinalResponse }: Situation): boolean =>

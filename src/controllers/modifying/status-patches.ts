@@ -7,9 +7,10 @@ import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { formatTime } from '../../volumes/resize-status.ts'
 import { ioAmountOf } from '../provisioning/csi/attributes.ts'
+import { unrestoredMessage } from './events.ts'
 import { IO_PROGRESS, type IoProgressName } from './io-progress.ts'
 import type { ModifyCall } from './plan-modification.ts'
-import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation } from './situation.ts'
+import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation, UNRESTORED } from './situation.ts'
 import { type Attributes, equalAmounts, formatTarget, type IoName, type Target } from './target.ts'
 import { ATTRIBUTES_ANNOTATION, serializeConfirmed, serializeUndo, UNDO_ANNOTATION, type Undo } from './undo.ts'
 
@@ -88,7 +89,7 @@ export function beginPatch(
 }
 
 /** Returns the patch after the driver has confirmed. It has no precondition: an edit does not change the result. */
-export function finishPatch({ claim, situation, target, changedParts }: Step, call: ModifyTarget): StatusPatch {
+export function finishPatch({ claim, situation, target, changedParts, nowMs }: Step, call: ModifyCall): StatusPatch {
   const { inEffect, reportsIo } = situation
   const amounts = providedAmounts(call, reportsIo)
   const startedNames = IO_RESOURCES.filter(
@@ -104,13 +105,18 @@ export function finishPatch({ claim, situation, target, changedParts }: Step, ca
       ...(allocations.length > 0 ? { allocatedResources: Object.fromEntries(allocations) } : {}),
       ...(Object.keys(amounts).length > 0 ? { capacity: amounts } : {}),
       ...ioStatuses(changedParts.io, null),
-      conditions: NO_CONDITIONS,
+      conditions: finalConditions(claim, call.unrestored, nowMs),
     },
   }
 }
 
-/** Returns the patch that clears a modification which did not change the volume. */
-export function dropPatch(claim: Claim, { inEffect, requested, io }: Situation): StatusPatch {
+/** Returns the patch that clears a modification without a call. */
+export function dropPatch(
+  claim: Claim,
+  { inEffect, requested, io }: Situation,
+  unrestored: readonly string[],
+  nowMs: number,
+): StatusPatch {
   const startedNames = IO_RESOURCES.filter((name) => io[name].status !== undefined || io[name].allocated !== undefined)
   const amount = (name: IoName) => (requested[name] === undefined ? null : (inEffect[name] ?? null))
   const allocations = startedNames.map((name): [string, string | null] => [name, amount(name)])
@@ -120,17 +126,32 @@ export function dropPatch(claim: Claim, { inEffect, requested, io }: Situation):
       modifyVolumeStatus: null,
       ...(allocations.length > 0 ? { allocatedResources: Object.fromEntries(allocations) } : {}),
       ...ioStatuses(startedNames, null),
-      conditions: NO_CONDITIONS,
+      conditions: finalConditions(claim, unrestored, nowMs),
     },
   }
 }
 
-/** Returns the patch for a modification that cannot start. It keeps target and conditions of an earlier modification. */
+/** The conditions after a modification: none, or one that says which attributes a rollback could not restore. */
+const finalConditions = (claim: Claim, unrestored: readonly string[], nowMs: number) =>
+  unrestored.length === 0
+    ? NO_CONDITIONS
+    : [
+        { type: MODIFYING_VOLUME, $patch: 'delete' },
+        buildCondition(
+          claim,
+          { type: MODIFY_VOLUME_ERROR, reason: UNRESTORED, message: unrestoredMessage(unrestored) },
+          nowMs,
+        ),
+      ]
+
+/** Returns the patch for a modification that cannot start. It keeps target and error of an earlier modification. */
 export function holdPatch(
-  claim: Claim,
-  { inEffect, classStatus, io }: Situation,
-  target: Target,
+  { claim, situation, target, nowMs }: Omit<Step, 'changedParts'>,
+  because: string,
 ): StatusPatch | undefined {
+  const { inEffect, classStatus, io } = situation
+  const message = `${modifyingMessage(target)} is pending: ${because}`
+  const isReported = conditionOf(claim, MODIFYING_VOLUME)?.message === message
   const isClass = target.className !== inEffect.className && classStatus !== 'Pending'
   const waitingNames = IO_RESOURCES.filter(
     (name) =>
@@ -138,13 +159,14 @@ export function holdPatch(
       !equalAmounts(target[name], inEffect[name]) &&
       io[name].status !== IO_PROGRESS.pending,
   )
-  if (!isClass && waitingNames.length === 0) return undefined
+  if (!isClass && waitingNames.length === 0 && isReported) return undefined
   const { uid, resourceVersion } = claim.metadata
   return {
     metadata: { uid, resourceVersion },
     status: {
       ...(isClass ? { modifyVolumeStatus: { status: 'Pending' } } : {}),
       ...ioStatuses(waitingNames, IO_PROGRESS.pending),
+      conditions: [buildCondition(claim, { type: MODIFYING_VOLUME, reason: 'Pending', message }, nowMs)],
     },
   }
 }
@@ -181,6 +203,8 @@ export type FailureMeaning =
   | 'infeasible'
   /** The driver rejects the attributes while the volume is in use. */
   | 'inUse'
+  /** The driver does not have the volume. */
+  | 'missing'
   /** Another final error. */
   | 'final'
   /** The driver may still be modifying the volume, or have finished. */
@@ -233,6 +257,7 @@ export function failurePatch(step: Step, { meaning, reason, message, undo }: Cal
 const CLASS_STATUSES: Readonly<Record<FailureMeaning, 'Pending' | 'InProgress' | 'Infeasible'>> = {
   infeasible: 'Infeasible',
   inUse: 'Pending',
+  missing: 'InProgress',
   final: 'InProgress',
   uncertain: 'InProgress',
 }
@@ -240,6 +265,7 @@ const CLASS_STATUSES: Readonly<Record<FailureMeaning, 'Pending' | 'InProgress' |
 const IO_STATUSES: Readonly<Record<FailureMeaning, IoProgressName>> = {
   infeasible: IO_PROGRESS.failed,
   inUse: IO_PROGRESS.pending,
+  missing: IO_PROGRESS.inProgress,
   final: IO_PROGRESS.inProgress,
   uncertain: IO_PROGRESS.inProgress,
 }

@@ -298,7 +298,11 @@ function checkAttributes(
     if (actual !== value) report('attributes', `has a volume that records ${name}=${value}, and ${asset} has ${actual}`)
   }
   const requestedClass = claim.spec?.volumeAttributesClassName || current
-  const conditions = status?.conditions?.filter(({ type }) => type.startsWith('Modify')) ?? []
+  // A rollback whose previous values were unknown says so in a condition that stays: the attributes are uncertain then.
+  const isExplained = context.expected.of(asset).uncertain.size > 0
+  const conditions = (status?.conditions ?? []).filter(
+    ({ type, reason }) => type.startsWith('Modify') && !(isExplained && reason === 'PreviousValueUnknown'),
+  )
   const isDue = (name: (typeof AMOUNTS)[number]): boolean => {
     const requestedAmount = claim.spec?.resources?.requests?.[name]
     return requestedAmount !== undefined && compareQuantities(requestedAmount, status?.capacity?.[name] ?? '0') !== 0
