@@ -4,8 +4,9 @@ import { readdir } from 'node:fs/promises'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import { isNotFound } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
+import { timestamp } from '../base/timestamps.ts'
 import type { Client } from '../client/index.ts'
-import { desiredTaints, timestamp, unknownConditions } from '../controllers/node-lifecycle/index.ts'
+import { desiredTaints, unknownConditions } from '../controllers/node-lifecycle/index.ts'
 
 export interface IdleNodesOptions {
   /** The directory that contains one directory per node. */
@@ -20,7 +21,7 @@ export interface IdleNodesOptions {
 export async function markIdleNodes({ dir, count, client, clock }: IdleNodesOptions): Promise<string[]> {
   const marked: string[] = []
   for (const number of await readNodeNumbers(dir)) {
-    if (number > count && (await markIdle(number, client, timestamp(clock)))) marked.push(nameOf(number))
+    if (number > count && (await markIdle(number, client, timestamp(clock.nowMs())))) marked.push(nameOf(number))
   }
   return marked
 }

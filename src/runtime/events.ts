@@ -8,6 +8,7 @@ import { ApiError, isAlreadyExists, isNotFound } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import { type Logger, silentLog } from '../base/log.ts'
+import { microTimestamp, timestamp } from '../base/timestamps.ts'
 import type { Client, CommitWrite } from '../client/client.ts'
 import { backoffMs } from './backoff.ts'
 
@@ -278,9 +279,6 @@ const isNamespaceTerminating = (error: unknown): boolean =>
   error instanceof ApiError &&
   error.code === 403 &&
   (error.details?.causes?.some(({ reason }) => reason === 'NamespaceTerminating') ?? false)
-
-const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
-const microTimestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 23)}000Z`
 
 function truncate(message: string): string {
   const bytes = Buffer.from(message)

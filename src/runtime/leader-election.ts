@@ -10,6 +10,7 @@ import type { Lease } from '../api/kinds/lease/lease-schema.ts'
 import { isConflict, isNotFound } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
+import { microTimestamp } from '../base/timestamps.ts'
 import type { Client, CommitWrite } from '../client/client.ts'
 import { find } from '../client/find.ts'
 import { checkLeaseTimes, type LeaseTimes, RETRY_JITTER } from './lease-times.ts'
@@ -136,7 +137,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   const renewedSpec = () => ({
     holderIdentity: identity,
     leaseDurationSeconds: Math.ceil(leaseMs / 1_000),
-    renewTime: microTime(clock.nowMs()),
+    renewTime: microTimestamp(clock.nowMs()),
   })
 
   const readLease = (signal: AbortSignal) => find(client, leaseKind, ref, { signal })
@@ -225,7 +226,12 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     try {
       const current = await client.get(leaseKind, ref)
       if (current.spec?.holderIdentity !== identity) return
-      const spec = { ...current.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: microTime(clock.nowMs()) }
+      const spec = {
+        ...current.spec,
+        holderIdentity: '',
+        leaseDurationSeconds: 1,
+        renewTime: microTimestamp(clock.nowMs()),
+      }
       await client.update(leaseKind, { ...current, spec })
     } catch (error) {
       log.info({ err: error, lease: `${namespace}/${name}` }, 'cannot release the lease; it expires later')
@@ -284,4 +290,3 @@ export function holdAll(elections: readonly LeaderElection[]): LeaderElection {
 }
 
 /** Formats a time with microseconds, as in leases. */
-const microTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, -1)}000Z`

@@ -6,6 +6,7 @@ import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { isConflict, isNotFound } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
+import { timestamp } from '../base/timestamps.ts'
 import type { Client, ObjectKey } from '../client/index.ts'
 import { backoffMs } from '../runtime/backoff.ts'
 import type { Cache, EventRecorder } from '../runtime/index.ts'
@@ -134,5 +135,3 @@ export function createConditionReporter({
     },
   }
 }
-
-const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`

@@ -90,7 +90,7 @@ describe('limit ranges of claims', () => {
     }
   })
 
-  it('PIO-7 sets no default for a parameter of the claim’s attributes class', async () => {
+  it("PIO-7 sets no default for a parameter of the claim's attributes class", async () => {
     await api.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'gold' },
       driverName: 'd.example.com',
@@ -239,7 +239,7 @@ describe('limit ranges of pods', () => {
     )
   })
 
-  it('SYS-4 bounds the sum over a pod’s containers, and the ratio of limit to request', async () => {
+  it("SYS-4 bounds the sum over a pod's containers, and the ratio of limit to request", async () => {
     await createRange('whole', { type: 'Pod', max: { cpu: '2' }, maxLimitRequestRatio: { cpu: '3' } })
     expect(
       (await createPod('a', requesting({ cpu: '1' }, { cpu: '1' }), requesting({ cpu: '1' }, { cpu: '1' }))).status,

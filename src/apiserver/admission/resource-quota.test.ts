@@ -571,7 +571,7 @@ describe('a quota of other objects', () => {
     expect((await api.delete(`${QUOTAS}/objects`)).status).toBe(200)
   })
 
-  it('SYS-4 charges the requests of a pod’s containers until the pod terminates', async () => {
+  it("SYS-4 charges the requests of a pod's containers until the pod terminates", async () => {
     await createQuota('compute', {
       hard: { pods: '2', 'requests.cpu': '1', 'limits.memory': '1Gi', 'count/pods': '5' },
     })

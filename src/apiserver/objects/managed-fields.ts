@@ -12,8 +12,9 @@ import { FieldErrors } from '../../api/field-errors.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { ManagedFieldsEntry } from '../../api/kinds/shared/meta-schema.ts'
 import { invalid } from '../../api/status-error.ts'
+import { timestamp } from '../../base/timestamps.ts'
 import { checkFieldManager } from '../http/options.ts'
-import { type AnyObject, type ObjectDeps, timestamp } from './object-deps.ts'
+import type { AnyObject, ObjectDeps } from './object-deps.ts'
 import type { WriteTarget } from './write-verb.ts'
 
 /** The manager of writes without a fieldManager, which are those of components inside the server. */

@@ -30,16 +30,6 @@ export const ruleContext = ({ clock, gates, expansionQuota }: ObjectDeps): RuleC
   expansionQuota,
 })
 
-/** Formats a time as RFC 3339 in whole seconds. Caches the last result, which most writes of the same second need. */
-export function timestamp(ms: number): string {
-  const second = Math.floor(ms / 1000)
-  if (second !== lastTimestamp.second) {
-    lastTimestamp = { second, text: `${new Date(second * 1000).toISOString().slice(0, 19)}Z` }
-  }
-  return lastTimestamp.text
-}
-let lastTimestamp = { second: 0, text: '1970-01-01T00:00:00Z' }
-
 /** Converts a stored object to the requested kind; for example, a core event to an events.k8s.io event. */
 export const viewOf = (resource: Resource, stored: Shared): AnyObject =>
   resource.kind.viewOf?.fromStored(stored) ?? stored

@@ -58,7 +58,7 @@ describe('the first start', () => {
     expect(pki.admin.token).not.toBe(pki.viewer.token)
   })
 
-  it('issues the serving certificate for local, in-cluster and configured hosts and for the machine’s hostname', async () => {
+  it("issues the serving certificate for local, in-cluster and configured hosts and for the machine's hostname", async () => {
     const serving = parseCert((await loadPki(createDirectory(), { hosts: ['Store.Example', '192.0.2.7'] })).servingCert)
     const names = ['localhost', 'harbour', 'stowage', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc']
     for (const name of [...names, 'store.example']) expect(serving.checkHost(name)).toBe(name)

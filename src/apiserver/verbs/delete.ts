@@ -1,10 +1,11 @@
 // DELETE: removes an object, or sets its deletionTimestamp if it has finalizers or a grace period.
 import { conflict, notFound } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'
+import { timestamp } from '../../base/timestamps.ts'
 import type { Entry, TransactionView } from '../../store/index.ts'
 import { admissionRequest } from '../admission/admission-request.ts'
 import type { DeleteOptions } from '../http/options.ts'
-import { type AnyObject, type ObjectDeps, putOf, timestamp } from '../objects/object-deps.ts'
+import { type AnyObject, type ObjectDeps, putOf } from '../objects/object-deps.ts'
 import { encodeStored, sameContent } from '../objects/stored-object.ts'
 import { keyOf, NO_WARNINGS, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
 import { isRemovable } from './update.ts'

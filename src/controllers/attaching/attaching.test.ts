@@ -35,7 +35,7 @@ async function waitUntilMounted(nodeName: string): Promise<void> {
 }
 
 describe('a pod on a node', () => {
-  it('SYS-18 gets its volume attached, published, and listed in the node’s status', async () => {
+  it("SYS-18 gets its volume attached, published, and listed in the node's status", async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     await fixture.start()

@@ -71,14 +71,14 @@ describe('bindingWrites', () => {
       ['PersistentVolume/status', 'PersistentVolumeClaim', 'PersistentVolumeClaim/status'],
     ],
     [
-      'the volume’s status',
+      "the volume's status",
       aVolume({ ...CLAIM_REF, phase: 'Bound' }),
       aClaim(),
       ['PersistentVolumeClaim', 'PersistentVolumeClaim/status'],
     ],
     ['the claim', aVolume({ ...CLAIM_REF, phase: 'Bound' }), aClaim(VOLUME_NAME), ['PersistentVolumeClaim/status']],
     [
-      'the claim’s status',
+      "the claim's status",
       aVolume({ ...CLAIM_REF, phase: 'Bound' }),
       aClaim({ ...VOLUME_NAME, status: BOUND_STATUS }),
       [],

@@ -9,7 +9,7 @@ import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import { type BindingFixture, createBindingFixture, hideFromWatches, summarize } from './binding.fixture.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
-const WRITES = ['the volume', 'the volume’s status', 'the claim', 'the claim’s status']
+const WRITES = ['the volume', "the volume's status", 'the claim', "the claim's status"]
 
 let fixture: BindingFixture
 afterEach(() => fixture.stop())

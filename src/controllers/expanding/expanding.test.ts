@@ -67,7 +67,7 @@ describe('expanding a claim', () => {
     expect(await fixture.isNodeExpansionNotRequired(), 'the next expansion may need the node').toBe(false)
   })
 
-  it('REX-1 records the driver’s size if it is larger than requested', async () => {
+  it("REX-1 records the driver's size if it is larger than requested", async () => {
     await openFixture({ driver: { expandsOnNode: false, roundToBytes: GI } })
     await fixture.aClaim()
     fixture.start()

@@ -50,7 +50,7 @@ describe('shortage', () => {
     expect(shortage(aVolume(), '12Gi', [aCapacity({ capacity: '3Gi', maximumVolumeSize: '0' })])).toBeUndefined()
   })
 
-  it('PLUS-12 uses the largest capacity in the volume’s topology', () => {
+  it("PLUS-12 uses the largest capacity in the volume's topology", () => {
     const volume = aVolume({ zone: ['a', 'b'] })
     const capacities = [
       aCapacityInZone('a', { capacity: '1Gi' }),

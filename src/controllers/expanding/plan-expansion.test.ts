@@ -120,7 +120,7 @@ describe('planExpansion, if the claim requests more than its capacity', () => {
       expand(5, 'first'),
     ],
     [
-      'the device’s size is infeasible on the node',
+      "the device's size is infeasible on the node",
       { req: 5, alloc: 9, state: 'NodeResizeInfeasible', pvcap: 9 },
       {},
       expand(9, 'resume'),
@@ -382,7 +382,7 @@ class Model {
           if (this.actualSize > Math.max(this.pvcap, this.cap)) return this.saveExpanded(response)
         }
         this.write(cancelledPatch(), plan.volumeSize)
-        expect(this.actualSize, 'the driver has no more than the volume’s size').toBeLessThanOrEqual(
+        expect(this.actualSize, "the driver has no more than the volume's size").toBeLessThanOrEqual(
           Math.max(this.pvcap, this.cap),
         )
         return

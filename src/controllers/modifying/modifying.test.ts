@@ -533,7 +533,7 @@ describe('a driver that fails', () => {
     expect(fixture.modifyCalls().slice(callsBefore)).toEqual([{ iops: '5', throughput: '50' }])
   })
 
-  it('VAC-6 keeps a condition’s transition time while its reason is the same', async () => {
+  it("VAC-6 keeps a condition's transition time while its reason is the same", async () => {
     await createFixtureWithSilver()
     fixture.setRules([
       { nth: 1, effect: { do: 'fail', code: 'INTERNAL', message: 'one' } },
@@ -621,7 +621,7 @@ describe('writes that fail', () => {
     expect(fixture.eventReasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
   })
 
-  it('VAC-5 saves the volume’s attributes if the claim is deleted during the call', async () => {
+  it("VAC-5 saves the volume's attributes if the claim is deleted during the call", async () => {
     await createFixtureWithSilver()
     fixture.setRules([{ effect: { do: 'hang' } }])
     fixture.start()
@@ -768,7 +768,7 @@ describe('rollback', () => {
     expect(fixture.eventReasons().at(-1)).toBe('VolumeModifyCanceled')
   })
 
-  it('VAC-7 to no class restores the driver’s defaults', async () => {
+  it("VAC-7 to no class restores the driver's defaults", async () => {
     await createFixtureWithoutClass()
     fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     fixture.start({ options: { defaults: { iops: '1', throughput: '1' } } })

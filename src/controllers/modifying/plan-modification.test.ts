@@ -54,7 +54,7 @@ const forAnySituation = (check: (situation: Situation) => void) =>
   fc.assert(fc.property(aSituation, check), { numRuns: 5_000 })
 
 describe('planModification', () => {
-  it('VAC-8 never calls a driver without MODIFY_VOLUME, for another driver’s class, or without attributes', () => {
+  it("VAC-8 never calls a driver without MODIFY_VOLUME, for another driver's class, or without attributes", () => {
     forAnySituation((situation) => {
       const plan = planModification(situation)
       if (plan.do !== 'modify') return

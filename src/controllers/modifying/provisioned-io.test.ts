@@ -240,7 +240,7 @@ describe('a driver that fails', () => {
     expect(fixture.driverAttributes()).toEqual({ tier: 'hot', iops: '500', throughput: '50' })
   })
 
-  it('PIO-5 an amount below the driver’s minimum: Failed, attributes unchanged', async () => {
+  it("PIO-5 an amount below the driver's minimum: Failed, attributes unchanged", async () => {
     await createFixtureWithIo()
     fixture.setRules([{ times: 1, effect: { do: 'fail', code: 'OUT_OF_RANGE', message: 'at least 100 iops' } }])
     fixture.start()
@@ -317,7 +317,7 @@ describe('a driver that fails', () => {
   })
 })
 
-describe('a class together with the claim’s own amounts', () => {
+describe("a class together with the claim's own amounts", () => {
   async function createFixtureWithClassAndIo(): Promise<void> {
     fixture = await createModifyingFixture()
     await fixture.aClass('tiered', { tier: 'hot' })
@@ -423,7 +423,7 @@ describe('a class together with the claim’s own amounts', () => {
     },
   )
 
-  it('PIO-4 report the amounts that a new class sets, without a status or charge of the claim’s own', async () => {
+  it("PIO-4 report the amounts that a new class sets, without a status or charge of the claim's own", async () => {
     fixture = await createModifyingFixture()
     await fixture.aClass('fast', { tier: 'hot', iops: '1000', throughput: '80' })
     await fixture.aClass('slow', { tier: 'cold', iops: '100' })
@@ -453,7 +453,7 @@ describe('a class together with the claim’s own amounts', () => {
     expect((await fixture.volume()).spec?.capacity).toEqual({ storage: '1Gi' })
   })
 
-  it('PIO-1 PIO-4 replaces an amount that is no longer requested by the class’s, which is reported', async () => {
+  it("PIO-1 PIO-4 replaces an amount that is no longer requested by the class's, which is reported", async () => {
     fixture = await createModifyingFixture()
     await fixture.aClass('fast', { tier: 'hot', iops: '1000' })
     await fixture.aClaim('data', { className: 'fast', io: { iops: '1000' }, attributes: { tier: 'hot', iops: '1000' } })

@@ -40,7 +40,7 @@ describe('the undo record', () => {
 })
 
 describe('the confirmed attributes', () => {
-  it('VAC-7 apply only to the volume’s current class', () => {
+  it("VAC-7 apply only to the volume's current class", () => {
     const annotation = serializeConfirmed('gold', { zone: '1', iops: '500' }, { iops: '1000' })
     expect(confirmedOf(aVolume(annotation, 'gold'))).toEqual({ zone: '1', iops: '1000' })
     expect(confirmedOf(aVolume(annotation, 'silver')), 'another program has changed it since').toBeUndefined()
@@ -53,7 +53,7 @@ describe('the confirmed attributes', () => {
     expect(serializeConfirmed('gold', previous, { iops: '1' })).toBe('{"class":"gold","attributes":{"iops":"1"}}')
   })
 
-  it('PIO-2 at creation come from the storage class, in the driver’s form', () => {
+  it("PIO-2 at creation come from the storage class, in the driver's form", () => {
     expect(
       attributesAtCreation({
         'provisioned-iops-on-create': '300',

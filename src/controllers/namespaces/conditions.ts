@@ -2,6 +2,7 @@
 // `kubectl describe` and deletion tools read them to explain why a namespace is still Terminating. Pure.
 import type { Kind } from '../../api/kind.ts'
 import type { Namespace } from '../../api/kinds/namespace/namespace-schema.ts'
+import { timestamp } from '../../base/timestamps.ts'
 
 export interface RemainingObject {
   readonly kind: Kind
@@ -91,5 +92,3 @@ function countsOf(names: readonly string[]): [name: string, count: number][] {
 
 const listOf = (texts: readonly string[]): string =>
   texts.slice(0, LISTED_MAX).join(', ') + (texts.length > LISTED_MAX ? ', …' : '')
-
-const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`

@@ -1,4 +1,4 @@
-// Reads a node's conditions, and computes those of a node that has stopped reporting. Pure.
+// Reads the conditions of a node, and computes the conditions of a node that has stopped reporting. Pure.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 
 export type NodeCondition = NonNullable<NonNullable<Node['status']>['conditions']>[number]
@@ -10,10 +10,10 @@ export const readyOf = ({ status }: Readonly<Node>): NodeCondition | undefined =
 
 export const isReady = (node: Readonly<Node>): boolean => readyOf(node)?.status === 'True'
 
-/** When the agent last wrote the status, by the agent's clock: only to be compared for equality. */
+/** Returns the time of the last heartbeat by the agent's clock. It may only be compared for equality. */
 export const heartbeatOf = (node: Readonly<Node>): string | undefined => readyOf(node)?.lastHeartbeatTime
 
-/** The conditions to set to Unknown; empty if they are already. */
+/** Returns the conditions to set to Unknown. The list is empty if all of them are already Unknown. */
 export function unknownConditions(node: Readonly<Node>, now: string): NodeCondition[] {
   const unknown = (node.status?.conditions ?? [])
     .filter(({ type, status }) => (type === 'Ready' || PRESSURES.includes(type)) && status !== 'Unknown')

@@ -1,4 +1,4 @@
-// The dependencies of the node lifecycle controllers, composed once by node-lifecycle-controllers.ts.
+// The dependencies that the node lifecycle controllers share. node-lifecycle-controllers.ts creates them.
 import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -20,11 +20,11 @@ export interface NodeLifecycleContext {
   readonly metrics: NodeLifecycleMetrics | undefined
   readonly heartbeats: Heartbeats
   readonly tolerationTimes: TolerationTimes
-  /** Reconciles a node again after this time, unless an event wakes it earlier. */
+  /** Reconciles the node again after this time, unless an event enqueues it earlier. */
   readonly recheckAfter: (nodeName: string, ms: number) => void
-  /** Nodes with pods but without a Node object: since when, on the monotonic clock. One entry per such node. */
+  /** The monotonic time since which a node with pods has no Node object. One entry per such node. */
   readonly missingSinceMs: Map<string, number>
-  /** Uids of nodes whose registration event was recorded; only existing nodes. */
+  /** The uids of the existing nodes whose registration event was recorded, by name. */
   readonly registeredUids: Map<string, string>
   readonly limits: Limits
 }
@@ -38,5 +38,3 @@ export interface Limits {
 
 /** The namespace of node leases, which are named after their nodes. */
 export const NODE_LEASES = 'kube-node-lease'
-
-export const timestamp = (clock: Clock): string => `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`

@@ -1,5 +1,5 @@
-// Evicts a pod that no longer tolerates a NoExecute taint of its node: deletes it with its grace period. It is removed
-// when its node has shut it down, or by remove-lost-pods.ts if the node was deleted or is out of service.
+// Evicts a pod that no longer tolerates a NoExecute taint of its node: deletes it with its grace period. The pod is removed
+// after its node has shut it down, or by remove-lost-pods.ts if the node was deleted or is out of service.
 import type { Stored } from '../../api/kind.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -41,7 +41,7 @@ export async function evictPod(key: ObjectKey, context: NodeLifecycleContext): P
     tolerationTimes.setAllLostUntil(nowMs)
     return retryAfter(Math.max(toleratedMs, context.limits.monitorGraceMs), 'no node is ready: evictions are suspended')
   }
-  // The cache may lag behind: a node that has recovered keeps its pods.
+  // Read the node from the server, because the cache may lag behind and the node may have recovered.
   const node = await find(client, nodeKind, { name: nodeName })
   if (!node || tolerationMs(evictingTaints(node), tolerations) > toleratedMs) {
     return retryAfter(RECHECK_MS, `the cache does not have the latest version of node ${nodeName} yet`)

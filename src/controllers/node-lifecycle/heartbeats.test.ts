@@ -12,8 +12,8 @@ const aLease = (name: string, renewTime: string) => ({
   spec: { renewTime },
 })
 
-describe('heartbeats', () => {
-  it('SYS-18 counts a new report from its observation, and ignores a repeated one', async () => {
+describe('Heartbeats', () => {
+  it('SYS-18 measures silence from the observation of a new report, and ignores a repeated one', async () => {
     const clock = manualClock()
     const heartbeats = new Heartbeats(clock)
     heartbeats.observeNode(aNode('a', '1'))
@@ -37,7 +37,7 @@ describe('heartbeats', () => {
     expect(heartbeats.isMonitored('a')).toBe(false)
   })
 
-  it('SYS-7 forgets deleted nodes and leases', () => {
+  it('SYS-7 deletes the records of deleted nodes and leases', () => {
     const action = fc.constantFrom('node', 'lease', 'no node', 'no lease')
     fc.assert(
       fc.property(fc.array(fc.tuple(action, fc.constantFrom('a', 'b'), fc.nat(3))), (steps) => {

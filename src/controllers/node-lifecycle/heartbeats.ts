@@ -10,7 +10,7 @@ import type { Clock } from '../../base/clock.ts'
 import { heartbeatOf } from './conditions.ts'
 
 interface NodeRecord {
-  /** The lease as last observed. */
+  /** The uid, holder and renewTime of the lease when it was last observed. */
   lease: string | undefined
   /** The uid of the Node object. */
   uid: string | undefined
@@ -53,13 +53,13 @@ export class Heartbeats {
     }
   }
 
-  /** The server did not respond, so a report may have been missed: restart the grace period. */
+  /** Restarts the grace period, because reports may have been missed while the server did not respond. */
   restartGrace(name: string): void {
     const record = this.#records.get(name)
     if (record) record.reportedMs = this.#clock.monotonicMs()
   }
 
-  /** A node stays monitored without its lease. */
+  /** Removes the lease. Its node stays monitored. */
   deleteLease(name: string): void {
     const record = this.#records.get(name)
     if (!record) return

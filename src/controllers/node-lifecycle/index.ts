@@ -1,6 +1,5 @@
 // Public exports of the node lifecycle controllers.
 export { unknownConditions } from './conditions.ts'
-export { timestamp } from './context.ts'
 export { createNodeLifecycleMetrics, type NodeLifecycleMetrics } from './metrics.ts'
 export {
   createNodeLifecycleControllers,

@@ -58,7 +58,7 @@ describe('eviction', () => {
       'Marking for deletion Pod default/hasty',
       'Marking for deletion Pod default/usual',
     ])
-    // No agent has shut them down: they still exist and hold their volumes.
+    // The pods still exist and use their volumes, because no agent has shut them down.
     expect((await fixture.pod('usual'))?.metadata.deletionGracePeriodSeconds).toBe(30)
   })
 
@@ -94,7 +94,7 @@ describe('eviction', () => {
     expect(await isBeingDeleted('p')).toBe(true)
   })
 
-  it('SYS-18 evicts pods that do not tolerate a user’s taint, including later pods', async () => {
+  it("SYS-18 evicts pods that do not tolerate a user's taint, including later pods", async () => {
     await fixture.aNode('a')
     await fixture.aPod('p', 'a')
     await fixture.aPod('bears', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'storage' }] })
@@ -254,7 +254,7 @@ describe('pods without a node agent', () => {
   })
 })
 
-describe('events', () => {
+describe('node lifecycle events', () => {
   it('SYS-7 are all sent before the controllers stop', async () => {
     await fixture.anAgent('a')
     await fixture.aPod('p', 'a')
@@ -270,8 +270,8 @@ describe('events', () => {
   })
 })
 
-describe('metrics', () => {
-  it('SYS-11 count nodes by zone, lost nodes, evicted and removed pods', async () => {
+describe('node lifecycle metrics', () => {
+  it('SYS-11 count nodes by zone, lost nodes, evicted pods and removed pods', async () => {
     const registry = new Registry()
     await fixture.anAgent('a')
     await fixture.anAgent('b')

@@ -8,7 +8,7 @@ import type { RemovalReason } from './remove-pod.ts'
 
 export interface NodeLifecycleMetrics {
   observeCheck(seconds: number): void
-  /** The node became not ready or unreachable: its pods are going to be evicted. */
+  /** Counts a node that became not ready or unreachable, so that its pods will be evicted. */
   countLostNode(node: Readonly<Node>): void
   countEviction(overdueSeconds: number): void
   countRemoval(namespace: string, reason: RemovalReason): void
@@ -20,7 +20,7 @@ export interface NodeLifecycleMetrics {
 const CHECK_SECONDS = [0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096, 16.384]
 const EVICTION_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240]
 
-/** One per process. */
+/** Must be called at most once per registry. */
 export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMetrics {
   const registers = [registry]
   let context: Pick<NodeLifecycleContext, 'nodes'> | undefined
@@ -112,10 +112,11 @@ function zonesOf(nodes: readonly Readonly<Node>[]): Map<string, { total: number;
   return zones
 }
 
-/** As in Kubernetes: region, a separator that no name contains, and zone. */
+/** Returns the zone label as Kubernetes formats it: the region, a separator that no name contains, and the zone. */
 function zoneOf({ metadata: { labels = {} } }: Readonly<Node>): string {
   const labelOf = (level: 'region' | 'zone') =>
     labels[`topology.kubernetes.io/${level}`] ?? labels[`failure-domain.beta.kubernetes.io/${level}`] ?? ''
-  const [region, zone] = [labelOf('region'), labelOf('zone')]
+  const region = labelOf('region')
+  const zone = labelOf('zone')
   return region || zone ? `${region}:\x00:${zone}` : ''
 }

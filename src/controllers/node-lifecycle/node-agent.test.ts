@@ -33,7 +33,7 @@ afterEach(async () => {
   await fixture.close()
 })
 
-/** The part of the node agent that maintains Node and Lease. */
+/** Starts the part of the node agent that maintains the Node and its Lease. Returns a function that stops it. */
 async function startHeartbeat(nodeName: string): Promise<() => Promise<void>> {
   const abort = new AbortController()
   const heartbeat = createNodeHeartbeat({
@@ -74,14 +74,14 @@ function withConnection(client: Client): Client {
 }
 
 describe('node lifecycle and the node agent', () => {
-  it('SYS-7 a reporting agent never counts as lost', async () => {
+  it('SYS-7 a node whose agent reports is never lost', async () => {
     fixture.start()
     await fixture.advance(1_000_000)
     expect(fixture.writes).toEqual([])
     expect((await fixture.ready('a'))?.status).toBe('True')
   })
 
-  it('SYS-18 a node that was cut off is lost, and recovers within seconds', async () => {
+  it('SYS-18 a disconnected node is lost, and recovers within seconds after it is reconnected', async () => {
     fixture.start()
     await fixture.advance(20_000)
     isDisconnected = true

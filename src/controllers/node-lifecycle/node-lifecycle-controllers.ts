@@ -1,9 +1,11 @@
-// The node lifecycle controllers: node health, taint eviction and pod garbage collection (wake-sources.ts).
-//   a node                reconcile-node.ts        woken by its changes, by a new lease, and when its grace period ends
-//   a tainted pod         evict-pod.ts             woken by its node's taints, by its changes, and when its toleration ends
-//   a missing node        remove-lost-pods.ts      woken by its pods and its deletion
-//   a pod being deleted   remove-lost-pods.ts      woken by its changes, and by a node that goes out of service
-//   terminated pods       remove-finished-pods.ts  woken by pods that terminate
+// Creates the node lifecycle controllers: node health, taint eviction and pod garbage collection. The events that enqueue
+// a key are defined in event-sources.ts.
+//   key                   reconciled by            enqueued by
+//   a node                reconcile-node.ts        its changes, a new lease, and the end of its grace period
+//   a tainted pod         evict-pod.ts             its node's taints, its changes, and the end of its toleration
+//   a missing node        remove-lost-pods.ts      its pods and its deletion
+//   a pod being deleted   remove-lost-pods.ts      its changes, and a node that goes out of service
+//   terminated pods       remove-finished-pods.ts  pods that terminate
 import type { Stored } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -49,11 +51,11 @@ export interface NodeLifecycleDeps extends ControllerDeps {
 export interface NodeLifecycleOptions {
   /** A node that has not reported for this time is lost. Default 40 s. */
   readonly monitorGraceMs?: number
-  /** The same for a node that has never written a status. Default 60 s. */
+  /** A node that has never written a status is lost after this time. Default 60 s. */
   readonly startupGraceMs?: number
   /** How long pods of a node that does not exist are kept. Default 40 s. */
   readonly quarantineMs?: number
-  /** Terminated pods to keep; 0: all. Default 12,500. */
+  /** The number of terminated pods to keep; 0 keeps all. Default 12,500. */
   readonly finishedPodsMax?: number
 }
 

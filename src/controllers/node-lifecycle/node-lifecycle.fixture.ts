@@ -1,5 +1,5 @@
 // Fixture of the node lifecycle tests: an API server, nodes with and without reporting agents, and the controllers.
-// `pass` advances the clock in steps; the controllers' writes are recorded in `writes`.
+// `advance` advances the clock in steps. The controllers' writes are recorded in `writes`.
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
@@ -10,17 +10,18 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
+import { microTimestamp, timestamp } from '../../base/timestamps.ts'
 import type { Client, WatchEvent } from '../../client/index.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { createNodeLifecycleControllers, type NodeLifecycleMetrics, type NodeLifecycleOptions } from './index.ts'
 
 export interface StartOptions extends NodeLifecycleOptions {
   readonly metrics?: NodeLifecycleMetrics
-  /** Runs before every call of the controllers; an error it throws is the response. */
+  /** Called before every request of the controllers. If it throws, the request fails with this error. */
   readonly intercept?: (verb: string, kind: string) => void | Promise<void>
-  /** Events go to the server instead of `events`. */
+  /** Whether events are written to the server instead of `events`. */
   readonly storesEvents?: boolean
-  /** The caches receive the initial state and no changes. */
+  /** Whether the caches receive the initial state but no changes. */
   readonly hasStaleCaches?: boolean
 }
 
@@ -36,10 +37,8 @@ export async function createNodeLifecycleFixture() {
   const recorded: (EventDetails & { readonly objectName: string })[] = []
   const writes: string[] = []
   const stops: (() => Promise<void>)[] = []
-  const timestamp = () => `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`
-  const microTime = () => `${new Date(clock.nowMs()).toISOString().slice(0, 23)}000Z`
 
-  /** Nodes whose leases `pass` renews. */
+  /** The nodes whose leases `advance` renews. */
   const alive = new Set<string>()
 
   function start({ metrics, intercept, storesEvents, hasStaleCaches, ...options }: StartOptions = {}) {
@@ -84,7 +83,11 @@ export async function createNodeLifecycleFixture() {
 
   async function renew(name: string): Promise<void> {
     const ref = { namespace: LEASES, name }
-    const spec = { holderIdentity: `agent of ${name}`, leaseDurationSeconds: 40, renewTime: microTime() }
+    const spec = {
+      holderIdentity: `agent of ${name}`,
+      leaseDurationSeconds: 40,
+      renewTime: microTimestamp(clock.nowMs()),
+    }
     const lease = await client.get(leaseKind, ref).catch(() => undefined)
     if (lease) await client.update(leaseKind, { ...lease, spec })
     else await client.create(leaseKind, { metadata: ref, spec })
@@ -98,8 +101,8 @@ export async function createNodeLifecycleFixture() {
     status,
     reason: 'Test',
     message: 'reported by the agent',
-    lastHeartbeatTime: timestamp(),
-    lastTransitionTime: timestamp(),
+    lastHeartbeatTime: timestamp(clock.nowMs()),
+    lastTransitionTime: timestamp(clock.nowMs()),
   })
 
   /** Writes the status, as an agent does at start, on changes and periodically. */
@@ -150,7 +153,7 @@ export async function createNodeLifecycleFixture() {
       ((await client.get(nodeKind, { name })).spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).sort(),
     pod: (name: string): Promise<Readonly<Pod> | undefined> =>
       client.get(podKind, { namespace: 'default', name }).catch(() => undefined),
-    /** Advances the clock; agents in `alive` renew their leases. */
+    /** Advances the clock, and meanwhile renews the leases of the nodes in `alive`. */
     async advance(ms: number) {
       for (let remainingMs = ms; remainingMs > 0; remainingMs -= RENEW_MS) {
         await settle()

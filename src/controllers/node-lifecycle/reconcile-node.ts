@@ -1,15 +1,16 @@
-// Reconciles the health of one node: sets its conditions to Unknown when it has not reported for too long (after reading
-// it from the server, because the caches may lag behind), and its taints from its conditions. Each write is conditional
-// on resourceVersion. Conditions are conditions.ts, taints taints.ts, the last report heartbeats.ts.
+// Reconciles the health of one node. Sets its conditions to Unknown if it has stopped reporting, which is first confirmed
+// by a read from the server, because the caches may lag behind. Then derives its taints from its conditions. Each write has
+// the resourceVersion as a precondition.
 import type { Stored } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
+import { timestamp } from '../../base/timestamps.ts'
 import { find } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { isReady, readyOf, unknownConditions } from './conditions.ts'
-import { NODE_LEASES, type NodeLifecycleContext, timestamp } from './context.ts'
+import { NODE_LEASES, type NodeLifecycleContext } from './context.ts'
 import { nodeStatusChanged, registeredNode } from './events.ts'
 import { desiredTaints, isLost } from './taints.ts'
 
@@ -44,7 +45,7 @@ async function updateHealth(cachedNode: Readonly<Stored<Node>>, context: NodeLif
   return stuck('the node has stopped reporting; waiting for its agent to renew the lease or write the status')
 }
 
-/** Time left until the node counts as lost. A node that never wrote a status has the longer startup grace period. */
+/** Returns the time until the node is lost. A node that has never written a status has the longer startup grace period. */
 function remainingGraceMs(node: Readonly<Stored<Node>>, { heartbeats, limits }: NodeLifecycleContext): number {
   const graceMs = readyOf(node) ? limits.monitorGraceMs : limits.startupGraceMs
   return graceMs - heartbeats.silentForMs(node.metadata.name)
@@ -70,7 +71,7 @@ async function setUnknownConditions(
   node: Readonly<Stored<Node>>,
   context: NodeLifecycleContext,
 ): Promise<Readonly<Stored<Node>>> {
-  const conditions = unknownConditions(node, timestamp(context.clock))
+  const conditions = unknownConditions(node, timestamp(context.clock.nowMs()))
   if (conditions.length === 0) return node
   const { name, resourceVersion } = node.metadata
   const body = { metadata: { resourceVersion }, status: { conditions } }
@@ -81,7 +82,7 @@ async function setUnknownConditions(
 
 async function updateTaints(node: Readonly<Stored<Node>>, context: NodeLifecycleContext): Promise<void> {
   const { client, clock, nodes, nodeEvents, tolerationTimes, metrics } = context
-  const taints = desiredTaints(node, timestamp(clock))
+  const taints = desiredTaints(node, timestamp(clock.nowMs()))
   if (!taints) return
   const wasLost = isLost(node.spec?.taints)
   if (wasLost && !isLost(taints) && areAllLost(context)) tolerationTimes.setAllLostUntil(clock.monotonicMs())

@@ -11,7 +11,7 @@ const FINISHED_PODS = 'node-lifecycle/finished'
 
 export const indexFinishedPods = (pods: Cache<Pod>): void => pods.addIndex(FINISHED_PODS, finishedKeys)
 
-/** Pods that are being deleted do not count. */
+/** Returns the key of a pod that has terminated and is not being deleted. */
 export const finishedKeys = (pod: Readonly<Pod>): string[] =>
   hasTerminated(pod) && !pod.metadata.deletionTimestamp ? [FINISHED_KEY] : []
 
@@ -22,7 +22,7 @@ export async function removeFinishedPods(context: NodeLifecycleContext, signal: 
   return done
 }
 
-/** Pure. */
+/** Returns the pods to remove so that at most `podsMax` remain. Pure. */
 export function excessPodsOf(
   finished: readonly Readonly<Stored<Pod>>[],
   podsMax: number,

@@ -1,5 +1,5 @@
-// Removes pods that no node agent can shut down: those of a node that does not exist, after a quarantine in which it may
-// be created, and those being deleted on an out-of-service node. Both are confirmed by a read from the server.
+// Removes pods that no node agent can shut down: the pods of a node that does not exist, after a quarantine in which it may
+// be created, and pods being deleted on an out-of-service node. The node's state is first confirmed by a read from the server.
 import type { Stored } from '../../api/kind.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
@@ -35,10 +35,10 @@ export async function removePodsOfMissingNode(
   }
   const sinceMs = missingSinceMs.get(nodeName) ?? clock.monotonicMs()
   missingSinceMs.set(nodeName, sinceMs)
-  const leftMs = sinceMs + limits.quarantineMs - clock.monotonicMs()
-  if (leftMs > 0)
-    return retryAfter(leftMs, `node ${nodeName} does not exist; its pods are removed unless it is created`)
-  const exists = (await readNode(nodeName, context)) !== undefined // the cache lags behind
+  const remainingMs = sinceMs + limits.quarantineMs - clock.monotonicMs()
+  if (remainingMs > 0)
+    return retryAfter(remainingMs, `node ${nodeName} does not exist; its pods are removed unless it is created`)
+  const exists = (await readNode(nodeName, context)) !== undefined // the cache may lag behind
   if (!exists) await removePods(removable, context, { reason: 'orphaned', disruption: NODE_DELETED }, signal)
   missingSinceMs.delete(nodeName)
   return done
@@ -61,7 +61,7 @@ export async function removePodOutOfService(
   return done
 }
 
-/** A ready node shuts its pods down itself, even if it is tainted. */
+/** Whether pods of this node may be removed without its agent. A ready node shuts its pods down even if it is tainted. */
 export const mayForceDelete = (node: Readonly<Node>): boolean => isOutOfService(node) && !isReady(node)
 
 const readNode = (name: string, { client }: NodeLifecycleContext): Promise<Readonly<Node> | undefined> =>

@@ -3,7 +3,8 @@ import type { Stored } from '../../api/kind.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { isNotFound } from '../../api/status-error.ts'
-import { type NodeLifecycleContext, timestamp } from './context.ts'
+import { timestamp } from '../../base/timestamps.ts'
+import type { NodeLifecycleContext } from './context.ts'
 
 /** The value of the metrics' reason label. */
 export type RemovalReason = 'orphaned' | 'out-of-service' | 'terminated'
@@ -62,7 +63,12 @@ export function patchStatus(
   status: object,
   disruption?: Disruption,
 ): Promise<Readonly<Pod>> {
-  const condition = { type: 'DisruptionTarget', status: 'True', lastTransitionTime: timestamp(clock), ...disruption }
+  const condition = {
+    type: 'DisruptionTarget',
+    status: 'True',
+    lastTransitionTime: timestamp(clock.nowMs()),
+    ...disruption,
+  }
   const body = {
     metadata: { uid },
     status: { ...status, ...(disruption ? { conditions: [condition] } : {}) },

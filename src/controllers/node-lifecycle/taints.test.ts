@@ -13,7 +13,7 @@ const unreachable: Taint = { key: 'node.kubernetes.io/unreachable', effect: 'NoE
 const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }
 const team: Taint = { key: 'team', value: 'storage', effect: 'NoExecute' }
 
-describe('taintsDue', () => {
+describe('desiredTaints', () => {
   it('SYS-18 keeps timeAdded of an existing taint', () => {
     const existingTaint = { ...unreachable, timeAdded: '2020-01-01T00:00:00Z' }
     expect(desiredTaints(aNode('Unknown', [existingTaint]), NOW)).toEqual([
@@ -47,7 +47,7 @@ describe('taintsDue', () => {
   })
 })
 
-describe('toleratedMs', () => {
+describe('tolerationMs', () => {
   it('SYS-18 is 300 s for a lost node by default', () => {
     expect(tolerationMs([unreachable])).toBe(300_000)
     expect(tolerationMs([notReady])).toBe(300_000)

@@ -1,7 +1,7 @@
 // Computes the taints of a node from its conditions, and how long pods tolerate them. Pure.
 //   Ready=False    not-ready     NoSchedule and NoExecute
 //   Ready=Unknown  unreachable   NoSchedule and NoExecute
-//   a pressure     its own key   NoSchedule
+//   …Pressure=True its own key   NoSchedule
 // Taints with other keys do not change.
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import type { Toleration } from '../../api/kinds/pod/pod-schema.ts'
@@ -34,7 +34,8 @@ export function desiredTaints(node: Readonly<Node>, now: string): Taint[] | unde
 }
 
 function taintsOfConditions({ status }: Readonly<Node>): Taint[] {
-  const keys = (status?.conditions ?? []).flatMap(({ type, status: is }) => TAINTS_OF_CONDITIONS[type]?.[is] ?? [])
+  const conditions = status?.conditions ?? []
+  const keys = conditions.flatMap(({ type, status: value }) => TAINTS_OF_CONDITIONS[type]?.[value] ?? [])
   return keys.flatMap((key): Taint[] => [
     { key, effect: 'NoSchedule' },
     ...(EVICTING_KEYS.includes(key) ? [{ key, effect: 'NoExecute' } as const] : []),
@@ -56,11 +57,11 @@ export const isOutOfService = ({ spec }: Readonly<Node>): boolean =>
 export const evictingTaints = (node: Readonly<Node> | undefined): readonly Taint[] =>
   node?.spec?.taints?.filter(({ effect }) => effect === 'NoExecute') ?? []
 
-/** How long a pod tolerates all these taints: 0 if it does not tolerate one of them, Infinity if it always does. */
+/** Returns how long a pod tolerates all these taints: 0 if it does not tolerate one of them, Infinity if it always does. */
 export function tolerationMs(taints: readonly Taint[], tolerations: readonly Toleration[] = []): number {
-  const all = [...tolerations, ...impliedTolerations(tolerations)]
+  const allTolerations = [...tolerations, ...impliedTolerations(tolerations)]
   const toleratedTimes = taints.map((taint) => {
-    const toleration = all.find((toleration) => tolerates(toleration, taint))
+    const toleration = allTolerations.find((toleration) => tolerates(toleration, taint))
     if (!toleration) return 0
     return toleration.tolerationSeconds === undefined
       ? Number.POSITIVE_INFINITY
@@ -69,7 +70,7 @@ export function tolerationMs(taints: readonly Taint[], tolerations: readonly Tol
   return Math.min(Number.POSITIVE_INFINITY, ...toleratedTimes)
 }
 
-/** The tolerations that Kubernetes' admission adds to every pod, unless the pod has its own. */
+/** Returns the tolerations that Kubernetes' admission adds to every pod, unless the pod has its own. */
 const impliedTolerations = (tolerations: readonly Toleration[]): Toleration[] =>
   EVICTING_KEYS.filter((key) => !tolerations.some((toleration) => appliesTo(toleration, key))).map((key) => ({
     key,

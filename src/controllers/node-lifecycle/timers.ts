@@ -1,4 +1,4 @@
-// One timer per key, for healthy nodes that are rechecked later. In the work queue they would count as pending work.
+// Sets one timer per key, at which a healthy node is rechecked. In the work queue, such nodes would count as pending work.
 import type { Clock } from '../../base/clock.ts'
 
 export class Timers {

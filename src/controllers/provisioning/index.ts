@@ -8,4 +8,4 @@ export {
   type ProvisioningControllers,
   type ProvisioningDeps,
 } from './provisioning-controllers.ts'
-export { type KeptClaim, type ReleasedClaims, releaseClaims } from './release-claims.ts'
+export { type ReleasedClaims, releaseClaims, type UnreleasedClaim } from './release-claims.ts'

@@ -13,10 +13,10 @@ import { INTENT_PREFIX, intentOf, isBeingDeleted, refOf } from './intent.ts'
 export interface ReleasedClaims {
   /** Keys of the claims whose finalizer was removed. */
   readonly released: readonly string[]
-  readonly kept: readonly KeptClaim[]
+  readonly unreleased: readonly UnreleasedClaim[]
 }
 
-export interface KeptClaim {
+export interface UnreleasedClaim {
   readonly key: string
   readonly uid: string
   readonly finalizer: string
@@ -36,17 +36,17 @@ export async function releaseClaims(
     if (spec?.claimRef?.uid) uids.add(spec.claimRef.uid)
   }
   const released: string[] = []
-  const kept: KeptClaim[] = []
+  const unreleased: UnreleasedClaim[] = []
   for await (const claim of listAll((page) => client.list(persistentVolumeClaimKind, page))) {
     signal.throwIfAborted()
     const finalizer = intentIn(claim, provisionerName)
     if (finalizer === undefined) continue
     const { namespace, name, uid } = claim.metadata
     const key = `${namespace}/${name}`
-    if (isBeingDeleted(claim) && !uids.has(uid)) kept.push({ key, uid, finalizer })
+    if (isBeingDeleted(claim) && !uids.has(uid)) unreleased.push({ key, uid, finalizer })
     else if (await removeFinalizer(client, claim, finalizer, signal)) released.push(key)
   }
-  return { released, kept }
+  return { released, unreleased }
 }
 
 /** Returns the finalizer of the provisioner of the claim. It has the name of a node if every node has a provisioner. */

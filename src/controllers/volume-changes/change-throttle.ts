@@ -6,6 +6,7 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { Clock } from '../../base/clock.ts'
 import { LruCache } from '../../base/lru-cache.ts'
+import { timestamp } from '../../base/timestamps.ts'
 import type { EventDetails } from '../../runtime/index.ts'
 import type { Subject } from './change.ts'
 
@@ -71,7 +72,7 @@ export function createChangeThrottle(
         records.set(uid, { request, changedMs: record?.changedMs })
         return undefined
       }
-      const endTime = `${new Date(clock.nowMs() + afterMs).toISOString().slice(0, 19)}Z`
+      const endTime = timestamp(clock.nowMs() + afterMs)
       const because =
         remainingCooldownMs > 0
           ? `volume ${name} was changed recently; its cooldown ends at ${endTime}`

@@ -8,6 +8,7 @@ import type { Node, NodeStatus } from '../../api/kinds/node/node-schema.ts'
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
+import { microTimestamp, timestamp } from '../../base/timestamps.ts'
 import { type Client, find } from '../../client/index.ts'
 import type { MachineInfo } from './machine-info.ts'
 
@@ -102,7 +103,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   const renewedSpec = () => ({
     holderIdentity: identity,
     leaseDurationSeconds: LEASE_SECONDS,
-    renewTime: microTime(clock.nowMs()),
+    renewTime: microTimestamp(clock.nowMs()),
   })
 
   async function writeNode(): Promise<Readonly<Node>> {
@@ -276,6 +277,3 @@ function createNameTakenError(nodeName: string, { spec }: Readonly<Lease>, nowMs
 /** Whether the error is worth a retry: the server is unavailable or overloaded, or there was a conflict. */
 const isTransient = (error: unknown): boolean =>
   error instanceof ApiError && (error.code >= 500 || error.code === 429 || isConflict(error) || isAlreadyExists(error))
-
-const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
-const microTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, 23)}000Z`

@@ -1,6 +1,7 @@
 // Computes the status of a pod from the state of its containers, and the patch that writes it. Pure.
 import { isDeepStrictEqual } from 'node:util'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
+import { timestamp } from '../../base/timestamps.ts'
 
 export type ContainerView =
   | {
@@ -212,5 +213,3 @@ export function statusPatch(old: Readonly<PodStatus> | undefined, next: PodStatu
 }
 
 const CONDITION_FIELDS = ['status', 'reason', 'message', 'observedGeneration'] as const
-
-const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`

@@ -1,5 +1,7 @@
 // Declares PersistentVolume: a volume in the cluster, created by a provisioner or an administrator. The schema is in
 // volume-schema.ts, and the rules are in volume-spec-rules.ts, volume-source-rules.ts and volume-update-rules.ts.
+
+import { timestamp } from '../../../base/timestamps.ts'
 import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
@@ -29,7 +31,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
   },
   prepareForCreate(volume, context) {
     volume.spec = prepareSpec(volume.spec ?? {}, undefined, context)
-    volume.status = { phase: 'Pending', lastPhaseTransitionTime: formatTimestamp(context.nowMs) }
+    volume.status = { phase: 'Pending', lastPhaseTransitionTime: timestamp(context.nowMs) }
   },
   prepareForUpdate(next, old, context) {
     next.spec = prepareSpec(next.spec ?? {}, old.spec ?? {}, context)
@@ -59,7 +61,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
       const requestedTime = next.status.lastPhaseTransitionTime
       const storedTime = old.status?.lastPhaseTransitionTime
       if (hasPhaseChanged && (requestedTime === undefined || requestedTime === storedTime)) {
-        next.status.lastPhaseTransitionTime = formatTimestamp(nowMs)
+        next.status.lastPhaseTransitionTime = timestamp(nowMs)
       } else if (requestedTime === undefined && storedTime !== undefined) {
         next.status.lastPhaseTransitionTime = storedTime
       }
@@ -194,5 +196,3 @@ function volumeWarnings(volume: PersistentVolume): string[] {
   }
   return warnings
 }
-
-const formatTimestamp = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`

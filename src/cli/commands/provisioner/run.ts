@@ -33,18 +33,18 @@ export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Prom
 }
 
 async function release(driver: string, client: Client, run: SidecarRun<ProvisionerSettings>): Promise<void> {
-  const { released, kept } = await releaseClaims(client, driver, run.signal)
+  const { released, unreleased } = await releaseClaims(client, driver, run.signal)
   run.write(`Removed the finalizers of Stowage from ${released.length} claims of ${driver}.\n`)
-  if (kept.length === 0) return
+  if (unreleased.length === 0) return
   const names = {
     volumeNamePrefix: run.settings.volumeNamePrefix,
     volumeNameUuidLength: run.settings.volumeNameUuidLength,
   }
-  const lines = kept.map(
+  const lines = unreleased.map(
     ({ key, uid, finalizer }) => `  ${key}: volume ${volumeNameOf(uid, names)}, finalizer ${finalizer}`,
   )
   throw new Error(
-    `${kept.length} claims are being deleted, and their volumes may exist in the storage. Start the provisioner of Stowage ` +
+    `${unreleased.length} claims are being deleted, and their volumes may exist in the storage. Start the provisioner of Stowage ` +
       'again until it has deleted them, or look for each volume in the storage and remove the finalizer from the claim:\n' +
       lines.join('\n'),
   )

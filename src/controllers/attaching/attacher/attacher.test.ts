@@ -45,7 +45,7 @@ describe('publishing', () => {
     await fixture.waitUntil(() => isAttached(), 'the attachment')
   })
 
-  it('SYS-18 sends the volume’s attributes and secrets, and strips the secrets from errors', async () => {
+  it("SYS-18 sends the volume's attributes and secrets, and strips the secrets from errors", async () => {
     fixture = await createAttachingFixture({ secretKeys: ['password'] })
     const csi = {
       readOnly: true,

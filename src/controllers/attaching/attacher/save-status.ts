@@ -2,6 +2,7 @@
 // so an attachment may be deleted and recreated under the same name.
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { ApiError, isNotFound } from '../../../api/status-error.ts'
+import { timestamp } from '../../../base/timestamps.ts'
 import { done, type Outcome } from '../../../runtime/index.ts'
 import type { Attachment } from '../attachment-index.ts'
 import type { AttacherContext } from './attacher-context.ts'
@@ -44,7 +45,7 @@ export async function saveError(
   const text = truncate(message)
   const isNew = previous?.message !== text || code !== undefined
   if (!isNew) return
-  const time = `${new Date(context.clock.nowMs()).toISOString().slice(0, 19)}Z`
+  const time = timestamp(context.clock.nowMs())
   try {
     await saveStatus(attachment, { [field]: { time, message: text, errorCode: code ?? null } }, context)
   } catch (error) {
