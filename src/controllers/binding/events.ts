@@ -50,6 +50,13 @@ export const attributesClassDisabled = (className: string): EventDetails =>
       'is disabled; the claim is bound once it is enabled',
   )
 
+export const provisionedIoDisabled = (amounts: readonly string[]): EventDetails =>
+  warning(
+    'VolumeMismatch',
+    `The claim requests ${amounts.join(' and ')}, which is not supported when the feature-gate VolumeProvisionedIO is ` +
+      'disabled; the claim is bound once it is enabled',
+  )
+
 // Events on claims that have lost their volume
 
 export const lostReference = warning(

@@ -16,6 +16,7 @@ const plan = (situation: Partial<ClaimSituation>) =>
     unscheduledPods: () => [],
     isInProcess: () => false,
     isAttributesClassEnabled: true,
+    isProvisionedIoEnabled: true,
     ...situation,
   })
 const aClass = (fields: object = {}): Stored<StorageClass> => ({
@@ -133,6 +134,19 @@ describe('planClaim', () => {
     expect(plan({ ...gateDisabled, claim: aClaim({ spec: { volumeAttributesClassName: '' } }) })).toMatchObject({
       do: 'bind',
     })
+  })
+
+  it('PIO-1 with the gate disabled, neither binds nor provisions for a claim that requests amounts', () => {
+    const claim = aClaim({
+      spec: { storageClassName: 'gold', resources: { requests: { storage: '1Gi', iops: '500' } } },
+    })
+    const gateDisabled = { claim, isProvisionedIoEnabled: false, storageClass: aClass(), findVolume: () => aVolume() }
+    expect(plan(gateDisabled)).toMatchObject({
+      do: 'wait',
+      phase: 'Pending',
+      event: { message: expect.stringContaining('requests iops, which is not supported when the feature-gate') },
+    })
+    expect(plan({ ...gateDisabled, isProvisionedIoEnabled: true })).toMatchObject({ do: 'bind' })
   })
 
   it('VAC-12 with the gate disabled, keeps a bound claim bound', () => {

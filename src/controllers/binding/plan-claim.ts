@@ -1,6 +1,7 @@
 // Plans the next action for a claim: bind it, request provisioning, assign the default class, mark it lost, or wait.
 // Pure. reconcile-claim.ts reads the input and applies the plan.
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
+import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { EventDetails } from '../../runtime/index.ts'
 import { CLASS_MISMATCH, lacksClass, mismatchReason, STORAGE_BEING_DELETED } from '../../volumes/choose-volume.ts'
@@ -24,6 +25,7 @@ import {
   lostVolume,
   misbound,
   noVolumeAvailable,
+  provisionedIoDisabled,
   provisionerNotFound,
   volumeMismatch,
   volumeNotFound,
@@ -48,6 +50,8 @@ export interface ClaimSituation {
   isInProcess(provisioner: string): boolean
   /** The feature gate VolumeAttributesClass. If it is disabled, claims with an attributes class are not bound. */
   readonly isAttributesClassEnabled: boolean
+  /** The feature gate VolumeProvisionedIO. If it is disabled, claims that request iops or throughput are not bound. */
+  readonly isProvisionedIoEnabled: boolean
 }
 
 export type ClaimAction =
@@ -72,6 +76,12 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
   const attributesClass = situation.claim.spec?.volumeAttributesClassName
   if (attributesClass && !situation.isAttributesClassEnabled) {
     const event = attributesClassDisabled(attributesClass)
+    return { do: 'wait', because: event.message, event, phase: 'Pending' }
+  }
+  const requests = situation.claim.spec?.resources?.requests
+  const amounts = IO_RESOURCES.filter((name) => amountOf(requests, name) !== undefined)
+  if (amounts.length > 0 && !situation.isProvisionedIoEnabled) {
+    const event = provisionedIoDisabled(amounts)
     return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
   return situation.claim.spec?.volumeName ? planNamedVolume(situation) : planUnbound(situation)

@@ -71,6 +71,7 @@ function plan(
         .map(({ metadata }) => metadata.name),
     isInProcess: (provisioner) => inProcessProvisioners.some(({ name }) => name === provisioner),
     isAttributesClassEnabled: gates.enabled('VolumeAttributesClass'),
+    isProvisionedIoEnabled: gates.enabled('VolumeProvisionedIO'),
   })
 }
 

@@ -1,7 +1,7 @@
 // Composes the mutable parameters of CreateVolume from the claim's attributes class and the iops and throughput that the
 // claim itself requests. Rejects conflicting values for one key.
 
-import type { FeatureGates } from '../../../api/feature-gates.ts'
+import type { FeatureGate, FeatureGates } from '../../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
@@ -42,6 +42,30 @@ export function requestedAttributes(
     throughput: throughput === undefined ? undefined : normalizeThroughput(throughput),
   }
 }
+
+/**
+ * Throws a PreparationError if the claim names attributes whose feature gate is disabled: a volume without them would be
+ * bound although the claim requests them. The API server removes them from new claims, so the claim is older than the gate.
+ */
+export function checkGates({ spec }: Readonly<PersistentVolumeClaim>, gates: FeatureGates): void {
+  const className = spec?.volumeAttributesClassName
+  if (className && !gates.enabled('VolumeAttributesClass')) {
+    throw gateDisabledError(`the VolumeAttributesClass "${className}"`, 'VolumeAttributesClass')
+  }
+  const amounts = IO_ATTRIBUTES.flatMap(({ key }) => {
+    const amount = amountOf(spec?.resources?.requests, key)
+    return amount === undefined ? [] : [`${amount} ${key}`]
+  })
+  if (amounts.length > 0 && !gates.enabled('VolumeProvisionedIO')) {
+    throw gateDisabledError(amounts.join(' and '), 'VolumeProvisionedIO')
+  }
+}
+
+const gateDisabledError = (requested: string, gate: FeatureGate) =>
+  notReadyError(
+    `the claim requests ${requested}, and the feature gate ${gate} is disabled. No volume is created until the gate is ` +
+      'enabled again, or the claim is created without them',
+  )
 
 export type AttributesClassCache = Pick<Cache<VolumeAttributesClass>, 'get' | 'isServed' | 'lastEventAgeMs'>
 
@@ -192,6 +216,24 @@ const ownValue = (parameters: Parameters, key: string): string | undefined =>
 
 /** Parameters of a storage class for the creation of a volume. Requested attributes override them. */
 const ON_CREATE = { iops: 'provisioned-iops-on-create', throughput: 'provisioned-throughput-on-create' } as const
+
+/**
+ * Throws a PreparationError if the attributes class and the storage class set one amount to different values and the claim
+ * does not decide by its own request.
+ */
+export function checkOnCreate(requested: IoAmounts, classParameters: Parameters, parameters: Parameters): void {
+  for (const { key, parseParameter } of IO_ATTRIBUTES) {
+    const [ofAttributesClass, onCreate] = [ownValue(classParameters, key), ownValue(parameters, ON_CREATE[key])]
+    if (requested[key] !== undefined || ofAttributesClass === undefined || onCreate === undefined) continue
+    const amount = parseParameter(ofAttributesClass)
+    const isEqual = amount === undefined ? ofAttributesClass === onCreate : amount === parseParameter(onCreate)
+    if (isEqual) continue
+    throw infeasibleError(
+      `the VolumeAttributesClass of the claim says ${key} "${ofAttributesClass}", but its StorageClass says ` +
+        `${ON_CREATE[key]} "${onCreate}": request ${key} in the claim, or use classes that agree. Nothing was sent to the driver`,
+    )
+  }
+}
 
 export function omitOverridden(parameters: Parameters, mutable: Parameters): Record<string, string> {
   const overridden = IO_ATTRIBUTES.filter(({ key }) => Object.hasOwn(mutable, key)).map(

@@ -422,7 +422,7 @@ describe('attributes of created volumes', () => {
     expect(caches.all().map(({ kind }) => kind)).not.toContain(volumeAttributesClassKind)
   })
 
-  it('VAC-3 waits for a missing class, rejects a class of another driver and ignores classes if the gate is off', async () => {
+  it('VAC-3 waits for a missing class and rejects a class of another driver', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
     const claim = aClaim({ volumeAttributesClassName: 'gold' })
     expect(await provision({ claim })).toMatchObject({
@@ -436,12 +436,50 @@ describe('attributes of created volumes', () => {
         'VAC gold referenced in PVC is for driver other.example.com which does not match driver name disk.example.com',
     })
     expect(driver.createRequests).toEqual([])
-
-    const withoutGate = await createProvisionerFixture({
-      options: { gates: parseFeatureGates('VolumeAttributesClass=false') },
-    })
-    expect(volumeOf(await withoutGate.provision({ claim })).spec.volumeAttributesClassName).toBeUndefined()
   })
+
+  it.each([
+    ['VolumeAttributesClass', { volumeAttributesClassName: 'gold' }, 'the VolumeAttributesClass "gold"'],
+    ['VolumeAttributesClass', { volumeAttributesClassName: 'missing' }, 'the VolumeAttributesClass "missing"'],
+    ['VolumeProvisionedIO', { resources: { requests: { storage: '1Gi', iops: '500' } } }, '500 iops'],
+    ['VolumeProvisionedIO', { resources: { requests: { storage: '1Gi', throughput: '9Mi' } } }, '9Mi throughput'],
+  ])('VAC-12 PIO-1 with %s=false creates nothing for a claim that names %j', async (gate, spec, requested) => {
+    const options = { gates: parseFeatureGates(`${gate}=false`) }
+    const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME, options })
+    await apiServer.post(VACS, gold)
+    expect(await provision({ claim: aClaim(spec) })).toMatchObject({
+      failure: 'noChange',
+      because: expect.stringMatching(`requests ${requested}, and the feature gate ${gate} is disabled`),
+    })
+    expect(driver.createRequests).toEqual([])
+    expect(await provision()).toMatchObject({ is: 'provisioned' })
+  })
+
+  it.each([
+    ['iops', '200', 'provisioned-iops-on-create', '100'],
+    ['throughput', '20', 'provisioned-throughput-on-create', '30MiB/s'],
+  ])(
+    'PIO-2 rejects %s "%s" of the attributes class beside %s "%s", unless the claim decides',
+    async (key, value, parameter, onCreate) => {
+      const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
+      await apiServer.post(VACS, { ...gold, parameters: { [key]: value } })
+      const storageClass = aClass({ [parameter]: onCreate })
+      const claim = aClaim({ volumeAttributesClassName: 'gold' })
+      expect(await provision({ claim, storageClass })).toMatchObject({
+        failure: 'infeasible',
+        because: expect.stringContaining(
+          `says ${key} "${value}", but its StorageClass says ${parameter} "${onCreate}"`,
+        ),
+      })
+      expect(driver.createRequests).toEqual([])
+      const requests = { storage: '1Gi', [key]: key === 'iops' ? value : `${value}Mi` }
+      const own = aClaim({ volumeAttributesClassName: 'gold', resources: { requests } })
+      expect(await provision({ claim: own, storageClass })).toMatchObject({ is: 'provisioned' })
+      expect(await provision({ claim, storageClass: aClass({ [parameter]: value }) })).toMatchObject({
+        is: 'provisioned',
+      })
+    },
+  )
 
   it('PIO-1 passes iops and throughput of the claim and records them in the capacity of the volume', async () => {
     const { provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
@@ -459,7 +497,7 @@ describe('attributes of created volumes', () => {
   it.each<[string, Record<string, string>, object]>([
     ['on-create defaults', { 'provisioned-iops-on-create': '100', 'provisioned-throughput-on-create': '20' }, {}],
     ['storage class parameters', { iops: '100', throughput: '20Mi' }, {}],
-    ['an attributes class', { 'provisioned-iops-on-create': '7' }, { volumeAttributesClassName: 'bronze' }],
+    ['an attributes class', { 'provisioned-iops-on-create': '100' }, { volumeAttributesClassName: 'bronze' }],
   ])('PIO-2 PIO-4 records iops and throughput from %s in the capacity of the volume', async (_, parameters, spec) => {
     const { apiServer, provision } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
     const bronze = { iops: '100', throughput: '20', tier: 'b' }

@@ -12,6 +12,8 @@ import { type Credentials, readCredentials } from '../../../volumes/credentials.
 import type { ProvisionRequest } from '../provisioner.ts'
 import {
   type AttributesDeps,
+  checkGates,
+  checkOnCreate,
   type IoAmounts,
   omitOverridden,
   providedIo,
@@ -78,6 +80,7 @@ export async function prepareRequest(
   const parameters = storageClass.parameters ?? {}
 
   const source = dataSourceOf(claim)
+  checkGates(claim, options.gates)
   const attributes = requestedAttributes(claim, options.gates)
   checkCapabilities(facts, { source, attributes })
   if (claim.spec?.selector) {
@@ -102,6 +105,7 @@ export async function prepareRequest(
   const secretRefs = secretRefsOf(request)
   const classParameters = driverParameters(parameters)
   const mutable = await readMutableParameters(attributes, { client, attributesClasses, driverName: facts.name }, signal)
+  checkOnCreate(attributes, mutable, classParameters)
   const metadata = options.extraCreateMetadata ? createMetadata(claim, volumeName) : {}
 
   return {
