@@ -1,3 +1,4 @@
+// Tests the charts: their bars, plots and text.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { attainment, chartOf } from './chart.ts'

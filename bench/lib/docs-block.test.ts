@@ -1,3 +1,4 @@
+// Tests the replacement of generated blocks in documents.
 import { describe, expect, it } from 'vitest'
 import { replaceBlock } from './docs-block.ts'
 

@@ -1,3 +1,4 @@
+// Tests the figures that are written into the docs: their tables, charts and notes.
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

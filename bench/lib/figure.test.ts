@@ -1,3 +1,4 @@
+// Tests the ratios, targets and medians of figures.
 import { describe, expect, it } from 'vitest'
 import { type Figure, medianOf, passes, peerRatioOf, ratioOf } from './figure.ts'
 
@@ -16,7 +17,7 @@ describe('a figure', () => {
     expect(peerRatioOf(rate)).toBeUndefined()
   })
 
-  it('has no ratio without a limit or as an exponent', () => {
+  it('has no ratio if it has no limit or is an exponent', () => {
     expect(ratioOf({ name: 'x', unit: '/s', value: 1 })).toBeUndefined()
     expect(ratioOf({ name: 'x', unit: 'exponent', value: 1.1, limit: { value: 1, of: 'linear' } })).toBeUndefined()
   })
@@ -30,8 +31,10 @@ describe('a figure', () => {
     expect(passes({ ...time, target: { valueMax: 50 } })).toBe(true)
     expect(passes({ ...time, target: { valueMax: 49 } })).toBe(false)
   })
+})
 
-  it('is the median of its rounds', () => {
+describe('medianOf', () => {
+  it('returns the middle value, or the mean of the middle two', () => {
     expect(medianOf([9, 1, 5])).toBe(5)
     expect(medianOf([1, 3])).toBe(2)
   })

@@ -1,3 +1,4 @@
+// Tests the folding of profiles and the flame graph page.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type CallFrame, type CpuProfile, type Flame, foldProfiles, hottest } from './flame-graph.ts'

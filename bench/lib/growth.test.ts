@@ -1,3 +1,4 @@
+// Tests the computation of growth exponents.
 import { describe, expect, it } from 'vitest'
 import { passes } from './figure.ts'
 import { exponentOf, growthOfAll, growthOfEach } from './growth.ts'

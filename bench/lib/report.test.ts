@@ -1,3 +1,4 @@
+// Tests the count of targets, the JSON and the merging of reports.
 import { describe, expect, it } from 'vitest'
 import { aReport, aSuiteReport } from './report.fixture.ts'
 import { mergeReports, reportJson, targetsOf } from './report.ts'

@@ -1,3 +1,4 @@
+// Tests how the parts of suites are run, and how their failures and time limits are handled.
 import { access } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import type { Figure } from './figure.ts'

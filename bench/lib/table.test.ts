@@ -1,3 +1,4 @@
+// Tests the table of figures.
 import { describe, expect, it } from 'vitest'
 import type { Figure } from './figure.ts'
 import { aSuiteReport } from './report.fixture.ts'

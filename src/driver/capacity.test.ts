@@ -27,10 +27,10 @@ describe('describeSizeMismatch', () => {
   it('SYS-6 returns the difference between an existing volume and the request, if any', () => {
     expect(describeSizeMismatch({ requiredBytes: GIB, limitBytes: 2 * GIB }, GIB)).toBeUndefined()
     expect(describeSizeMismatch({ requiredBytes: GIB, limitBytes: 0 }, 300 * MIB)).toBe(
-      'it has 300Mi, and 1Gi are requested',
+      'it has 300Mi, and 1Gi is requested',
     )
     expect(describeSizeMismatch({ requiredBytes: 0, limitBytes: GIB }, 2 * GIB)).toBe(
-      'it has 2Gi, and at most 1Gi are requested',
+      'it has 2Gi, and at most 1Gi is requested',
     )
   })
 })

@@ -38,8 +38,8 @@ export function chooseBytes(
 /** Returns a message if an existing volume of this size does not match the request. */
 export function describeSizeMismatch({ requiredBytes, limitBytes }: Range, capacityBytes: number): string | undefined {
   if (requiredBytes > capacityBytes)
-    return `it has ${formatSize(capacityBytes)}, and ${formatSize(requiredBytes)} are requested`
+    return `it has ${formatSize(capacityBytes)}, and ${formatSize(requiredBytes)} is requested`
   if (limitBytes > 0 && capacityBytes > limitBytes)
-    return `it has ${formatSize(capacityBytes)}, and at most ${formatSize(limitBytes)} are requested`
+    return `it has ${formatSize(capacityBytes)}, and at most ${formatSize(limitBytes)} is requested`
   return undefined
 }

@@ -34,17 +34,17 @@ export const failedPrecondition = (message: string) => new CsiError('FAILED_PREC
 export const outOfRange = (message: string) => new CsiError('OUT_OF_RANGE', message)
 
 export const insufficientSpace = ({
-  wantedBytes,
+  requestedBytes,
   availableBytes,
   pool,
 }: {
-  wantedBytes: number
+  requestedBytes: number
   availableBytes: number
   pool: string
 }) =>
   new CsiError(
     'RESOURCE_EXHAUSTED',
-    `${formatSize(wantedBytes)} do not fit into the pool ${pool}: ${formatSize(Math.max(0, availableBytes))} are available. ` +
+    `${formatSize(requestedBytes)} does not fit into the pool ${pool}: ${formatSize(Math.max(0, availableBytes))} is available. ` +
       'Delete volumes or snapshots, or enlarge the pool.',
   )
 

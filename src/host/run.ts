@@ -20,7 +20,7 @@ export interface RunResult {
 
 export type Run = (program: string, args: readonly string[], options?: RunOptions) => Promise<RunResult>
 
-/** Much longer than the slowest operation, which is growing a large ext4 on a busy disk. */
+/** Much longer than the slowest operation, which is growing a large ext4 file system on a busy disk. */
 const PROGRAM_TIMEOUT_MS = 10 * 60_000
 
 /** Programs print a few lines. Output beyond this length is dropped. */

@@ -1,6 +1,6 @@
-// Computes the usage of a claim: storage, iops and throughput. Each is the maximum of the request and both
-// allocatedResources fields, so that a request that is raised and lowered again frees no quota.
-//   limits.iops     limits the sum over the namespace       requests.iops     limits each single claim
+// Computes a claim's usage: storage, iops and throughput. Each is the maximum of the request and both
+// allocatedResources fields, so that lowering a request does not free quota that is still allocated.
+//   limits.iops     limits the sum over the namespace       requests.iops     limits each claim separately
 
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import { claimClassName } from '../kinds/shared/class-names.ts'
@@ -28,7 +28,7 @@ export function addClaimAmounts(claim: PersistentVolumeClaim, usage: Map<string,
   }
 }
 
-/** Returns whether the key limits each single claim instead of the sum. */
+/** Returns whether the key limits each claim separately instead of the sum. */
 export const isPerClaimKey = (key: string): boolean => PER_CLAIM_KEYS.includes(key)
 const PER_CLAIM_KEYS = IO_RESOURCES.map((name) => `requests.${name}`)
 

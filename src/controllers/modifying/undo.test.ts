@@ -48,7 +48,7 @@ describe('the confirmed attributes', () => {
     expect(confirmedOf(aVolume(withoutClass))).toEqual({ iops: '1' })
   })
 
-  it('VAC-7 are reduced to those sent last beyond the size limit', () => {
+  it('VAC-7 are reduced to the attributes sent last if they exceed the size limit', () => {
     const previous = { old: 'x'.repeat(20_000) }
     expect(serializeConfirmed('gold', previous, { iops: '1' })).toBe('{"class":"gold","attributes":{"iops":"1"}}')
   })

@@ -221,7 +221,7 @@ async function create(volume: VolumeRecord, driver: DriverContext): Promise<void
     })
     if (error instanceof NoSpaceError) {
       const { availableBytes } = await pool.available(volume)
-      throw insufficientSpace({ wantedBytes: volume.capacityBytes, availableBytes, pool: pool.directory })
+      throw insufficientSpace({ requestedBytes: volume.capacityBytes, availableBytes, pool: pool.directory })
     }
     throw error
   }

@@ -63,7 +63,7 @@ async function grow(volume: VolumeRecord, toBytes: number, driver: DriverContext
     await volumes.save({ ...volume, state: 'ready', growingToBytes: undefined })
     if (error instanceof NoSpaceError) {
       const { availableBytes } = await pool.available(volume)
-      throw insufficientSpace({ wantedBytes: toBytes - volume.capacityBytes, availableBytes, pool: pool.directory })
+      throw insufficientSpace({ requestedBytes: toBytes - volume.capacityBytes, availableBytes, pool: pool.directory })
     }
     throw error
   }

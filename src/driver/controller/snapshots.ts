@@ -88,7 +88,7 @@ async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<
     })
     if (error instanceof NoSpaceError) {
       const { availableBytes } = await pool.available(ON_DEMAND)
-      throw insufficientSpace({ wantedBytes: snapshot.sizeBytes, availableBytes, pool: pool.directory })
+      throw insufficientSpace({ requestedBytes: snapshot.sizeBytes, availableBytes, pool: pool.directory })
     }
     throw error
   }

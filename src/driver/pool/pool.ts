@@ -88,7 +88,7 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
       const diskBytes = await physicalBytes()
       const available = computeAvailable(request, diskBytes, weights.get(id) ?? 0)
       if (request.capacityBytes > available) {
-        throw insufficientSpace({ wantedBytes: request.capacityBytes, availableBytes: available, pool: directory })
+        throw insufficientSpace({ requestedBytes: request.capacityBytes, availableBytes: available, pool: directory })
       }
       record(id, request)
     },

@@ -71,9 +71,10 @@ function findVolumeProblem(
     return `${name} is not bound to ${source.namespace}/${source.name}`
   }
   if (status?.phase !== 'Bound') return `${name} is ${status?.phase ?? 'Pending'} and not Bound`
-  const [sourceBytes, wants] = [spec.volumeMode ?? 'Filesystem', claim.spec?.volumeMode ?? 'Filesystem']
-  if (sourceBytes !== wants) {
-    return `the source PVC and destination PVCs must have the same volume mode for cloning. Source is ${sourceBytes}, but new PVC requested ${wants}`
+  const sourceMode = spec.volumeMode ?? 'Filesystem'
+  const requestedMode = claim.spec?.volumeMode ?? 'Filesystem'
+  if (sourceMode !== requestedMode) {
+    return `the source PVC and destination PVCs must have the same volume mode for cloning. Source is ${sourceMode}, but new PVC requested ${requestedMode}`
   }
   return undefined
 }
