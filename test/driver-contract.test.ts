@@ -363,13 +363,13 @@ function testDriverContract(backend: BackendName): void {
 
     itWith('directory')('PIO-10 rejects limits that a directory cannot enforce, and accepts none', async () => {
       const limits = { iops: '500' }
-      const refusal =
+      const rejection =
         /^INVALID_ARGUMENT: iops and throughput cannot be enforced on this node: The volume is a directory/
-      expect(await outcomeOf(fixture.create('limited', { mutable: limits }))).toMatch(refusal)
-      expect(await outcomeOf(fixture.create('limited', { parameters: { throughput: '10' } }))).toMatch(refusal)
+      expect(await outcomeOf(fixture.create('limited', { mutable: limits }))).toMatch(rejection)
+      expect(await outcomeOf(fixture.create('limited', { parameters: { throughput: '10' } }))).toMatch(rejection)
       const volumeId = await fixture.create('free', { mutable: { iops: '0' } })
       const { controllerModifyVolume } = fixture.csi.controller
-      expect(await outcomeOf(controllerModifyVolume({ volumeId, mutableParameters: limits }))).toMatch(refusal)
+      expect(await outcomeOf(controllerModifyVolume({ volumeId, mutableParameters: limits }))).toMatch(rejection)
       expect(await outcomeOf(controllerModifyVolume({ volumeId, mutableParameters: { iops: '0' } }))).toBe('OK')
       await fixture.remove(volumeId)
       expect(await listVolumes()).toEqual([])

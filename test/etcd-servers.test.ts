@@ -37,7 +37,7 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     return server
   }
 
-  it('SYS-1 return each other\'s writes at once, reject stale updates, and keep all objects after a kill', async () => {
+  it("SYS-1 return each other's writes at once, reject stale updates, and keep all objects after a kill", async () => {
     const a = await start('a')
     const b = await start('b')
     const created = await a.call('POST', MAPS, configMap('m', 0))

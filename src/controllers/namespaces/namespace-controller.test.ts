@@ -156,8 +156,10 @@ describe('createNamespaceController', () => {
     await server.post('/api/v1/namespaces', { metadata: { name: 'kept', finalizers: ['example.com/hold'] } })
     await server.post('/api/v1/namespaces/kept/configmaps', { metadata: { name: 'settings' } })
     await server.delete('/api/v1/namespaces/kept')
-    const kept = await waitUntil((namespace) => contentRemaining(namespace), '/api/v1/namespaces/kept')
-    expect(conditionsOf(kept).NamespaceContentRemaining).toBe('False ContentRemoved: All content successfully removed')
+    const terminating = await waitUntil((namespace) => contentRemaining(namespace), '/api/v1/namespaces/kept')
+    expect(conditionsOf(terminating).NamespaceContentRemaining).toBe(
+      'False ContentRemoved: All content successfully removed',
+    )
   })
 
   it('SYS-4 resumes the deletion of a namespace after a restart', async () => {

@@ -39,9 +39,9 @@ describe('watchCgroups', () => {
     const other = nextCall()
     await mkdir(join(root, 'other'))
     await other
-    const again = nextCall()
+    const secondCall = nextCall()
     await mkdir(join(root, 'pods', 'pod1'))
-    await again
+    await secondCall
   })
 
   it('PIO-10 ignores writes to files of a cgroup', async () => {
