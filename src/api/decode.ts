@@ -215,11 +215,11 @@ function decodeTime(value: unknown, path: string, fractionDigits: 0 | 6): string
 
 function canonicalTime(value: string, path: string, fractionDigits: 0 | 6): string {
   const match = RFC3339.exec(value)
-  const seconds = match ? Date.parse(value.replace(/\.\d+/, '')) : Number.NaN
-  if (!match || Number.isNaN(seconds) || !hasRealDate(match)) {
+  const timeMs = match ? Date.parse(value.replace(/\.\d+/, '')) : Number.NaN
+  if (!match || Number.isNaN(timeMs) || !hasRealDate(match)) {
     throw new DecodeError(`${path}: ${quote(value)} is not a time such as "2026-01-31T12:00:00Z"`)
   }
-  const isoTime = new Date(seconds).toISOString()
+  const isoTime = new Date(timeMs).toISOString()
   // A UTC offset can move the first or last day out of the range of four-digit years.
   if (isoTime.length !== 24) throw new DecodeError(`${path}: ${quote(value)} is outside the years 0 to 9999`)
   if (fractionDigits === 0) return `${isoTime.slice(0, 19)}Z`

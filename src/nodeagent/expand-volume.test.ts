@@ -152,6 +152,33 @@ describe('a successful expansion', () => {
       expect(fixture.expandCalls()).toHaveLength(1)
     })
   }
+
+  it('REX-8 is saved even if the claim is edited during the call', async () => {
+    const fixture = await createExpandFixture()
+    await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
+    for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
+    fixture.setRules([{ method: 'NodeExpandVolume', times: 1, effect: { do: 'hang' } }])
+    await fixture.createPod('shop', ['orders'])
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
+    await fixture.server.patch(`${CLAIMS}/orders`, { metadata: { labels: { edited: 'yes' } } }, 'merge')
+    fixture.fake.script.release()
+    await fixture.untilExpanded()
+    expect(fixture.expandCalls()).toHaveLength(1)
+  })
+
+  it('REX-8 calls the driver once for a volume that two pods use', async () => {
+    const fixture = await createExpandFixture()
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
+    await fixture.createPod('office', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.untilRunning('office')
+    await fixture.expandOnController(2, withResizeState('NodeResizePending'))
+    await fixture.untilExpanded()
+    await fixture.untilIdle()
+    expect(fixture.expandCalls()).toHaveLength(1)
+    expect(fixture.fake.record.overlaps).toEqual([])
+  })
 })
 
 describe('a failed expansion', () => {
@@ -195,7 +222,7 @@ describe('a failed expansion', () => {
     expect((await fixture.status()).conditions).toBeUndefined()
   })
 
-  it('REX-9 is passed to the controller if the request is lowered after a final error', async () => {
+  it('REX-9 is marked infeasible, for the controller to retry, if the request is lowered after a final error', async () => {
     const fixture = await createFailingFixture(aFailure('INTERNAL'))
     await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error')
     const calls = fixture.expandCalls().length
@@ -234,32 +261,5 @@ describe('a failed expansion', () => {
     await fixture.untilRunning('shop')
     await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
     expect(JSON.stringify(await fixture.status())).toContain('EXPAND_VOLUME')
-  })
-
-  it('REX-8 saves the new size even if the claim is edited during the call', async () => {
-    const fixture = await createExpandFixture()
-    await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
-    for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
-    fixture.setRules([{ method: 'NodeExpandVolume', times: 1, effect: { do: 'hang' } }])
-    await fixture.createPod('shop', ['orders'])
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
-    await fixture.server.patch(`${CLAIMS}/orders`, { metadata: { labels: { edited: 'yes' } } }, 'merge')
-    fixture.fake.script.release()
-    await fixture.untilExpanded()
-    expect(fixture.expandCalls()).toHaveLength(1)
-  })
-
-  it('REX-8 calls the driver once for a volume of two pods', async () => {
-    const fixture = await createExpandFixture()
-    await fixture.createVolume('orders')
-    await fixture.createPod('shop', ['orders'])
-    await fixture.createPod('office', ['orders'])
-    await fixture.untilRunning('shop')
-    await fixture.untilRunning('office')
-    await fixture.expandOnController(2, withResizeState('NodeResizePending'))
-    await fixture.untilExpanded()
-    await fixture.untilIdle()
-    expect(fixture.expandCalls()).toHaveLength(1)
-    expect(fixture.fake.record.overlaps).toEqual([])
   })
 })

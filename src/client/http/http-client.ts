@@ -102,7 +102,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     const name = ref.name ? `/${encodeURIComponent(ref.name)}` : ''
     return `${root}${scope}/${kind.plural}${name}${subresource ? `/${subresource}` : ''}`
   }
-  const wireObject = async (kind: Kind, object: Readonly<KubeObject>): Promise<string> =>
+  const encodeObject = async (kind: Kind, object: Readonly<KubeObject>): Promise<string> =>
     JSON.stringify({ apiVersion: apiVersionOf(kind, await versions.of(kind)), kind: kind.kind, ...object })
 
   async function* watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
@@ -140,34 +140,52 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     }
   }
 
-  async function create(kind: Kind, object: Readonly<KubeObject>, write: WriteOptions = {}): Promise<WireObject> {
+  async function create(
+    kind: Kind,
+    object: Readonly<KubeObject>,
+    writeOptions: WriteOptions = {},
+  ): Promise<WireObject> {
     const { namespace, name } = object.metadata
-    const ref = write.subresource ? { namespace, name } : { namespace }
-    const path = (await pathOf(kind, ref, write.subresource)) + writeQuery(write)
-    const body = write.subresource
-      ? JSON.stringify({ ...SUBRESOURCE_BODIES[write.subresource], ...object })
-      : await wireObject(kind, object)
-    const created = await send('POST', kind, { method: 'POST', path, body, signal: write.signal })
-    return write.subresource ? object : objectOf(kind, created)
+    const ref = writeOptions.subresource ? { namespace, name } : { namespace }
+    const path = (await pathOf(kind, ref, writeOptions.subresource)) + writeQuery(writeOptions)
+    const body = writeOptions.subresource
+      ? JSON.stringify({ ...SUBRESOURCE_BODIES[writeOptions.subresource], ...object })
+      : await encodeObject(kind, object)
+    const created = await send('POST', kind, { method: 'POST', path, body, signal: writeOptions.signal })
+    return writeOptions.subresource ? object : objectOf(kind, created)
   }
 
-  async function update(kind: Kind, object: Readonly<KubeObject>, write: WriteOptions = {}): Promise<WireObject> {
+  async function update(
+    kind: Kind,
+    object: Readonly<KubeObject>,
+    writeOptions: WriteOptions = {},
+  ): Promise<WireObject> {
     const { namespace, name } = object.metadata
-    const path = (await pathOf(kind, { namespace, name }, write.subresource)) + writeQuery(write)
-    const body = await wireObject(kind, object)
-    return objectOf(kind, await send('PUT', kind, { method: 'PUT', path, body, signal: write.signal }))
+    const path = (await pathOf(kind, { namespace, name }, writeOptions.subresource)) + writeQuery(writeOptions)
+    const body = await encodeObject(kind, object)
+    return objectOf(kind, await send('PUT', kind, { method: 'PUT', path, body, signal: writeOptions.signal }))
   }
 
-  async function patch(kind: Kind, ref: ObjectRef, change: Patch, write: WriteOptions = {}): Promise<WireObject> {
+  async function patch(
+    kind: Kind,
+    ref: ObjectRef,
+    change: Patch,
+    writeOptions: WriteOptions = {},
+  ): Promise<WireObject> {
     const force = change.type === 'apply' && change.force ? 'true' : undefined
     const manager =
-      change.type === 'apply' ? (write.fieldManager ?? options.userAgent ?? 'stowage') : write.fieldManager
-    const query = writeQuery({ ...write, fieldManager: manager }, { force })
-    const path = (await pathOf(kind, ref, write.subresource)) + query
+      change.type === 'apply'
+        ? (writeOptions.fieldManager ?? options.userAgent ?? 'stowage')
+        : writeOptions.fieldManager
+    const query = writeQuery({ ...writeOptions, fieldManager: manager }, { force })
+    const path = (await pathOf(kind, ref, writeOptions.subresource)) + query
     const body =
-      change.type === 'apply' ? await wireObject(kind, change.body as KubeObject) : JSON.stringify(change.body)
+      change.type === 'apply' ? await encodeObject(kind, change.body as KubeObject) : JSON.stringify(change.body)
     const headers = { 'content-type': PATCH_MEDIA[change.type] }
-    return objectOf(kind, await send('PATCH', kind, { method: 'PATCH', path, body, headers, signal: write.signal }))
+    return objectOf(
+      kind,
+      await send('PATCH', kind, { method: 'PATCH', path, body, headers, signal: writeOptions.signal }),
+    )
   }
 
   async function remove(kind: Kind, ref: ObjectRef, request: DeleteRequest = {}): Promise<WireObject> {
@@ -190,21 +208,27 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     return hasCommits === true
   }
 
-  async function commit(writes: readonly CommitWrite[], write: { fieldManager?: string; signal?: AbortSignal } = {}) {
+  async function commit(
+    writes: readonly CommitWrite[],
+    writeOptions: { fieldManager?: string; signal?: AbortSignal } = {},
+  ) {
     if (writes.length === 0) return []
-    if (writes.length === 1 || !(await commitsAtomically())) return commitOneByOne(client, writes, write)
-    const body = JSON.stringify({ writes: await Promise.all(writes.map(wireWrite)) })
-    const path = `${COMMIT_API}/commits${writeQuery({ fieldManager: write.fieldManager })}`
-    const { results } = await send('POST', undefined, { method: 'POST', path, body, signal: write.signal }).catch(
-      (error) => {
-        if (isNotServed(error)) for (const { kind } of writes) versions.invalidate(kind)
-        throw error
-      },
-    )
+    if (writes.length === 1 || !(await commitsAtomically())) return commitOneByOne(client, writes, writeOptions)
+    const body = JSON.stringify({ writes: await Promise.all(writes.map(encodeWrite)) })
+    const path = `${COMMIT_API}/commits${writeQuery({ fieldManager: writeOptions.fieldManager })}`
+    const { results } = await send('POST', undefined, {
+      method: 'POST',
+      path,
+      body,
+      signal: writeOptions.signal,
+    }).catch((error) => {
+      if (isNotServed(error)) for (const { kind } of writes) versions.invalidate(kind)
+      throw error
+    })
     return (results as WireObject[]).map((object, index) => object && objectOf(writes[index]!.kind, object))
   }
 
-  async function wireWrite(write: CommitWrite): Promise<object> {
+  async function encodeWrite(write: CommitWrite): Promise<object> {
     const apiVersion = apiVersionOf(write.kind, await versions.of(write.kind))
     const ref = 'ref' in write ? write.ref : write.object.metadata
     const common = { verb: write.do, apiVersion, resource: write.kind.plural, namespace: ref.namespace, name: ref.name }

@@ -7,8 +7,8 @@ import type { Client } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { Cache, EventRecorder, LeaderElection, Saver } from '../../runtime/index.ts'
 import type { ChangeThrottle } from '../volume-changes/index.ts'
+import type { ExpansionRecords } from './expansion-records.ts'
 import type { FreeCapacity } from './free-capacity.ts'
-import type { LastResponses } from './last-responses.ts'
 import type { LoweredRequests } from './lowered-requests.ts'
 import type { ExpandingSettings } from './options.ts'
 
@@ -32,6 +32,6 @@ export interface ExpandingContext {
   readonly freeCapacity?: FreeCapacity
   /** Absent if changes are not throttled. */
   readonly throttle?: ChangeThrottle
-  readonly responses: LastResponses
+  readonly records: ExpansionRecords
   readonly loweredRequests: LoweredRequests
 }

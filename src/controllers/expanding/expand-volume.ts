@@ -55,7 +55,7 @@ export async function expandVolume(
   context: ExpandingContext,
   signal: AbortSignal,
 ): Promise<Step> {
-  const { clock, events, responses, facts } = context
+  const { clock, events, records, facts } = context
   const volumeName = keyOfObject(volume)
   let request: ExpandRequest
   try {
@@ -82,14 +82,14 @@ export async function expandVolume(
   ]
   const claim = (start && (await saveClaim([claimWrite(initialClaim, start())], context.saver))) ?? initialClaim
   events.record(persistentVolumeClaimKind, claim, resizeStarted(volumeName))
-  const possibleBefore = responses.possibleSize(initialClaim)
-  responses.recordCall(claim, target, possibleBefore)
+  const previousPossibleSize = records.possibleSize(initialClaim)
+  records.recordCall(claim, target, previousPossibleSize)
   let result: ExpandResult
   try {
     result = await callDriver(request, target, context, signal)
   } catch (error) {
     const because = messageOf(error, request.secrets)
-    const failed = { error, because, target, attempt, possibleBefore }
+    const failed = { error, because, target, attempt, previousPossibleSize }
     return saveFailure(failed, { claim, volume }, context, signal)
   }
   return saveExpanded({ claim, volume }, result, context)
@@ -113,8 +113,8 @@ export async function findLostExpansion(
   signal: AbortSignal,
 ): Promise<Step | undefined> {
   const { claim, volume } = subject
-  const { responses, isNodeOnly, saver, clock } = context
-  const isSizeKnown = responses.isKnown(claim) && responses.possibleSize(claim) === undefined
+  const { records, isNodeOnly, saver, clock } = context
+  const isSizeKnown = records.has(claim) && records.possibleSize(claim) === undefined
   if (isNodeOnly || isSizeKnown) return undefined
   const recordedSize = larger(claimCapacity(claim), volumeCapacity(volume))
   let request: ExpandRequest | undefined
@@ -128,7 +128,7 @@ export async function findLostExpansion(
     // A driver that keeps rejecting even the recorded size cannot report the actual one: cancel as the user requested.
     const isRejected = error instanceof CsiError && !isUncertain(error)
     if (!(error instanceof CsiError) || saysUnexpanded(error)) return undefined
-    if (isRejected && responses.countCheck(claim) >= CHECKS_MAX) return undefined
+    if (isRejected && records.recordFailedSizeCheck(claim) >= CHECKS_MAX) return undefined
     const because = `the expansion is cancelled as soon as the driver reports the volume's size: ${messageOf(error, request?.secrets ?? {})}`
     const patch = failureReport(claim, because, clock.nowMs())
     if (patch) await saveClaim([unconditionalClaimWrite(claim, patch)], saver)
@@ -210,17 +210,17 @@ function messageOf(error: unknown, secrets: Credentials): string {
 interface CallFailure extends ExpansionCall {
   readonly error: unknown
   readonly because: string
-  /** The size that the volume may have had before the call (LastResponses). */
-  readonly possibleBefore: string | undefined
+  /** The size that the volume may have had before the call (ExpansionRecords). */
+  readonly previousPossibleSize: string | undefined
 }
 
 async function saveFailure(
-  { error, because, target, attempt, possibleBefore }: CallFailure,
+  { error, because, target, attempt, previousPossibleSize }: CallFailure,
   { claim, volume }: Subject,
   context: ExpandingContext,
   signal: AbortSignal,
 ): Promise<Step> {
-  const { responses, events, facts, clock, saver } = context
+  const { records, events, facts, clock, saver } = context
   if (signal.aborted || error instanceof NotLeaderError || error instanceof ApiError) throw error // not a response of the driver
   const message = resizeFailedMessage(keyOfObject(volume), facts.name, because)
   events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
@@ -236,7 +236,7 @@ async function saveFailure(
   const time = formatTime(clock.nowMs())
   const isInfeasible = isTooSmall || isInfeasibleExpand(error)
   const isInUse = error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION'
-  responses.recordRejection(claim, possibleBefore, { isInUse })
+  records.recordRejection(claim, previousPossibleSize, { isInUse })
   // The device has the size already, so keep the status of the node expansion.
   const isNodeState = resizeStateOf(claim)?.startsWith('Node')
   await saveClaim(
@@ -257,7 +257,7 @@ async function saveExpanded(
   result: ExpandResult,
   context: ExpandingContext,
 ): Promise<Step> {
-  const { clock, events, isNodeOnly, responses } = context
+  const { clock, events, isNodeOnly, records } = context
   const [oldSize, preResizeSize] = [volumeCapacity(volume), annotationOf(volume, PRE_RESIZE_CAPACITY)]
   // A device never shrinks. With a node-only driver the size may decrease, because a node that rejects it expands nothing.
   const size = isNodeOnly || isLess(oldSize, result.size) ? result.size : oldSize
@@ -275,7 +275,7 @@ async function saveExpanded(
     ? [volumeWrite(volume, { size, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) })]
     : []
   const saved = await saveDespiteEdits(claim, (current) => [...writes, claimWrite(current, patch)], context)
-  responses.recordSuccess(claim)
+  records.recordSuccess(claim)
   if (saved)
     events.record(persistentVolumeClaimKind, saved, result.needsNodeExpansion ? nodeResizeRequired : resizeSucceeded)
   return changed

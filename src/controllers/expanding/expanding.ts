@@ -17,8 +17,8 @@ import { INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volu
 import { claimCapacity, requestedStorage } from '../../volumes/sizes.ts'
 import { type ChangeThrottle, indexPodsByClaim, isTerminated, type VolumeChange } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
+import { ExpansionRecords } from './expansion-records.ts'
 import { createFreeCapacity } from './free-capacity.ts'
-import { LastResponses } from './last-responses.ts'
 import { LoweredRequests } from './lowered-requests.ts'
 import { type ExpandingOptions, expandingSettings } from './options.ts'
 import { hasError } from './plan-expansion.ts'
@@ -54,7 +54,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
   if (pods) indexPodsByClaim(pods)
   claims.addIndex(BY_CLASS_WITHOUT_CAPACITY, classWithoutCapacity)
   const volumes = caches.of(persistentVolumeKind)
-  const responses = new LastResponses()
+  const records = new ExpansionRecords()
   const loweredRequests = new LoweredRequests({ client, claims, events })
   const context: ExpandingContext = {
     driver,
@@ -71,7 +71,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     volumes,
     pods,
     freeCapacity: capacityCaches && createFreeCapacity({ driverName: facts.name, ...capacityCaches }),
-    responses,
+    records,
     loweredRequests,
   }
 
@@ -79,7 +79,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
   if (pods) {
     const isHeld = (key: string) => {
       const claim = claims.get(key)
-      return claim !== undefined && responses.requiresOffline(claim)
+      return claim !== undefined && records.requiresOffline(claim)
     }
     sources.push(
       source({
@@ -109,7 +109,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     sources,
     reconcile: (subject, signal) => reconcileClaim(subject, context, signal),
     forget(key) {
-      responses.delete(key)
+      records.delete(key)
       loweredRequests.delete(key)
     },
     follow: (subjectOf) => loweredRequests.follow(subjectOf),

@@ -72,10 +72,10 @@ async function apply(
   signal: AbortSignal,
 ): Promise<Step> {
   const { claim, volume } = subject
-  const { responses, loweredRequests, events, facts, saver } = context
+  const { records, loweredRequests, events, facts, saver } = context
   switch (plan.do) {
     case 'nothing':
-      responses.delete(keyOfObject(claim))
+      records.delete(keyOfObject(claim))
       if (resizeStateOf(claim) === undefined) loweredRequests.delete(keyOfObject(claim)) // the expansion has ended
       return done
     case 'removeAnnotation': {
@@ -132,12 +132,12 @@ async function cancel(
 }
 
 function situationOf({ claim, volume }: Subject, context: ExpandingContext): Situation {
-  const { responses, pods, freeCapacity, isNodeOnly, clock, settings } = context
+  const { records, pods, freeCapacity, isNodeOnly, clock, settings } = context
   return {
     claim,
     volume,
-    mayBeLarger: !isNodeOnly && responses.possibleSize(claim) !== undefined,
-    isBlockedByUse: responses.requiresOffline(claim) && pods !== undefined && isInUse(keyOfObject(claim), pods),
+    mayBeLarger: !isNodeOnly && records.possibleSize(claim) !== undefined,
+    isBlockedByUse: records.requiresOffline(claim) && pods !== undefined && isInUse(keyOfObject(claim), pods),
     isNodeOnly,
     shortageFor: (target) => freeCapacity?.shortageFor(volume, target),
     nowMs: clock.nowMs(),

@@ -1,6 +1,5 @@
-// Reads storage classes, which contain the parameters of a volume at creation and its secret. Cached for one minute. A
-// process without permission to read storage classes works without them.
-
+// Reads storage classes, for the parameters that a volume was created with and the reference to its modify secret. Caches
+// each class for one minute. If the process may not read storage classes, they are treated as missing.
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { isForbidden } from '../../api/status-error.ts'

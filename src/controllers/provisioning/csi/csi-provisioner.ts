@@ -33,7 +33,7 @@ import { type CsiProvisionerOptions, DEFAULT_OPTIONS, type NodeDeployment } from
 import { notReadyError, PreparationError } from './preparation-error.ts'
 import { type PreparedRequest, prepareRequest, type Topology } from './prepare-request.ts'
 import { topologyRequirement } from './topology.ts'
-import { createTopologyMemory } from './topology-memory.ts'
+import { createTopologyCache } from './topology-cache.ts'
 
 export interface CsiProvisionerDeps {
   /** Must not run two calls for one volume concurrently (src/csi/serialize-calls.ts). */
@@ -66,7 +66,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   const classes = caches.of(storageClassKind)
   let attributesClassCache: Cache<VolumeAttributesClass> | undefined
   const attributesClasses = () => (attributesClassCache ??= caches.of(volumeAttributesClassKind))
-  const topologyMemory = createTopologyMemory()
+  const topologyCache = createTopologyCache()
   /** Uids of the claims for which a volume may exist in the driver. Bounded by the claims in progress. */
   const unfinished = new Set<string>()
   const suffix = node ? `-${node.name}` : ''
@@ -160,7 +160,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       ])
       if (!synced.every(Boolean)) throw notReadyError('stopped before the nodes were known')
     }
-    const claimTopology = topologyMemory.of(uid, request.selectedNode, unfinished.has(uid))
+    const claimTopology = topologyCache.getOrCreate(uid, request.selectedNode, { mustRepeat: unfinished.has(uid) })
     return prepareRequest(request, claimTopology, { client, facts, options, attributesClasses, nodes, log }, signal)
   }
 
@@ -180,7 +180,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
 
   function settle(uid: string): void {
     unfinished.delete(uid)
-    topologyMemory.forget(uid)
+    topologyCache.delete(uid)
   }
 
   /** Deletes a volume that does not satisfy the request. Returns unfinished if it cannot be deleted. */

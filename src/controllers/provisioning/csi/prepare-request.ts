@@ -30,7 +30,7 @@ import { finalError } from './preparation-error.ts'
 import { resolveSecretRef } from './secret-reference.ts'
 import { prepareSnapshotSource } from './snapshot-source.ts'
 import { type NodeTopologies, type Term, topologyRequirement } from './topology.ts'
-import type { ClaimTopology } from './topology-memory.ts'
+import type { ClaimTopology } from './topology-cache.ts'
 import { volumeCapabilities } from './volume-capabilities.ts'
 
 export interface PrepareDeps {

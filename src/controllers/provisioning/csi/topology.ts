@@ -11,7 +11,7 @@
 //   immediate  none               no immediateTopology   no requirement
 import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
 import { notReadyError, rescheduleError } from './preparation-error.ts'
-import type { ClaimTopology } from './topology-memory.ts'
+import type { ClaimTopology } from './topology-cache.ts'
 
 /** Topology segments, sorted by key. */
 export type Term = readonly Segment[]

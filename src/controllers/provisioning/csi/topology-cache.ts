@@ -11,20 +11,23 @@ export interface ClaimTopology {
   requisite?: readonly Term[]
 }
 
-export interface TopologyMemory {
-  /** Returns the topology of the claim, which is empty for a new claim and if the node changes without `mustRepeat`. */
-  of(claimUid: string, node: string | undefined, mustRepeat: boolean): ClaimTopology
-  forget(claimUid: string): void
+export interface TopologyCache {
+  /**
+   * Returns the topology of the claim, for the caller to fill in. Creates an empty one for a new claim, and replaces it if
+   * the selected node has changed, unless `mustRepeat` is set.
+   */
+  getOrCreate(claimUid: string, node: string | undefined, options: { readonly mustRepeat: boolean }): ClaimTopology
+  delete(claimUid: string): void
   readonly size: number
 }
 
 /** Maximum number of claims. Beyond it, the oldest topology is removed, and the next request reads the nodes again. */
 const CLAIMS_MAX = 10_000
 
-export function createTopologyMemory(): TopologyMemory {
+export function createTopologyCache(): TopologyCache {
   const claims = new Map<string, ClaimTopology>()
   return {
-    of(claimUid, node, mustRepeat) {
+    getOrCreate(claimUid, node, { mustRepeat }) {
       const existing = claims.get(claimUid)
       if (existing && (mustRepeat || existing.node === node)) return existing
       const created: ClaimTopology = { node }
@@ -33,7 +36,7 @@ export function createTopologyMemory(): TopologyMemory {
       if (claims.size > CLAIMS_MAX) claims.delete(claims.keys().next().value!)
       return created
     },
-    forget: (claimUid) => void claims.delete(claimUid),
+    delete: (claimUid) => void claims.delete(claimUid),
     get size() {
       return claims.size
     },

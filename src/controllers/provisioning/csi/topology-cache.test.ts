@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest'
+import { createTopologyCache } from './topology-cache.ts'
+
+describe('createTopologyCache', () => {
+  it('resets the topology of a claim if its node changes, unless the request must be repeated', () => {
+    const cache = createTopologyCache()
+    const first = cache.getOrCreate('uid', 'node-a', { mustRepeat: false })
+    first.keys = ['zone']
+    expect(cache.getOrCreate('uid', 'node-a', { mustRepeat: false })).toBe(first)
+    expect(cache.getOrCreate('uid', 'node-b', { mustRepeat: true })).toBe(first)
+    expect(cache.getOrCreate('uid', 'node-b', { mustRepeat: false }).keys).toBeUndefined()
+    cache.delete('uid')
+    expect(cache.size).toBe(0)
+  })
+
+  it('limits the number of claims', () => {
+    const cache = createTopologyCache()
+    for (let i = 0; i < 10_050; i++) cache.getOrCreate(`uid-${i}`, undefined, { mustRepeat: false })
+    expect(cache.size).toBe(10_000)
+  })
+})

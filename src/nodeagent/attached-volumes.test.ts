@@ -1,0 +1,189 @@
+// Tests that the agent stages attached volumes only after they are attached, and reports them in volumesInUse.
+import { describe, expect, it } from 'vitest'
+import { nodeKind } from '../api/kinds/node/node.ts'
+import type { Client } from '../client/index.ts'
+import { attachmentNameOf } from '../volumes/attachment-names.ts'
+import { createAgentFixture, DRIVER, NODE, PODS } from './agent.fixture.ts'
+
+const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
+
+describe('an attached volume', () => {
+  const handleOf = (fixture: Awaited<ReturnType<typeof createAgentFixture>>) =>
+    Object.keys(fixture.fake.state.volumes)[0]!
+
+  for (const csiDriver of [{ attachRequired: true }, null]) {
+    const condition = csiDriver ? 'with attachRequired' : 'without a CSIDriver'
+    it(`SYS-18 SYS-7 is staged with its publish context after it is attached, ${condition}`, async () => {
+      const fixture = await createAgentFixture({ csiDriver })
+      await fixture.createVolume('orders')
+      await fixture.createPod('shop', ['orders'])
+      const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+      await fixture.waitUntil(
+        async () => JSON.stringify((await fixture.pod('shop')).status).includes(`VolumeAttachment ${name}`),
+        'the reason in the pod status',
+      )
+      expect(fixture.calls()).toEqual([])
+      await fixture.server.post(ATTACHMENTS, {
+        metadata: { name },
+        spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
+      })
+      const status = { attached: true, attachmentMetadata: { device: '/dev/x' } }
+      await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status })
+      await fixture.untilRunning('shop')
+      for (const method of ['NodeStageVolume', 'NodePublishVolume']) {
+        const call = fixture.fake.record.calls.find((candidate) => candidate.method === method)
+        expect(call?.request).toMatchObject({ publishContext: { device: '/dev/x' } })
+      }
+      const inUse = async () => (await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse ?? []
+      expect(await inUse()).toEqual([`kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`])
+      await fixture.server.delete(`${PODS}/shop`)
+      await fixture.untilDeleted('shop')
+      expect(await inUse()).toEqual([])
+    })
+  }
+
+  it('SYS-18 is reported as in use before it is staged', async () => {
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
+    await fixture.createVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+    await fixture.server.post(ATTACHMENTS, {
+      metadata: { name },
+      spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
+    })
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
+    await fixture.createPod('shop', ['orders'])
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver to hang')
+    expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
+    fixture.fake.script.release()
+    await fixture.untilRunning('shop')
+  })
+
+  it('SYS-18 is not staged if it is detached just before the report', async () => {
+    let detach: (() => Promise<unknown>) | undefined
+    const wrapClient = (client: Client): Client => ({
+      ...client,
+      async patch(kind: any, ref: any, patch: any, options: any) {
+        const isReport = kind === nodeKind && (patch.body.status?.volumesInUse ?? []).length > 0
+        if (isReport) await detach?.()
+        return client.patch(kind, ref, patch, options) as any
+      },
+    })
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
+    await fixture.createVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+    const attach = async () => {
+      const source = { persistentVolumeName: 'pv-orders' }
+      await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+      await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    }
+    detach = async () => {
+      detach = undefined
+      await fixture.server.delete(`${ATTACHMENTS}/${name}`)
+    }
+    await attach()
+    await fixture.createPod('shop', ['orders'])
+    await fixture.waitUntil(() => detach === undefined, 'the volume to be detached')
+    await fixture.untilIdle()
+    expect(fixture.calls()).toEqual([])
+    expect(await fixture.phase('shop')).toBe('Pending')
+    await attach()
+    await fixture.untilRunning('shop')
+    expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
+  })
+
+  it('SYS-18 is staged only if it is in volumesAttached on a server without atomic commits', async () => {
+    const wrapClient = (client: Client): Client => ({ ...client, commitsAtomically: async () => false })
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
+    await fixture.createVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+    const source = { persistentVolumeName: 'pv-orders' }
+    await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await fixture.createPod('shop', ['orders'])
+    await fixture.waitUntil(
+      async () => JSON.stringify((await fixture.pod('shop')).status).includes('attached volumes of node'),
+      'the reason in the pod status',
+    )
+    expect(fixture.calls()).toEqual([])
+    const volumesAttached = [{ name: `kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`, devicePath: '' }]
+    await fixture.server.patch(`/api/v1/nodes/${NODE}/status`, { status: { volumesAttached } })
+    await fixture.untilRunning('shop')
+  })
+
+  it('SYS-18 is in the first status that the agent writes after a restart', async () => {
+    const reports: string[][] = []
+    const wrapClient = (client: Client): Client => ({
+      ...client,
+      async patch(kind: any, ref: any, patch: any, options: any) {
+        if (kind === nodeKind && patch.body.status) reports.push(patch.body.status.volumesInUse ?? [])
+        return client.patch(kind, ref, patch, options) as any
+      },
+      async create(kind: any, object: any, options: any) {
+        if (kind === nodeKind) reports.push(object.status.volumesInUse ?? [])
+        return client.create(kind, object, options) as any
+      },
+    })
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
+    await fixture.createVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+    const source = { persistentVolumeName: 'pv-orders' }
+    await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+
+    const expectedNames = [`kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`]
+    for (const isNodeDeleted of [false, true]) {
+      fixture.kill()
+      if (isNodeDeleted) await fixture.server.delete(`/api/v1/nodes/${NODE}`)
+      reports.length = 0
+      fixture.start()
+      await fixture.waitUntil(() => reports.length > (isNodeDeleted ? 1 : 0), 'the node to report')
+      await fixture.untilIdle()
+      expect(reports).toEqual(reports.map(() => expectedNames))
+    }
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilDeleted('shop')
+    expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toBeUndefined()
+  })
+
+  it('SYS-18 stays in volumesInUse if an earlier report is delayed', async () => {
+    let delayedReport: (() => Promise<unknown>) | undefined
+    const wrapClient = (client: Client): Client => ({
+      ...client,
+      async patch(kind: any, ref: any, patch: any, options: any) {
+        const isReport = kind === nodeKind && patch.body.status && !delayedReport
+        if (isReport) delayedReport = () => client.patch(kind, ref, patch, options) as any
+        return client.patch(kind, ref, patch, options) as any
+      },
+    })
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
+    await fixture.createVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+    const source = { persistentVolumeName: 'pv-orders' }
+    await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await expect(delayedReport?.()).rejects.toMatchObject({ code: 409 })
+    expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
+  })
+
+  it('SYS-18 has its attach error in an event of the pod', async () => {
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
+    await fixture.createVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+    await fixture.server.post(ATTACHMENTS, {
+      metadata: { name },
+      spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
+    })
+    const attachError = { message: 'the storage array is unavailable', time: '2026-01-01T00:00:00Z' }
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: false, attachError } })
+    await fixture.createPod('shop', ['orders'])
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toBe(
+      'FailedAttachVolume: AttachVolume.Attach failed for volume "pv-orders" : the storage array is unavailable',
+    )
+  })
+})

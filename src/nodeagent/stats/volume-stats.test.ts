@@ -1,0 +1,57 @@
+// Tests of the volume stats that the agent serves.
+import { describe, expect, it } from 'vitest'
+import { createAgentFixture, PODS } from '../agent.fixture.ts'
+
+describe('the stats of a volume', () => {
+  it('SYS-7 PIO-8 are exported under the names of the kubelet until the pod is deleted', async () => {
+    const rates = { readIops: 10, writeIops: 30, readBps: 1_000, writeBps: 2_000 }
+    const fixture = await createAgentFixture({ agent: { ratesAt: async () => rates } })
+    await fixture.createVolume('orders', { pv: { capacity: { storage: '1Gi', iops: '100', throughput: '10Mi' } } })
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    const exportedSamples = async () => {
+      const lines = (await fixture.registry.metrics())
+        .split('\n')
+        .filter((line) => /^(kubelet|stowage)_volume/.test(line))
+      return lines.map((line) => line.replace('namespace="default",persistentvolumeclaim="orders"', 'it'))
+    }
+    await fixture.waitUntil(async () => (await exportedSamples()).length > 0, 'the metrics of the volume')
+    expect(await exportedSamples()).toEqual([
+      'kubelet_volume_stats_capacity_bytes{it} 1073741824',
+      'kubelet_volume_stats_available_bytes{it} 1073741824',
+      'kubelet_volume_stats_used_bytes{it} 0',
+      'stowage_volume_iops_used{it,direction="read"} 10',
+      'stowage_volume_iops_used{it,direction="write"} 30',
+      'stowage_volume_iops_available{it,direction="read"} 90',
+      'stowage_volume_iops_available{it,direction="write"} 70',
+      'stowage_volume_throughput_used_bytes{it,direction="read"} 1000',
+      'stowage_volume_throughput_used_bytes{it,direction="write"} 2000',
+      'stowage_volume_throughput_available_bytes{it,direction="read"} 10484760',
+      'stowage_volume_throughput_available_bytes{it,direction="write"} 10483760',
+    ])
+    expect(await fixture.registry.metrics()).toMatch(
+      /storage_operation_duration_seconds_count\{volume_plugin="kubernetes.io\/csi:fake.stowage.example",operation_name="volume_mount",status="success",migrated="false"\} 1/,
+    )
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilDeleted('shop')
+    await fixture.waitUntil(
+      async () => (await exportedSamples()).length === 0,
+      'the metrics of the volume to be removed',
+    )
+  })
+
+  it('SYS-7 are collected with NodeGetVolumeStats every one to two minutes', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    const countCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'NodeGetVolumeStats').length
+    await fixture.waitUntil(() => countCalls() === 2, 'the first two calls')
+    for (let minute = 0; minute < 10; minute++) {
+      await fixture.server.clock.advance(60_000)
+      await fixture.untilIdle()
+    }
+    expect(countCalls()).toBeGreaterThanOrEqual(2 + 5)
+    expect(countCalls()).toBeLessThanOrEqual(2 + 10)
+  })
+})

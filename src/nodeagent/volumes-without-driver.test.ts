@@ -1,0 +1,87 @@
+// Tests of volumes that the agent mounts without a CSI driver: emptyDir, hostPath and subPath.
+import { describe, expect, it } from 'vitest'
+import { createAgentFixture, PODS, ROOT } from './agent.fixture.ts'
+
+describe('a volume without a CSI driver', () => {
+  const podFields = (volumes: object[], mounts: object[]) => ({
+    spec: { volumes },
+    container: { volumeMounts: mounts },
+  })
+
+  it('SYS-7 is removed with its pod if it is an emptyDir', async () => {
+    const fixture = await createAgentFixture()
+    const uid = await fixture.createPod(
+      'shop',
+      [],
+      podFields(
+        [
+          { name: 'tmp', emptyDir: {} },
+          { name: 'mem', emptyDir: { medium: 'Memory' } },
+        ],
+        [
+          { name: 'tmp', mountPath: '/tmp2' },
+          { name: 'mem', mountPath: '/mem' },
+        ],
+      ),
+    )
+    await fixture.untilRunning('shop')
+    const path = `${ROOT}/pods/${uid}/volumes/kubernetes.io~empty-dir`
+    expect(fixture.disk.mounted).toEqual(new Set([`${path}/mem`]))
+    fixture.disk.put(`${path}/tmp/file`, 'file', 'scratch')
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilDeleted('shop')
+    await fixture.waitUntil(
+      () => !Object.keys(fixture.disk.snapshot()).some((entry) => entry.includes(uid)),
+      'the directory of the pod to be removed',
+    )
+  })
+
+  it('SYS-7 is checked or created by its type if it is a hostPath', async () => {
+    const fixture = await createAgentFixture()
+    const mount = [{ name: 'host', mountPath: '/h' }]
+    const withHostPath = (path: string, type: string) => podFields([{ name: 'host', hostPath: { path, type } }], mount)
+    await fixture.createPod('accepted', [], withHostPath('/srv/new', 'DirectoryOrCreate'))
+    await fixture.untilRunning('accepted')
+    expect(fixture.disk.snapshot()['/srv/new']).toBe('directory')
+    await fixture.createPod('rejected', [], withHostPath('/srv/new', 'File'))
+    await fixture.waitUntil(async () => (await fixture.events('rejected')).length > 0, 'an event')
+    expect((await fixture.events('rejected'))[0]).toMatch(/hostPath type check failed: \/srv\/new is not a file/)
+    await fixture.server.delete(`${PODS}/accepted`)
+    await fixture.untilDeleted('accepted')
+    expect(fixture.disk.snapshot()['/srv/new']).toBe('directory')
+  })
+
+  it('SYS-7 is rejected with the name of its source if the source is not supported', async () => {
+    const fixture = await createAgentFixture()
+    const config = podFields([{ name: 'conf', configMap: { name: 'c' } }], [{ name: 'conf', mountPath: '/c' }])
+    await fixture.createPod('shop', [], config)
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toContain('this node agent does not support configMap volumes')
+    expect(await fixture.phase('shop')).toBe('Pending')
+  })
+
+  it('SYS-7 is used without a driver call if it is a hostPath PV', async () => {
+    const fixture = await createAgentFixture()
+    fixture.disk.put('/srv/pv', 'directory')
+    await fixture.createVolume('orders', { pv: { csi: undefined, hostPath: { path: '/srv/pv', type: 'Directory' } } })
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    expect(fixture.calls()).toEqual([])
+  })
+
+  it('SYS-7 is mounted with a subPath, unless the subPath contains a link', async () => {
+    const fixture = await createAgentFixture()
+    fixture.disk.put('/srv/data', 'directory')
+    fixture.disk.put('/srv/data/link', 'link', '/etc')
+    const withSubPath = (subPath: string) =>
+      podFields([{ name: 'd', hostPath: { path: '/srv/data' } }], [{ name: 'd', mountPath: '/d', subPath }])
+    await fixture.createPod('accepted', [], withSubPath('a/b'))
+    await fixture.untilRunning('accepted')
+    expect(fixture.disk.snapshot()['/srv/data/a/b']).toBe('directory')
+    await fixture.createPod('rejected', [], withSubPath('link/passwd'))
+    await fixture.waitUntil(async () => (await fixture.events('rejected')).length > 0, 'an event')
+    expect((await fixture.events('rejected'))[0]).toMatch(/^Failed: Error: failed to prepare subPath .* link/)
+    const { containerStatuses } = (await fixture.pod('rejected')).status
+    expect(containerStatuses[0].state.waiting.reason).toBe('CreateContainerConfigError')
+  })
+})

@@ -1,0 +1,49 @@
+// Tests of pods whose volumes are not ready yet.
+import { describe, expect, it } from 'vitest'
+import { CLAIMS, createAgentFixture, PODS } from './agent.fixture.ts'
+
+describe('a pod', () => {
+  it('SYS-7 waits for an unbound claim, with an event after two minutes', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.createVolume('orders', { claimStatus: { phase: 'Pending' } })
+    await fixture.createPod('shop', ['orders'])
+    await fixture.waitUntil(
+      async () => JSON.stringify((await fixture.pod('shop')).status).includes('is not bound to a volume yet'),
+      'the reason in the pod status',
+    )
+    expect(await fixture.events('shop')).toEqual([])
+    await fixture.server.clock.advance(124_000)
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toMatch(
+      /^FailedMount: Unable to attach or mount volumes: unmounted volumes=\[orders\]/,
+    )
+    await fixture.server.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound' } }, 'merge')
+    await fixture.untilRunning('shop')
+  })
+
+  it('SYS-7 stays Pending if the node affinity of its volume does not match the node', async () => {
+    const fixture = await createAgentFixture()
+    const otherZone = { matchExpressions: [{ key: 'example.com/zone', operator: 'In', values: ['far'] }] }
+    await fixture.createVolume('orders', { pv: { nodeAffinity: { required: { nodeSelectorTerms: [otherZone] } } } })
+    await fixture.createPod('shop', ['orders'])
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toContain('NodeAffinity check failed')
+    expect(fixture.calls()).toEqual([])
+  })
+
+  it('SYS-7 keeps running while its claim is being deleted', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.server.delete(`${CLAIMS}/orders`)
+    await fixture.server.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
+    await fixture.untilIdle()
+    expect(await fixture.phase('shop')).toBe('Running')
+    expect(await fixture.events('shop')).toEqual([])
+    fixture.kill()
+    fixture.start()
+    await fixture.untilIdle()
+    expect(await fixture.events('shop')).toEqual([])
+  })
+})
