@@ -466,7 +466,7 @@ function testDriverContract(backend: BackendName): void {
       expect((await fixture.csi.controller.getSnapshot({ snapshotId })).snapshot?.readyToUse).toBe(false)
       const source = { type: { case: 'snapshot' as const, value: { snapshotId } } }
       expect(await outcomeOf(fixture.create('from-lost', { source }))).toMatch(
-        /^FAILED_PRECONDITION: Snapshot .* cannot be restored\. Its (file|directory) .* is gone/,
+        /^FAILED_PRECONDITION: Snapshot .* cannot be restored\. Its (file|directory) .* is missing/,
       )
       await fixture.csi.controller.deleteSnapshot({ snapshotId })
       await fixture.remove(id)
@@ -490,7 +490,7 @@ function testDriverContract(backend: BackendName): void {
       const id = await fixture.create('emptied')
       await rm(join(fixture.pool, 'volumes', (await listFiles())[0]!), { recursive: true })
       const { status } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
-      expect(status?.volumeCondition).toMatchObject({ abnormal: true, message: expect.stringContaining('is gone') })
+      expect(status?.volumeCondition).toMatchObject({ abnormal: true, message: expect.stringContaining('is missing') })
       const missingContent = /^FAILED_PRECONDITION: .*is missing in the pool/
       expect(await outcomeOf(fixture.stage(id))).toMatch(missingContent)
       const { controller } = fixture.csi
