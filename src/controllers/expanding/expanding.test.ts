@@ -891,6 +891,26 @@ describe('a process that is no longer the leader', () => {
 })
 
 describe('feature gates', () => {
+  for (const isTracked of [false, true]) {
+    const reason = isTracked ? 'exceeds the free capacity' : 'the driver rejects'
+    it(`REX-10 records one failure for a size that ${reason} if RecoverExpansionFailure is off`, async () => {
+      await openFixture({ server: { gates: 'RecoverExpansionFailure=false' } })
+      await fixture.aClaim()
+      if (isTracked) {
+        await fixture.setCapacityTracking()
+        await fixture.aCapacity('small', { capacity: '1Gi' })
+      }
+      fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
+      fixture.start()
+      await fixture.request('500Gi')
+      const failures = () => fixture.events.filter((event) => event.reason === 'VolumeResizeFailed')
+      await fixture.waitUntil(() => failures().length > 0, 'the failure', { shouldAdvanceClock: false })
+      for (let round = 0; round < 5; round++) await fixture.settle()
+      expect(failures()).toHaveLength(1)
+      expect(fixture.expandCalls()).toHaveLength(isTracked ? 0 : 1)
+    })
+  }
+
   it('REX-10 reports expansion only in conditions if the server has RecoverExpansionFailure disabled', async () => {
     await openFixture({ server: { gates: 'RecoverExpansionFailure=false' } })
     await fixture.aClaim()

@@ -14,7 +14,7 @@ import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createSaver, type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
-import { claimCapacity, requestedStorage } from '../../volumes/sizes.ts'
+import { claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import { type ChangeThrottle, indexPodsByClaim, isTerminated, type VolumeChange } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { ExpansionRecords } from './expansion-records.ts'
@@ -129,8 +129,12 @@ const hasNewRequest = (next: Claim, old: Claim): boolean =>
   requestedStorage(next) !== requestedStorage(old) ||
   claimCapacity(next) !== claimCapacity(old) ||
   isBeingDeleted(next) !== isBeingDeleted(old) ||
-  (resizeStateOf(next) === undefined && hasError(next) && !hasError(old)) ||
+  (isStaleError(next) && !isStaleError(old)) ||
   (resizeStateOf(next) !== resizeStateOf(old) && !isControllerState(resizeStateOf(next)))
+
+/** An error that arrived after the expansion ended. While more is requested, it is the controller's own write. */
+const isStaleError = (claim: Claim): boolean =>
+  resizeStateOf(claim) === undefined && hasError(claim) && !isLess(claimCapacity(claim), requestedStorage(claim))
 
 const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 

@@ -128,9 +128,7 @@ function planCall(target: string, situation: Situation): ExpansionStep {
   if (attempt !== 'resume') {
     const rejection = rejectionOf(target, situation)
     if (rejection) {
-      const isReported =
-        attempt === 'retry' &&
-        resizeCondition(claim, 'ControllerResizeError')?.message === failureMessage(rejection.because)
+      const isReported = resizeCondition(claim, 'ControllerResizeError')?.message === failureMessage(rejection.because)
       return isReported ? { do: 'wait', because: rejection.because } : { do: 'reject', target, ...rejection }
     }
   }
