@@ -89,6 +89,8 @@ export interface Kind<T extends KubeObject = KubeObject> {
   validate(object: T, errors: FieldErrors, context: RuleContext, old?: T): void
   /** Rejects changes of immutable fields. */
   validateUpdate?(next: T, old: T, errors: FieldErrors, context: RuleContext): void
+  /** Returns messages for Warning headers about submitted fields that are dropped because their feature gate is disabled. */
+  droppedFieldWarnings?(submitted: T, old: T | undefined, context: RuleContext): readonly string[]
   /** Returns messages for Warning headers. Warnings do not reject the write. */
   warnings?(object: T, old: T | undefined): readonly string[]
   /** The rules of the status subresource, if the kind has one. */

@@ -32,10 +32,11 @@ export function tryCreate<T extends KubeObject>(
   if (kind.status && !kind.status.isKeptOnCreate) delete object.status
   applyDefaults(kind.type, object as unknown as Record<string, unknown>)
   kind.defaults?.(object)
+  const droppedWarnings = kind.droppedFieldWarnings?.(object, undefined, context) ?? []
   kind.prepareForCreate?.(object, context)
   const errors = new FieldErrors()
   kind.validate(object, errors, context)
-  return createResult(object, errors, kind.warnings?.(object, undefined))
+  return createResult(object, errors, [...droppedWarnings, ...(kind.warnings?.(object, undefined) ?? [])])
 }
 
 /** A copy of a stored object, which tests can edit in ways that its type does not allow. */
@@ -52,11 +53,12 @@ export function tryUpdate<T extends KubeObject>(
   const old = frozenCopy(stored)
   const next = applyChange(kind, stored, change) as T & { status?: unknown }
   if (kind.status) next.status = clone((stored as { status?: unknown }).status)
+  const droppedWarnings = kind.droppedFieldWarnings?.(next, old, context) ?? []
   kind.prepareForUpdate?.(next, old, context)
   const errors = new FieldErrors()
   kind.validate(next, errors, context, old)
   kind.validateUpdate?.(next, old, errors, context)
-  return createResult(next, errors, kind.warnings?.(next, old))
+  return createResult(next, errors, [...droppedWarnings, ...(kind.warnings?.(next, old) ?? [])])
 }
 
 export function tryStatus<T extends KubeObject>(

@@ -70,6 +70,7 @@ export function planCreate(
   const admissionInput = { operation: 'CREATE', name, object, old: undefined } as const
   const request = admissionRequest(deps, view, target, admissionInput)
   deps.admission.mutate(request)
+  const droppedWarnings = kind.droppedFieldWarnings?.(object, undefined, context) ?? []
   kind.prepareForCreate?.(object, context)
 
   const errors = new FieldErrors()
@@ -83,9 +84,10 @@ export function planCreate(
   // Check the name last, as Kubernetes does: an invalid object is rejected as invalid even if its name is taken.
   if (view.get(key)) throw alreadyExists(resource, name)
   const value = encodeStored(stored)
+  const warnings = [...droppedWarnings, ...(kind.warnings?.(object, undefined) ?? [])]
   return {
     writes: [putOf(deps, resource, key, stored, value), ...admissionWrites],
-    result: { value, revision: 0, created: true, deleted: false, warnings: kind.warnings?.(object, undefined) ?? [] },
+    result: { value, revision: 0, created: true, deleted: false, warnings },
   }
 }
 

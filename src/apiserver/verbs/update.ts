@@ -110,6 +110,7 @@ function planChange(
   deps.admission.mutate(request)
 
   const errors = new FieldErrors()
+  const droppedWarnings = subresource === '' ? (kind.droppedFieldWarnings?.(next, old, context) ?? []) : []
   if (subresource === '') kind.prepareForUpdate?.(next, old, context)
   else if (subresource === 'status') kind.status?.prepare?.(next, old, context)
   validateMeta(kind, next.metadata, errors)
@@ -128,7 +129,7 @@ function planChange(
   const after = isRemovable(next) ? undefined : next
   const admissionWrites = deps.admission.validate({ ...request, object: next, after })
   const value = encodeStored(next)
-  const warnings = kind.warnings?.(next, old) ?? []
+  const warnings = [...droppedWarnings, ...(kind.warnings?.(next, old) ?? [])]
   const key = keyOf(target)
   if (!after) {
     return {

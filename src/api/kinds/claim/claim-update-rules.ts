@@ -147,5 +147,9 @@ function validateIoChange(changes: readonly Change[], errors: FieldErrors, { gat
   }
 }
 
+/** The Warning for a field that a client set and that is not stored. */
+export const droppedFieldMessage = (field: string, value: string, gate: FeatureGate): string =>
+  `${field}: ${JSON.stringify(value)} was ignored, because the ${gate} feature gate is disabled`
+
 export const disabledGateMessage = (gate: FeatureGate): string =>
   `update is forbidden when the ${gate} feature gate is disabled`

@@ -104,11 +104,29 @@ describe('creating a claim', () => {
     }
   })
 
-  it('VAC-12 drops the attributes class without an error while the feature gate is disabled', () => {
+  it('VAC-12 drops the attributes class with a warning while the feature gate is disabled', () => {
     const gates = 'VolumeAttributesClass=false'
-    const { object, errors } = tryCreate(kind, aClaim({ volumeAttributesClassName: 'Gold!' }), { gates })
+    const { object, errors, warnings } = tryCreate(kind, aClaim({ volumeAttributesClassName: 'Gold!' }), { gates })
     expect(errors).toEqual([])
     expect(object.spec).not.toHaveProperty('volumeAttributesClassName')
+    expect(warnings).toEqual([
+      'spec.volumeAttributesClassName: "Gold!" was ignored, because the VolumeAttributesClass feature gate is disabled',
+    ])
+    const stored = tryCreate(kind, aClaim({ volumeAttributesClassName: 'gold' })).object
+    const keepClass = (draft: Draft) => Object.assign(draft.metadata, { labels: { a: 'b' } })
+    expect(tryUpdate(kind, stored, keepClass, { gates }).warnings).toEqual([])
+  })
+
+  it('PIO-1 drops iops and throughput with a warning while the feature gate is disabled', () => {
+    const gates = 'VolumeProvisionedIO=false'
+    const resources = { requests: { storage: '1Gi', iops: '500' }, limits: { throughput: '9Mi' } }
+    const { object, warnings } = tryCreate(kind, aClaim({ resources }), { gates })
+    expect(object.spec?.resources).toEqual({ requests: { storage: '1Gi' } })
+    expect(warnings).toEqual([
+      'spec.resources.requests[iops]: "500" was ignored, because the VolumeProvisionedIO feature gate is disabled',
+      'spec.resources.limits[throughput]: "9Mi" was ignored, because the VolumeProvisionedIO feature gate is disabled',
+    ])
+    expect(tryCreate(kind, aClaim({ resources })).warnings).toEqual([])
   })
 
   it('accepts requests for unknown resources', () => {

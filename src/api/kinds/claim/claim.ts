@@ -6,12 +6,18 @@ import { dns1123SubdomainProblems } from '../../names.ts'
 import { quantityIsInteger } from '../../quantity.ts'
 import { shortAccessModes } from '../shared/access-modes.ts'
 import { annotationOf, BETA_CLASS_ANNOTATION, BETA_CLASS_WARNING, claimClassName } from '../shared/class-names.ts'
-import { amountOf, REQUESTS_AND_LIMITS, withClaimIoInBytes, withoutNewClaimIo } from '../shared/provisioned-io.ts'
+import {
+  amountOf,
+  newIoAmounts,
+  REQUESTS_AND_LIMITS,
+  withClaimIoInBytes,
+  withoutNewClaimIo,
+} from '../shared/provisioned-io.ts'
 import { prepareDataSources } from './claim-data-source.ts'
 import { type PersistentVolumeClaim, type PersistentVolumeClaimSpec, persistentVolumeClaim } from './claim-schema.ts'
 import { validateClaimSpec } from './claim-spec-rules.ts'
 import { prepareClaimStatus, validateClaimStatus } from './claim-status-rules.ts'
-import { validateClaimUpdate } from './claim-update-rules.ts'
+import { droppedFieldMessage, validateClaimUpdate } from './claim-update-rules.ts'
 import { withHighWaterMark, withLoweredMark } from './high-water-mark.ts'
 import { withRetainedIo } from './retained-io.ts'
 
@@ -52,6 +58,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
     )
   },
   validateUpdate: validateClaimUpdate,
+  droppedFieldWarnings: droppedClaimFields,
   warnings: (claim) => claimWarnings(claim),
   status: { acceptsMetadata: true, prepare: prepareClaimStatus, validate: validateClaimStatus },
 
@@ -113,6 +120,25 @@ function prepareSpec(
   }
   prepared = prepareDataSources(prepared, stored)
   return withHighWaterMark(prepared, stored, { isEnabled: gates.enabled('RecoverExpansionFailure') })
+}
+
+function droppedClaimFields(
+  { spec }: PersistentVolumeClaim,
+  old: PersistentVolumeClaim | undefined,
+  { gates }: RuleContext,
+): string[] {
+  const warnings: string[] = []
+  const className = spec?.volumeAttributesClassName
+  const hadClass = old?.spec?.volumeAttributesClassName !== undefined
+  if (className && !hadClass && !gates.enabled('VolumeAttributesClass')) {
+    warnings.push(droppedFieldMessage('spec.volumeAttributesClassName', className, 'VolumeAttributesClass'))
+  }
+  for (const list of gates.enabled('VolumeProvisionedIO') ? [] : REQUESTS_AND_LIMITS) {
+    const amounts = newIoAmounts(spec?.resources?.[list], old?.spec?.resources?.[list])
+    for (const [name, amount] of amounts)
+      warnings.push(droppedFieldMessage(`spec.resources.${list}[${name}]`, amount, 'VolumeProvisionedIO'))
+  }
+  return warnings
 }
 
 function claimWarnings(claim: PersistentVolumeClaim): string[] {

@@ -52,6 +52,13 @@ export function withoutNewIo<L extends ResourceList | undefined>(list: L, stored
   return Object.fromEntries(remaining) as L
 }
 
+/** Returns the IO resources that a list has and the stored list does not have. */
+export const newIoAmounts = (list: ResourceList | undefined, stored: ResourceList | undefined): [string, string][] =>
+  IO_RESOURCES.flatMap((name): [string, string][] => {
+    const amount = amountOf(list, name)
+    return amount === undefined || amountOf(stored, name) !== undefined ? [] : [[name, amount]]
+  })
+
 export function validateClaimIo(
   resources: PersistentVolumeClaimSpec['resources'],
   field: string,

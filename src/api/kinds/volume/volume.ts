@@ -6,10 +6,11 @@ import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
+import { droppedFieldMessage } from '../claim/claim-update-rules.ts'
 import { shortAccessModes } from '../shared/access-modes.ts'
 import { annotationOf, BETA_CLASS_ANNOTATION, BETA_CLASS_WARNING, volumeClassName } from '../shared/class-names.ts'
 import { nodeSelectorTermWarnings } from '../shared/deprecated-labels.ts'
-import { amountOf, isIoResource, withIoInBytes, withoutNewIo } from '../shared/provisioned-io.ts'
+import { amountOf, isIoResource, newIoAmounts, withIoInBytes, withoutNewIo } from '../shared/provisioned-io.ts'
 import { type PersistentVolume, type PersistentVolumeSpec, persistentVolume } from './volume-schema.ts'
 import { type VolumeSourceName, volumeSources } from './volume-source-rules.ts'
 import { validateVolumeSpec } from './volume-spec-rules.ts'
@@ -51,6 +52,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
     validateMountOptions(volume, errors)
   },
   validateUpdate: validateVolumeUpdate,
+  droppedFieldWarnings: droppedVolumeFields,
   warnings: (volume) => volumeWarnings(volume),
   status: {
     acceptsMetadata: true,
@@ -132,6 +134,23 @@ function prepareSpec(
     delete prepared.volumeAttributesClassName
   }
   return prepared
+}
+
+function droppedVolumeFields(
+  { spec }: PersistentVolume,
+  old: PersistentVolume | undefined,
+  { gates }: RuleContext,
+): string[] {
+  const warnings: string[] = []
+  const className = spec?.volumeAttributesClassName
+  const hadClass = old?.spec?.volumeAttributesClassName !== undefined
+  if (className && !hadClass && !gates.enabled('VolumeAttributesClass')) {
+    warnings.push(droppedFieldMessage('spec.volumeAttributesClassName', className, 'VolumeAttributesClass'))
+  }
+  if (gates.enabled('VolumeProvisionedIO')) return warnings
+  for (const [name, amount] of newIoAmounts(spec?.capacity, old?.spec?.capacity))
+    warnings.push(droppedFieldMessage(`spec.capacity[${name}]`, amount, 'VolumeProvisionedIO'))
+  return warnings
 }
 
 const MOUNT_OPTIONS_ANNOTATION = 'volume.beta.kubernetes.io/mount-options'
