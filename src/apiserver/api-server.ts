@@ -2,23 +2,10 @@
 // request: route → authenticate → impersonate → authorize → limit → verb. http/https-listener.ts owns the socket.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota, Kind } from '../api/kind.ts'
-import {
-  ApiError,
-  internalError,
-  methodNotAllowed,
-  noSuchPath,
-  tooManyRequests,
-  unavailable,
-} from '../api/status-error.ts'
+import { ApiError, internalError, methodNotAllowed, noSuchPath, tooManyRequests } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import {
-  type Store,
-  StoreBusyError,
-  StoreClosedError,
-  StoreUnavailableError,
-  WriteRejectedError,
-} from '../store/index.ts'
+import { type Store, WriteRejectedError } from '../store/index.ts'
 import { type AdmissionChain, standardAdmission } from './admission/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
 import { createDiscovery, findSubresource } from './discovery/index.ts'
@@ -49,6 +36,7 @@ import {
   resolveImpersonation,
   type UserInfo,
 } from './security/index.ts'
+import { apiErrorOfStore } from './store-errors.ts'
 import type { VersionInfo } from './version.ts'
 
 export interface ApiServerOptions {
@@ -232,13 +220,9 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
 
   function toApiError(error: unknown, request: ApiRequest): ApiError {
     if (error instanceof ApiError) return error
-    if (error instanceof StoreClosedError) return unavailable('the server is shutting down; try again')
-    if (error instanceof StoreUnavailableError) return unavailable(error.message)
-    if (error instanceof StoreBusyError) return tooManyRequests(error.message)
-    if (error instanceof WriteRejectedError) {
-      log.error({ err: error, path: request.path }, 'the store rejected a write')
-      return internalError(`the store rejected the write: ${error.message}`)
-    }
+    if (error instanceof WriteRejectedError) log.error({ err: error, path: request.path }, 'the store rejected a write')
+    const storeError = apiErrorOfStore(error)
+    if (storeError) return storeError
     log.error({ err: error, method: request.method, path: request.path }, 'request failed unexpectedly')
     return internalError('unexpected failure; the log of the server has the details')
   }

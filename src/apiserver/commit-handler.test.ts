@@ -54,6 +54,36 @@ describe('POST commits', () => {
     expect((await api.get('/api/v1/namespaces/default/secrets/old')).status).toBe(404)
   })
 
+  it.each([
+    ['a subresource that the kind lacks', { ...create('a'), verb: 'update', name: 'a', subresource: 'status' }, 404],
+    [
+      'a subresource that does not exist',
+      { ...create('a'), verb: 'patch', patchType: 'merge', name: 'a', subresource: 'x' },
+      404,
+    ],
+    [
+      'a verb that the subresource lacks',
+      { ...create('a'), resource: 'pods', verb: 'delete', name: 'a', subresource: 'status' },
+      405,
+    ],
+    [
+      'a review kind, which is not stored',
+      {
+        verb: 'create',
+        apiVersion: 'authorization.k8s.io/v1',
+        resource: 'selfsubjectaccessreviews',
+        body: { metadata: {}, spec: { resourceAttributes: { verb: 'get', resource: 'pods' } } },
+      },
+      405,
+    ],
+  ])('SYS-10 rejects %s, as a single request is, and writes nothing', async (_, write, code) => {
+    const { revision } = api.store
+    const { status, json } = await api.post(COMMITS, { writes: [create('b'), write] })
+    expect(status).toBe(code)
+    expect(json.details.causes).toMatchObject([{ reason: 'CommitWriteFailed', field: 'writes[1]' }])
+    expect(api.store.revision).toBe(revision)
+  })
+
   it('writes nothing if one write fails, and returns its Status with its index', async () => {
     const { status, json } = await api.post(COMMITS, {
       writes: [create('a'), { ...create('b'), resource: 'secrets' }, create('a')],

@@ -18,6 +18,7 @@ import { decodeStored, objectBytes } from './objects/stored-object.ts'
 import type { WriteResult, WriteTarget, WriteVerb } from './objects/write-verb.ts'
 import type { Resource, Resources } from './resources.ts'
 import type { UserInfo } from './security/index.ts'
+import { checkStoredScope } from './verbs/check-scope.ts'
 import { COMMIT_WRITES_MAX, executeCommit, mapWrites } from './verbs/commit.ts'
 import { createVerb } from './verbs/create.ts'
 import { deleteVerb } from './verbs/delete.ts'
@@ -46,6 +47,7 @@ export async function handleCommit(deps: ObjectDeps, { request, user, authorize 
     try {
       const write = parseWrite(deps, raw, user, fieldManager)
       await authorize(write.route)
+      checkStoredScope(write.resource, write.route)
       writes.push(write)
     } catch (error) {
       throw commitWriteFailed(error, index)
@@ -83,6 +85,7 @@ const PATCH_TYPES = ['json', 'merge', 'strategic', 'apply'] as const
 interface RequestedWrite {
   /** The equivalent single request: the user must be authorized to send it. */
   readonly route: ResourceRequest
+  readonly resource: Resource
   /** Decodes the body, once all writes of the commit are authorized. */
   verb(): WriteVerb
 }
@@ -117,18 +120,18 @@ function parseWrite(deps: ObjectDeps, raw: unknown, user: UserInfo, fieldManager
   const route: ResourceRequest = { is: 'resource', verb, group, version, plural, namespace, name, subresource }
   switch (verb) {
     case 'create':
-      return { route, verb: () => createVerb(target, bodyOfValue(body), 'Ignore') }
+      return { route, resource, verb: () => createVerb(target, bodyOfValue(body), 'Ignore') }
     case 'update':
-      return { route, verb: () => updateVerb(target, bodyOfValue(body), 'Ignore') }
+      return { route, resource, verb: () => updateVerb(target, bodyOfValue(body), 'Ignore') }
     case 'patch': {
       const type = PATCH_TYPES.find((candidate) => candidate === stringField('patchType'))
       if (!type) throw badRequest(`Commit: patchType must be one of ${PATCH_TYPES.join(', ')}`)
       const options = { force: raw.force === true, fieldValidation: 'Ignore' } as const
-      return { route, verb: () => patchVerb(target, patchOfValue(type, body, resource), options) }
+      return { route, resource, verb: () => patchVerb(target, patchOfValue(type, body, resource), options) }
     }
     case 'delete': {
       const options = parseDeleteOptions(body ?? {}, new URLSearchParams())
-      return { route, verb: () => deleteVerb(target, options) }
+      return { route, resource, verb: () => deleteVerb(target, options) }
     }
   }
 }

@@ -1,8 +1,6 @@
 // Handles requests for resources: parses the options and the body, runs the verb, and returns the result in the form that
 // the client accepts.
 import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
-import { methodNotAllowed, noSuchPath } from '../api/status-error.ts'
-import { findSubresource, verbsOf } from './discovery/index.ts'
 import { checkKind, decodeObjectBody, parseBody } from './http/body.ts'
 import {
   type ApiRequest,
@@ -34,6 +32,7 @@ import type { WriteTarget } from './objects/write-verb.ts'
 import type { Resource } from './resources.ts'
 import { type ReviewDeps, review } from './reviews.ts'
 import type { UserInfo } from './security/index.ts'
+import { checkScope } from './verbs/check-scope.ts'
 import { createVerb } from './verbs/create.ts'
 import { deleteVerb } from './verbs/delete.ts'
 import { deleteCollection } from './verbs/delete-collection.ts'
@@ -53,7 +52,7 @@ export interface ResourceCall {
 
 /** Handles a request. `reviews` are the dependencies of the review kinds, such as SubjectAccessReview. */
 export function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: ReviewDeps): Promise<ApiResponse> {
-  checkRoute(call)
+  checkScope(call.resource, call.route)
   if (call.resource.kind.isReview) return handleReview(reviews, call)
   switch (call.route.verb) {
     case 'get':
@@ -73,24 +72,6 @@ export function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: Re
     case 'deletecollection':
       return handleDeleteCollection(deps, call)
   }
-}
-
-/** Rejects unsupported paths and methods. Only lists and watches may span all namespaces. */
-function checkRoute({ route, resource }: ResourceCall): void {
-  const { namespaced } = resource.kind
-  const isNamespaceKind = resource.group === '' && resource.plural === 'namespaces'
-  if (!namespaced && route.namespace && !isNamespaceKind) throw noSuchPath()
-  if (namespaced && !route.namespace) {
-    if (route.name) throw noSuchPath()
-    if (route.verb === 'create' || route.verb === 'deletecollection') throw methodNotAllowed()
-  }
-  const servedVerbs =
-    route.subresource === '' ? verbsOf(resource.kind) : findSubresource(resource.kind, route.subresource)?.verbs
-  if (!servedVerbs) throw noSuchPath()
-  if (!servedVerbs.includes(route.verb)) throw methodNotAllowed()
-  if (route.subresource !== '') return
-  if (route.verb === 'create' && route.name) throw methodNotAllowed()
-  if ((route.verb === 'update' || route.verb === 'patch') && !route.name) throw methodNotAllowed()
 }
 
 type TargetOptions = Pick<WriteOptions, 'dryRun'> & Partial<Pick<WriteOptions, 'fieldManager'>>

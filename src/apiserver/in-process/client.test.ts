@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { clientContract } from '../../client/client.contract.ts'
 import { COMMIT_WRITES_MAX, SYSTEM_USER } from '../index.ts'
 import { createServerFixture, type Json } from '../server.fixture.ts'
 import { inProcessClient } from './client.ts'
 import { WATCH_BACKLOG_EVENTS_MAX } from './watch.ts'
+
+const REVIEW_KIND = ALL_KINDS.find(({ kind }) => kind === 'SelfSubjectAccessReview')!
 
 const open = async () => {
   const api = await createServerFixture({ history: { entriesMax: 50 } })
@@ -67,6 +70,23 @@ describe('the in-process client', () => {
       if (names.length === maps.length) break
     }
     expect(names).toEqual(maps.map(({ metadata }) => metadata.name))
+  })
+
+  it('SYS-10 rejects subresources that a kind lacks and review kinds, also in a commit', async () => {
+    const { client, api } = await open()
+    const object = await client.create(configMapKind, aConfigMap('a'))
+    const { revision } = api.store
+    const patch = { type: 'merge', body: { data: { k: 'w' } } } as const
+    const review = { metadata: { name: 'r' }, spec: {} } as Json
+    const attempts = [
+      [client.update(configMapKind, object, { subresource: 'status' }), 404],
+      [client.commit([{ do: 'update', kind: configMapKind, object, subresource: 'status' }]), 404],
+      [client.commit([{ do: 'patch', kind: configMapKind, ref: object.metadata, patch, subresource: 'scale' }]), 404],
+      [client.create(REVIEW_KIND, review), 405],
+      [client.commit([{ do: 'create', kind: REVIEW_KIND, object: review }]), 405],
+    ] as const
+    for (const [attempt, code] of attempts) await expect(attempt).rejects.toMatchObject({ code })
+    expect(api.store.revision).toBe(revision)
   })
 
   it('fails with 503 after the store is closed', async () => {

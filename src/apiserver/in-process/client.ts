@@ -13,6 +13,7 @@ import { decodeStored } from '../objects/stored-object.ts'
 import type { WriteResult, WriteTarget, WriteVerb } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
 import type { UserInfo } from '../security/index.ts'
+import { checkStoredScope } from '../verbs/check-scope.ts'
 import { executeCommit, mapWrites } from '../verbs/commit.ts'
 import { createVerb } from '../verbs/create.ts'
 import { deleteVerb } from '../verbs/delete.ts'
@@ -30,29 +31,37 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     if (!resource) throw noSuchPath()
     return resource
   }
-  const targetOf = (kind: Kind, ref: Partial<ObjectRef>, options: WriteOptions): WriteTarget => ({
-    resource: resourceOf(kind),
-    namespace: kind.namespaced ? (ref.namespace ?? '') : '',
-    name: ref.name ?? '',
-    subresource: options.subresource ?? '',
-    user,
-    dryRun: options.dryRun ?? false,
-    fieldManager: options.fieldManager || undefined,
-  })
+  const targetOf = (write: CommitWrite, options: WriteOptions): WriteTarget => {
+    const { kind, do: verb } = write
+    const { namespace = '', name = '' } = 'object' in write ? write.object.metadata : write.ref
+    const resource = resourceOf(kind)
+    const address = { namespace: kind.namespaced ? namespace : '', subresource: options.subresource ?? '' }
+    // The path of a create has no name, except that of a subresource such as pods/binding.
+    const isInPath = verb !== 'create' || address.subresource !== ''
+    checkStoredScope(resource, { verb, ...address, name: isInPath ? name : '' })
+    return {
+      resource,
+      ...address,
+      name,
+      user,
+      dryRun: options.dryRun ?? false,
+      fieldManager: options.fieldManager || undefined,
+    }
+  }
   const verbOf = (write: CommitWrite, options: WriteOptions): WriteVerb => {
+    const target = targetOf(write, options)
     switch (write.do) {
       case 'create':
-        return createVerb(targetOf(write.kind, write.object.metadata, options), bodyOfValue(write.object), 'Strict')
+        return createVerb(target, bodyOfValue(write.object), 'Strict')
       case 'update':
-        return updateVerb(targetOf(write.kind, write.object.metadata, options), bodyOfValue(write.object), 'Strict')
+        return updateVerb(target, bodyOfValue(write.object), 'Strict')
       case 'patch': {
         const { type, body } = write.patch
-        const target = targetOf(write.kind, write.ref, options)
         const force = write.patch.type === 'apply' && write.patch.force === true
         return patchVerb(target, patchOfValue(type, body, target.resource), { force, fieldValidation: 'Strict' })
       }
       case 'delete':
-        return deleteVerb(targetOf(write.kind, write.ref, options), deleteOptionsOf(write))
+        return deleteVerb(target, deleteOptionsOf(write))
     }
   }
   const execute = async (verb: WriteVerb): Promise<AnyObject> =>
@@ -92,9 +101,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
       withApiErrors(() => execute(verbOf({ do: 'patch', kind, ref, patch }, options))),
 
     delete: (kind, ref, request = {}) =>
-      withApiErrors(() =>
-        execute(deleteVerb(targetOf(kind, ref, { dryRun: request.dryRun }), deleteOptionsOf(request))),
-      ),
+      withApiErrors(() => execute(verbOf({ do: 'delete', kind, ref, ...request }, { dryRun: request.dryRun }))),
 
     watch: (kind, request) => watchInProcess(deps, () => resourceOf(kind), request),
 

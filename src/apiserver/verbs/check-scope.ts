@@ -1,0 +1,31 @@
+// Rejects requests for paths and methods that a resource does not serve: a wrong scope, a subresource that the kind lacks, or
+// a verb that it does not support. HTTP requests, commits and the in-process client all pass this check.
+import { methodNotAllowed, noSuchPath } from '../../api/status-error.ts'
+import { findSubresource, verbsOf } from '../discovery/index.ts'
+import type { ResourceRequest } from '../http/route.ts'
+import type { Resource } from '../resources.ts'
+
+export type Scope = Pick<ResourceRequest, 'verb' | 'namespace' | 'name' | 'subresource'>
+
+/** Only lists and watches may span all namespaces. */
+export function checkScope(resource: Resource, { verb, namespace, name, subresource }: Scope): void {
+  const { namespaced } = resource.kind
+  const isNamespaceKind = resource.group === '' && resource.plural === 'namespaces'
+  if (!namespaced && namespace && !isNamespaceKind) throw noSuchPath()
+  if (namespaced && !namespace) {
+    if (name) throw noSuchPath()
+    if (verb === 'create' || verb === 'deletecollection') throw methodNotAllowed()
+  }
+  const servedVerbs = subresource === '' ? verbsOf(resource.kind) : findSubresource(resource.kind, subresource)?.verbs
+  if (!servedVerbs) throw noSuchPath()
+  if (!servedVerbs.includes(verb)) throw methodNotAllowed()
+  if (subresource !== '') return
+  if (verb === 'create' && name) throw methodNotAllowed()
+  if ((verb === 'update' || verb === 'patch') && !name) throw methodNotAllowed()
+}
+
+/** Also rejects review kinds, which are answered and not stored. */
+export function checkStoredScope(resource: Resource, scope: Scope): void {
+  checkScope(resource, scope)
+  if (resource.kind.isReview) throw methodNotAllowed()
+}
