@@ -18,7 +18,7 @@ export const notAtPath = (id: string, path: string) =>
 export const nameTakenError = (kind: string, name: string, difference: string) =>
   new CsiError(
     'ALREADY_EXISTS',
-    `A ${kind} named ${quote(name)} already exists, but ${difference}. Use another name, or delete it first.`,
+    `A ${kind} named ${quote(name)} already exists, but ${difference}. Use another name, or delete it with its data first.`,
   )
 
 export const alreadyExists = (message: string) => new CsiError('ALREADY_EXISTS', message)

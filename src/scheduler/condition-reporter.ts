@@ -20,6 +20,8 @@ export interface ConditionReport {
 
 export interface ConditionReporter {
   report(pod: Readonly<Pod>, key: ObjectKey, report: ConditionReport): void
+  /** Reports after a few seconds if the pod has no later report and `isCurrent` returns true. */
+  reportIfLasting(pod: Readonly<Pod>, key: ObjectKey, report: ConditionReport, isCurrent: () => boolean): void
   /** Stops retries. Settles when the writes in flight have settled. */
   stop(): Promise<void>
 }
@@ -34,6 +36,8 @@ export interface ConditionReporterDeps {
 }
 
 const CONCURRENT_WRITES_MAX = 8
+/** A cause that another controller removes within this time is not reported. */
+const BRIEF_MS = 5_000
 const RETRY = { baseMs: 1_000, maxMs: 60_000 }
 
 interface PendingReport {
@@ -52,6 +56,7 @@ export function createConditionReporter({
 }: ConditionReporterDeps): ConditionReporter {
   const pending = new Map<ObjectKey, PendingReport>()
   const retries = new Map<ObjectKey, () => void>()
+  const delays = new Map<ObjectKey, () => void>()
   const inFlight = new Set<ObjectKey>()
   const writers = new Set<Promise<void>>()
   let isStopped = false
@@ -121,16 +126,33 @@ export function createConditionReporter({
     }
   }
 
+  function report(pod: Readonly<Pod>, key: ObjectKey, conditionReport: ConditionReport): void {
+    cancelDelay(key)
+    const { type, message } = conditionReport
+    const reason = type === 'Normal' ? conditionReport.reason : 'FailedScheduling'
+    events.record(podKind, pod, { type, reason, message })
+    enqueue(key, { pod, report: conditionReport, failures: 0 })
+  }
+
+  function cancelDelay(key: ObjectKey): void {
+    delays.get(key)?.()
+    delays.delete(key)
+  }
+
   return {
-    report(pod, key, report) {
-      const { type, message } = report
-      const reason = type === 'Normal' ? report.reason : 'FailedScheduling'
-      events.record(podKind, pod, { type, reason, message })
-      enqueue(key, { pod, report, failures: 0 })
+    report,
+    reportIfLasting(pod, key, conditionReport, isCurrent) {
+      cancelDelay(key)
+      const runDelayed = () => {
+        delays.delete(key)
+        const isSame = pods.get(key)?.metadata.uid === pod.metadata.uid
+        if (isSame && isCurrent()) report(pod, key, conditionReport)
+      }
+      delays.set(key, clock.after(BRIEF_MS, runDelayed))
     },
     async stop() {
       isStopped = true
-      for (const cancel of retries.values()) cancel()
+      for (const cancel of [...retries.values(), ...delays.values()]) cancel()
       while (writers.size > 0) await Promise.all(writers)
     },
   }

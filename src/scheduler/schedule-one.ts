@@ -125,7 +125,13 @@ const rejectionOf = (
   rejectedBy: Iterable<string>,
   reasons: readonly Reason[],
   signature: string | undefined,
-): Rejection => ({ message, rejectedBy: new Set(rejectedBy), reasons: new Set(reasons.map(reasonKey)), signature })
+): Rejection => ({
+  message,
+  rejectedBy: new Set(rejectedBy),
+  reasons: new Set(reasons.map(reasonKey)),
+  isBrief: reasons.length > 0 && reasons.every(({ isBrief }) => isBrief === true),
+  signature,
+})
 
 /** Marks the pod unschedulable. This is synchronous with the decision, so that no event between the two is missed. */
 function markUnschedulable(
@@ -137,7 +143,14 @@ function markUnschedulable(
   const { info } = queued
   const message = remedy ? `${rejection.message} ${remedy.message}` : rejection.message
   deps.queue.addUnschedulable(queued, { ...rejection, message }, deps.hints.keysOf(info, rejection))
-  deps.reporter.report(info.pod, info.key, { type: 'Warning', reason: 'Unschedulable', message })
+  const report = { type: 'Warning', reason: 'Unschedulable', message } as const
+  if (rejection.isBrief) {
+    const isCurrent = () => {
+      const status = deps.queue.status(info.key)
+      return status?.state === 'unschedulable' && status.message === message
+    }
+    deps.reporter.reportIfLasting(info.pod, info.key, report, isCurrent)
+  } else deps.reporter.report(info.pod, info.key, report)
 }
 
 /** Returns the first remedy of a plugin with which the pod fits on a node. */

@@ -107,7 +107,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
     if (content.is !== 'filesystem') {
       const reason = content.is === 'blank' ? 'it has no file system' : content.because
       throw failedPrecondition(
-        `Volume ${volume.id} cannot be mounted: ${withFullStop(reason)} It has been in use, so it is not formatted. Use it as a block volume, restore it, or delete it.`,
+        `Volume ${volume.id} cannot be mounted: ${withFullStop(reason)} It has been in use, so it is not formatted. Use it as a block volume, restore it, or delete it with its data.`,
       )
     }
     if (content.type !== volume.fsType) {

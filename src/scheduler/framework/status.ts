@@ -7,6 +7,8 @@ export interface Reason {
   /** The object the cause is about, e.g. the resource or the claim. */
   readonly subject?: string
   readonly message: string
+  /** Whether another controller normally removes the cause within moments. It is reported only if it lasts. */
+  readonly isBrief?: boolean
 }
 
 /** A rejection. Filters return undefined for success. */

@@ -14,6 +14,8 @@ export interface Rejection {
   readonly rejectedBy: ReadonlySet<string>
   /** The keys of all reasons for which nodes were rejected. */
   readonly reasons: ReadonlySet<string>
+  /** Whether all reasons normally disappear within moments. */
+  readonly isBrief?: boolean
   /** The signature of the pod's equivalence class. Undefined if the pod belongs to none. */
   readonly signature: string | undefined
 }

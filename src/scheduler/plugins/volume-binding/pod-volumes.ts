@@ -22,6 +22,7 @@ import {
   claimNotYetCreated,
   claimOfAnotherPod,
   storageClassNotFound,
+  UNBOUND_EPHEMERAL_CLAIMS,
   UNBOUND_IMMEDIATE_CLAIMS,
 } from './reasons.ts'
 
@@ -78,7 +79,10 @@ export function classifyClaims(
     } else if (isDelayed && (!claim.spec?.volumeName || asIfUnbound.has(key))) {
       const selectedNode = asIfUnbound.has(key) ? undefined : annotationOf(claim, SELECTED_NODE) || undefined
       delayed.push({ key, name, claim, storageClass, bytes: requestedBytes(claim), selectedNode })
-    } else immediateReason ??= unboundReason(name, className, storageClass !== undefined)
+    } else {
+      const reason = unboundReason(podClaim, className, storageClass !== undefined)
+      if (!immediateReason || (immediateReason.isBrief && !reason.isBrief)) immediateReason = reason
+    }
   }
   if (immediateReason) return { is: 'rejected', reason: immediateReason }
   delayed.sort((a, b) => (a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : a.key < b.key ? -1 : 1))
@@ -96,8 +100,10 @@ function rejectionOf({ pod, key: podKey }: PodInfo, { key, name, isEphemeral }: 
 }
 
 /** The reason for a claim that the binding controller must bind first. It cannot if the class is missing. */
-const unboundReason = (name: string, className: string, hasClass: boolean): Reason =>
-  className === '' || hasClass ? UNBOUND_IMMEDIATE_CLAIMS : storageClassNotFound(name, className)
+function unboundReason({ name, isEphemeral }: PodClaim, className: string, hasClass: boolean): Reason {
+  if (className !== '' && !hasClass) return storageClassNotFound(name, className)
+  return isEphemeral ? UNBOUND_EPHEMERAL_CLAIMS : UNBOUND_IMMEDIATE_CLAIMS
+}
 
 export const isBound = (claim: Claim): boolean =>
   Boolean(claim.spec?.volumeName) && annotationOf(claim, BIND_COMPLETED) !== undefined

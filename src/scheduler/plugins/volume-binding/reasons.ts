@@ -39,6 +39,7 @@ export const claimNotYetCreated = (claim: string): Reason => ({
   type: 'ClaimNotYetCreated',
   subject: claim,
   message: `waiting for ephemeral volume controller to create the persistentvolumeclaim ${quote(claim)}`,
+  isBrief: true,
 })
 export const claimOfAnotherPod = (claimKey: string, podKey: string): Reason => ({
   type: 'ClaimOfAnotherPod',
@@ -48,6 +49,8 @@ export const claimOfAnotherPod = (claimKey: string, podKey: string): Reason => (
 
 const UNBOUND_IMMEDIATE = 'pod has unbound immediate PersistentVolumeClaims'
 export const UNBOUND_IMMEDIATE_CLAIMS: Reason = { type: 'UnboundImmediateClaims', message: UNBOUND_IMMEDIATE }
+/** All of them were created with the pod, so that their volumes are being provisioned. */
+export const UNBOUND_EPHEMERAL_CLAIMS: Reason = { ...UNBOUND_IMMEDIATE_CLAIMS, isBrief: true }
 export const storageClassNotFound = (claim: string, className: string): Reason => ({
   type: 'StorageClassNotFound',
   subject: `${claim} ${className}`,

@@ -39,8 +39,22 @@ export function explainStrandedClaims(
   return (
     `Claim${isSingle ? '' : 's'} ${names} already ${isSingle ? 'has its volume' : 'have their volumes'} on ${nodeNames.join(', ')}${suffix}, ` +
     `where no volume is available for ${quotedNames(delayed)}: ` +
-    `free storage there, or delete ${names} so that all volumes are created on another node.`
+    `free storage there, or delete ${names} so that all volumes are created on another node. ${dataWarning(pinned)}`
   )
+}
+
+/** What deleting the claims does to the data, which depends on the reclaim policies of their volumes. */
+function dataWarning(claims: readonly BoundClaim[]): string {
+  const isRetained = ({ volume }: BoundClaim) => volume?.spec?.persistentVolumeReclaimPolicy === 'Retain'
+  const retainPolicyClaims = claims.filter(isRetained)
+  const deletePolicyClaims = claims.filter((claim) => !isRetained(claim))
+  const sentences = [
+    deletePolicyClaims.length > 0 &&
+      `Deleting ${quotedNames(deletePolicyClaims)} also deletes the data: back it up first.`,
+    retainPolicyClaims.length > 0 &&
+      `The data of ${quotedNames(retainPolicyClaims)} stays in the released volume, and the new volume is empty: copy it.`,
+  ]
+  return sentences.filter(Boolean).join(' ')
 }
 
 const quotedNames = (claims: readonly { readonly name: string }[]): string =>

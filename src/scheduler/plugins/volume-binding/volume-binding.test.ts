@@ -576,7 +576,8 @@ describe('VolumeBinding', () => {
     await untilUnschedulable('second')
     expect(await fixture.message('second')).toContain(
       'Claim "a" already has its volume on "n1", where no volume is available for "b": ' +
-        'free storage there, or delete "a" so that all volumes are created on another node.',
+        'free storage there, or delete "a" so that all volumes are created on another node. ' +
+        'Deleting "a" also deletes the data: back it up first.',
     )
     expect((await fixture.claim('a')).metadata.deletionTimestamp).toBe(undefined)
   })
@@ -717,6 +718,33 @@ describe('VolumeBinding', () => {
     )
     await fixture.settle()
     expect(fixture.events('db').some((event) => event.includes('Deleting claim'))).toBe(false)
+  })
+
+  it.each(['WaitForFirstConsumer', 'Immediate'])(
+    'CAP-14 records no Warning for a pod whose ephemeral claim is created and bound soon (%s)',
+    async (volumeBindingMode) => {
+      await fixture.createNode('n1')
+      await fixture.createClass('local', { volumeBindingMode })
+      for (const pool of ['n1', '']) fixture.storage.free.set(pool, gi(10))
+      fixture.storage.poolOf = () => 'n1'
+      if (volumeBindingMode === 'Immediate') await fixture.createVolume('v1', { size: '1Gi' })
+      await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })
+      await untilBound('db')
+      await fixture.server.clock.advance(60_000)
+      await fixture.settle()
+      expect(fixture.events('db').filter((event) => event.startsWith('Warning'))).toEqual([])
+    },
+  )
+
+  it('CAP-14 CAP-12 records a Warning if the claim of an ephemeral volume is not created', async () => {
+    await restartWith({ controllers: false })
+    await fixture.createNode('n1')
+    await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })
+    await untilUnschedulable('db')
+    expect(fixture.events('db')).toEqual([
+      'Warning FailedScheduling: 0/1 nodes are available: ' +
+        'waiting for ephemeral volume controller to create the persistentvolumeclaim "db-scratch".',
+    ])
   })
 
   it('CAP-14 rejects the claim of an ephemeral volume that was not created for the pod', async () => {
