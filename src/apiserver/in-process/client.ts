@@ -4,7 +4,7 @@
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { noSuchPath } from '../../api/status-error.ts'
 import { deepFreeze } from '../../base/freeze.ts'
-import type { Client, CommitWrite, DeleteRequest, ListRequest, ObjectRef, WriteOptions } from '../../client/client.ts'
+import type { Client, CommitWrite, DeleteRequest, ListRequest, WriteOptions } from '../../client/client.ts'
 import { bodyOfValue } from '../http/body.ts'
 import { parseListOptions } from '../http/options.ts'
 import { objectKey } from '../keys.ts'
