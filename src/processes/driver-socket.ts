@@ -74,16 +74,16 @@ function partsFor({ facts, node }: DiscoveredDriver, throttle: ThrottleOptions |
   return {
     provisioning: facts.controller.has('CREATE_DELETE_VOLUME')
       ? {
-          isOneOfSeveral: true,
+          prefixesQueueNames: true,
           // A driver for all nodes may not be registered on any of them yet.
           csi: { immediateTopology: false },
           nodeRace: node && NODE_RACE,
         }
       : undefined,
-    attaching: { isOneOfSeveral: true },
+    attaching: { prefixesQueueNames: true },
     volumeChanges: { workers: CHANGE_WORKERS, throttle },
     capacity: facts.controller.has('GET_CAPACITY')
-      ? { namespace: CAPACITY_NAMESPACE, workers: CAPACITY_WORKERS, isOneOfSeveral: true }
+      ? { namespace: CAPACITY_NAMESPACE, workers: CAPACITY_WORKERS, prefixesQueueNames: true }
       : undefined,
   }
 }

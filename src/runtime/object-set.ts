@@ -8,7 +8,7 @@ type Bucket<T> = Map<ObjectKey, Readonly<T>>
 
 export class ObjectSet<T> {
   readonly #objects: Bucket<T> = new Map()
-  readonly #indexes = new Map<string, { keysOf: IndexFunction<T>; buckets: Map<string, Bucket<T>> }>()
+  readonly #indexes = new Map<string, { valuesOf: IndexFunction<T>; buckets: Map<string, Bucket<T>> }>()
 
   get size(): number {
     return this.#objects.size
@@ -26,9 +26,9 @@ export class ObjectSet<T> {
     return this.#objects.values()
   }
 
-  addIndex(name: string, keysOf: IndexFunction<T>): void {
+  addIndex(name: string, valuesOf: IndexFunction<T>): void {
     if (this.#indexes.has(name)) throw new Error(`There is already an index named "${name}".`)
-    const index = { keysOf, buckets: new Map<string, Bucket<T>>() }
+    const index = { valuesOf, buckets: new Map<string, Bucket<T>>() }
     this.#indexes.set(name, index)
     for (const [key, object] of this.#objects) addToIndex(index, key, object)
   }
@@ -62,20 +62,20 @@ export class ObjectSet<T> {
 }
 
 interface Index<T> {
-  readonly keysOf: IndexFunction<T>
+  readonly valuesOf: IndexFunction<T>
   readonly buckets: Map<string, Bucket<T>>
 }
 
-function addToIndex<T>({ keysOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
-  for (const value of keysOf(object)) {
+function addToIndex<T>({ valuesOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
+  for (const value of valuesOf(object)) {
     const bucket = buckets.get(value)
     if (bucket) bucket.set(key, object)
     else buckets.set(value, new Map([[key, object]]))
   }
 }
 
-function removeFromIndex<T>({ keysOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
-  for (const value of keysOf(object)) {
+function removeFromIndex<T>({ valuesOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
+  for (const value of valuesOf(object)) {
     const bucket = buckets.get(value)
     bucket?.delete(key)
     if (bucket?.size === 0) buckets.delete(value)

@@ -45,7 +45,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
   const settings = settingsOf(deps.options)
   const { namespace } = settings
   const driverName = facts.name
-  const name = settings.isOneOfSeveral ? `${driverName}-${QUEUE}` : QUEUE
+  const name = settings.prefixesQueueNames ? `${driverName}-${QUEUE}` : QUEUE
   const queue = createWorkQueue({
     name,
     clock,

@@ -34,7 +34,7 @@ export interface CapacityOptions {
   /** Maximum duration of a batch of volume changes. Default 1 s. */
   readonly batchMs?: number
   /** Whether the process runs producers of several drivers. If true, queue names include the driver's name. Default false. */
-  readonly isOneOfSeveral?: boolean
+  readonly prefixesQueueNames?: boolean
 }
 
 export interface CapacitySettings extends Required<Omit<CapacityOptions, 'owner' | 'writes'>> {
@@ -52,7 +52,7 @@ const DEFAULTS = {
   retryIntervalMaxMs: 300_000,
   batchQuietMs: 100,
   batchMs: 1_000,
-  isOneOfSeveral: false,
+  prefixesQueueNames: false,
 } as const
 
 export function settingsOf(options: CapacityOptions): CapacitySettings {

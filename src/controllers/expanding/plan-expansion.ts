@@ -1,6 +1,6 @@
 // Plans the next step of an expansion from the claim, the volume and the driver's last response. Pure.
 // target-size.ts determines the size to request; reconcile-claim.ts applies the step.
-
+// cap, pvcap, alloc and req are defined in target-size.ts.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'

@@ -1,4 +1,5 @@
-// The user stories of the KEPs for attributes classes and provisioned IO, with load, feature gates, quota and metrics.
+// Scenarios of the modifying controller with an API server and a fake driver: feature gates, many claims, edits of
+// size and attributes together, quota, and metrics.
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../api/feature-gates.ts'
@@ -20,8 +21,8 @@ async function createFixtureWithClasses(): Promise<void> {
   await fixture.aClass('gold', { iops: '1000' })
 }
 
-describe('feature gates', () => {
-  it('VAC-12 reject a class while the gate is disabled, and allow modification when it is enabled again', async () => {
+describe('the modifying controller with feature gates', () => {
+  it('VAC-12 does not change the class while the gate is disabled, and modifies the volume after it is enabled again', async () => {
     const medium = memoryMedium()
     fixture = await createModifyingFixture({ medium })
     await fixture.aClass('silver', { iops: '500' })
@@ -54,7 +55,7 @@ describe('feature gates', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '500' })
   })
 
-  it('VAC-12 resume a modification when the gate is enabled again', async () => {
+  it('VAC-12 resumes a modification after the gate is enabled again', async () => {
     const medium = memoryMedium()
     fixture = await createModifyingFixture({ medium })
     await fixture.aClass('gold', { iops: '1000' })
@@ -85,7 +86,7 @@ describe('feature gates', () => {
     'VolumeAttributesClass=false',
     'VolumeProvisionedIO=false',
     'VolumeAttributesClass=false,VolumeProvisionedIO=false',
-  ])('VAC-12 PIO-1 make a controller with %s ignore the disabled values', async (disabledGates) => {
+  ])('VAC-12 PIO-1 ignores the fields of disabled gates with %s', async (disabledGates) => {
     await createFixtureWithClasses()
     await fixture.aClaim('data', { className: 'silver', attributes: { iops: '500' } })
     const gates = parseFeatureGates(disabledGates)
@@ -98,14 +99,14 @@ describe('feature gates', () => {
     expect(capacity?.throughput).toBe(gates.enabled('VolumeProvisionedIO') ? '10Mi' : undefined)
   })
 
-  it('PIO-1 reject a class that contradicts amounts in effect while the gate of the amounts is disabled', async () => {
+  it('PIO-1 rejects a class that contradicts the current IO amounts, even if VolumeProvisionedIO is disabled', async () => {
     await createFixtureWithClasses()
     await fixture.aClaim('data', { io: { iops: '3k' }, attributes: { iops: '3000' } })
     fixture.start({ gates: parseFeatureGates('VolumeProvisionedIO=false') })
     await fixture.setClass('gold')
     await fixture.waitUntil(
       async () => (await fixture.status()).modifyVolumeStatus?.status === 'Infeasible',
-      'the refusal',
+      'the request to be rejected',
     )
     expect(fixture.driverAttributes()).toEqual({ iops: '3000' })
     expect((await fixture.status()).capacity?.iops).toBe('3k')
@@ -130,7 +131,7 @@ describe('many claims', () => {
     const process = fixture.start({ workers: 7 })
     await Promise.all(names.map((name) => fixture.setClass('gold', name)))
     await fixture.waitUntil(
-      () => fixture.eventReasons().filter((eventReason) => eventReason === 'VolumeModifySuccessful').length === 500,
+      () => fixture.eventReasons().filter((reason) => reason === 'VolumeModifySuccessful').length === 500,
       'all',
     )
     for (const name of names) expect(fixture.driverAttributes(name)).toEqual({ iops: '1000' })
@@ -142,7 +143,7 @@ describe('many claims', () => {
     expect(process.calls.filter((call) => call === 'list')).toEqual([])
   })
 
-  it('VAC-14 PLUS-10 does not modify a volume during its expansion, within one worker limit', async () => {
+  it('VAC-14 PLUS-10 does not modify a volume while it is being expanded', async () => {
     await createFixtureWithClasses()
     await fixture.aClaim('data', { className: 'silver', attributes: { iops: '500' } })
     const order: string[] = []
@@ -152,55 +153,55 @@ describe('many claims', () => {
       matters: (next, old) => next.spec?.resources?.requests?.storage !== old.spec?.resources?.requests?.storage,
       async reconcile({ claim }) {
         if (claim.spec?.resources?.requests?.storage === '1Gi') return done
-        order.push('growing')
+        order.push('expansion started')
         await new Promise<void>((resolve) => {
           finish = resolve
         })
-        order.push('grown')
+        order.push('expansion finished')
         return done
       },
     }
     fixture.start({ otherChanges: [expansion] })
     await fixture.settle()
     await fixture.server.post('/apis/storage.k8s.io/v1/storageclasses', {
-      metadata: { name: 'grows' },
+      metadata: { name: 'expandable' },
       provisioner: 'p',
       allowVolumeExpansion: true,
     })
-    await fixture.aClaim('both', { className: 'silver', storageClassName: 'grows', attributes: { iops: '500' } })
+    await fixture.aClaim('both', { className: 'silver', storageClassName: 'expandable', attributes: { iops: '500' } })
     await fixture.settle()
     await fixture.patchClaim('both', {
       spec: { volumeAttributesClassName: 'gold', resources: { requests: { storage: '2Gi' } } },
     })
-    await fixture.waitUntil(() => order.includes('growing'), 'the expansion')
+    await fixture.waitUntil(() => order.includes('expansion started'), 'the expansion')
     await fixture.settle()
     expect(fixture.modifyCalls()).toEqual([])
     finish()
-    await fixture.untilSettled('gold', 'both')
-    expect(order).toEqual(['growing', 'grown'])
+    await fixture.untilSettled('gold', 'both driver calls')
+    expect(order).toEqual(['expansion started', 'expansion finished'])
   })
 })
 
-describe('size and attributes in one edit', () => {
+describe('edits of size and attributes', () => {
   async function createFixtureWithExpandableClaim(): Promise<void> {
     await createFixtureWithClasses()
     await fixture.server.post('/apis/storage.k8s.io/v1/storageclasses', {
-      metadata: { name: 'grows' },
+      metadata: { name: 'expandable' },
       provisioner: 'disks.example.com',
       allowVolumeExpansion: true,
     })
-    await fixture.aClaim('data', { className: 'silver', storageClassName: 'grows', attributes: { iops: '500' } })
+    await fixture.aClaim('data', { className: 'silver', storageClassName: 'expandable', attributes: { iops: '500' } })
   }
   const editClaim = (size: string, volumeAttributesClassName: string) =>
     fixture.patchClaim('data', { spec: { volumeAttributesClassName, resources: { requests: { storage: size } } } })
   const changeMethods = () =>
-    fixture.fake.record.calls.map(({ method }) => method).filter((eventReason) => /Expand|Modify/.test(eventReason))
+    fixture.fake.record.calls.map(({ method }) => method).filter((method) => /Expand|Modify/.test(method))
 
-  it('PLUS-10 cause the expansion first, then the modification', async () => {
+  it('PLUS-10 expand the volume first, then modify it', async () => {
     await createFixtureWithExpandableClaim()
     fixture.start({ isExpanding: true })
     await editClaim('2Gi', 'gold')
-    await fixture.waitUntil(() => changeMethods().length === 2, 'both')
+    await fixture.waitUntil(() => changeMethods().length === 2, 'both driver calls')
     await fixture.waitUntil(
       async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold',
       'the class',
@@ -211,7 +212,7 @@ describe('size and attributes in one edit', () => {
     expect(fixture.fake.record.overlaps).toEqual([])
   })
 
-  it('PLUS-10 cause the modification although the size is infeasible', async () => {
+  it('PLUS-10 modify the volume even if the size is infeasible', async () => {
     await createFixtureWithExpandableClaim()
     fixture.fake.script.setRules([{ method: 'ControllerExpandVolume', effect: { do: 'fail', code: 'OUT_OF_RANGE' } }])
     fixture.start({ isExpanding: true })
@@ -223,7 +224,7 @@ describe('size and attributes in one edit', () => {
     expect((await fixture.status()).allocatedResourceStatuses).toEqual({ storage: 'ControllerResizeInfeasible' })
   })
 
-  it('PLUS-10 count as one change, and the next edit is delayed until the end of the cooldown', async () => {
+  it('PLUS-10 count as one change, and delay the next edit until the cooldown ends', async () => {
     await createFixtureWithExpandableClaim()
     fixture.start({ isExpanding: true, throttle: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 60_000 } } })
     await editClaim('2Gi', 'gold')
@@ -242,11 +243,11 @@ describe('size and attributes in one edit', () => {
       async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'silver',
       'the class',
     )
-    expect(fixture.eventReasons().filter((eventReason) => eventReason === 'VolumeChangeDelayed')).toHaveLength(1)
+    expect(fixture.eventReasons().filter((reason) => reason === 'VolumeChangeDelayed')).toHaveLength(1)
     expect(fixture.driverAttributes()).toEqual({ iops: '500' })
   })
 
-  it('PLUS-10 are rolled back without delay', async () => {
+  it('PLUS-10 can be rolled back without waiting for the throttle', async () => {
     await createFixtureWithExpandableClaim()
     fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     fixture.start({ throttle: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 3_600_000 } } })
@@ -259,7 +260,7 @@ describe('size and attributes in one edit', () => {
 })
 
 describe('quota', () => {
-  it('PIO-7 charges a higher amount at once, and releases a lower one after the driver has confirmed', async () => {
+  it('PIO-7 charges an increase immediately, and releases a decrease after the driver confirms it', async () => {
     fixture = await createModifyingFixture()
     await fixture.server.post(QUOTAS, { metadata: { name: 'io' }, spec: { hard: { 'limits.iops': '1000' } } })
     await fixture.server.patch(`${QUOTAS}/io/status`, {
@@ -276,7 +277,7 @@ describe('quota', () => {
     await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
     expect(await readUsed()).toBe('500')
     fixture.fake.script.release()
-    await fixture.waitUntil(async () => (await readUsed()) === '100', 'the charge to fall')
+    await fixture.waitUntil(async () => (await readUsed()) === '100', 'the quota usage to drop')
   })
 })
 
@@ -293,7 +294,7 @@ describe('metrics', () => {
     await fixture.setIo({ throughput: '10' })
     await fixture.waitUntil(
       () => fixture.eventReasons().includes('VolumeModifyFailed') && fixture.modifyCalls().length === 3,
-      'the refusal',
+      'the request to be rejected',
     )
     const driver = 'driver_name="disks.example.com"'
     const lines = (await registry.metrics()).split('\n').filter((line) => line.startsWith('controller_'))

@@ -7,7 +7,7 @@ export interface ProvisioningOptions {
   /** Whether the provisioner runs in the same process as the binder. Default: false. */
   readonly inProcess?: boolean
   /** Whether several provisioners run in this process, so that queue names contain their names. Default: inProcess. */
-  readonly isOneOfSeveral?: boolean
+  readonly prefixesQueueNames?: boolean
   /** Prefix of volume names, which are `<prefix>-<uid of the claim>`. Default: `pvc`. */
   readonly volumeNamePrefix?: string
   /** Number of characters of the uid without dashes in volume names. Default: -1, the whole uid with dashes. */
@@ -31,7 +31,7 @@ export interface ProvisioningOptions {
 
 export interface ProvisioningSettings {
   readonly inProcess: boolean
-  readonly isOneOfSeveral: boolean
+  readonly prefixesQueueNames: boolean
   readonly volumeNamePrefix: string
   readonly volumeNameUuidLength: number
   readonly backoff: Backoff
@@ -55,7 +55,7 @@ export function settingsOf(options: ProvisioningOptions): ProvisioningSettings {
   }
   return {
     inProcess,
-    isOneOfSeveral: options.isOneOfSeveral ?? inProcess,
+    prefixesQueueNames: options.prefixesQueueNames ?? inProcess,
     volumeNamePrefix,
     volumeNameUuidLength,
     workers,

@@ -96,7 +96,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
 
   // A provisioner that runs alone has the queue names of external-provisioner.
   const instance = provisioner.instance === undefined ? '' : `-${provisioner.instance}`
-  const queueName = (name: string) => (settings.isOneOfSeveral ? `${provisioner.name}${instance}-${name}` : name)
+  const queueName = (name: string) => (settings.prefixesQueueNames ? `${provisioner.name}${instance}-${name}` : name)
   const { workers, backoff } = settings
   const common = { clock, random, log, metrics, workers, backoff }
   const claimController = createController({

@@ -19,7 +19,7 @@ export interface Backend {
   /** Sentences for the operator about features that are not supported on this machine. */
   readonly shortcomings: readonly string[]
   /** Set if the backend can never enforce limits: requests for them are rejected with this reason. */
-  readonly cannotLimit?: string
+  readonly limitsUnsupportedReason?: string
   /** The file system of volumes if their class does not specify one. */
   readonly defaultFsType: FilesystemType
   /** Whether creating a reserved volume allocates its space in the pool. */
@@ -80,7 +80,7 @@ export interface NodeOperations {
   unpublish(volume: VolumeRecord, path: string, recorded: Publication | undefined): Promise<void>
   isPublished(volume: VolumeRecord, publication: Publication): Promise<boolean>
   /** Returns all paths at which the volume is mounted, recorded or not. */
-  findMountPaths(volume: VolumeRecord, presence: MountRecord | undefined): Promise<readonly string[]>
+  findMountPaths(volume: VolumeRecord, mountRecord: MountRecord | undefined): Promise<readonly string[]>
   grow(volume: VolumeRecord, staging: Staging): Promise<Growth>
   usage(volume: VolumeRecord, at: { readonly path: string; readonly accessType: AccessType }): Promise<VolumeSpace>
   /** Applies the limits of a staged volume to these cgroups. */
@@ -94,7 +94,7 @@ export interface NodeOperations {
    */
   recover(
     volumes: readonly VolumeRecord[],
-    presences: readonly MountRecord[],
+    mountRecords: readonly MountRecord[],
     frozen: ReadonlySet<VolumeId>,
   ): Promise<RecoveryResult>
 }

@@ -25,7 +25,7 @@ const NO_LIMITS = 'The volume is a directory and has no device that could be lim
 export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
   return {
     name: 'directory',
-    cannotLimit: `${NO_LIMITS} ${withFullStop(deps.because)}`,
+    limitsUnsupportedReason: `${NO_LIMITS} ${withFullStop(deps.because)}`,
     shortcomings: [
       `Volumes are directories of the pool: ${withFullStop(deps.because)}`,
       'The sizes of volumes are not enforced.',

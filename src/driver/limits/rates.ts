@@ -50,10 +50,13 @@ const UNIT_BYTES: Readonly<Record<string, number>> = {
 }
 
 /** Rejects limits that the backend can never enforce. Zero, which removes a limit, is possible. */
-export function requireEnforceable(rates: RateLimits, { cannotLimit }: { readonly cannotLimit?: string }): void {
-  if (cannotLimit === undefined || !(rates.iops || rates.throughputBytes)) return
+export function requireEnforceable(
+  rates: RateLimits,
+  { limitsUnsupportedReason }: { readonly limitsUnsupportedReason?: string },
+): void {
+  if (limitsUnsupportedReason === undefined || !(rates.iops || rates.throughputBytes)) return
   throw invalid(
-    `iops and throughput cannot be enforced on this node: ${cannotLimit} Use a class without them, or a node with loop devices.`,
+    `iops and throughput cannot be enforced on this node: ${limitsUnsupportedReason} Use a class without them, or a node with loop devices.`,
   )
 }
 

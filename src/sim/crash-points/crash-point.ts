@@ -8,8 +8,8 @@ import { type Checkers, createCheckers } from '../checkers/index.ts'
 import { createProcessHost, type ProcessHost } from '../engine/process-host.ts'
 import { createSystem, type System } from '../engine/system.ts'
 import { createView, type ObjectOf, type View } from '../engine/view.ts'
-import { answerTo } from '../environment/answer.ts'
 import type { SimDriver } from '../environment/driver.ts'
+import { runUntilSettled } from '../environment/run-until-settled.ts'
 import { createSimulation, type Simulation } from '../environment/simulation.ts'
 import { NAMESPACES } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
@@ -154,7 +154,7 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
     await client.create(namespaceKind, { metadata: { name: NAMESPACE } })
     await options.prepare(client, driver)
   }
-  await answerTo(simulation, prepare(cluster.direct()!), 'the initial objects')
+  await runUntilSettled(simulation, prepare(cluster.direct()!), 'the initial objects')
   system.start()
   return result
 }

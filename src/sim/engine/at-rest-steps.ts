@@ -8,7 +8,7 @@ import { nodeKind } from '../../api/kinds/node/node.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { createQuotaSums } from '../checkers/quota-sums.ts'
-import { answerTo } from '../environment/answer.ts'
+import { runUntilSettled } from '../environment/run-until-settled.ts'
 import { DRIVERS, NAMESPACES } from '../plan/catalog.ts'
 import type { AtRestStep } from '../plan/plan.ts'
 import type { System } from './system.ts'
@@ -90,7 +90,7 @@ export function createAtRestSteps({
     },
     async 'unrelated changes'() {
       const previous = await countAttempts()
-      await answerTo(simulation, makeUnrelatedChanges(), 'unrelated changes')
+      await runUntilSettled(simulation, makeUnrelatedChanges(), 'unrelated changes')
       await simulation.runFor(REACTION_MS)
       const newAttempts = (await countAttempts()) - previous
       if (newAttempts > 0) report('needless attempt', `unrelated changes caused ${newAttempts} scheduling attempts`)
@@ -100,7 +100,11 @@ export function createAtRestSteps({
       const [namespace] = NAMESPACES
       for (let nth = 0; nth < CLAIMS_MAX; nth++) {
         const sums = createQuotaSums(namespace, () => {})
-        const { entries } = await answerTo(simulation, cluster.store()!.list({ prefix: '' }), 'the stored objects')
+        const { entries } = await runUntilSettled(
+          simulation,
+          cluster.store()!.list({ prefix: '' }),
+          'the stored objects',
+        )
         sums.take(
           entries.flatMap(({ key, value }) =>
             key.includes(`/${namespace}/`) && !key.startsWith('core/events/')
@@ -117,7 +121,11 @@ export function createAtRestSteps({
           },
         }
         const hasRoom = [...sums.quotas.values()].every(({ spec }) => sums.hasRoomFor(spec, object))
-        const outcome = await answerTo(simulation, users.perform({ do: 'create', kind: 'claim', object }), 'a claim')
+        const outcome = await runUntilSettled(
+          simulation,
+          users.perform({ do: 'create', kind: 'claim', object }),
+          'a claim',
+        )
         // A limit range may reject it too; that does not concern quotas.
         if (!outcome.startsWith('refused') && outcome !== (hasRoom ? 'done' : 'over quota')) {
           report(

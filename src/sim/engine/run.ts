@@ -2,7 +2,7 @@
 // verifies the whole state. Returns the violations and the trace.
 import type { Client } from '../../client/index.ts'
 import { createCheckers } from '../checkers/index.ts'
-import { answerTo } from '../environment/answer.ts'
+import { runUntilSettled } from '../environment/run-until-settled.ts'
 import { createSimulation, type Simulation } from '../environment/simulation.ts'
 import { type Action, isFault, type Plan, type UserAction } from '../plan/plan.ts'
 import { textOfAction } from '../plan/plan-text.ts'
@@ -79,7 +79,7 @@ async function run(
   })
   const { cluster } = system
   const view = createView(cluster)
-  await answerTo(simulation, createInitialObjects(cluster.direct()!, plan.setup), 'the initial objects')
+  await runUntilSettled(simulation, createInitialObjects(cluster.direct()!, plan.setup), 'the initial objects')
   const faults = createFaultInjector(system)
   const users = createUsers({ system, view, note: simulation.note })
   const checkers = createCheckers({ system, view, users, report })

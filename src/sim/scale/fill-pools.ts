@@ -6,9 +6,9 @@ import { callDriver } from '../../csi/driver.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver } from '../../csi/index.ts'
 import { createView } from '../engine/view.ts'
-import { answerTo } from '../environment/answer.ts'
 import { createCluster } from '../environment/cluster.ts'
 import { createSimDriver } from '../environment/driver.ts'
+import { runUntilSettled } from '../environment/run-until-settled.ts'
 import { createSimulation } from '../environment/simulation.ts'
 import { createClass, createDriver, createNode, createPod, poolOf } from './objects.ts'
 import { runClaimControllers, runScheduler, runStorage } from './processes.ts'
@@ -50,7 +50,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   const client = cluster.direct()!
   const { name } = driver.settings
 
-  await answerTo(simulation, createObjects(), 'objects', WITHIN_MS)
+  await runUntilSettled(simulation, createObjects(), 'objects', WITHIN_MS)
   let failedCreates = 0
   let scheduler: ReturnType<typeof runScheduler> | undefined
   cluster.add('controllers', runClaimControllers)
@@ -68,7 +68,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   const startMs = simulation.nowMs
   const pods = nodeCount * volumesPerNode
   const bound = () => [...view.pods.values()].filter(({ spec }) => spec?.nodeName).length
-  await answerTo(simulation, createPods(pods), 'objects', WITHIN_MS)
+  await runUntilSettled(simulation, createPods(pods), 'objects', WITHIN_MS)
   let checkedMs = -1
   const isFull = () => {
     if (view.changedMs === checkedMs) return false

@@ -7,15 +7,15 @@ import { nameInTitle, type RelatedObjects, relatedObjects } from './related-obje
 import { type LogLine, readLog, timeText } from './trace-lines.ts'
 
 export interface TimelineOptions {
-  /** Every line of the trace, also about other objects. */
+  /** Whether to print every line of the trace, including lines about unrelated objects. */
   readonly all?: boolean
 }
 
-/** Of longer timelines only the start, the end, and user actions and faults in between are printed. */
+/** A longer timeline is shortened to its first and last lines and the most relevant lines in between. */
 const LINES_MAX = 60
 const FIRST_LINES = 8
-/** In plans with at most this many steps every user action is shown: a shrunk plan needs each of them. */
-const STEPS_ALL_SHOWN = 10
+/** If the plan has at most this many steps, every user action is shown: a shrunk plan needs each one. */
+const SMALL_PLAN_STEPS_MAX = 10
 const LAST_LINES = 24
 const OBJECTS_MAX = 6
 const OBJECT_LINES_MAX = 24
@@ -25,7 +25,7 @@ export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions 
   const [violation, ...otherViolations] = run.violations
   const related = violation && relatedObjects(run, violation)
   const log = readLog(run)
-  const isSmall = run.plan.steps.length <= STEPS_ALL_SHOWN
+  const isSmall = run.plan.steps.length <= SMALL_PLAN_STEPS_MAX
   const isShown = (line: LogLine) =>
     line.mark === 'fault' || (isSmall && line.mark === 'user') || (related !== undefined && isAbout(related, line))
   const shownLines = all || !related ? log : log.filter(isShown)
@@ -93,9 +93,9 @@ function mergeRepeated(lines: readonly LogLine[]): TimelineLine[] {
 const MARKS = { user: '●', fault: '✗' } as const
 
 function lineText({ atMs, source, text, mark, times }: TimelineLine): string {
-  const shownWho = source === 'fault' ? '' : source
+  const shownSource = source === 'fault' ? '' : source
   const repetitions = times > 1 ? ` (${times} times)` : ''
-  return `${timeText(atMs).padStart(8)} ${mark ? MARKS[mark] : ' '} ${shownWho.padEnd(10)} ${text}${repetitions}`
+  return `${timeText(atMs).padStart(8)} ${mark ? MARKS[mark] : ' '} ${shownSource.padEnd(10)} ${text}${repetitions}`
 }
 
 function shorten(timeline: readonly TimelineLine[], related: RelatedObjects | undefined): string[] {
@@ -121,18 +121,18 @@ function shorten(timeline: readonly TimelineLine[], related: RelatedObjects | un
   return lines
 }
 
-/** Returns the indexes of the lines to print. Each line of the middle may need another one that counts omitted lines. */
+/** Returns the indexes of the lines to print. A line from the middle counts twice: a line about omissions may precede it. */
 function selectLines(timeline: readonly TimelineLine[], related: RelatedObjects | undefined): Set<number> {
   const indexes = [...timeline.keys()]
   if (indexes.length <= LINES_MAX) return new Set(indexes)
   const selected = new Set([...indexes.slice(0, FIRST_LINES), ...indexes.slice(-LAST_LINES)])
   const middle = indexes.slice(FIRST_LINES, -LAST_LINES).reverse() // the latest lines matter most
-  const isShown = (line: TimelineLine) => related === undefined || isAbout(related, line)
+  const isRelated = (line: TimelineLine) => related === undefined || isAbout(related, line)
   const ranks = [
-    (line: TimelineLine) => line.mark === 'user' && isShown(line),
-    (line: TimelineLine) => line.mark === 'fault' && isShown(line),
+    (line: TimelineLine) => line.mark === 'user' && isRelated(line),
+    (line: TimelineLine) => line.mark === 'fault' && isRelated(line),
     (line: TimelineLine) => line.source === 'fault',
-    (line: TimelineLine) => line.mark === undefined && isShown(line),
+    (line: TimelineLine) => line.mark === undefined && isRelated(line),
   ]
   let room = Math.floor((LINES_MAX - FIRST_LINES - LAST_LINES - 1) / 2)
   for (const isNext of ranks)

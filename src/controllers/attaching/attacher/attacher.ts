@@ -64,7 +64,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
 
   // A process with one driver uses the queue names of external-attacher, for which dashboards exist.
   const queueName = (upstreamName: string, suffix: string) =>
-    options.isOneOfSeveral ? `${facts.name}-${suffix}` : upstreamName
+    options.prefixesQueueNames ? `${facts.name}-${suffix}` : upstreamName
   const { workers, backoff } = settings
   const common = { clock, random, log, metrics, workers, backoff }
   const attachmentController = createController({

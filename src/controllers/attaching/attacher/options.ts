@@ -13,7 +13,7 @@ export interface AttacherOptions {
   /** fsType for volumes without one. Default: empty. */
   readonly defaultFsType?: string
   /** Whether the process runs attachers of several drivers. If true, queue names include the driver's name. Default false. */
-  readonly isOneOfSeveral?: boolean
+  readonly prefixesQueueNames?: boolean
 }
 
 export interface AttacherSettings {

@@ -2,13 +2,13 @@
 // does.
 import type { Simulation } from './simulation.ts'
 
-const WITHIN_MS = 60_000
+const DEFAULT_WITHIN_MS = 60_000
 
-export async function answerTo<T>(
+export async function runUntilSettled<T>(
   simulation: Simulation,
   promise: Promise<T>,
   waitingFor: string,
-  withinMs = WITHIN_MS,
+  withinMs = DEFAULT_WITHIN_MS,
 ): Promise<T> {
   let isSettled = false
   const settled = () => {
