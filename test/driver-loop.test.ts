@@ -55,11 +55,17 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
     })
 
     it.each([
-      ['xfs', 299 * MIB, /^OUT_OF_RANGE: A volume with xfs needs at least 300Mi/],
-      ['ext4', 1000, /^OUT_OF_RANGE: A volume with ext4 needs at least/],
-    ])('SYS-6 rejects a volume that is too small for %s', async (fsType, bytes, message) => {
-      expect(await outcomeOf(fixture.create('small', { fsType, bytes }))).toMatch(message)
+      ['xfs', 128 * MIB, 300 * MIB],
+      ['ext4', 1000, 16 * MIB],
+    ])('SYS-6 rounds up a size that is too small for %s, unless the limit is less', async (fsType, bytes, minimum) => {
+      const tooSmall = fixture.create('small', { fsType, bytes, limitBytes: minimum - 1 })
+      expect(await outcomeOf(tooSmall)).toMatch(new RegExp(`^OUT_OF_RANGE: A volume with ${fsType} needs at least`))
       expect(await readdir(join(fixture.pool, 'volumes'))).toEqual([])
+      const id = await fixture.create('small', { fsType, bytes })
+      expect(await fixture.create('small', { fsType, bytes })).toBe(id)
+      const { volume } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
+      expect(volume?.capacityBytes).toBe(BigInt(minimum))
+      await fixture.remove(id)
     })
 
     it('SYS-6 keeps the exact size if it is not a multiple of the page size', async () => {

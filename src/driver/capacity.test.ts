@@ -10,16 +10,27 @@ describe('chooseBytes', () => {
     ['the requested size', { requiredBytes: 500 * MIB + 1, limitBytes: 0 }, 500 * MIB + 1],
     ['1Gi by default', { requiredBytes: 0, limitBytes: 0 }, GIB],
     ['the limit if that is less', { requiredBytes: 0, limitBytes: 400 * MIB }, 400 * MIB],
+    ['the minimum for a smaller request', { requiredBytes: 128 * MIB, limitBytes: 0 }, 300 * MIB],
+    ['the minimum for a smaller request below the limit', { requiredBytes: 1, limitBytes: GIB }, 300 * MIB],
+    ['the minimum if it equals the limit', { requiredBytes: 128 * MIB, limitBytes: 300 * MIB }, 300 * MIB],
   ])('SYS-6 returns %s', (_, range, bytes) => expect(chooseBytes(range, limits)).toBe(bytes))
 
   it.each([
-    { requiredBytes: 1, limitBytes: 0 },
     { requiredBytes: 0, limitBytes: 299 * MIB },
-    { requiredBytes: 10 * MIB, limitBytes: GIB },
-  ])('SYS-6 rejects %j as too small', (range) => {
+    { requiredBytes: 10 * MIB, limitBytes: 299 * MIB },
+  ])('SYS-6 rejects a limit below the minimum: %j', (range) => {
     expect(() => chooseBytes(range, limits)).toThrow(
-      'A volume with xfs needs at least 300Mi. Request that size or more.',
+      'A volume with xfs needs at least 300Mi, and limit_bytes is 299Mi. Request that size or more.',
     )
+  })
+
+  it('SYS-6 rejects a copy that is smaller than its source, and rounds a copy up to the minimum', () => {
+    const copy = { ...limits, sourceBytes: 400 * MIB, subject: 'A copy of 400Mi' }
+    expect(() => chooseBytes({ requiredBytes: 350 * MIB, limitBytes: 0 }, copy)).toThrow(
+      'A copy of 400Mi needs at least 400Mi. Request that size or more.',
+    )
+    const smallSource = { ...limits, sourceBytes: 100 * MIB }
+    expect(chooseBytes({ requiredBytes: 100 * MIB, limitBytes: 0 }, smallSource)).toBe(300 * MIB)
   })
 })
 

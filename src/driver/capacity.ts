@@ -1,4 +1,5 @@
-// Chooses the size of a volume from a CapacityRange. The size is exactly the requested number of bytes.
+// Chooses the size of a volume from a CapacityRange. The size is exactly the requested number of bytes, or the minimum of
+// the file system if that is more and within the limit.
 import type { CapacityRange } from '../csi/gen/csi_pb.js'
 import { formatSize, invalid, outOfRange } from './errors.ts'
 
@@ -23,16 +24,29 @@ export function parseRange(range: CapacityRange | undefined): Range {
   return { requiredBytes: Number(requiredBytes), limitBytes: Number(limitBytes) }
 }
 
+export interface SizeRules {
+  /** Sizes below this are rounded up to it, within the limit of the request. */
+  readonly minimumBytes: number
+  /** The size of the source of a copy. A smaller request is rejected, because it asks for less than the data. */
+  readonly sourceBytes?: number
+  /** The subject of the error message. */
+  readonly subject: string
+}
+
 /** Returns the size of the new volume, or throws OUT_OF_RANGE. */
-export function chooseBytes(
-  { requiredBytes, limitBytes }: Range,
-  { minimumBytes, subject }: { minimumBytes: number; subject: string },
-): number {
+export function chooseBytes({ requiredBytes, limitBytes }: Range, rules: SizeRules): number {
+  const { minimumBytes, sourceBytes = 0, subject } = rules
   const ceiling = limitBytes === 0 ? Number.POSITIVE_INFINITY : limitBytes
-  if (ceiling < minimumBytes || (requiredBytes > 0 && requiredBytes < minimumBytes)) {
-    throw outOfRange(`${subject} needs at least ${formatSize(minimumBytes)}. Request that size or more.`)
+  const neededBytes = Math.max(minimumBytes, sourceBytes)
+  if (ceiling < neededBytes) {
+    throw outOfRange(
+      `${subject} needs at least ${formatSize(neededBytes)}, and limit_bytes is ${formatSize(limitBytes)}. Request that size or more.`,
+    )
   }
-  return requiredBytes > 0 ? requiredBytes : Math.max(minimumBytes, Math.min(DEFAULT_BYTES, ceiling))
+  if (requiredBytes > 0 && requiredBytes < sourceBytes) {
+    throw outOfRange(`${subject} needs at least ${formatSize(neededBytes)}. Request that size or more.`)
+  }
+  return Math.max(neededBytes, requiredBytes > 0 ? requiredBytes : Math.min(DEFAULT_BYTES, ceiling))
 }
 
 /** Returns a message if an existing volume of this size does not match the request. */

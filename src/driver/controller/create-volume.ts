@@ -161,7 +161,8 @@ function planVolume(name: string, requested: VolumeRequest, driver: DriverContex
   const subject = requested.accessTypes.includes('mount') ? `A volume with ${fsType}` : 'A block volume'
   const capacityBytes = origin
     ? chooseBytes(withDefaultSize(requested.range, origin.bytes), {
-        minimumBytes: Math.max(minimumBytes, origin.bytes),
+        minimumBytes,
+        sourceBytes: origin.bytes,
         subject: `A copy of ${formatSize(origin.bytes)}`,
       })
     : chooseBytes(requested.range, { minimumBytes, subject: subject })
