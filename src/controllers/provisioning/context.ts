@@ -5,7 +5,7 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import type { Client } from '../../client/index.ts'
+import type { Client, ObjectKey } from '../../client/index.ts'
 import type { Cache, EventRecorder, LeaderElection, Saver } from '../../runtime/index.ts'
 import type { Attempts } from './attempts.ts'
 import type { ProvisioningMetrics } from './metrics.ts'
@@ -30,4 +30,9 @@ export interface ProvisioningContext {
   readonly classes: Cache<StorageClass>
   readonly attachments: Cache<VolumeAttachment>
   readonly attempts: Attempts
+  /**
+   * The claims that wait for the deletion of a volume with the name of theirs, by that name. Bounded by the volumes that
+   * other owners created under such a name.
+   */
+  readonly nameWaits: Map<string, ObjectKey>
 }

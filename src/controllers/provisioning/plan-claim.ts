@@ -13,7 +13,14 @@ import { selectClaim, selectedNodeOf } from './select-claim.ts'
 
 export type ClaimAction =
   | { readonly do: 'nothing' }
-  | { readonly do: 'wait'; readonly because: string; readonly recordsEvent?: true; readonly afterMs?: number }
+  | {
+      readonly do: 'wait'
+      readonly because: string
+      readonly recordsEvent?: true
+      readonly afterMs?: number
+      /** The volume of another owner whose deletion ends the wait. */
+      readonly forVolume?: string
+    }
   /** Remove the intent, because the work is done or not possible. */
   | { readonly do: 'releaseIntent'; readonly next: Extract<ClaimAction, { do: 'nothing' | 'wait' }> }
   /** `isWanted`: the claim still requests it. Otherwise the call only determines the result of an earlier try. */
@@ -104,7 +111,7 @@ function planNothing(situation: ClaimSituation): ClaimAction {
       ? `claim "${volume.spec.claimRef.namespace}/${volume.spec.claimRef.name}"`
       : 'no claim'
     const because = `volume "${volumeName}" already exists and belongs to ${owner}: delete it, or recreate the claim`
-    return finish(situation, { do: 'wait', because, recordsEvent: true, afterMs: NAME_CONFLICT_RETRY_MS })
+    return finish(situation, { do: 'wait', because, recordsEvent: true, forVolume: volumeName })
   }
   if (infeasible && infeasible.classUid === selection.storageClass.metadata.uid) {
     const waiting = waitUntil(infeasible.untilMs, nowMs, infeasible.because)
@@ -113,8 +120,6 @@ function planNothing(situation: ClaimSituation): ClaimAction {
   return { do: 'provision', request: requestOf(claim, selection.storageClass, volumeName), isRequested: true }
 }
 
-/** The deletion of the other volume does not trigger a reconcile of the claim, so the claim is retried. */
-const NAME_CONFLICT_RETRY_MS = 60_000
 
 export const requestOf = (
   claim: Claim,

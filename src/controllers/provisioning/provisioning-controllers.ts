@@ -81,6 +81,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     classes,
     attachments,
     attempts: new Attempts(),
+    nameWaits: new Map(),
   }
 
   const { attempts, intent } = context
@@ -114,6 +115,11 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
         keysOf: ({ metadata: { name } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
       }),
       source({ cache: volumes, keysOf: claimsOf, matters: hasNewOwner, mayNeedReconcile: concernsVolume }),
+      source({
+        cache: volumes,
+        keysOf: ({ metadata: { name } }) => [context.nameWaits.get(name)].filter((key) => key !== undefined),
+        matters: hasNewOwner,
+      }),
     ],
     reconcile: (key, signal) => reconcileClaim(key, context, (claimKey) => claimController.queue.add(claimKey), signal),
   })

@@ -825,10 +825,26 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the reason')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
     expect(process.queueState('default/data')?.because).toContain('belongs to claim "default/elsewhere"')
     expect(fixture.storage.provisions).toEqual([])
     expect(await hasIntent('data')).toBe(false)
+  })
+
+  it('PROV-11 provisions the claim as soon as the PV of that name is deleted', async () => {
+    await fixture.aClass('fast')
+    const claim = await fixture.aClaim('data')
+    const csi = { driver: 'other.example.com', volumeHandle: 'theirs' }
+    const claimRef = { ...ref('elsewhere'), uid: 'another' }
+    await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, 'other.example.com'))
+    const process = fixture.start()
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
+    const name = volumeNameOf(claim)
+    const body = { metadata: { finalizers: null } }
+    await fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
+    await fixture.client.delete(persistentVolumeKind, { name })
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the volume')
   })
 
   it('PROV-11 does not change a PV of the same storage that was created for another claim', async () => {
@@ -843,7 +859,7 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
     open()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the reason')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
     expect([...fixture.storage.assets.keys()]).toEqual(['theirs'])
     expect(fixture.storage.deletes).toEqual([])
   })

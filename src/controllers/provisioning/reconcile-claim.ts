@@ -45,11 +45,18 @@ async function advance(claim: Claim, context: ProvisioningContext, signal: Abort
   for (;;) {
     const situation = situationOf(claim, context)
     const action = planClaim(situation)
+    recordNameWait(action, situation, context) // before the first await, so that no deletion is missed
     if (action.do === 'provision' && lastReason !== undefined) return backOff(lastReason)
     const step = await apply(action, situation, context, signal)
     if (step.is !== 'changed') return step
     lastReason = step.because
   }
+}
+
+function recordNameWait(action: ClaimAction, { claim, volumeName }: ClaimSituation, context: ProvisioningContext): void {
+  const wait = action.do === 'releaseIntent' ? action.next : action
+  if (wait.do === 'wait' && wait.forVolume !== undefined) context.nameWaits.set(volumeName, keyOfObject(claim))
+  else context.nameWaits.delete(volumeName)
 }
 
 function situationOf(initial: Claim, context: ProvisioningContext): ClaimSituation {
