@@ -28,6 +28,7 @@ import {
 } from '../runtime/index.ts'
 import { SELECTED_NODE } from '../volumes/names.ts'
 import { isFinished, podInfoOf } from './cluster/pod-info.ts'
+import { withoutLastFailure } from './plugins/volume-binding/bind-volumes.ts'
 import { isOwnedBy } from './plugins/volume-binding/pod-volumes.ts'
 
 export interface DirectPlacementDeps extends ControllerDeps {
@@ -166,7 +167,8 @@ async function selectNode(
   { client, claims }: DirectPlacementDeps,
 ): Promise<Outcome> {
   const { uid, resourceVersion } = claim.metadata
-  const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: nodeName } } }
+  const annotations = { [SELECTED_NODE]: nodeName, ...withoutLastFailure(claim) }
+  const body = { metadata: { uid, resourceVersion, annotations } }
   try {
     const ref = refOfKey(keyOfObject(claim))
     claims.applyWriteResult(await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }))

@@ -9,6 +9,14 @@ export const PROVISIONER_BETA = 'volume.beta.kubernetes.io/storage-provisioner'
 export const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
 export const SELECTED_NODE_ALPHA = 'volume.alpha.kubernetes.io/selected-node'
 
+/**
+ * Annotation of claims without a volume with the reason why the last attempt to create one failed, for the message of the
+ * pod. It is removed when a node is selected again and when the claim is bound.
+ */
+export const LAST_FAILURE = 'provisioning.stowage.dev/last-failure'
+/** Longer reasons are cut. */
+export const LAST_FAILURE_CHARACTERS_MAX = 400
+
 /** Annotation of claims whose binding was completed. Only its presence matters; the value is `yes`. */
 export const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed'
 

@@ -10,7 +10,7 @@ import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { CommitWrite } from '../../client/index.ts'
 import { type Claim, isReservedFor, type Volume } from '../../volumes/matching.ts'
-import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
+import { BIND_COMPLETED, BOUND_BY_CONTROLLER, LAST_FAILURE } from '../../volumes/names.ts'
 import { statusWithVolume } from './claim-status.ts'
 import { mergePatches, type ObjectPatch } from './merge-patches.ts'
 import { phasePatch } from './volume-status.ts'
@@ -43,7 +43,11 @@ function volumeNamePatch(
 ): ObjectPatch | undefined {
   const hasVolumeName = claim.spec?.volumeName === name
   if (hasVolumeName && annotationOf(claim, BIND_COMPLETED) !== undefined) return undefined
-  const annotations = { [BIND_COMPLETED]: 'yes', ...(hasVolumeName ? {} : { [BOUND_BY_CONTROLLER]: 'yes' }) }
+  const annotations = {
+    [BIND_COMPLETED]: 'yes',
+    ...(hasVolumeName ? {} : { [BOUND_BY_CONTROLLER]: 'yes' }),
+    ...(annotationOf(claim, LAST_FAILURE) === undefined ? {} : { [LAST_FAILURE]: null }),
+  }
   const { finalizers } = claim.metadata
   return {
     annotations,

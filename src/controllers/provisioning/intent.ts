@@ -7,7 +7,7 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { conflict, isConflict, isNotFound, notFound } from '../../api/status-error.ts'
 import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
 import type { Claim } from '../../volumes/matching.ts'
-import { SELECTED_NODE } from '../../volumes/names.ts'
+import { LAST_FAILURE, LAST_FAILURE_CHARACTERS_MAX, SELECTED_NODE } from '../../volumes/names.ts'
 import type { ProvisioningContext } from './context.ts'
 
 export const INTENT_PREFIX = 'provisioning.stowage.dev/'
@@ -68,12 +68,12 @@ export async function removeIntent(claim: Claim, { client, claims, intent }: Pro
 }
 
 /**
- * Removes the selected node, so that the scheduler selects another one, and the intent if no volume exists. Returns false
- * if the claim changed since it was read.
+ * Removes the selected node, so that the scheduler selects another one, and the intent if no volume exists. Records the
+ * reason for the message of the pod. Returns false if the claim changed since it was read.
  */
 export async function clearSelectedNode(
   claim: Claim,
-  { node, mayExist }: { readonly node: string; readonly mayExist: boolean },
+  { node, mayExist, because }: { readonly node: string; readonly mayExist: boolean; readonly because: string },
   { client, claims, intent }: ProvisioningContext,
 ): Promise<boolean> {
   try {
@@ -84,7 +84,7 @@ export async function clearSelectedNode(
     const metadata = {
       uid,
       resourceVersion,
-      annotations: { [SELECTED_NODE]: null },
+      annotations: { [SELECTED_NODE]: null, [LAST_FAILURE]: failureText(node, because) },
       ...(mayExist ? {} : { '$deleteFromPrimitiveList/finalizers': [intent] }),
     }
     const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), {
@@ -98,6 +98,11 @@ export async function clearSelectedNode(
     if (isConflict(error)) return false
     throw error
   }
+}
+
+function failureText(node: string, because: string): string {
+  const text = `node ${JSON.stringify(node)}: ${because}`
+  return text.length > LAST_FAILURE_CHARACTERS_MAX ? `${text.slice(0, LAST_FAILURE_CHARACTERS_MAX)}…` : text
 }
 
 /** Whether the object was deleted or the precondition on its uid or resourceVersion failed. */

@@ -181,8 +181,10 @@ async function applyFailure(
     case 'reschedule':
       attempt.stage = staysUnknown ? { is: 'unknown' } : { is: 'nothing' } // the request for another node differs
       if (request.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
-      if (!(await clearSelectedNode(attempt.claim, { node: request.selectedNode, mayExist: staysUnknown }, context)))
-        break
+      {
+        const reason = { node: request.selectedNode, mayExist: staysUnknown, because }
+        if (!(await clearSelectedNode(attempt.claim, reason, context))) break
+      }
       if (!staysUnknown) await releaseClaim(attempt, context)
       return stuck(`node "${request.selectedNode}" is unsuitable, the scheduler has to select another: ${because}`)
   }

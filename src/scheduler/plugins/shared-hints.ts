@@ -3,7 +3,7 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
-import { BIND_COMPLETED, SELECTED_NODE } from '../../volumes/names.ts'
+import { BIND_COMPLETED, LAST_FAILURE, SELECTED_NODE } from '../../volumes/names.ts'
 import type { PodInfo } from '../cluster/pod-info.ts'
 import type { Hint, HintContext, QueueingHint } from '../framework/cluster-events.ts'
 import { reasonKey } from '../framework/status.ts'
@@ -30,7 +30,7 @@ export const podRemovedFromNode: QueueingHint<'podRemoved'> = {
   hint: (pod, { nodeName }, context) => hintForNode(pod, nodeName, context),
 }
 
-/** A claim of the pod was created or bound, or its selected node changed. */
+/** A claim of the pod was created or bound, or its selected node or the reason of its last failure changed. */
 export const claimChanged: QueueingHint<'claim'> = {
   on: 'claim',
   scope: 'pod',
@@ -70,6 +70,7 @@ const bindingOf = (claim: Readonly<PersistentVolumeClaim>): string =>
     claimClassName(claim),
     annotationOf(claim, BIND_COMPLETED),
     annotationOf(claim, SELECTED_NODE),
+    annotationOf(claim, LAST_FAILURE),
     claim.status?.phase,
     claim.metadata.ownerReferences,
     claim.metadata.deletionTimestamp === undefined,

@@ -1,11 +1,17 @@
 // Performs the writes of preBind: claimRef on the existing volumes that were chosen, and the selected node on the claims to
 // provision. The binding and provisioning controllers complete the binding; binding-waits.ts waits for them.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { isReservedFor } from '../../../volumes/matching.ts'
-import { BOUND_BY_CONTROLLER, SELECTED_NODE } from '../../../volumes/names.ts'
+import { BOUND_BY_CONTROLLER, LAST_FAILURE, SELECTED_NODE } from '../../../volumes/names.ts'
 import type { PluginHandle } from '../../framework/plugin.ts'
 import type { NodePlan } from './node-planner.ts'
+
+/** Returns the part of a merge patch that removes the reason of an earlier failure, because a new attempt begins. */
+export const withoutLastFailure = (claim: Readonly<PersistentVolumeClaim>): Record<string, null> =>
+  annotationOf(claim, LAST_FAILURE) === undefined ? {} : { [LAST_FAILURE]: null }
 
 /**
  * Writes volumes first, then claims. Each write is conditional on the resourceVersion that was evaluated. Earlier writes
@@ -31,7 +37,8 @@ export async function bindVolumes(
   for (const { claim } of provision) {
     if (claim.selectedNode === nodeName) continue
     const { namespace, name, uid, resourceVersion } = claim.claim.metadata
-    const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: nodeName } } }
+    const annotations = { [SELECTED_NODE]: nodeName, ...withoutLastFailure(claim.claim) }
+    const body = { metadata: { uid, resourceVersion, annotations } }
     const ref = { name, namespace }
     caches.claims.applyWriteResult(
       await write(() => client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })),

@@ -5,7 +5,7 @@ import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import { claimKeyOf, type Volume } from '../../../volumes/matching.ts'
-import { SELECTED_NODE } from '../../../volumes/names.ts'
+import { LAST_FAILURE, SELECTED_NODE } from '../../../volumes/names.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { ClusterState } from '../../cluster/cluster-state.ts'
 import { getOrCreate } from '../../get-or-create.ts'
@@ -150,7 +150,8 @@ export class BindingWaits {
       isWaiting = true
       if (plan.shared.includes(claim)) continue // the wait of the other pod checks the selected node
       if (!current.metadata.annotations) return nodeError(selectedNodeReset(claim.name))
-      if (annotationOf(current, SELECTED_NODE) !== nodeName) return nodeError(provisioningFailed(claim.name))
+      if (annotationOf(current, SELECTED_NODE) !== nodeName)
+        return nodeError(provisioningFailed(claim.name, annotationOf(current, LAST_FAILURE)))
     }
     return isWaiting ? 'waiting' : 'bound'
   }

@@ -5,7 +5,7 @@ import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/
 import { nodeKind } from '../../../api/kinds/node/node.ts'
 import { podKind } from '../../../api/kinds/pod/pod.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
-import { BIND_COMPLETED, SELECTED_NODE } from '../../../volumes/names.ts'
+import { BIND_COMPLETED, LAST_FAILURE, SELECTED_NODE } from '../../../volumes/names.ts'
 import {
   DRIVER,
   gi,
@@ -156,6 +156,28 @@ describe('VolumeBinding', () => {
     expect(pauses.slice(-3).every((ms) => ms >= 5_000)).toBe(true)
     fixture.storage.free.set('n1', gi(10))
     await untilBound('db')
+  })
+
+  it('CAP-12 CAP-13 names the refusal of the driver in the pod’s message, also when no node is left to try', async () => {
+    await fixture.createClass('local')
+    await fixture.createNode('n1')
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    const refusal = 'node "n1": rpc error: code = ResourceExhausted desc = full'
+    await untilUnschedulable('db')
+    expect(await fixture.message('db')).toBe(
+      `running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data": ${refusal}`,
+    )
+    const cordon = { type: 'merge', body: { spec: { unschedulable: true } } } as const
+    await fixture.client.patch(nodeKind, { name: 'n1' }, cordon)
+    await fixture.waitUntil(async () => (await fixture.message('db'))?.startsWith('0/1'), 'the second message')
+    expect(await fixture.message('db')).toBe(
+      `0/1 nodes are available: 1 node(s) were unschedulable. The volume of claim "data" could not be created: ${refusal}.`,
+    )
+    fixture.storage.free.set('n1', gi(10))
+    await fixture.client.patch(nodeKind, { name: 'n1' }, { ...cordon, body: { spec: { unschedulable: null } } })
+    await untilBound('db')
+    expect((await fixture.claim('data')).metadata.annotations).not.toHaveProperty([LAST_FAILURE])
   })
 
   it('CAP-18 ignores CSIStorageCapacity objects and storageCapacity if the feature gate is disabled', async () => {
@@ -394,7 +416,8 @@ describe('VolumeBinding', () => {
     expect(await fixture.nodeOf('db')).toBe('n2')
     expect(fixture.storage.rejected).toEqual(['data on n1'])
     expect(fixture.events('db')).toContain(
-      'Warning FailedScheduling: running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"',
+      'Warning FailedScheduling: running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data": ' +
+        'node "n1": rpc error: code = ResourceExhausted desc = full',
     )
   })
 

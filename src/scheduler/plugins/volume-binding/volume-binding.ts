@@ -7,7 +7,7 @@
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
 import type { Volume } from '../../../volumes/matching.ts'
-import { SELECTED_NODE } from '../../../volumes/names.ts'
+import { LAST_FAILURE, SELECTED_NODE } from '../../../volumes/names.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
@@ -25,7 +25,7 @@ import { FailedNodes } from './failed-nodes.ts'
 import { type NodePlan, NodePlanner, type PlannerDeps } from './node-planner.ts'
 import { type BoundClaim, classifyClaims, type DelayedClaim } from './pod-volumes.ts'
 import { classKey, driverKey, volumeBindingHints } from './queueing-hints.ts'
-import { NOT_ENOUGH_SPACE, preBindFailed } from './reasons.ts'
+import { lastFailure, NOT_ENOUGH_SPACE, preBindFailed } from './reasons.ts'
 import { scorePlan } from './score.ts'
 import { deleteClaims, deletingClaimsMessage, explainStrandedClaims, recreatableClaims } from './stranded-claims.ts'
 import { type TrackingDeps, trackClaim, trackDeletedVolume } from './track-reservations.ts'
@@ -215,6 +215,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
       const sentences = [
         lacksCapacity ? planner.describeShortage() : undefined,
         explainStrandedClaims(bound, delayed, statuses),
+        ...delayed.map(lastFailureOf),
       ]
       return sentences.filter(Boolean).join(' ') || undefined
     },
@@ -231,8 +232,11 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
       if (pod.claims.length === 0) return undefined
       const classified = classifyClaims(pod, caches)
       if (classified.is === 'rejected' || classified.bound.length > 0) return UNSIGNABLE
-      const isDecided = ({ key, selectedNode }: DelayedClaim) =>
-        selectedNode !== undefined || assumed.bindingOf(key) || available.reservedFor(key).length > 0
+      const isDecided = ({ key, selectedNode, claim }: DelayedClaim) =>
+        selectedNode !== undefined ||
+        assumed.bindingOf(key) ||
+        available.reservedFor(key).length > 0 ||
+        annotationOf(claim, LAST_FAILURE) !== undefined // its message is about this claim only
       return classified.delayed.some(isDecided) ? UNSIGNABLE : classified.delayed.map(signatureOf)
     },
     observe,
@@ -244,6 +248,12 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
       reservations?.stop()
     },
   }
+}
+
+/** Returns the sentence with the reason why the last attempt to create the claim's volume failed, if it did. */
+function lastFailureOf({ name, claim }: DelayedClaim): string | undefined {
+  const because = annotationOf(claim, LAST_FAILURE)
+  return because === undefined ? undefined : lastFailure(name, because)
 }
 
 /** Returns undefined if the driver does not track capacity. */
