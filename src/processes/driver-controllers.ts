@@ -117,6 +117,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
       client: capacityClient,
       mode: node ? { is: 'local', node: node.name, segments: node.segments } : { is: 'central' },
       capacityMetrics: driverMetrics.capacity,
+      events: recorderFor(facts.name),
       options,
     })
   }

@@ -8,7 +8,7 @@ import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
-import { createWorkQueue, type LeaderElection, type WorkQueue } from '../../runtime/index.ts'
+import { createWorkQueue, type EventRecorder, type LeaderElection, type WorkQueue } from '../../runtime/index.ts'
 import { createClusterSegments } from './cluster-segments.ts'
 import { capacityKind } from './items.ts'
 import { managedBy, selectorOf } from './managed-by.ts'
@@ -26,6 +26,8 @@ export interface CapacityDeps extends ControllerDeps {
   readonly mode: CapacityMode
   readonly options: CapacityOptions
   readonly capacityMetrics?: CapacityMetrics
+  /** Records the events of claims whose class has no capacity because GetCapacity fails. The caller runs it. */
+  readonly events?: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
 }
 

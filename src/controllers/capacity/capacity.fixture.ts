@@ -57,6 +57,8 @@ export interface CapacityFixture {
   objects(): Promise<CSIStorageCapacity[]>
   /** Returns one line `class zone capacity` per object, sorted. */
   summary(): Promise<string[]>
+  /** Object name, reason and message of each event. */
+  readonly events: readonly (readonly (string | undefined)[])[]
   aClass(name: string, parameters?: object, fields?: object): Promise<unknown>
   aNode(name: string, labels: object, keys?: readonly string[]): Promise<unknown>
   removeDriver(node: string): Promise<unknown>
@@ -81,8 +83,10 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
   const running: { queue: WorkQueue; stop(): Promise<void> }[] = []
 
   const failures: unknown[] = []
+  const events: (string | undefined)[][] = []
   const fixture: CapacityFixture = {
     failures,
+    events,
     server,
     fake,
     client,
@@ -100,6 +104,9 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
         facts,
         mode,
         options: { namespace: NAMESPACE, ...options },
+        events: {
+          record: (_kind, { metadata }, { reason, message }) => void events.push([metadata.name, reason, message]),
+        },
         ...(metrics ? { capacityMetrics: metrics } : {}),
       })
       const abort = new AbortController()

@@ -8,9 +8,10 @@ import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { type Client, rateLimited } from '../../client/index.ts'
 import type { CsiDriver } from '../../csi/index.ts'
-import type { Cache, LeaderElection, WorkQueue } from '../../runtime/index.ts'
+import type { Cache, EventRecorder, LeaderElection, WorkQueue } from '../../runtime/index.ts'
 import type { AffectedItems } from './affected-items.ts'
 import { createBatches } from './batches.ts'
+import { createClassErrors } from './class-errors.ts'
 import { createDesiredItems, type DesiredItems } from './desired-items.ts'
 import { followObjects } from './follow-objects.ts'
 import { followSnapshots } from './follow-snapshots.ts'
@@ -42,6 +43,7 @@ export interface ProducerDeps {
   readonly volumes: Cache<PersistentVolume>
   readonly claims: Cache<PersistentVolumeClaim>
   readonly capacityMetrics?: CapacityMetrics
+  readonly events?: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
 }
 
@@ -83,6 +85,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     }),
   }
   capacityMetrics?.producers.add(observed)
+  const classErrors = createClassErrors({ client, claims, events: deps.events, log })
 
   const context: ItemContext = {
     client: settings.writes ? rateLimited(client, settings.writes, clock) : client,
@@ -92,6 +95,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     desired,
     published,
     reports,
+    classErrors,
     template,
     pause: createServerPause({ clock, random, log }),
     ...(election ? { election } : {}),
@@ -110,6 +114,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     capacityMetrics?.producers.delete(observed)
     unfollowObjects()
     unfollowVolumes()
+    await classErrors.stop()
     batches.stop()
     desired.stop()
   }

@@ -1,8 +1,9 @@
 // Reconciles one item: calls GetCapacity and creates or updates the object of a desired item, and deletes the objects of
 // other items. An item for which the driver never reported capacity has no object.
 import type { Logger } from '../../base/log.ts'
-import { type CsiDriver, CsiError } from '../../csi/index.ts'
+import { type CsiDriver, CsiError, isUncertain } from '../../csi/index.ts'
 import { backOff, done, type Outcome } from '../../runtime/index.ts'
+import type { ClassErrors } from './class-errors.ts'
 import type { DesiredItems } from './desired-items.ts'
 import { getCapacity, type Report } from './get-capacity.ts'
 import type { Item, ItemKey } from './items.ts'
@@ -19,6 +20,7 @@ export interface ItemContext extends WriteContext {
   readonly desired: Pick<DesiredItems, 'get'>
   readonly published: PublishedObjects
   readonly reports: LastReports
+  readonly classErrors: Pick<ClassErrors, 'failed' | 'succeeded' | 'forget'>
   readonly pause: ServerPause
   readonly template: ObjectTemplate
 }
@@ -29,12 +31,13 @@ export async function reconcileItem(key: ItemKey, context: ItemContext, signal: 
   const item = desired.get(key)
   if (!item) {
     reports.delete(key)
+    context.classErrors.forget(key)
     return deleteObjects(key, 0, context, signal)
   }
   const deletion = await deleteObjects(key, 1, context, signal) // duplicates
   if (deletion.is !== 'done') return deletion
 
-  const report = await callGetCapacity(item, context, signal)
+  const report = await callGetCapacity(key, item, context, signal)
   if ('is' in report) return report
   if (!desired.get(key)) return done // the change that removed the item has queued it again
   const action = planObject(item, published.of(key)[0], report, template)
@@ -43,15 +46,24 @@ export async function reconcileItem(key: ItemKey, context: ItemContext, signal: 
 }
 
 /** Returns the report, or an outcome after an error. The published object does not change after an error. */
-async function callGetCapacity(item: Item, context: ItemContext, signal: AbortSignal): Promise<Report | Outcome> {
-  const { driver, timeoutMs, log } = context
+async function callGetCapacity(
+  key: ItemKey,
+  item: Item,
+  context: ItemContext,
+  signal: AbortSignal,
+): Promise<Report | Outcome> {
+  const { driver, timeoutMs, log, classErrors } = context
   try {
-    return await getCapacity(driver, item, { timeoutMs, signal })
+    const report = await getCapacity(driver, item, { timeoutMs, signal })
+    classErrors.succeeded(key)
+    return report
   } catch (error) {
     const because = error instanceof CsiError ? error.rpcText : (error as Error).message
     const { storageClass, segment } = item
     const fields = { storageClass: storageClass.metadata.name, segment: segment.labels, because }
     if (!signal.aborted) log.warn(fields, 'GetCapacity failed; retrying')
+    // A driver that is starting or overloaded says nothing about the class.
+    if (error instanceof CsiError && !isUncertain(error)) classErrors.failed(key, because)
     return backOff(`GetCapacity failed: ${because}`)
   }
 }

@@ -120,7 +120,6 @@ function planNothing(situation: ClaimSituation): ClaimAction {
   return { do: 'provision', request: requestOf(claim, selection.storageClass, volumeName), isRequested: true }
 }
 
-
 export const requestOf = (
   claim: Claim,
   storageClass: Readonly<StorageClass>,

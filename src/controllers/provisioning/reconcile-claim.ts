@@ -53,7 +53,11 @@ async function advance(claim: Claim, context: ProvisioningContext, signal: Abort
   }
 }
 
-function recordNameWait(action: ClaimAction, { claim, volumeName }: ClaimSituation, context: ProvisioningContext): void {
+function recordNameWait(
+  action: ClaimAction,
+  { claim, volumeName }: ClaimSituation,
+  context: ProvisioningContext,
+): void {
   const wait = action.do === 'releaseIntent' ? action.next : action
   if (wait.do === 'wait' && wait.forVolume !== undefined) context.nameWaits.set(volumeName, keyOfObject(claim))
   else context.nameWaits.delete(volumeName)

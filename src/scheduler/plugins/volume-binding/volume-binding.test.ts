@@ -180,6 +180,24 @@ describe('VolumeBinding', () => {
     expect((await fixture.claim('data')).metadata.annotations).not.toHaveProperty([LAST_FAILURE])
   })
 
+  it('CAP-6 CAP-12 adds the failure that a capacity producer records on the claim to the pod’s message', async () => {
+    await fixture.createDriver()
+    await fixture.createClass('local')
+    await fixture.createNode('n1')
+    await fixture.createClaim('data')
+    await fixture.createPod('db', { claims: ['data'] })
+    await untilUnschedulable('db')
+    const because = 'GetCapacity for class "local" failed: Unknown class parameter "fsTyp"'
+    const body = { metadata: { annotations: { [LAST_FAILURE]: because } } }
+    const ref = { namespace: 'default', name: 'data' }
+    await fixture.client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })
+    await fixture.waitUntil(async () => (await fixture.message('db'))?.includes('GetCapacity'), 'the failure')
+    expect(await fixture.message('db')).toBe(
+      `0/1 nodes are available: 1 ${NO_SPACE}. No capacity is reported for class "local" on any node. ` +
+        `The volume of claim "data" could not be created: ${because}.`,
+    )
+  })
+
   it('CAP-18 ignores CSIStorageCapacity objects and storageCapacity if the feature gate is disabled', async () => {
     await restartWith({ gates: 'CSIStorageCapacity=false' })
     await createLocalStorage([1])

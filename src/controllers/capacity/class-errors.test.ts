@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest'
+import { LAST_FAILURE } from '../../volumes/names.ts'
+import { type CapacityFixture, createCapacityFixture } from './capacity.fixture.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const FAILED = 'GetCapacity for class "bad" failed: rpc error: code = InvalidArgument desc = unknown parameter "fsTyp"'
+const failGetCapacity = (effect: object) => [{ method: 'GetCapacity', effect: { do: 'fail', ...effect } }] as never
+const INVALID = { code: 'INVALID_ARGUMENT', message: 'unknown parameter "fsTyp"' }
+
+async function createFixture(): Promise<CapacityFixture> {
+  const fixture = await createCapacityFixture()
+  await fixture.aNode('n1', { zone: 'a' })
+  await fixture.aNode('n2', { zone: 'b' })
+  await fixture.aClass('bad', { fsTyp: 'xfs' })
+  return fixture
+}
+
+const aClaim = ({ server }: CapacityFixture, name: string, storageClassName = 'bad') =>
+  server.post(CLAIMS, {
+    metadata: { name },
+    spec: { accessModes: ['ReadWriteOnce'], storageClassName, resources: { requests: { storage: '1Gi' } } },
+  })
+
+const failureOf = async ({ server }: CapacityFixture, name: string): Promise<string | undefined> =>
+  (await server.get(`${CLAIMS}/${name}`)).json.metadata.annotations?.[LAST_FAILURE]
+
+describe('a class for which GetCapacity fails', () => {
+  it('CAP-6 is reported once on the claims that wait for it, also on later ones', async () => {
+    const fixture = await createFixture()
+    await aClaim(fixture, 'earlier')
+    await aClaim(fixture, 'other', 'good')
+    fixture.fake.script.setRules(failGetCapacity(INVALID))
+    await fixture.start()
+    await aClaim(fixture, 'later')
+    await fixture.settle()
+    await fixture.advance(60_000)
+    for (const name of ['earlier', 'later']) expect(await failureOf(fixture, name)).toBe(FAILED)
+    expect(await failureOf(fixture, 'other')).toBeUndefined()
+    expect(fixture.events).toEqual(['earlier', 'later'].map((name) => [name, 'ProvisioningFailed', FAILED]))
+  })
+
+  it('CAP-6 is no longer reported once the driver accepts it, or the class is deleted', async () => {
+    const fixture = await createFixture()
+    await aClaim(fixture, 'data')
+    fixture.fake.script.setRules(failGetCapacity(INVALID))
+    await fixture.start()
+    expect(await failureOf(fixture, 'data')).toBe(FAILED)
+    await fixture.deleteClass('bad')
+    await fixture.settle()
+    expect(await failureOf(fixture, 'data')).toBeUndefined()
+    await fixture.aClass('bad', { fsTyp: 'xfs' })
+    await fixture.settle()
+    expect(await failureOf(fixture, 'data')).toBe(FAILED)
+    fixture.fake.script.setRules([])
+    await fixture.advance(300_000)
+    expect(await failureOf(fixture, 'data')).toBeUndefined()
+  })
+
+  it('CAP-6 is not reported if the driver accepts it in one segment, or does not answer', async () => {
+    const fixture = await createFixture()
+    await aClaim(fixture, 'data')
+    fixture.fake.script.setRules(failGetCapacity({ code: 'UNAVAILABLE' }))
+    await fixture.start()
+    expect(await failureOf(fixture, 'data')).toBeUndefined()
+    fixture.fake.script.setRules([])
+    await fixture.advance(300_000)
+    fixture.fake.script.setRules([{ method: 'GetCapacity', nth: 1, effect: { do: 'fail', ...INVALID } }] as never)
+    await fixture.advance(60_000)
+    expect(await failureOf(fixture, 'data')).toBeUndefined()
+  })
+})
