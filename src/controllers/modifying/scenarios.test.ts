@@ -177,7 +177,7 @@ describe('many claims', () => {
     await fixture.settle()
     expect(fixture.modifyCalls()).toEqual([])
     finish()
-    await fixture.untilSettled('gold', 'both driver calls')
+    await fixture.untilSettled('gold', 'both')
     expect(order).toEqual(['expansion started', 'expansion finished'])
   })
 })
