@@ -228,6 +228,9 @@ describe('a failed expansion', () => {
     const calls = fixture.expandCalls().length
     await fixture.server.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage: '1Gi' } } } }, 'merge')
     await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
+    const { conditions = [] } = await fixture.status()
+    const message = conditions.find(({ type }: { readonly type: string }) => type === 'NodeResizeError')?.message
+    expect(message).toMatch(/^failed to expand pvc with rpc error: code = Internal .*the request was lowered since/)
     expect(fixture.expandCalls().length).toBeLessThanOrEqual(calls + 1)
     await fixture.expandOnController(2, withResizeState('NodeResizePending'))
     fixture.setRules([])
