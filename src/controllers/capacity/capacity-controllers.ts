@@ -93,6 +93,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
         queue,
         segments,
         template: { namespace, driverName, managedBy: label, owner },
+        confirmOwner: owner && ((ownerSignal: AbortSignal) => confirmOwner(owner, ownerSignal)),
         objects: objects.cache,
         classes: classes.cache,
         volumes: volumes.cache,
@@ -111,6 +112,18 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
     const owner = await retryUntilSuccess(() => findOwner(client, { namespace, ...search }, signal), deps, signal)
     if (owner) log.info({ kind: owner.kind, name: owner.name }, 'found the owner of capacity objects')
     return owner
+  }
+
+  /** Throws unless the owner that was found at the start is still the owner. */
+  async function confirmOwner(owner: OwnerReference, signal: AbortSignal): Promise<void> {
+    const { owner: search } = settings
+    if (!search) return
+    const current = await findOwner(client, { namespace, ...search }, signal)
+    if (current.uid === owner.uid) return
+    throw new Error(
+      `${owner.kind} ${namespace}/${owner.name}, the owner of capacity objects, was deleted and replaced. ` +
+        'Restart this process, so that it uses the new one.',
+    )
   }
 
   async function readNodeSegment(

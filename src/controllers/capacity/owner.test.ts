@@ -4,6 +4,7 @@ import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 import { createCapacityFixture } from './capacity.fixture.ts'
+import { capacityKind } from './items.ts'
 import { findOwner } from './owner.ts'
 
 async function createFixtureWithOneZone() {
@@ -32,6 +33,20 @@ describe('the owner of capacity objects', () => {
     await fixture.start()
     expect((await fixture.objects()).map(({ metadata }) => metadata.ownerReferences)).toEqual([[owner]])
     expect(fixture.writes).toEqual(['create', 'patch'])
+  })
+
+  it('CAP-7 that was deleted gets no new objects, because the garbage collector would delete them', async () => {
+    const fixture = await createFixtureWithOneZone()
+    await fixture.server.post(PODS, aPod('producer'))
+    await fixture.start({ options: { owner: { podName: 'producer', level: 0 } } })
+    const [object] = await fixture.objects()
+    const { name = '', namespace } = object?.metadata ?? {}
+    await fixture.server.delete(`${PODS}/producer?gracePeriodSeconds=0`)
+    await fixture.client.delete(capacityKind, { name, namespace }) // as the garbage collector does
+    await fixture.settle()
+    await fixture.advance(300_000)
+    expect(await fixture.objects()).toEqual([])
+    expect(fixture.writes).toEqual(['create', 'delete'])
   })
 
   it('CAP-20 of an upgraded pod is added, and the previous owner stays the controller', async () => {

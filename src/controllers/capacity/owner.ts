@@ -24,6 +24,8 @@ export async function findOwner(client: Client, search: OwnerSearch, signal?: Ab
   } catch (error) {
     throw isNotFound(error) ? noSuchPod(search) : error
   }
+  if (current.metadata.deletionTimestamp)
+    throw new Error(`Cannot use the owner of capacity objects: the pod ${namespace}/${podName} is being deleted.`)
   let owner: OwnerReference = referenceTo({ apiVersion: 'v1', kind: 'Pod', name: podName, uid: uidOf(current) })
   for (let step = 1; step <= level; step++) {
     const next = current.metadata.ownerReferences?.find(({ controller }) => controller)

@@ -44,6 +44,7 @@ export interface ProducerDeps {
   readonly claims: Cache<PersistentVolumeClaim>
   readonly capacityMetrics?: CapacityMetrics
   readonly events?: Pick<EventRecorder, 'record'>
+  readonly confirmOwner?: ItemContext['confirmOwner']
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
 }
 
@@ -97,6 +98,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     reports,
     classErrors,
     template,
+    confirmOwner: deps.confirmOwner,
     pause: createServerPause({ clock, random, log }),
     ...(election ? { election } : {}),
   }

@@ -23,6 +23,8 @@ export interface ItemContext extends WriteContext {
   readonly classErrors: Pick<ClassErrors, 'failed' | 'succeeded' | 'forget'>
   readonly pause: ServerPause
   readonly template: ObjectTemplate
+  /** Throws if the owner of new objects does not exist any more: they would be collected as soon as they are created. */
+  readonly confirmOwner?: (signal: AbortSignal) => Promise<void>
 }
 
 export async function reconcileItem(key: ItemKey, context: ItemContext, signal: AbortSignal): Promise<Outcome> {
@@ -42,6 +44,13 @@ export async function reconcileItem(key: ItemKey, context: ItemContext, signal: 
   if (!desired.get(key)) return done // the change that removed the item has queued it again
   const action = planObject(item, published.of(key)[0], report, template)
   reports.set(key, report, action.do === 'omit')
+  if (action.do === 'create' && context.confirmOwner) {
+    try {
+      await context.confirmOwner(signal)
+    } catch (error) {
+      return backOff(`no capacity object is created: ${(error as Error).message}`)
+    }
+  }
   return applyObject(action, context, signal)
 }
 
