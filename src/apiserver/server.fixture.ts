@@ -1,15 +1,19 @@
 // A test fixture: an API server on a memory store and a manual clock, called without a socket. All requests are sent by
-// an administrator.
+// an administrator. With SERVER_ANSWERS=stock in the environment, its clients answer as a stock API server does; `npm test`
+// runs the tests of the controllers, the scheduler and the node agent in both modes.
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import type { Random } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { type ManualClock, manualClock } from '../base/manual-clock.ts'
+import type { Client } from '../client/client.ts'
+import { asStock } from '../client/stock-server.fixture.ts'
 import { type HistoryOptions, type Medium, openMemoryStore, type Store } from '../store/index.ts'
 import { type ApiServer, createApiServer } from './api-server.ts'
-import { createBuiltIns } from './bootstrap.ts'
+import { createBuiltIns, SYSTEM_USER } from './bootstrap.ts'
 import type { ApiResponse } from './http/messages.ts'
+import { inProcessClient } from './in-process/client.ts'
 import { parseRuntimeConfig } from './resources.ts'
 import type { Authorizer } from './security/index.ts'
 import { versionInfo } from './version.ts'
@@ -26,12 +30,18 @@ export interface ServerFixtureOptions {
   readonly random?: Random
   /** Default: allows all requests. */
   readonly authorizer?: Authorizer
+  /** Which API server the clients of the fixture see. Default: the environment variable SERVER_ANSWERS, or Stowage. */
+  readonly answers?: 'stowage' | 'stock'
 }
 
 export interface ServerFixture {
   readonly server: ApiServer
   readonly store: Store
   readonly clock: ManualClock
+  /** Whether the clients see a stock API server. */
+  readonly isStock: boolean
+  /** Returns a client of an administrator. */
+  client(): Client
   get(url: string, headers?: Headers): Promise<FixtureResponse>
   post(url: string, body: unknown, headers?: Headers): Promise<FixtureResponse>
   put(url: string, body: unknown, headers?: Headers): Promise<FixtureResponse>
@@ -70,10 +80,13 @@ interface FixtureWatch {
 }
 
 const UNTIL_TICKS_MAX = 5_000
+/** A stock server closes watches at any time. This is often enough to occur in every test that advances the clock. */
+const STOCK_WATCH_MS = 7_000
 const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
 
 export async function createServerFixture(options: ServerFixtureOptions = {}): Promise<ServerFixture> {
   const clock = manualClock()
+  const isStock = (options.answers ?? process.env.SERVER_ANSWERS) === 'stock'
   const store = await openMemoryStore({ clock, history: options.history, medium: options.medium })
   const server = createApiServer({
     store,
@@ -130,6 +143,11 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     server,
     store,
     clock,
+    isStock,
+    client() {
+      const client = inProcessClient(server.objects, SYSTEM_USER)
+      return isStock ? asStock(client, { clock, closesWatchesAfterMs: STOCK_WATCH_MS }) : client
+    },
     call,
     get: (url, headers) => call('GET', url, undefined, headers),
     post: (url, body, headers) => send('POST', url, body, headers),

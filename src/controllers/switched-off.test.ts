@@ -3,7 +3,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Kind } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
-import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
 import { silentLog } from '../base/log.ts'
 import { DRIVER, gi, HOST, startSchedulerFixture } from '../scheduler/scheduler.fixture.ts'
@@ -28,7 +27,7 @@ type Maker = (options: any) => { run(signal: AbortSignal): Promise<void> }
 
 function start(fixture: ServerFixture, create: Maker): () => Promise<unknown> {
   const abort = new AbortController()
-  const client = inProcessClient(fixture.server.objects, SYSTEM_USER)
+  const client = fixture.client()
   const kinds: readonly Kind[] = ALL_KINDS
   const running = create({ client, kinds, clock: fixture.clock, random: () => 0.5, log: silentLog }).run(abort.signal)
   return async () => {

@@ -3,7 +3,6 @@
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
 import { onTestFinished } from 'vitest'
-import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
@@ -94,7 +93,7 @@ export interface AgentFixture {
 export async function createAgentFixture(options: AgentFixtureOptions = {}): Promise<AgentFixture> {
   const { log = silentLog, wrapClient = (client: Client) => client, autoStart = true } = options
   const server = await createServerFixture()
-  const client = wrapClient(inProcessClient(server.server.objects, SYSTEM_USER))
+  const client = wrapClient(server.client())
   const disk = createMemoryDisk()
   const settings = fakeSettings({ controller: ['CREATE_DELETE_VOLUME'], ...options.settings })
   const fake = createFakeDriver({ clock: server.clock, settings })

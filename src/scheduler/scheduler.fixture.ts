@@ -13,7 +13,6 @@ import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../api/quantity.ts'
-import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
 import { silentLog } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
@@ -106,7 +105,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
   const { controllers = true, wrapClient = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
   const server = await createServerFixture(runtimeConfig ? { runtimeConfig } : {})
   const { clock } = server
-  const client = inProcessClient(server.server.objects, SYSTEM_USER)
+  const client = server.client()
   const recordedEvents: { name: string; text: string }[] = []
   const events: EventRecorder = {
     record: (_kind, object, { type, reason, message }) =>

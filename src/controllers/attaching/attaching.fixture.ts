@@ -14,7 +14,6 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
@@ -55,7 +54,7 @@ export type AttachingFixture = Awaited<ReturnType<typeof createAttachingFixture>
 
 export async function createAttachingFixture(settings: Partial<FakeSettings> = {}) {
   const server: ServerFixture = await createServerFixture()
-  const client = inProcessClient(server.server.objects, SYSTEM_USER)
+  const client = server.client()
   const nodes = NODES.map((id) => ({ id: `id-${id}` }))
   const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, nodes, ...settings }) })
   const violations: string[] = []
@@ -83,7 +82,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
 
   async function start(options: StartOptions = {}) {
     const injector = createCrashInjector(options.killAt)
-    const controllerClient = processClient(client, injector, options.isAtomic ?? true, options.intercept)
+    const controllerClient = processClient(client, injector, options.isAtomic ?? !server.isStock, options.intercept)
     const watchingClient = options.beforeEvent ? delayWatch(client, options.beforeEvent) : client
     const caches = createCacheSet({ client: watchingClient, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()

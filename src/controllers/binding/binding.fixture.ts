@@ -6,7 +6,6 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
@@ -66,7 +65,7 @@ const IDLE_TURNS = 12
 
 export async function createBindingFixture(options: BindingFixtureOptions = {}): Promise<BindingFixture> {
   const api = await createServerFixture()
-  const serverClient = inProcessClient(api.server.objects, SYSTEM_USER)
+  const serverClient = api.client()
   const { wrapClient = (client) => client } = options
   const client = wrapClient(options.isAtomic === false ? withoutAtomicCommits(serverClient) : serverClient)
   const recorded: { readonly name: string; readonly line: string }[] = []

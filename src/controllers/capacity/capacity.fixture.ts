@@ -4,7 +4,6 @@ import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { onTestFinished } from 'vitest'
 import type { Kind } from '../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture, type ServerFixtureOptions } from '../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
@@ -79,7 +78,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
   const driver = createDriverClient(fake)
   const facts = await readDriverFacts(driver)
   const writes: string[] = []
-  const client = recordWrites(inProcessClient(server.server.objects, SYSTEM_USER), writes)
+  const client = recordWrites(server.client(), writes)
   const running: { queue: WorkQueue; stop(): Promise<void> }[] = []
 
   const failures: unknown[] = []

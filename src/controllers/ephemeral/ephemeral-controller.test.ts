@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { createCacheSet, type EventRecorder } from '../../runtime/index.ts'
@@ -26,7 +25,7 @@ beforeEach(async () => {
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const common = { client: inProcessClient(server.server.objects, SYSTEM_USER), clock: server.clock, random: () => 0.5 }
+  const common = { client: server.client(), clock: server.clock, random: () => 0.5 }
   const caches = createCacheSet(common)
   const abort = new AbortController()
   setMaxListeners(0, abort.signal)

@@ -13,7 +13,6 @@ import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture, type ServerFixtureOptions } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
@@ -99,7 +98,7 @@ export async function createExpandingFixture({
   server: serverOptions,
 }: ExpandingFixtureOptions = {}) {
   const server: ServerFixture = await createServerFixture(serverOptions)
-  const client = inProcessClient(server.server.objects, SYSTEM_USER)
+  const client = server.client()
   const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...settings }) })
   const driver = createDriverClient(fake)
   const facts = await readDriverFacts(driver)
@@ -136,7 +135,7 @@ export async function createExpandingFixture({
 
   function start(options: StartOptions = {}) {
     const injector = createCrashInjector(options.killAt)
-    const isAtomic = options.isAtomic ?? true
+    const isAtomic = options.isAtomic ?? !server.isStock
     const controllerClient = isAtomic
       ? processClient(recordViews(client), injector, true, options.intercept)
       : processClient({ ...recordViews(client), commit: client.commit }, injector, false, options.intercept)

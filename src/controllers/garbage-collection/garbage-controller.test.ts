@@ -1,7 +1,6 @@
 // Tests the garbage collector against a real API server through an in-process client.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { createGarbageController } from './garbage-controller.ts'
@@ -16,7 +15,7 @@ let controller: ReturnType<typeof createGarbageController>
 beforeEach(async () => {
   server = await createServerFixture()
   const abort = new AbortController()
-  const client = inProcessClient(server.server.objects, SYSTEM_USER)
+  const client = server.client()
   controller = createGarbageController({
     client,
     kinds: ALL_KINDS,

@@ -10,7 +10,6 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixtureOptions } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import {
@@ -68,7 +67,7 @@ export type ModifyingFixture = Awaited<ReturnType<typeof createModifyingFixture>
 
 export async function createModifyingFixture(options: ModifyingFixtureOptions = {}) {
   const server = await createServerFixture(options)
-  const client = inProcessClient(server.server.objects, SYSTEM_USER)
+  const client = server.client()
   const fake =
     options.fake ??
     createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...options.settings }) })
@@ -79,7 +78,7 @@ export async function createModifyingFixture(options: ModifyingFixtureOptions = 
 
   function start(options: StartOptions = {}) {
     const injector = createCrashInjector(options.killAt)
-    const controllerClient = processClient(client, injector, options.isAtomic ?? true, options.intercept)
+    const controllerClient = processClient(client, injector, options.isAtomic ?? !server.isStock, options.intercept)
     const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // one listener per running reconcile

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { ApiError } from '../../api/status-error.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
@@ -14,7 +13,7 @@ let stop: () => Promise<void>
 
 function startController(wrapClient = (client: Client): Client => client): () => Promise<void> {
   const abort = new AbortController()
-  const client = wrapClient(inProcessClient(server.server.objects, SYSTEM_USER))
+  const client = wrapClient(server.client())
   const { clock } = server
   const controller = createNamespaceController({ client, kinds: ALL_KINDS, clock, random: () => 0.5, log: silentLog })
   const running = controller.run(abort.signal)

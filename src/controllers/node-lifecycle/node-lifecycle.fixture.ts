@@ -7,7 +7,6 @@ import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { microTimestamp, timestamp } from '../../base/timestamps.ts'
@@ -33,7 +32,7 @@ const RENEW_MS = 10_000
 export async function createNodeLifecycleFixture() {
   const server = await createServerFixture()
   const { clock } = server
-  const client = inProcessClient(server.server.objects, SYSTEM_USER)
+  const client = server.client()
   const recorded: (EventDetails & { readonly objectName: string })[] = []
   const writes: string[] = []
   const stops: (() => Promise<void>)[] = []

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { allGatesOn, type FeatureGates, parseFeatureGates } from '../../api/feature-gates.ts'
 import { ApiError } from '../../api/status-error.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client, WatchEvent } from '../../client/index.ts'
@@ -27,7 +26,7 @@ const unchanged = (client: Client) => client
 
 function start(wrapCacheClient = unchanged, wrapClient = unchanged, gates: FeatureGates = allGatesOn): void {
   const abort = new AbortController()
-  const directClient = inProcessClient(server.server.objects, SYSTEM_USER)
+  const directClient = server.client()
   const client = wrapClient(directClient)
   const common = { clock: server.clock, random: () => 0.5, log: silentLog }
   const caches = createCacheSet({ ...common, client: wrapCacheClient(directClient) })

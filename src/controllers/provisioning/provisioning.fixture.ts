@@ -7,7 +7,6 @@ import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
@@ -74,13 +73,13 @@ export interface ClaimOptions {
 
 export async function createProvisioningFixture(): Promise<ProvisioningFixture> {
   const apiServer = await createServerFixture()
-  const client = inProcessClient(apiServer.server.objects, SYSTEM_USER)
+  const client = apiServer.client()
   const storage = createScriptedStorage()
   const events: RecordedEvent[] = []
   const stops: (() => Promise<void>)[] = []
 
   function start(options: ProcessOptions = {}): Process {
-    const { provisioner = storage.provisioner(), isAtomic = true } = options
+    const { provisioner = storage.provisioner(), isAtomic = !apiServer.isStock } = options
     const injector = createCrashInjector(options.killAt)
     const processClientWithFaults = processClient(client, injector, isAtomic, options.intercept)
     const caches = createCacheSet({ client, clock: apiServer.clock, random: () => 0.5 })

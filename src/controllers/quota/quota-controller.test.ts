@@ -1,7 +1,6 @@
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
-import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import type { Logger } from '../../base/log.ts'
 import { silentLog } from '../../base/log.ts'
@@ -23,7 +22,7 @@ const log: Logger = { ...silentLog, error: (_fields, message) => void errors.pus
 beforeEach(async () => {
   errors.length = 0
   server = await createServerFixture()
-  client = inProcessClient(server.server.objects, SYSTEM_USER)
+  client = server.client()
   stop = async () => {}
 })
 afterEach(async () => {

@@ -1,5 +1,4 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { inProcessClient, SYSTEM_USER } from '../../../apiserver/index.ts'
 import { createServerFixture } from '../../../apiserver/server.fixture.ts'
 import { silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
@@ -13,7 +12,7 @@ const SNAPSHOT_FINALIZER = 'provisioner.storage.kubernetes.io/volumesnapshot-as-
 
 async function start(wrapClient: (client: Client) => Client = (client) => client) {
   const apiServer = await createServerFixture()
-  const client = wrapClient(inProcessClient(apiServer.server.objects, SYSTEM_USER))
+  const client = wrapClient(apiServer.client())
   const deps = { client, clock: apiServer.clock, random: () => 0.5, log: silentLog }
   const caches = createCacheSet(deps)
   const protection = createSourceProtection({ ...deps, caches })
