@@ -102,6 +102,15 @@ export const noSuchPath = (): ApiError =>
 const hasReason = (error: unknown, code: number, reason: string): boolean =>
   error instanceof ApiError && error.code === code && error.reason === reason
 
+/**
+ * 403 because no role grants the verb on the resource. Admission, such as a quota, also responds with 403, but not in these
+ * words. The node authorizer names a missing relationship while it has not yet seen a pod: that denial is transient.
+ */
+export const isMissingRight = (error: unknown): boolean =>
+  isForbidden(error) &&
+  / cannot \S+ (?:resource|path) /.test((error as ApiError).message) &&
+  !(error as ApiError).message.includes('no relationship found')
+
 /** 404 without the name of an object: the kind is not served, or the response is from a proxy. The object may exist. */
 export const isNotServed = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && !error.details?.name

@@ -58,7 +58,7 @@ export async function runRemote(work: RemoteWork, flags: RemoteFlags, deps: Proc
 export async function startRemoteHost(
   userAgent: string,
   flags: RemoteServerFlags,
-  deps: Pick<ProcessDeps, 'clock' | 'env'>,
+  deps: Pick<ProcessDeps, 'clock' | 'env' | 'random' | 'log'>,
 ): Promise<Host> {
   const config = await loadClientConfig(flags.kubeconfig, deps)
   const server: ClientConfig = flags.server

@@ -6,9 +6,11 @@ import type { ListenAddress } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
 import type { ClientConfig } from '../client/connection/client-config.ts'
 import { type HttpClient, httpClient } from '../client/http/http-client.ts'
+import { createEventRecorder } from './events.ts'
 import { createManager, type ManagerOptions } from './manager.ts'
 import { type ClientMetrics, createClientMetrics } from './metrics.ts'
 import { type HealthChecks, serveMonitoring } from './monitoring.ts'
+import { createRights, type Rights } from './rights.ts'
 
 /** The health checks until the controllers are started: alive, but not ready. */
 const STARTING: HealthChecks = {
@@ -43,17 +45,30 @@ export interface Host {
   readonly registry: Registry
   readonly metrics: ClientMetrics
   readonly monitoringUrl: string | undefined
+  /** The rights that the client reported as missing. */
+  readonly rights: Rights
+
   /** Replaces the health checks. The initial ones report that the process is not ready. */
   setHealth(checks: HealthChecks): void
   close(): Promise<void>
 }
 
-export async function startHost(options: HostOptions, { clock }: Pick<ProcessDeps, 'clock'>): Promise<Host> {
+export async function startHost(
+  options: HostOptions,
+  { clock, random, log }: Pick<ProcessDeps, 'clock' | 'random' | 'log'>,
+): Promise<Host> {
   const { connection, namespace } = options.server
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const metrics = createClientMetrics(registry)
   let health: HealthChecks = STARTING
+  const { userAgent } = options
+  const http = httpClient({ connection, clock, userAgent, observer: metrics.requests })
+  const events = createEventRecorder({ client: http, clock, random, log, component: userAgent.split(' ')[0]! })
+  const rights = createRights({ clock, log, observe: metrics.missingRight, events })
+  const client = rights.track(http)
+  const closing = new AbortController()
+  void events.run(closing.signal)
   const monitoring =
     options.monitoring &&
     (await serveMonitoring({
@@ -61,10 +76,11 @@ export async function startHost(options: HostOptions, { clock }: Pick<ProcessDep
       registry,
       metricsPath: options.metricsPath ?? '/metrics',
       health: () => health,
+      notes: rights.notes,
     }))
-  const client = httpClient({ connection, clock, userAgent: options.userAgent, observer: metrics.requests })
   return {
     client,
+    rights,
     url: connection.server,
     namespace,
     registry,
@@ -74,6 +90,7 @@ export async function startHost(options: HostOptions, { clock }: Pick<ProcessDep
       health = checks
     },
     async close() {
+      closing.abort()
       await monitoring?.stop()
       client.close()
     },
@@ -98,6 +115,7 @@ export async function runOnHost(host: Host, work: HostedWork, deps: ProcessDeps)
   const stopTimeoutMs = work.stopTimeoutMs ?? STOP_TIMEOUT_MS
   const manager = createManager({ client, metrics, clock, random, log, ...options, stopTimeoutMs })
   host.setHealth(manager.health)
+
   log.info({ server: host.url, ...about, ...(monitoring ? { monitoring } : {}) }, 'started')
   const result = await manager.run(signal)
   if (result === 'abandoned') {

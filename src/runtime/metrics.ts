@@ -20,6 +20,8 @@ export interface ClientMetrics {
   leadership(name: string, isLeader: boolean): void
   /** Counts a failure of the work of the leader. */
   leaderWorkFailed(name: string): void
+  /** Sets whether this process lacks a right. */
+  missingRight(verb: string, resource: string, isMissing: boolean): void
 }
 
 const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
@@ -111,9 +113,20 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
     ...withNameLabel,
   })
 
+  const missingRights = new Gauge({
+    name: 'stowage_missing_rights',
+    help: '1 for each right that this process needed and does not have. What needs it is out of service.',
+    labelNames: ['verb', 'resource'],
+    registers,
+  })
+
   return {
     queues,
     caches,
+    missingRight(verb, resource, isMissing) {
+      if (isMissing) missingRights.set({ verb, resource }, 1)
+      else missingRights.remove({ verb, resource })
+    },
     requests: {
       observeRequest({ verb, resource, code, seconds }) {
         requestsTotal.inc({ method: METHODS[verb] ?? verb, code: String(code), resource })

@@ -14,6 +14,8 @@ export interface MonitoringOptions extends ListenAddress {
   readonly metricsPath: string
   /** Called for every request, so that checks can be added after the start. */
   health(): HealthChecks
+  /** Lines about features that are out of service. They follow the result of every check and do not change it. */
+  notes?(): readonly string[]
 }
 
 export interface Monitoring {
@@ -37,7 +39,9 @@ export async function serveMonitoring(options: MonitoringOptions): Promise<Monit
       return respond(404, `not found; paths: ${[metricsPath, ...Object.keys(checks)].join(', ')}\n`)
     }
     const problem = checks[path]!()
-    return problem === undefined ? respond(200, 'ok') : respond(500, `${problem}\n`)
+    const notes = options.notes?.() ?? []
+    if (problem !== undefined) return respond(500, `${[problem, ...notes].join('\n')}\n`)
+    return respond(200, notes.length === 0 ? 'ok' : `${['ok', ...notes].join('\n')}\n`)
   })
   server.requestTimeout = REQUEST_TIMEOUT_MS
   server.maxConnections = CONNECTIONS_MAX

@@ -4,9 +4,10 @@
 //   the stream ends, fails or is silent ──→ watch from the last version
 //   410, or a version that the server has not reached ──→ no version: list again
 //   404 ──→ the kind is not served: retry with backoff, then watch from the last version
+//   403 ──→ the right is missing (rights.ts reports it): as 404
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
-import { ApiError, isNotServed } from '../api/status-error.ts'
+import { ApiError, isMissingRight, isNotServed } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client, WatchEvent } from '../client/client.ts'
@@ -18,7 +19,10 @@ export interface ReflectorSink<T extends KubeObject> {
   changed(event: Extract<WatchEvent<T>, { object: unknown }>): void
   /** Called when all changes up to this version have been delivered. */
   progressed(resourceVersion: string): void
-  /** Called when the server does not serve the kind. A call of another method means that the kind is served again. */
+  /**
+   * Called when the server does not serve the kind, or not to this user. A call of another method means that the kind is
+   * served again.
+   */
   notServed(): void
 }
 
@@ -87,7 +91,8 @@ export async function runReflector<T extends KubeObject>(
       if (isServed) log.info({ kind: kind.kind }, 'the server does not serve this kind; retrying with backoff')
       isServed = false
       sink.notServed()
-    } else if (failure) log.info({ err: failure, kind: kind.kind, version, waitMs }, 'watch failed; resuming')
+    } else if (isMissingRight(failure)) sink.notServed()
+    else if (failure) log.info({ err: failure, kind: kind.kind, version, waitMs }, 'watch failed; resuming')
     await clock.sleep(waitMs, signal).catch(() => {})
   }
 

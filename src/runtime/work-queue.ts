@@ -4,6 +4,10 @@
 //   add → ready → running → done
 //           ↑        │ retry, throw → waiting (timer) → ready
 //           └────────┘ added meanwhile                          stuck: until the next add
+//
+// A reconcile that lacks a right is retried every half minute, whatever is added: a change of the object does not grant it.
+
+import { isMissingRight } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { Fifo } from '../base/fifo.ts'
 import { type Logger, silentLog } from '../base/log.ts'
@@ -81,6 +85,7 @@ const RETRIES_PER_SECOND = 50
 const RETRY_BURST = 500
 /** The number of stuck keys whose reason is stored. Beyond this, the oldest reason is dropped. */
 export const STUCK_REASONS_MAX = 100_000
+const MISSING_RIGHT_RETRY_MS = 30_000
 /** After more consecutive failures than this, a key that was added meanwhile waits for its backoff. */
 const IMMEDIATE_RETRIES_MAX = 3
 const REASON_LENGTH_MAX = 2_000
@@ -93,6 +98,8 @@ interface Item {
   /** Monotonic due time from an `addAfter` while the key was running. */
   laterMs: number
   failures: number
+  /** Whether the last reconcile failed because this process lacks a right. */
+  lacksRight: boolean
   because: string | undefined
   /** Monotonic time since which the key has been ready or running. */
   sinceMs: number
@@ -120,6 +127,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         isAddedAgain: false,
         laterMs: Number.POSITIVE_INFINITY,
         failures: 0,
+        lacksRight: false,
         because: undefined,
         sinceMs: 0,
         dueMs: 0,
@@ -181,7 +189,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     if (item.state === 'ready' || item.isAddedAgain) return
     observer?.added()
     if (item.state === 'running') item.isAddedAgain = true
-    else setReady(item)
+    else if (!item.lacksRight || item.dueMs <= clock.monotonicMs()) setReady(item)
   }
 
   function addAfter(key: ObjectKey, ms: number, because?: string): void {
@@ -210,13 +218,15 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     item.sinceMs = startedMs
     running.add(item)
     let outcome: Outcome
+    item.lacksRight = false
     try {
       outcome = await reconcile(item.key, signal)
     } catch (error) {
       const because = error instanceof Error ? error.message : String(error)
-      if (!signal.aborted)
+      item.lacksRight = isMissingRight(error)
+      if (!signal.aborted && (!item.lacksRight || item.because !== because))
         log.warn({ err: error, queue: name, key: item.key }, 'reconcile failed; retrying with backoff')
-      outcome = { is: 'retry', because }
+      outcome = { is: 'retry', because, ...(item.lacksRight ? { afterMs: MISSING_RIGHT_RETRY_MS } : {}) }
     }
     observer?.finished((clock.monotonicMs() - startedMs) / 1_000)
     const { laterMs } = item
@@ -251,7 +261,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         const afterMs = outcome.afterMs ?? Math.max(backoffMs(backoff, item.failures, random), nextRetryDelayMs())
         item.failures = isTimed ? 0 : item.failures + 1
         // The object changed meanwhile: retry immediately, unless the failing reconcile itself causes the changes.
-        if (isAddedAgain && item.failures <= IMMEDIATE_RETRIES_MAX) setReady(item)
+        if (isAddedAgain && !item.lacksRight && item.failures <= IMMEDIATE_RETRIES_MAX) setReady(item)
         else setWaiting(item, afterMs)
         return
       }

@@ -1,0 +1,200 @@
+import { Registry } from 'prom-client'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { KubeObject } from '../api/kind.ts'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
+import { secretKind } from '../api/kinds/secret/secret.ts'
+import { ApiError } from '../api/status-error.ts'
+import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
+import type { Logger } from '../base/log.ts'
+import type { Client } from '../client/client.ts'
+import { asStock, type StockRequest } from '../client/stock-server.fixture.ts'
+import { createCacheSet } from './cache-set.ts'
+import { createController, source } from './controller.ts'
+import { createClientMetrics } from './metrics.ts'
+import { serveMonitoring } from './monitoring.ts'
+import { done } from './outcome.ts'
+import { createRights, type Rights } from './rights.ts'
+
+const data = (value: string) => ({ type: 'merge' as const, body: { data: { value } } })
+const ref = { namespace: 'default', name: 'settings' }
+
+describe('missing rights', () => {
+  let server: ServerFixture
+  let client: Client
+  let rights: Rights
+  let registry: Registry
+  let denies: (request: StockRequest) => boolean
+  let lines: string[]
+  let requests: StockRequest[]
+  let events: string[]
+  const abort = { current: new AbortController() }
+
+  beforeEach(async () => {
+    server = await createServerFixture()
+    abort.current = new AbortController()
+    lines = []
+    requests = []
+    events = []
+    denies = () => false
+    registry = new Registry()
+    const note = (level: string) => (_fields: object, message: string) => void lines.push(`${level} ${message}`)
+    const log = { debug: () => {}, info: note('info'), warn: note('warn'), error: note('error') } as unknown as Logger
+    rights = createRights({
+      clock: server.clock,
+      log,
+      observe: createClientMetrics(registry).missingRight,
+      events: {
+        record: (kind, object, { reason }) => void events.push(`${reason} on ${kind.kind} ${object.metadata.name}`),
+      },
+    })
+    const stock = asStock(server.client(), {
+      allows: (request) => !denies(request),
+      onRequest: (request) => void requests.push(request),
+    })
+    client = rights.track(stock)
+    await server.client().create(configMapKind, { metadata: ref })
+  })
+  afterEach(async () => {
+    abort.current.abort()
+    await server.store.close()
+  })
+
+  const tryPatch = (value: string) =>
+    client.patch(configMapKind, ref, data(value)).then(
+      () => 'patched',
+      (error: Error) => error.message,
+    )
+  const turns = async () => {
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
+  }
+  /** Runs a controller that patches each config map, and another that only reads secrets. */
+  function startControllers() {
+    const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
+    const reconciled: string[] = []
+    const common = { clock: server.clock, random: () => 0.5 }
+    const controllers = [
+      createController({
+        ...common,
+        name: 'settings',
+        sources: [source({ cache: caches.of(configMapKind), keysOf: ({ metadata }) => [metadata.name] })],
+        async reconcile(key) {
+          if (key !== 'settings') return done
+          await client.patch(configMapKind, ref, data('new'))
+          reconciled.push(key)
+          return done
+        },
+      }),
+      createController({
+        ...common,
+        name: 'secrets',
+        sources: [source({ cache: caches.of(secretKind), keysOf: ({ metadata }) => [metadata.name] })],
+        reconcile: async (key) => {
+          reconciled.push(key)
+          return done
+        },
+      }),
+    ]
+    for (const { run } of controllers) void run(abort.current.signal)
+    abort.current.signal.addEventListener('abort', () => void caches.stop())
+    return { reconciled, answered: caches.whenSyncedOrNotServed(abort.current.signal) }
+  }
+
+  it('SYS-29 are logged once, set a metric and are listed in the health details', async () => {
+    denies = ({ verb, kind }) => verb === 'patch' && kind.kind === 'ConfigMap'
+    expect(await tryPatch('1')).toMatch(/cannot patch resource "configmaps"/)
+    await tryPatch('2')
+    await turns()
+    expect(lines).toEqual([
+      'error missing right: cannot patch configmaps; what needs it is out of service until a role grants it',
+    ])
+    expect(await registry.metrics()).toMatch(/stowage_missing_rights\{verb="patch",resource="configmaps"\} 1/)
+    const monitoring = await serveMonitoring({
+      host: '127.0.0.1',
+      port: 0,
+      registry,
+      metricsPath: '/metrics',
+      health: () => ({ '/healthz': () => undefined, '/readyz': () => 'not synced' }),
+      notes: rights.notes,
+    })
+    const [healthy, ready] = await Promise.all(['/healthz', '/readyz'].map((path) => fetch(monitoring.url + path)))
+    expect([healthy!.status, ready!.status]).toEqual([200, 500])
+    expect(await healthy!.text()).toMatch(/^ok\nmissing right since \S+: cannot patch configmaps\n$/)
+    expect(await ready!.text()).toMatch(/^not synced\nmissing right .*\n$/)
+    await monitoring.stop()
+  })
+
+  it('SYS-29 are recorded as one event on the object of the request', async () => {
+    denies = ({ verb }) => verb === 'patch'
+    await tryPatch('1')
+    await tryPatch('2')
+    await turns()
+    expect(events).toEqual(['MissingRight on ConfigMap settings'])
+  })
+
+  it('are reported for the write of a commit that failed', async () => {
+    denies = ({ verb, subresource }) => verb === 'update' && subresource === 'status'
+    const object = await client.get(configMapKind, ref)
+    const commit = client.commit([
+      { do: 'patch', kind: configMapKind, ref, patch: data('1') },
+      { do: 'update', kind: configMapKind, object: object as KubeObject, subresource: 'status' },
+    ])
+    await expect(commit).rejects.toThrow(/cannot update/)
+    expect(rights.missing()).toMatchObject([{ verb: 'update', resource: 'configmaps/status' }])
+  })
+
+  it('are cleared when a request with the right succeeds', async () => {
+    denies = ({ verb }) => verb === 'patch'
+    await tryPatch('1')
+    denies = () => false
+    expect(await tryPatch('2')).toBe('patched')
+    expect(rights.notes()).toEqual([])
+    expect(await registry.metrics()).not.toMatch(/stowage_missing_rights\{/)
+    expect(lines.at(-1)).toBe('info the missing right was granted; the feature is in service again')
+  })
+
+  it('are not confused with a denial by admission', async () => {
+    await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'a' } })
+    const quota = new ApiError(403, 'Forbidden', 'secrets "a" is forbidden: exceeded quota: team, requested: count=1')
+    const denied = rights.track({ ...client, get: () => Promise.reject(quota) } as Client)
+    await denied.get(secretKind, { namespace: 'default', name: 'a' }).catch(() => {})
+    expect(rights.missing()).toEqual([])
+  })
+
+  it('SYS-29 take one controller out of service, without a hot loop, until the right is granted', async () => {
+    denies = ({ verb }) => verb === 'patch'
+    const { reconciled } = startControllers()
+    await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'unrelated' } })
+    await server.waitUntil(() => reconciled.includes('unrelated'), 'the other controller to work')
+    const patches = () => requests.filter(({ verb }) => verb === 'patch').length
+    await server.waitUntil(() => patches() > 0, 'the first attempt')
+    const before = patches()
+    const writer = server.client()
+    for (let minute = 0; minute < 10; minute++) {
+      await writer.patch(configMapKind, ref, data(String(minute))) // events on the object cause no attempt
+      for (let i = 0; i < 6; i++) await server.clock.advance(10_000)
+      await turns()
+    }
+    expect(patches() - before).toBeLessThanOrEqual(20)
+    denies = () => false
+    await server.waitUntil(() => reconciled.includes('settings'), 'the controller to recover')
+    expect(rights.missing()).toEqual([])
+  })
+
+  it('SYS-29 of a list take one controller out of service, until the right is granted', async () => {
+    denies = ({ kind }) => kind.kind === 'ConfigMap'
+    const { reconciled, answered } = startControllers()
+    await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'unrelated' } })
+    await server.waitUntil(() => reconciled.includes('unrelated'), 'the other controller to work')
+    expect(await answered).toBe(true) // the process becomes ready without it
+    const lists = () => requests.filter(({ kind }) => kind.kind === 'ConfigMap').length
+    const before = lists()
+    for (let i = 0; i < 60; i++) {
+      await server.clock.advance(10_000)
+      await turns()
+    }
+    expect(lists() - before).toBeLessThanOrEqual(60)
+    expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(2) // list and watch
+    denies = () => false
+    await server.waitUntil(() => reconciled.includes('settings'), 'the controller to recover')
+  })
+})

@@ -1,0 +1,186 @@
+// Reports rights that the user of this process lacks. A request that RBAC denies is logged once, counted in the metrics,
+// listed in the health details and recorded as an event on the object that it would have changed, until a request with the
+// same verb and resource succeeds. The feature that needs the right is out of service meanwhile, and retries rarely: a role
+// can be changed at any time without an event.
+import type { Kind } from '../api/kind.ts'
+import { type ApiError, isMissingRight } from '../api/status-error.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import {
+  type Client,
+  type CommitWrite,
+  failedWrite,
+  type ObjectRef,
+  type WatchEvent,
+  type WatchRequest,
+} from '../client/client.ts'
+import type { EventRecorder } from './events.ts'
+
+export interface MissingRight {
+  readonly verb: string
+  /** The plural of the kind, with group and subresource: `leases.coordination.k8s.io`, `pods/status`. */
+  readonly resource: string
+  readonly sinceMs: number
+  /** The message of the server. It names the user. */
+  readonly message: string
+}
+
+export interface RightsOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  /** Sets the metric of a right. */
+  observe?(verb: string, resource: string, isMissing: boolean): void
+  /** Records the events. Without it, rights are reported without events. */
+  readonly events?: Pick<EventRecorder, 'record'>
+}
+
+export interface Rights {
+  /** The rights that are missing now. */
+  missing(): readonly MissingRight[]
+  /** One line for each missing right, for the health details. */
+  notes(): string[]
+  /** Returns a client that reports the rights that its requests lack. */
+  track<C extends Client>(client: C): C
+}
+
+interface Access {
+  readonly verb: string
+  readonly kind: Kind
+  readonly subresource?: string
+  /** The object that a write changes. */
+  readonly ref?: ObjectRef
+}
+
+/** Bounds the rights that are listed. A process uses about 40; more denials are not reported. */
+const RIGHTS_MAX = 100
+/** Bounds the objects with an event for one missing right. The log line and the metric report the others. */
+const EVENTS_MAX = 20
+
+export function createRights({ clock, log, observe, events }: RightsOptions): Rights {
+  const missing = new Map<string, MissingRight & { readonly objects: Set<string> }>()
+
+  function granted(access: Access): void {
+    if (missing.size === 0) return
+    const { verb, resource, id } = nameOf(access)
+    if (!missing.delete(id)) return
+    observe?.(verb, resource, false)
+    log.info({ verb, resource }, 'the missing right was granted; the feature is in service again')
+  }
+
+  function denied(client: Client, access: Access, error: ApiError): void {
+    const { verb, resource, id } = nameOf(access)
+    let right = missing.get(id)
+    if (!right) {
+      if (missing.size >= RIGHTS_MAX) return
+      right = { verb, resource, sinceMs: clock.nowMs(), message: error.message, objects: new Set() }
+      missing.set(id, right)
+      observe?.(verb, resource, true)
+      log.error(
+        { verb, resource, because: error.message },
+        `missing right: cannot ${verb} ${resource}; what needs it is out of service until a role grants it`,
+      )
+    }
+    if (access.ref && right.objects.size < EVENTS_MAX) void recordEvent(client, access, right)
+  }
+
+  async function recordEvent(
+    client: Client,
+    access: Access,
+    right: MissingRight & { objects: Set<string> },
+  ): Promise<void> {
+    const { kind, ref } = access
+    if (!events || !ref || kind.kind === 'Event' || kind.kind === 'Lease') return
+    const key = `${ref.namespace ?? ''}/${ref.name}`
+    if (right.objects.has(key)) return
+    right.objects.add(key)
+    const { verb, resource } = right
+    const message = `cannot ${verb} ${resource}: ${right.message}. Grant the right; the request is then retried.`
+    try {
+      events.record(kind, await client.get(kind, ref), { type: 'Warning', reason: 'MissingRight', message })
+    } catch (error) {
+      log.debug({ err: error, kind: kind.kind, ...ref }, 'no event about the missing right: cannot read the object')
+    }
+  }
+
+  async function checked<R>(client: Client, access: Access, request: Promise<R>): Promise<R> {
+    try {
+      const result = await request
+      granted(access)
+      return result
+    } catch (error) {
+      if (isMissingRight(error)) denied(client, access, error as ApiError)
+      throw error
+    }
+  }
+
+  async function* trackWatch(client: Client, kind: Kind, request: WatchRequest): AsyncGenerator<WatchEvent<never>> {
+    const access = { verb: 'watch', kind }
+    try {
+      for await (const event of client.watch(kind, request)) {
+        granted(access)
+        yield event as WatchEvent<never>
+      }
+    } catch (error) {
+      if (isMissingRight(error)) denied(client, access, error as ApiError)
+      throw error
+    }
+  }
+
+  async function trackCommit(client: Client, writes: readonly CommitWrite[], options: Parameters<Client['commit']>[1]) {
+    try {
+      const objects = await client.commit(writes, options)
+      for (const write of writes) granted(accessOf(write))
+      return objects
+    } catch (error) {
+      const write = writes[failedWrite(error) ?? (writes.length === 1 ? 0 : -1)]
+      if (write && isMissingRight(error)) denied(client, accessOf(write), error as ApiError)
+      throw error
+    }
+  }
+
+  return {
+    missing: () => [...missing.values()],
+    notes: () =>
+      [...missing.values()].map(
+        ({ verb, resource, sinceMs }) =>
+          `missing right since ${new Date(sinceMs).toISOString()}: cannot ${verb} ${resource}`,
+      ),
+    track: (client) => ({
+      ...client,
+      get: (kind, ref, options) => checked(client, { verb: 'get', kind }, client.get(kind, ref, options)),
+      list: (kind, request) => checked(client, { verb: 'list', kind }, client.list(kind, request)),
+      create: (kind, object, options) =>
+        checked(
+          client,
+          { verb: 'create', kind, subresource: options?.subresource },
+          client.create(kind, object, options),
+        ),
+      update: (kind, object, options) => {
+        const { namespace, name = '' } = object.metadata
+        const access = { verb: 'update', kind, subresource: options?.subresource, ref: { namespace, name } }
+        return checked(client, access, client.update(kind, object, options))
+      },
+      patch: (kind, ref, patch, options) => {
+        const access = { verb: 'patch', kind, subresource: options?.subresource, ref }
+        return checked(client, access, client.patch(kind, ref, patch, options))
+      },
+      delete: (kind, ref, request) => checked(client, { verb: 'delete', kind, ref }, client.delete(kind, ref, request)),
+      watch: ((kind: Kind, request: WatchRequest) => trackWatch(client, kind, request)) as Client['watch'],
+      commit: (writes, options) => trackCommit(client, writes, options),
+    }),
+  }
+}
+
+function nameOf({ verb, kind, subresource }: Access): { verb: string; resource: string; id: string } {
+  const group = kind.group ? `.${kind.group}` : ''
+  const resource = `${kind.plural}${group}${subresource ? `/${subresource}` : ''}`
+  return { verb, resource, id: `${verb} ${resource}` }
+}
+
+function accessOf(write: CommitWrite): Access {
+  const { do: verb, kind } = write
+  const subresource = 'subresource' in write ? write.subresource : undefined
+  if (write.do === 'create') return { verb, kind, subresource }
+  const { namespace, name = '' } = 'ref' in write ? write.ref : write.object.metadata
+  return { verb, kind, subresource, ref: { namespace, name } }
+}
