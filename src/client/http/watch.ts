@@ -1,8 +1,9 @@
 // Reads a watch over HTTP: a stream with one JSON event per line. Servers send bookmarks about once a minute, so a watch that
-// receives no data for longer fails.
+// receives no data for longer than two of them fails. A server on etcd 3.4 sends none: there, a watch without events is
+// healthy, and ends without an error so that the caller opens it again, which shows whether the server can be reached.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject } from '../../api/kind.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { ApiError, timedOut } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 
 import type { WatchEvent } from '../client.ts'
@@ -27,11 +28,14 @@ export async function* readWatch<T extends KubeObject>(options: WatchStreamOptio
   const lines = new LineSplitter(LINE_BYTES_MAX)
   const stop = () => incoming.destroy()
   let cancelSilence = () => {}
+  let isSilent = false
+  let sendsBookmarks = false
   const restartSilenceTimer = () => {
     cancelSilence()
-    cancelSilence = clock.after(silenceMs, () =>
-      incoming.destroy(new Error(`the watch sent nothing for ${silenceMs / 1_000} s`)),
-    )
+    cancelSilence = clock.after(silenceMs, () => {
+      isSilent = true
+      incoming.destroy()
+    })
   }
   signal.addEventListener('abort', stop, { once: true })
   try {
@@ -41,12 +45,18 @@ export async function* readWatch<T extends KubeObject>(options: WatchStreamOptio
       restartSilenceTimer()
       for (const line of lines.push(chunk as Buffer)) {
         const event = parseEvent(kind, line)
+        sendsBookmarks ||= event?.type === 'bookmark'
         if (event) yield event
         if (signal.aborted) return
       }
     }
   } catch (error) {
-    if (!signal.aborted) throw unreachable(error, server)
+    if (signal.aborted || (isSilent && !sendsBookmarks)) return
+    if (isSilent) {
+      const seconds = silenceMs / 1_000
+      throw timedOut(`the watch of ${kind.plural} received no event and no bookmark of ${server} for ${seconds} s`)
+    }
+    throw unreachable(error, server)
   } finally {
     cancelSilence()
     signal.removeEventListener('abort', stop)
