@@ -6,6 +6,7 @@ import type { ListenAddress } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
 import type { ClientConfig } from '../client/connection/client-config.ts'
 import { type HttpClient, httpClient } from '../client/http/http-client.ts'
+import { patchByUpdate } from '../client/patch-by-update.ts'
 import { createEventRecorder } from './events.ts'
 import { createManager, type ManagerOptions } from './manager.ts'
 import { type ClientMetrics, createClientMetrics } from './metrics.ts'
@@ -66,7 +67,7 @@ export async function startHost(
   const http = httpClient({ connection, clock, userAgent, observer: metrics.requests })
   const events = createEventRecorder({ client: http, clock, random, log, component: userAgent.split(' ')[0]! })
   const rights = createRights({ clock, log, observe: metrics.missingRight, events })
-  const client = rights.track(http)
+  const client = rights.track(patchByUpdate(http))
   const closing = new AbortController()
   void events.run(closing.signal)
   const monitoring =
