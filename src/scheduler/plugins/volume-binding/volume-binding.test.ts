@@ -163,16 +163,16 @@ describe('VolumeBinding', () => {
     await fixture.createNode('n1')
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    const refusal = 'node "n1": rpc error: code = ResourceExhausted desc = full'
+    const driverError = 'node "n1": rpc error: code = ResourceExhausted desc = full'
     await untilUnschedulable('db')
     expect(await fixture.message('db')).toBe(
-      `running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data": ${refusal}`,
+      `running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data": ${driverError}`,
     )
     const cordon = { type: 'merge', body: { spec: { unschedulable: true } } } as const
     await fixture.client.patch(nodeKind, { name: 'n1' }, cordon)
     await fixture.waitUntil(async () => (await fixture.message('db'))?.startsWith('0/1'), 'the second message')
     expect(await fixture.message('db')).toBe(
-      `0/1 nodes are available: 1 node(s) were unschedulable. The volume of claim "data" could not be created: ${refusal}.`,
+      `0/1 nodes are available: 1 node(s) were unschedulable. The volume of claim "data" could not be created: ${driverError}.`,
     )
     fixture.storage.free.set('n1', gi(10))
     await fixture.client.patch(nodeKind, { name: 'n1' }, { ...cordon, body: { spec: { unschedulable: null } } })
