@@ -1,6 +1,6 @@
 // A test fixture: an API server on a memory store and a manual clock, called without a socket. All requests are sent by
-// an administrator. With SERVER_ANSWERS=stock in the environment, its clients answer as a stock API server does; `npm test`
-// runs the tests of the controllers, the scheduler and the node agent in both modes.
+// an administrator. With SERVER_ANSWERS=stock in the environment, its clients answer as a stock API server does
+// (client/stock-server.fixture.ts).
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
