@@ -10,6 +10,7 @@ import {
   isSubset,
   pathsOf,
   sameSet,
+  sortSet,
   union,
 } from './field-set.ts'
 import { decodeFieldsV1 } from './fields-v1.ts'
@@ -56,6 +57,53 @@ describe('field sets', () => {
     const set = { 'f:labels': { '.': {}, 'f:app': {} } }
     expect(difference(set, { 'f:labels': { 'f:other': {} }, 'f:spec': {} })).toBe(set)
     expect(union(set, EMPTY)).toBe(set)
+  })
+})
+
+describe('sortSet', () => {
+  it('SYS-3 sorts the elements at every level as Kubernetes does', () => {
+    const set: FieldSet = {
+      'f:spec': { 'f:b': {}, 'f:a': {}, '.': {} },
+      'f:ports': {
+        'v:2': {},
+        'i:0': {},
+        'k:{"port":443,"protocol":"TCP"}': { 'f:port': {}, '.': {} },
+        'k:{"port":80,"protocol":"UDP"}': {},
+        'k:{"port":80,"protocol":"TCP"}': {},
+        'v:10': {},
+        '.': {},
+      },
+    }
+    expect(
+      JSON.stringify(sortSet(set), undefined, 1)
+        .match(/"(\\"|[^"])*"(?=:)/g)
+        ?.map((key) => JSON.parse(key)),
+    ).toEqual([
+      'f:ports',
+      '.',
+      'k:{"port":80,"protocol":"TCP"}',
+      'k:{"port":80,"protocol":"UDP"}',
+      'k:{"port":443,"protocol":"TCP"}',
+      '.',
+      'f:port',
+      'v:2',
+      'v:10',
+      'i:0',
+      'f:spec',
+      '.',
+      'f:a',
+      'f:b',
+    ])
+  })
+
+  it('keeps the paths, and returns a sorted set itself', () => {
+    fc.assert(
+      fc.property(anySet, (set) => {
+        const sorted = sortSet(set)
+        expect(sameSet(sorted, set)).toBe(true)
+        expect(sortSet(sorted)).toBe(sorted)
+      }),
+    )
   })
 })
 

@@ -3,6 +3,7 @@
 // set; a node with children is a member only if it has the child '.'.
 //   labels.app, labels, and spec.size    {f:labels: {'.': {}, f:app: {}}, f:spec: {f:size: {}}}
 // Pure: sets are immutable and shared, and an operation without effect returns its input.
+import { compareElements } from './path-element.ts'
 
 export interface FieldSet {
   readonly [element: string]: FieldSet
@@ -87,6 +88,22 @@ function differenceOfNodes(a: FieldSet, b: FieldSet): FieldSet | undefined {
   const isStillMember = isMember(a) && !isMember(b)
   if (children === a && isStillMember === isMember(a)) return a
   return nodeOf(isStillMember, withoutItself(children))
+}
+
+/** Returns the set with its elements in the order of compareElements, as Kubernetes stores it. A sorted set is returned itself. */
+export function sortSet(set: FieldSet): FieldSet {
+  const elements = Object.keys(set)
+  let isSorted = true
+  const nodes: DraftSet = {}
+  for (const [index, element] of elements.entries()) {
+    nodes[element] = sortSet(set[element]!)
+    if (nodes[element] !== set[element]) isSorted = false
+    if (index > 0 && compareElements(elements[index - 1]!, element) > 0) isSorted = false
+  }
+  if (isSorted) return set
+  const sorted: DraftSet = {}
+  for (const element of elements.sort(compareElements)) sorted[element] = nodes[element]!
+  return sorted
 }
 
 export const isSubset = (a: FieldSet, b: FieldSet): boolean => isEmptySet(difference(a, b))

@@ -1,7 +1,7 @@
 // Decodes, sorts and merges the entries of metadata.managedFields. There is one entry per manager, operation and
 // subresource; updates have a separate entry per API version.
 import type { ManagedFieldsEntry } from '../kinds/shared/meta-schema.ts'
-import { type FieldSet, isEmptySet, union } from './field-set.ts'
+import { type FieldSet, isEmptySet, sortSet, union } from './field-set.ts'
 import { decodeFieldsV1 } from './fields-v1.ts'
 
 export type Operation = 'Apply' | 'Update'
@@ -29,7 +29,7 @@ export function createEntry(writer: Writer, operation: Operation, fields: FieldS
     apiVersion,
     time,
     fieldsType: 'FieldsV1',
-    fieldsV1: fields,
+    fieldsV1: sortSet(fields),
     ...(subresource ? { subresource } : {}),
   }
 }
@@ -41,7 +41,7 @@ export const isEntryOf = (entry: Entry, writer: Writer, operation: Operation): b
   (operation === 'Apply' || entry.apiVersion === writer.apiVersion)
 
 export const withFields = (entry: Entry, fieldsV1: FieldSet): Entry =>
-  fieldsV1 === entry.fieldsV1 ? entry : { ...entry, fieldsV1 }
+  fieldsV1 === entry.fieldsV1 ? entry : { ...entry, fieldsV1: sortSet(fieldsV1) }
 
 export const ownsFields = ({ fieldsV1 }: Entry): boolean => !isEmptySet(fieldsV1)
 
@@ -58,7 +58,7 @@ export function readEntries(requested: readonly ManagedFieldsEntry[] | undefined
     if ((operation !== 'Apply' && operation !== 'Update') || !apiVersion || fieldsType !== 'FieldsV1' || !fieldsV1) {
       return { is: 'unchanged' } // a client that does not support managedFields must not be able to remove it
     }
-    entries.push({ ...entry, manager, operation, apiVersion, fieldsType, fieldsV1 })
+    entries.push({ ...entry, manager, operation, apiVersion, fieldsType, fieldsV1: sortSet(fieldsV1) })
   }
   return { is: 'entries', entries: keepLastEntries(entries) }
 }

@@ -1,6 +1,6 @@
 // Formats and parses the elements of field paths, in the form of field sets and in the form of messages:
 //   f:containers  k:{"name":"web"}  f:image    .containers[name="web"].image
-import type { JsonValue } from '../json-value.ts'
+import { isJsonObject, type JsonValue } from '../json-value.ts'
 
 export const fieldElement = (name: string): string => `f:${name}`
 export const valueElement = (value: JsonValue): string => `v:${JSON.stringify(value)}`
@@ -32,6 +32,36 @@ export function canonicalElement(element: string): string | undefined {
       return undefined
   }
 }
+
+/** The order of elements: the node itself, fields, items by keys, items by value, items by index. */
+const ELEMENT_TYPES = ['.', 'f:', 'k:', 'v:', 'i:']
+const rankOf = (element: string): number => ELEMENT_TYPES.indexOf(element.slice(0, 2))
+
+/** Compares elements as Kubernetes sorts them: names and texts by their bytes, numbers by their value. */
+export function compareElements(a: string, b: string): number {
+  const rank = rankOf(a)
+  if (rank !== rankOf(b)) return rank - rankOf(b)
+  if (rank <= 1) return compareValues(a, b)
+  return compareValues(tryParseJson(a.slice(2)) ?? null, tryParseJson(b.slice(2)) ?? null)
+}
+
+function compareValues(a: JsonValue, b: JsonValue): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b
+  if (isJsonObject(a) && isJsonObject(b)) {
+    const [fieldsA, fieldsB] = [Object.entries(a), Object.entries(b)]
+    for (const [index, [name, value]] of fieldsA.entries()) {
+      const other = fieldsB[index]
+      if (!other) return 1
+      const order = compareText(name, other[0]) || compareValues(value, other[1])
+      if (order !== 0) return order
+    }
+    return fieldsA.length - fieldsB.length
+  }
+  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b)
+  return compareText(JSON.stringify(a), JSON.stringify(b))
+}
+
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 export const describePath = (path: readonly string[]): string => path.map(describeElement).join('')
 
