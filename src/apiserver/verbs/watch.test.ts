@@ -313,6 +313,33 @@ describe('content negotiation of a watch', () => {
     })
   })
 
+  it('SYS-2 sends a bookmark as a table of one row with its annotation, for every kind', async () => {
+    api = await createServerFixture()
+    const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
+    for (const { kind, apiVersion, plural } of api.server.resources.all) {
+      if (kind.isReview) continue
+      const path = `${apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`}/${plural}`
+      const watch = await api.watch(`${path}?watch=1&${query}`, TABLE)
+      await watch.until((events) => events.some(({ type }) => type === 'BOOKMARK'))
+      const { object } = watch.events.find(({ type }) => type === 'BOOKMARK')!
+      expect(object, path).toMatchObject({
+        kind: 'Table',
+        metadata: { resourceVersion: String(api.store.revision) },
+        rows: [
+          {
+            cells: { length: kind.columns.length },
+            object: {
+              kind: 'PartialObjectMetadata',
+              metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } },
+            },
+          },
+        ],
+      })
+      expect(watch.events[0]!.object.columnDefinitions, path).toHaveLength(kind.columns.length)
+      watch.close()
+    }
+  })
+
   it('sends an error as a Status even if tables are requested', async () => {
     api = await createServerFixture({ history: { keepMs: 60_000 } })
     const a = await create('a')

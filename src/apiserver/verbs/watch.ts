@@ -1,5 +1,7 @@
 // WATCH: a stream of the changes after a resourceVersion. The store replays and orders the changes; a stream applies the
 // selectors and encodes the events. The encoding of an event is shared by all streams with the same form.
+import { zeroOf } from '../../api/decode.ts'
+import type { KubeObject } from '../../api/kind.ts'
 import { ApiError, expired } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { CompactedError, type StoreEvent, type Watch } from '../../store/index.ts'
@@ -213,19 +215,13 @@ class WatchStream {
   }
 
   #eventBytes(type: EventType, value: Uint8Array, revision: number, decode: () => Shared): Buffer {
-    const { accepted, resource, include } = this.#request
+    const { accepted, resource } = this.#request
     if (accepted.form === 'object' && !resource.kind.viewOf)
       return encodeEvent(type, objectBytes(resource, value, revision))
     const object = viewOf(resource, decode())
     switch (accepted.form) {
-      case 'table': {
-        const columns = !this.#sentColumns
-        this.#sentColumns = true
-        const { metaVersion } = accepted
-        const meta = { resourceVersion: String(revision) }
-        const options = { metaVersion, include, nowMs: this.#deps.clock.nowMs(), isList: false, columns }
-        return encodeEvent(type, tableOf(resource, [object], meta, options))
-      }
+      case 'table':
+        return encodeEvent(type, this.#tableOf(object, revision))
       case 'partial':
       case 'partialList':
         return encodeEvent(type, partialOf(object, accepted.metaVersion))
@@ -234,21 +230,34 @@ class WatchStream {
     }
   }
 
+  /** Returns a table with one row. The first table of the stream has the columns. */
+  #tableOf(object: KubeObject, revision: number): unknown {
+    const { accepted, resource, include } = this.#request
+    const columns = !this.#sentColumns
+    this.#sentColumns = true
+    const { metaVersion } = accepted
+    const meta = { resourceVersion: String(revision) }
+    return tableOf(resource, [object], meta, {
+      metaVersion,
+      include,
+      nowMs: this.#deps.clock.nowMs(),
+      isList: false,
+      columns,
+    })
+  }
+
+  /** A bookmark in a table is a row of an object that has nothing but metadata. */
   #writeBookmark(revision: number, endsInitialEvents = false): void {
     const { accepted, resource } = this.#request
-    const metadata = {
-      resourceVersion: String(revision),
-      creationTimestamp: null,
-      ...(endsInitialEvents ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
+    const annotations = endsInitialEvents ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}
+    const meta = { resourceVersion: String(revision), ...annotations }
+    if (accepted.form === 'table') {
+      const object: KubeObject = { ...(zeroOf(resource.kind.type) as KubeObject), metadata: meta }
+      this.#write(encodeEvent('BOOKMARK', this.#tableOf(object, revision)))
+      return
     }
+    const metadata = { ...meta, creationTimestamp: null }
     const forms = {
-      table: {
-        kind: 'Table',
-        apiVersion: `meta.k8s.io/${accepted.metaVersion}`,
-        metadata,
-        rows: [],
-        columnDefinitions: null,
-      },
       partial: { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${accepted.metaVersion}`, metadata },
       partialList: { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${accepted.metaVersion}`, metadata },
       object: { kind: resource.kind.kind, apiVersion: resource.apiVersion, metadata },
