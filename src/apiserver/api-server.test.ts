@@ -7,6 +7,23 @@ let api: ServerFixture
 afterEach(() => api.store.close())
 
 describe('unsupported requests', () => {
+  it.each([`GET ${MAPS}`, `GET ${MAPS}/a`, `DELETE ${MAPS}/a`, 'GET /version', 'GET /apis'])(
+    'SYS-10 %s with a malformed timeout returns 400',
+    async (request) => {
+      api = await createServerFixture()
+      const [method = '', url = ''] = request.split(' ')
+      const { json } = await api.call(method, `${url}?timeout=invalid`)
+      expect(json).toMatchObject({ kind: 'Status', code: 400, reason: 'BadRequest' })
+      expect(json.message).toContain('invalid timeout specified in the request URL')
+    },
+  )
+
+  it('a watch ignores the timeout, as in Kubernetes', async () => {
+    api = await createServerFixture()
+    const watch = await api.watch(`${MAPS}?watch=1&timeout=invalid`)
+    watch.close()
+  })
+
   it.each([
     'GET /nowhere',
     'GET /api/v2',

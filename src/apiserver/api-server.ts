@@ -18,6 +18,7 @@ import {
   statusResponse,
   textResponse,
 } from './http/messages.ts'
+import { checkTimeout } from './http/options.ts'
 import { type PathRequest, parseRoute, type ResourceRequest } from './http/route.ts'
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
@@ -115,6 +116,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     route: ResourceRequest | PathRequest | undefined,
     labels: RequestLabels,
   ): Promise<ApiResponse> {
+    if (labels.verb !== 'WATCH') checkTimeout(request.query)
     const { user: authenticated, impersonationHeaders } = authenticate(request)
     const user = impersonationHeaders ? await impersonate(request, authenticated, impersonationHeaders) : authenticated
     if (!route) throw noSuchPath()
