@@ -2,19 +2,13 @@
 // the client accepts.
 import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
 import { checkKind, decodeObjectBody, parseBody } from './http/body.ts'
-import {
-  type ApiRequest,
-  type ApiResponse,
-  JSON_TYPE,
-  jsonResponse,
-  successResponse,
-  warningHeaders,
-} from './http/messages.ts'
+import { type ApiRequest, type ApiResponse, JSON_TYPE, successResponse, warningHeaders } from './http/messages.ts'
 import {
   listResponse,
   negotiateForm,
   objectResponse,
   parseIncludeObject,
+  valueResponse,
   writeResponse,
 } from './http/object-response.ts'
 import {
@@ -128,11 +122,14 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   return writeResponse(deps, call, accepted, verb.warnings, result)
 }
 
+/** A review is answered as itself only: it has no metadata and no columns. */
 async function handleReview(deps: ReviewDeps, { request, route, resource, user }: ResourceCall): Promise<ApiResponse> {
+  const accepted = negotiateForm(request, [])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
-  return jsonResponse(201, await review(deps, resource, route.namespace, user, object), warningHeaders(warnings))
+  const answer = await review(deps, resource, route.namespace, user, object)
+  return valueResponse(accepted, 201, answer, warningHeaders(warnings))
 }
 
 async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {

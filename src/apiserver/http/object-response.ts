@@ -125,7 +125,8 @@ export async function listResponse(
   }
 }
 
-async function valueResponse(
+/** Builds the response with a value that is not stored, or that needs a form other than the stored one. */
+export async function valueResponse(
   accepted: AcceptedForm,
   status: number,
   value: unknown,
