@@ -320,7 +320,7 @@ describe('content negotiation of a watch', () => {
       if (kind.isReview) continue
       const path = `${apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`}/${plural}`
       const watch = await api.watch(`${path}?watch=1&${query}`, TABLE)
-      await watch.until((events) => events.some(({ type }) => type === 'BOOKMARK'))
+      await watch.waitUntil((events) => events.some(({ type }) => type === 'BOOKMARK'))
       const { object } = watch.events.find(({ type }) => type === 'BOOKMARK')!
       expect(object, path).toMatchObject({
         kind: 'Table',
