@@ -31,6 +31,7 @@ import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { stopWithin } from '../runtime/stop-within.ts'
 import type { Store } from '../store/index.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
+import { publishClientCa } from './client-ca.ts'
 import { type DriverEndpoint, runControllers } from './controllers.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
@@ -155,6 +156,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     try {
       const client = inProcessClient(server.objects, CONTROLLERS_USER)
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
+      await publishClientCa(client, pki.caCert)
       if (nodeCount > 0) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')
       const hasNodes = options.controllers && location.is === 'embedded'
