@@ -12,6 +12,9 @@ export interface ForeignKind {
   readonly plural: string
   readonly namespaced: boolean
   readonly doc: string
+  readonly shortNames?: readonly string[]
+  readonly categories?: readonly string[]
+  readonly isDiscoverable?: true
 }
 
 /** Declares a foreign kind. T has the fields that the caller reads; they are not validated. */
@@ -22,6 +25,7 @@ export const defineForeignKind = <T extends KubeObject = KubeObject>({
   plural,
   namespaced,
   doc,
+  ...discovery
 }: ForeignKind): Kind<T> =>
   defineKind<KubeObject>({
     group,
@@ -32,6 +36,7 @@ export const defineForeignKind = <T extends KubeObject = KubeObject>({
     namespaced,
     type: object(`dev.stowage.foreign.${kind}`, doc, { metadata: req(1, objectMeta, 'Standard metadata.') }),
     isForeign: true,
+    ...discovery,
     nameErrors: () => [],
     validate() {},
     columns: [nameColumn, createdAtColumn],

@@ -115,8 +115,10 @@ export interface Kind<T extends KubeObject = KubeObject> {
 
   /** Set for create-only kinds such as SubjectAccessReview. src/apiserver/reviews.ts computes the response. */
   readonly isReview?: true
-  /** Set for kinds that are not stored. They are absent from discovery and served as empty lists and idle watches. */
+  /** Set for kinds that are not stored. They are served as empty lists and idle watches. */
   readonly isForeign?: true
+  /** Set for a foreign kind that discovery lists, because a client needs its name. The others are absent from discovery. */
+  readonly isDiscoverable?: true
 
   /** Set for a kind that is stored as another kind: events of events.k8s.io are stored as core events. */
   readonly viewOf?: {

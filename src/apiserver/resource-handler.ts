@@ -92,8 +92,22 @@ async function handleList(deps: ObjectDeps, call: ResourceCall): Promise<ApiResp
   const accepted = negotiateForm(request, ['table', 'partialList'])
   const namespace = resource.kind.namespaced ? route.namespace : ''
   const listed = await listObjects(deps, resource, namespace, parseListOptions(request.query, false))
-  return listResponse(deps, call, accepted, listed)
+  return withWarnings(
+    await listResponse(deps, call, accepted, listed),
+    isDefinitionList(resource) ? [NO_DEFINITIONS] : [],
+  )
 }
+
+const withWarnings = (response: ApiResponse, warnings: readonly string[]): ApiResponse =>
+  warnings.length === 0 ? response : { ...response, headers: { ...response.headers, ...warningHeaders(warnings) } }
+
+const isDefinitionList = ({ group, plural }: Resource): boolean =>
+  group === 'apiextensions.k8s.io' && plural === 'customresourcedefinitions'
+
+/** kubectl lists the definitions of custom resources if discovery does not have the apiVersion of a manifest. */
+const NO_DEFINITIONS =
+  'this server has no custom resources: check apiVersion and kind, for example with ' +
+  '`kubectl api-resources`, which prints the apiVersion of each kind'
 
 async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call

@@ -18,7 +18,7 @@ export interface Resources {
   find(group: string, version: string, plural: string): Resource | undefined
   /** Returns the kind in its preferred version. */
   preferred(group: string, plural: string): Resource | undefined
-  /** All resources that discovery lists, in order of declaration. Foreign kinds are served, but not listed. */
+  /** All resources that discovery lists, in order of declaration. Most foreign kinds are served, but not listed. */
   readonly all: readonly Resource[]
   /** Enabled group versions: groups in order of declaration, versions in order of preference. */
   readonly groups: readonly { readonly group: string; readonly versions: readonly string[] }[]
@@ -39,7 +39,7 @@ export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeCo
         apiVersion: kind.group ? `${kind.group}/${version}` : version,
         stored: kind.viewOf?.kind ?? kind,
       }
-      if (kind.isForeign) {
+      if (kind.isForeign && !kind.isDiscoverable) {
         byPath.set(`${kind.group}/${version}/${kind.plural}`, resource)
         continue
       }

@@ -145,7 +145,11 @@ describe('the API server', () => {
       stream.close()
     }
     expect((await post('/api/v1/namespaces/default/services', { metadata: { name: 'x' } })).status).toBe(405)
+    const { headers, json } = await get('/apis/apiextensions.k8s.io/v1/customresourcedefinitions')
+    expect([json.items, headers.warning]).toEqual([[], [expect.stringContaining('kubectl api-resources')]])
     expect((await get('/apis')).text).not.toContain('"apps"')
     expect((await get('/api/v1')).text).not.toContain('replicationcontrollers')
+    const services = (await get('/api/v1')).json.resources.find(({ name }: Json) => name === 'services')
+    expect([services.verbs, services.categories]).toEqual([['get', 'list', 'watch'], ['all']])
   })
 })

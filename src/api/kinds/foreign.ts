@@ -11,7 +11,6 @@ import type { Kind } from '../kind.ts'
 const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | 'Cluster', readonly string[]])[] = [
   ['', 'Endpoints', 'endpoints', 'Namespaced', ['v1']],
   ['', 'ReplicationController', 'replicationcontrollers', 'Namespaced', ['v1']],
-  ['', 'Service', 'services', 'Namespaced', ['v1']],
   ['admissionregistration.k8s.io', 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies', 'Cluster', ['v1']],
   ['apps', 'ControllerRevision', 'controllerrevisions', 'Namespaced', ['v1']],
   ['apps', 'DaemonSet', 'daemonsets', 'Namespaced', ['v1']],
@@ -65,13 +64,38 @@ const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | '
   ],
 ]
 
-export const FOREIGN_KINDS: readonly Kind[] = DECLARATIONS.map(([group, kind, plural, scope, versions]) =>
-  defineForeignKind({
-    group,
-    versions,
-    kind,
-    plural,
-    namespaced: scope === 'Namespaced',
-    doc: 'A kind that this server does not implement; there are no objects of it.',
-  }),
-)
+const DOC = 'A kind that this server does not implement; there are no objects of it.'
+
+/** `kubectl cluster-info` fails if discovery has no services. */
+const serviceKind = defineForeignKind({
+  group: '',
+  versions: ['v1'],
+  kind: 'Service',
+  plural: 'services',
+  namespaced: true,
+  doc: DOC,
+  shortNames: ['svc'],
+  categories: ['all'],
+  isDiscoverable: true,
+})
+
+/**
+ * kubectl lists these to explain an apiVersion that discovery does not have. With an empty list it names kind and version;
+ * without an answer it reports that it could not list them.
+ */
+const customResourceDefinitionKind = defineForeignKind({
+  group: 'apiextensions.k8s.io',
+  versions: ['v1'],
+  kind: 'CustomResourceDefinition',
+  plural: 'customresourcedefinitions',
+  namespaced: false,
+  doc: DOC,
+})
+
+export const FOREIGN_KINDS: readonly Kind[] = [
+  serviceKind,
+  customResourceDefinitionKind,
+  ...DECLARATIONS.map(([group, kind, plural, scope, versions]) =>
+    defineForeignKind({ group, versions, kind, plural, namespaced: scope === 'Namespaced', doc: DOC }),
+  ),
+]
