@@ -18,6 +18,7 @@ import {
   statusResponse,
   textResponse,
 } from './http/messages.ts'
+import { errorResponse } from './http/object-response.ts'
 import { checkTimeout } from './http/options.ts'
 import { type PathRequest, parseRoute, type ResourceRequest } from './http/route.ts'
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
@@ -105,7 +106,8 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     try {
       response = await dispatch(request, route, labels)
     } catch (error) {
-      response = statusResponse(toApiError(error, request).toStatus())
+      const status = toApiError(error, request).toStatus()
+      response = route?.is === 'resource' ? errorResponse(request, status) : statusResponse(status)
     }
     metrics.observeRequest(labels, response.status, (clock.monotonicMs() - startedMs) / 1000)
     return response

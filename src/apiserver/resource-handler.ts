@@ -1,13 +1,15 @@
 // Handles requests for resources: parses the options and the body, runs the verb, and returns the result in the form that
 // the client accepts.
 import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
+import { PROTOBUF_MEDIA } from '../api/protobuf/envelope.ts'
 import { checkKind, decodeObjectBody, parseBody } from './http/body.ts'
-import { type ApiRequest, type ApiResponse, JSON_TYPE, successResponse, warningHeaders } from './http/messages.ts'
+import { type ApiRequest, type ApiResponse, JSON_TYPE, warningHeaders } from './http/messages.ts'
 import {
   listResponse,
   negotiateForm,
   objectResponse,
   parseIncludeObject,
+  successResponse,
   valueResponse,
   writeResponse,
 } from './http/object-response.ts'
@@ -122,7 +124,8 @@ async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
     accepted,
     include: accepted.form === 'table' ? parseIncludeObject(request) : 'Metadata',
   })
-  return { status: 200, headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-cache, private' }, stream }
+  const contentType = accepted.media === 'protobuf' ? `${PROTOBUF_MEDIA};stream=watch` : JSON_TYPE
+  return { status: 200, headers: { 'content-type': contentType, 'cache-control': 'no-cache, private' }, stream }
 }
 
 async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
@@ -132,7 +135,7 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const verb = createVerb(targetOf(call, options), body, options.fieldValidation)
   const result = await executeWrite(deps, verb)
-  if (route.subresource !== '') return successResponse(201, { code: 201 })
+  if (route.subresource !== '') return successResponse(accepted, 201, { code: 201 })
   return writeResponse(deps, call, accepted, verb.warnings, result)
 }
 
@@ -143,7 +146,7 @@ async function handleReview(deps: ReviewDeps, { request, route, resource, user }
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
   const answer = await review(deps, resource, route.namespace, user, object)
-  return valueResponse(accepted, 201, answer, warningHeaders(warnings))
+  return valueResponse(accepted, 201, answer, resource.kind.type, warningHeaders(warnings))
 }
 
 async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
@@ -178,7 +181,7 @@ async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   }
   const { uid } = decodeStored({ value: result.value, modRevision: 0 }).metadata
   const details = { name: route.name, group: resource.group || undefined, kind: resource.plural, uid } // JSON omits undefined
-  return successResponse(200, { details })
+  return successResponse(accepted, 200, { details })
 }
 
 async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {

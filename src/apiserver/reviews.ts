@@ -2,6 +2,7 @@
 // nothing is stored.
 import { FieldErrors } from '../api/field-errors.ts'
 import { badRequest, invalid } from '../api/status-error.ts'
+import type { TypedValue } from './http/protobuf-response.ts'
 import type { AnyObject } from './objects/object-deps.ts'
 import type { Resource } from './resources.ts'
 import type { Authenticator, AuthorizationAttributes, Authorizer, UserInfo } from './security/index.ts'
@@ -17,7 +18,7 @@ export async function review(
   namespace: string,
   user: UserInfo,
   body: AnyObject,
-): Promise<unknown> {
+): Promise<TypedValue> {
   const status = await REVIEWS[resource.kind.kind]!(deps, { resource, namespace, user, body })
   return { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...body, status }
 }

@@ -4,6 +4,8 @@
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
+import { decodeEnvelope, PROTOBUF_MEDIA } from '../api/protobuf/envelope.ts'
+import { ProtobufReader } from '../api/protobuf/reader.ts'
 import type { Random } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { type ManualClock, manualClock } from '../base/manual-clock.ts'
@@ -64,6 +66,7 @@ type PatchType = 'json' | 'merge' | 'strategic-merge'
 interface FixtureResponse {
   readonly status: number
   readonly headers: ApiResponse['headers']
+  readonly bytes: Uint8Array
   readonly text: string
   /** The body as JSON. */
   readonly json: Json
@@ -129,6 +132,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     return {
       status,
       headers: responseHeaders,
+      bytes,
       text,
       get json() {
         return JSON.parse(text)
@@ -158,7 +162,8 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     async watch(url, headers = {}) {
       const response = await handle('GET', url, undefined, headers)
       if (!response.stream) throw new Error(`the watch failed: ${Buffer.from(response.body ?? []).toString('utf8')}`)
-      return followStream(response.stream)
+      const isProtobuf = String(response.headers['content-type']).startsWith(PROTOBUF_MEDIA)
+      return followStream(response.stream, isProtobuf ? readFrames : readLines)
     },
     async waitUntil(condition, expected) {
       for (let tick = 0; tick < UNTIL_TICKS_MAX; tick++) {
@@ -185,8 +190,44 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
 /** Ticks of the event loop after which a watch is expected to send no more events. */
 const IDLE_TICKS_MAX = 1_000
 
-function followStream(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
-  const events: { type: string; object: Json }[] = []
+interface FixtureEvent {
+  readonly type: string
+  readonly object: Json
+}
+
+function readLines(chunk: Uint8Array): FixtureEvent[] {
+  const lines = Buffer.from(chunk).toString('utf8').split('\n')
+  if (lines.pop() !== '') throw new Error('a chunk of a watch does not end with a newline')
+  return lines.map((line) => JSON.parse(line))
+}
+
+/** Reads the frames of a protobuf watch. The object of an event is the envelope, whose `raw` is the encoded object. */
+function readFrames(chunk: Uint8Array): FixtureEvent[] {
+  const events: FixtureEvent[] = []
+  const bytes = Buffer.from(chunk)
+  for (let offset = 0; offset < bytes.length; ) {
+    const end = offset + 4 + bytes.readUInt32BE(offset)
+    const event = new ProtobufReader(bytes.subarray(offset + 4, end))
+    let type = ''
+    let object: Json
+    while (event.next()) {
+      if (event.number === 1) type = event.string()
+      else {
+        const raw = event.message()
+        while (raw.next()) object = decodeEnvelope(raw.bytes())
+      }
+    }
+    events.push({ type, object })
+    offset = end
+  }
+  return events
+}
+
+function followStream(
+  stream: NonNullable<ApiResponse['stream']>,
+  readEvents: (chunk: Uint8Array) => FixtureEvent[],
+): FixtureWatch {
+  const events: FixtureEvent[] = []
   const closeListeners: (() => void)[] = []
   let ended = false
   let closed = false
@@ -198,9 +239,7 @@ function followStream(stream: NonNullable<ApiResponse['stream']>): FixtureWatch 
   stream({
     write(chunk) {
       if (ended) throw new Error('write to a watch after its end')
-      const lines = Buffer.from(chunk).toString('utf8').split('\n')
-      if (lines.pop() !== '') throw new Error('a chunk of a watch does not end with a newline')
-      events.push(...lines.map((line) => JSON.parse(line)))
+      events.push(...readEvents(chunk))
     },
     pendingBytes: 0,
     onDrain: (run) => run(),

@@ -58,9 +58,6 @@ export const textResponse = (status: number, text: string, headers: ApiResponse[
   body: Buffer.from(text),
 })
 
-export const successResponse = (status: number, fields: Pick<Status, 'details' | 'code'>): ApiResponse =>
-  jsonResponse(status, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...fields })
-
 export function statusResponse(status: Status): ApiResponse {
   const retryAfterSeconds = status.details?.retryAfterSeconds
   return jsonResponse(status.code ?? 200, status, retryAfterSeconds ? { 'retry-after': String(retryAfterSeconds) } : {})

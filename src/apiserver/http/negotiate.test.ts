@@ -22,10 +22,12 @@ describe('negotiate', () => {
     [
       'the header of metadata clients',
       `${PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,${PARTIAL},application/json`,
-      'partial json v1',
+      'partial protobuf v1',
     ],
-    ['protobuf or JSON', `${PROTOBUF},application/json`, 'object json'],
-    ['protobuf or any type', `${PROTOBUF}, */*`, 'object json'],
+    ['protobuf or JSON', `${PROTOBUF},application/json`, 'object protobuf'],
+    ['only protobuf', PROTOBUF, 'object protobuf'],
+    ['JSON or protobuf', `application/json,${PROTOBUF}`, 'object json'],
+    ['a table, which has no protobuf message', `${PROTOBUF};as=Table;v=v1;g=meta.k8s.io,${TABLE}`, 'table json v1'],
     ['an unknown form or JSON', 'application/json;as=Unknown;v=v1;g=meta.k8s.io,application/json', 'object json'],
     [
       'a table of another group or JSON',
@@ -44,7 +46,7 @@ describe('negotiate', () => {
   })
 
   it.each([
-    ['only protobuf', PROTOBUF],
+    ['a table in protobuf', `${PROTOBUF};as=Table;v=v1;g=meta.k8s.io`],
     ['text', 'text/plain'],
     ['the list form for a single object', 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'],
     ['a table in YAML', 'application/yaml;as=Table;v=v1;g=meta.k8s.io'],

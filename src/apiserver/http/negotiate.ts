@@ -1,11 +1,14 @@
-// Chooses the form of a response from the Accept header: plain object, Table or PartialObjectMetadata, as JSON or YAML.
+// Chooses the form of a response from the Accept header: plain object, Table or PartialObjectMetadata, as JSON, YAML or
+// protobuf.
 // The first supported clause of the header is used.
+import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { notAcceptable } from '../../api/status-error.ts'
 
 export type Form = 'object' | 'table' | 'partial' | 'partialList'
+export type Media = 'json' | 'yaml' | 'protobuf'
 export interface AcceptedForm {
   readonly form: Form
-  readonly media: 'json' | 'yaml'
+  readonly media: Media
   /** Version of the group meta.k8s.io, for tables and metadata: `v1` or `v1beta1`. */
   readonly metaVersion: string
 }
@@ -17,7 +20,7 @@ export interface AcceptClause {
 }
 
 const PLAIN: AcceptedForm = { form: 'object', media: 'json', metaVersion: 'v1' }
-const SUPPORTED = ['application/json', 'application/yaml']
+const SUPPORTED = ['application/json', 'application/yaml', PROTOBUF_MEDIA]
 
 /** Returns the accepted form. `forms` are those that the endpoint supports besides the plain object. */
 export function negotiate(accept: string | undefined, forms: readonly Form[]): AcceptedForm {
@@ -29,7 +32,7 @@ export function negotiate(accept: string | undefined, forms: readonly Form[]): A
     if (!as) return { form: 'object', media, metaVersion: 'v1' }
     const form = FORMS[as]
     const metaVersion = clause.parameters.get('v') ?? ''
-    if (!form || !forms.includes(form) || media !== 'json') continue
+    if (!form || !forms.includes(form) || !mediaOfForm(form).includes(media)) continue
     if (clause.parameters.get('g') !== 'meta.k8s.io' || (metaVersion !== 'v1' && metaVersion !== 'v1beta1')) continue
     return { form, media, metaVersion }
   }
@@ -44,8 +47,11 @@ const FORMS: Record<string, Form> = {
   PartialObjectMetadataList: 'partialList',
 }
 
-function mediaOf(type: string): 'json' | 'yaml' | undefined {
-  // Clients that prefer protobuf accept JSON as well.
+/** Tables have no protobuf message, and neither form is served in YAML. */
+const mediaOfForm = (form: Form): readonly Media[] => (form === 'table' ? ['json'] : ['json', 'protobuf'])
+
+function mediaOf(type: string): Media | undefined {
+  if (type === PROTOBUF_MEDIA) return 'protobuf'
   if (type === 'application/json' || type === '*/*' || type === 'application/*') return 'json'
   if (type === 'application/yaml') return 'yaml'
   return undefined

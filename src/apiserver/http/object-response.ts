@@ -1,15 +1,26 @@
 // Builds responses with objects and lists in the form that the client accepts: plain, Table or PartialObjectMetadata, as
-// JSON or YAML. Plain JSON consists of the stored bytes with a short prefix; the other forms require decoding.
+// JSON, YAML or protobuf. Plain JSON consists of the stored bytes with a short prefix; the other forms require decoding.
 import type { JsonValue } from '../../api/json-value.ts'
-import { badRequest } from '../../api/status-error.ts'
+import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
+import type { ObjectType } from '../../api/schema.ts'
+import { badRequest, type Status } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { viewOf } from '../objects/object-deps.ts'
 import { listBytes, objectBytes, type StoredObjects } from '../objects/stored-object.ts'
 import type { WriteResult } from '../objects/write-verb.ts'
+import { status as statusType } from '../openapi/envelope-types.ts'
 import type { Resource } from '../resources.ts'
 import type { ListedObjects } from '../verbs/list.ts'
-import { type ApiRequest, type ApiResponse, bytesResponse, jsonResponse, warningHeaders } from './messages.ts'
+import {
+  type ApiRequest,
+  type ApiResponse,
+  bytesResponse,
+  jsonResponse,
+  statusResponse,
+  warningHeaders,
+} from './messages.ts'
 import { type AcceptedForm, type Form, negotiate } from './negotiate.ts'
+import { encodeAnswer, listTypeOf, partialObjectMetadata, type TypedValue } from './protobuf-response.ts'
 import { type IncludeObject, partialOf, tableOf } from './table.ts'
 
 interface ResponseDeps {
@@ -34,6 +45,33 @@ export function parseIncludeObject({ query }: ApiRequest): IncludeObject {
   if (include === '') return 'Metadata'
   if (include === 'None' || include === 'Metadata' || include === 'Object') return include
   throw badRequest(`includeObject must be None, Metadata or Object, not "${include.slice(0, 50)}"`)
+}
+
+/** Builds the response of a request that succeeded and returns no object. */
+export const successResponse = (
+  accepted: AcceptedForm,
+  code: number,
+  fields: Pick<Status, 'details' | 'code'>,
+): Promise<ApiResponse> => {
+  const status: Status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...fields }
+  return valueResponse(accepted, code, status, statusType)
+}
+
+/** Returns an error in protobuf if the client prefers it, otherwise in JSON, also to a client that accepts neither. */
+export function errorResponse({ headers }: ApiRequest, status: Status): ApiResponse {
+  const response = statusResponse(status)
+  if (!prefersProtobuf(headers.accept)) return response
+  const contentType = { 'content-type': PROTOBUF_MEDIA }
+  return { ...response, headers: { ...response.headers, ...contentType }, body: encodeAnswer(statusType, status) }
+}
+
+function prefersProtobuf(accept: string | undefined): boolean {
+  if (!accept?.includes(PROTOBUF_MEDIA)) return false
+  try {
+    return negotiate(accept, ['table', 'partial', 'partialList']).media === 'protobuf'
+  } catch {
+    return false
+  }
 }
 
 export const writeResponse = (
@@ -78,14 +116,11 @@ export function objectResponse(
     }
     case 'partial':
     case 'partialList':
-      return jsonResponse(status, partialOf(object, accepted.metaVersion), headers)
-    default:
-      return valueResponse(
-        accepted,
-        status,
-        { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object },
-        headers,
-      )
+      return valueResponse(accepted, status, partialOf(object, accepted.metaVersion), partialObjectMetadata, headers)
+    default: {
+      const value = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object }
+      return valueResponse(accepted, status, value, resource.kind.type, headers)
+    }
   }
 }
 
@@ -118,23 +153,30 @@ export async function listResponse(
     case 'partialList': {
       const items = objects.map((object) => partialOf(object, accepted.metaVersion))
       const apiVersion = `meta.k8s.io/${accepted.metaVersion}`
-      return jsonResponse(200, { kind: 'PartialObjectMetadataList', apiVersion, metadata: meta, items })
+      const value = { kind: 'PartialObjectMetadataList', apiVersion, metadata: meta, items }
+      return valueResponse(accepted, 200, value, listTypeOf(partialObjectMetadata))
     }
-    default:
-      return valueResponse(accepted, 200, { ...head, items: objects })
+    default: {
+      const value = { ...head, items: objects }
+      return valueResponse(accepted, 200, value, listTypeOf(resource.kind.type))
+    }
   }
 }
 
-/** Builds the response with a value that is not stored, or that needs a form other than the stored one. */
+/** Builds the response with a value of the type: one that is not stored, or that needs a form other than the stored one. */
 export async function valueResponse(
   accepted: AcceptedForm,
   status: number,
-  value: unknown,
+  value: TypedValue,
+  type: ObjectType,
   headers: ApiResponse['headers'] = {},
 ): Promise<ApiResponse> {
   if (accepted.media === 'json') return jsonResponse(status, value, headers)
+  if (accepted.media === 'protobuf') {
+    return bytesResponse(status, encodeAnswer(type, value), { 'content-type': PROTOBUF_MEDIA, ...headers })
+  }
   const { printYaml } = await import('../../api/yaml-body.ts')
-  return bytesResponse(status, Buffer.from(await printYaml(value as JsonValue)), {
+  return bytesResponse(status, Buffer.from(await printYaml(value as unknown as JsonValue)), {
     'content-type': 'application/yaml',
     ...headers,
   })

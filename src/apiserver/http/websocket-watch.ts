@@ -2,6 +2,7 @@
 // the connection is upgraded only if the response is a stream.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import type { Logger } from '../../base/log.ts'
 import type { ApiRequest, ApiResponse, StreamSink } from './messages.ts'
 
@@ -34,7 +35,7 @@ export function createWebsocketWatches({ handle, requestOf, log }: WebsocketOpti
 
   async function upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => socket.destroy())
-    const response = await handle(withProtocolToken(requestOf(incoming), incoming))
+    const response = await handle(withoutProtobuf(withProtocolToken(requestOf(incoming), incoming)))
     if (!response.stream) return sendRejection(socket, response)
     const server = await loadWebSocketServer()
     if (socket.destroyed) return
@@ -57,6 +58,14 @@ export function createWebsocketWatches({ handle, requestOf, log }: WebsocketOpti
 
 /** Prefix of the subprotocol that contains the token, because browsers cannot set headers on an upgrade. */
 const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.'
+
+/** Removes protobuf from the accepted types, because all frames are JSON text. */
+function withoutProtobuf(request: ApiRequest): ApiRequest {
+  const { accept } = request.headers
+  if (!accept?.includes(PROTOBUF_MEDIA)) return request
+  const clauses = accept.split(',').filter((clause) => !clause.includes(PROTOBUF_MEDIA))
+  return { ...request, headers: { ...request.headers, accept: clauses.join(',') } }
+}
 
 function withProtocolToken(request: ApiRequest, incoming: IncomingMessage): ApiRequest {
   if (request.headers.authorization) return request

@@ -2,6 +2,7 @@
 // document-v3.ts and document-v2.ts convert the descriptions to their formats.
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
 import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-schema.ts'
+import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import type { ObjectType } from '../../api/schema.ts'
 import { resourcesOf, type Subresource, subresourcesOf, verbsOf } from '../discovery/index.ts'
 import type { Verb } from '../http/route.ts'
@@ -44,7 +45,7 @@ export interface Operation {
   readonly streams: boolean
 }
 
-export const RESPONSE_MEDIA = ['application/json', 'application/yaml']
+export const RESPONSE_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA]
 export const STREAM_MEDIA = 'application/json;stream=watch'
 export const STATUS_TEXT: Readonly<Record<number, string>> = { 200: 'OK', 201: 'Created', 202: 'Accepted' }
 

@@ -2,18 +2,21 @@
 // selectors and encodes the events. The encoding of an event is shared by all streams with the same form.
 import { zeroOf } from '../../api/decode.ts'
 import type { KubeObject } from '../../api/kind.ts'
+import type { ObjectType } from '../../api/schema.ts'
 import { ApiError, expired } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { CompactedError, type StoreEvent, type Watch } from '../../store/index.ts'
 import type { StreamSink } from '../http/messages.ts'
 import type { AcceptedForm } from '../http/negotiate.ts'
 import type { ListOptions } from '../http/options.ts'
+import { encodeAnswer, encodeFrame, partialObjectMetadata, type TypedValue } from '../http/protobuf-response.ts'
 import { type IncludeObject, partialOf, tableOf } from '../http/table.ts'
 import { collectionPrefix } from '../keys.ts'
 import { viewOf } from '../objects/object-deps.ts'
 import { type ReadDeps, waitForRevision } from '../objects/read.ts'
 import { selectorOf } from '../objects/selector.ts'
 import { objectBytes, type Shared } from '../objects/stored-object.ts'
+import { status as statusType } from '../openapi/envelope-types.ts'
 import type { Resource } from '../resources.ts'
 import { listObjects } from './list.ts'
 
@@ -152,9 +155,9 @@ class WatchStream {
   #onEvents(events: readonly StoreEvent[]): void {
     if (this.#isEnded) return
     const isShareable =
-      !this.#matches && this.#request.accepted.form === 'object' && this.#request.accepted.media === 'json'
+      !this.#matches && this.#request.accepted.form === 'object' && this.#request.accepted.media !== 'yaml'
     const chunk = isShareable
-      ? encodeSharedBatch(this.#request.resource, events, (event) => this.#plainEvent(event))
+      ? encodeSharedBatch(this.#request, events, (event) => this.#plainEvent(event))
       : this.#batch(events)
     if (chunk.length > 0) this.#write(chunk)
   }
@@ -203,9 +206,9 @@ class WatchStream {
 
   #cached(type: EventType, event: StoreEvent, encode: () => Buffer): Buffer {
     const { accepted, resource } = this.#request
-    if (accepted.form === 'table' || accepted.media !== 'json') return encode() // a table contains ages
+    if (accepted.form === 'table' || accepted.media === 'yaml') return encode() // a table contains ages
     const encodings = encodingsOf(event)
-    const form = `${type} ${accepted.form} ${accepted.metaVersion} ${resource.apiVersion}`
+    const form = `${type} ${accepted.media} ${accepted.form} ${accepted.metaVersion} ${resource.apiVersion}`
     let bytes = encodings.get(form)
     if (!bytes) {
       bytes = encode()
@@ -216,7 +219,7 @@ class WatchStream {
 
   #eventBytes(type: EventType, value: Uint8Array, revision: number, decode: () => Shared): Buffer {
     const { accepted, resource } = this.#request
-    if (accepted.form === 'object' && !resource.kind.viewOf)
+    if (accepted.form === 'object' && accepted.media !== 'protobuf' && !resource.kind.viewOf)
       return encodeEvent(type, objectBytes(resource, value, revision))
     const object = viewOf(resource, decode())
     switch (accepted.form) {
@@ -224,10 +227,19 @@ class WatchStream {
         return encodeEvent(type, this.#tableOf(object, revision))
       case 'partial':
       case 'partialList':
-        return encodeEvent(type, partialOf(object, accepted.metaVersion))
+        return this.#encode(type, partialOf(object, accepted.metaVersion), partialObjectMetadata)
       default:
-        return encodeEvent(type, { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object })
+        return this.#encode(
+          type,
+          { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object },
+          resource.kind.type,
+        )
     }
+  }
+
+  #encode(type: EventType, value: TypedValue, valueType: ObjectType): Buffer {
+    if (this.#request.accepted.media !== 'protobuf') return encodeEvent(type, value)
+    return encodeFrame(type, encodeAnswer(valueType, value))
   }
 
   /** Returns a table with one row. The first table of the stream has the columns. */
@@ -256,13 +268,13 @@ class WatchStream {
       this.#write(encodeEvent('BOOKMARK', this.#tableOf(object, revision)))
       return
     }
-    const metadata = { ...meta, creationTimestamp: null }
-    const forms = {
-      partial: { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${accepted.metaVersion}`, metadata },
-      partialList: { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${accepted.metaVersion}`, metadata },
-      object: { kind: resource.kind.kind, apiVersion: resource.apiVersion, metadata },
+    const isObject = accepted.form === 'object'
+    const value = {
+      kind: isObject ? resource.kind.kind : 'PartialObjectMetadata',
+      apiVersion: isObject ? resource.apiVersion : `meta.k8s.io/${accepted.metaVersion}`,
+      metadata: accepted.media === 'protobuf' ? meta : { ...meta, creationTimestamp: null },
     }
-    this.#write(encodeEvent('BOOKMARK', forms[accepted.form]))
+    this.#write(this.#encode('BOOKMARK', value, isObject ? resource.kind.type : partialObjectMetadata))
   }
 
   #scheduleBookmark(): void {
@@ -308,7 +320,7 @@ class WatchStream {
   /** Sends an ERROR event, then ends the stream. */
   #fail(error: unknown): void {
     if (this.#isEnded) return
-    this.#write(encodeEvent('ERROR', statusOf(error)))
+    this.#write(this.#encode('ERROR', statusOf(error), statusType))
     this.#end()
   }
 
@@ -362,16 +374,17 @@ const encodingsByBatch = new WeakMap<readonly StoreEvent[], Map<string, Buffer>>
 
 /** Encodes all events of a group commit as one chunk, which all streams of the version without selectors share. */
 function encodeSharedBatch(
-  resource: Resource,
+  { resource, accepted }: WatchRequest,
   events: readonly StoreEvent[],
   encode: (event: StoreEvent) => Buffer,
 ): Buffer {
   const encodings = encodingsByBatch.get(events) ?? new Map<string, Buffer>()
   encodingsByBatch.set(events, encodings)
-  let bytes = encodings.get(resource.apiVersion)
+  const form = `${accepted.media} ${resource.apiVersion}`
+  let bytes = encodings.get(form)
   if (!bytes) {
     bytes = events.length === 1 ? encode(events[0]!) : Buffer.concat(events.map(encode))
-    encodings.set(resource.apiVersion, bytes)
+    encodings.set(form, bytes)
   }
   return bytes
 }

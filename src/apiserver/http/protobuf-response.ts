@@ -1,0 +1,51 @@
+// Encodes answers as protobuf: objects, lists and Status in their envelope, and the frames of a watch.
+import { objectMeta } from '../../api/kinds/shared/meta-schema.ts'
+import { encodeProtobuf } from '../../api/protobuf/encode.ts'
+import { encodeEnvelope } from '../../api/protobuf/envelope.ts'
+import { createProtobufWriter } from '../../api/protobuf/writer.ts'
+import { list, type ObjectType, object, opt, req } from '../../api/schema.ts'
+import { listMeta } from '../openapi/envelope-types.ts'
+
+/** A value of an answer. Its fields are those of the type that accompanies it. */
+export interface TypedValue {
+  readonly kind: string
+  readonly apiVersion: string
+}
+
+export const partialObjectMetadata: ObjectType = object(
+  'io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata',
+  'The metadata of an object.',
+  { metadata: opt(1, objectMeta, 'Standard object metadata.') },
+)
+
+/** Returns the type of a list of the type: all lists have the same field numbers. */
+export function listTypeOf(item: ObjectType): ObjectType {
+  let type = listTypes.get(item)
+  if (!type) {
+    type = object(`${item.name}List`, 'A list.', {
+      metadata: opt(1, listMeta, 'Metadata of the list.'),
+      items: req(2, list(item), 'The items.'),
+    })
+    listTypes.set(item, type)
+  }
+  return type
+}
+const listTypes = new WeakMap<ObjectType, ObjectType>()
+
+export const encodeAnswer = (type: ObjectType, value: TypedValue): Buffer =>
+  encodeEnvelope({ apiVersion: value.apiVersion, kind: value.kind, raw: encodeProtobuf(type, value) })
+
+/** The size of the length before each event of a watch. */
+const FRAME_HEAD_BYTES = 4
+
+/** Encodes one event of a watch: its length in four bytes, and the event without an envelope of its own. */
+export function encodeFrame(type: string, answer: Uint8Array): Buffer {
+  const writer = createProtobufWriter()
+  writer.string(1, type)
+  writer.message(2, () => writer.bytesField(1, answer))
+  const event = writer.bytes()
+  const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + event.length)
+  frame.writeUInt32BE(event.length, 0)
+  event.copy(frame, FRAME_HEAD_BYTES)
+  return frame
+}
