@@ -10,14 +10,21 @@ export interface ListenAddress {
 
 /** Parses `HOST:PORT`, `[IPv6]:PORT`, `:PORT` (all interfaces) or a bare PORT (loopback). */
 export function parseListen(text: string, flag = '--listen'): ListenAddress {
-  const match = /^(?:(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]*)):)?(\d{1,5})$/.exec(text.trim())
+  const match = /^(?:(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]*)):)?(\d+)$/.exec(text.trim())
   const port = Number(match?.[3])
-  if (!match || port > 65_535) {
-    throw new UsageError(`${flag} ${JSON.stringify(text)}: expected HOST:PORT, such as ${DEFAULT_LISTEN}`)
-  }
+  if (!match) throw new UsageError(`${flag} ${JSON.stringify(text)}: expected HOST:PORT, such as ${DEFAULT_LISTEN}`)
+  checkPort(flag, text, match[3]!)
   const explicitHost = match[1] ?? match[2]
   const host = explicitHost === undefined ? '127.0.0.1' : explicitHost === '' ? '0.0.0.0' : explicitHost
   return { host, port }
+}
+
+const PORT_MAX = 65_535
+
+/** Throws if the port in the value of a flag is out of range. */
+export function checkPort(flag: string, text: string, port: string): void {
+  if (Number(port) <= PORT_MAX) return
+  throw new UsageError(`${flag} ${JSON.stringify(text)}: port ${port} is out of range; a port is at most ${PORT_MAX}`)
 }
 
 /** Returns the URL at which clients on this machine reach a server that listens on the address. */

@@ -41,9 +41,23 @@ export function createProgram(deps: ProgramDeps): Command {
   const program = new Command('stowage')
     .description('A storage control plane with the Kubernetes API.')
     .version(stowageVersion, '-V, --version', 'print the version')
-    .helpCommand('help [command]', 'print the help of a command')
+    .helpCommand(false)
     .showHelpAfterError('(stowage --help lists the commands)')
     .exitOverride()
   for (const add of COMMANDS) add(program, deps)
+  for (const command of program.commands) {
+    command.showHelpAfterError(`(stowage ${command.name()} --help lists its flags)`)
+  }
+  program
+    .command('help')
+    .summary('print the help of a command')
+    .description('Prints the help of a command, or the list of commands.')
+    .argument('[command]', 'name of the command')
+    .action(async (name?: string) => {
+      if (name === undefined) return program.outputHelp()
+      const command = program.commands.find((candidate) => candidate.name() === name)
+      if (command) return command.outputHelp()
+      await program.parseAsync([name], { from: 'user' }) // prints that the command is unknown, and the most similar one
+    })
   return program
 }

@@ -29,6 +29,11 @@ describe('runCommandLine', () => {
     }
   })
 
+  it('SYS-12 prints the help of a command with `help`, and all commands without a name', async () => {
+    expect(await run('help', 'backup')).toEqual({ code: 0, err: '', out: expect.stringContaining('stowage backup') })
+    expect((await run('help')).out).toContain('capacity-cleanup')
+  })
+
   it('SYS-12 prints the version as text and JSON', async () => {
     expect((await run('version')).out).toMatch(/^stowage \S+ \(serves v1\.\d+\.\d+\S*, node/)
     expect(JSON.parse((await run('version', '--output', 'json')).out)).toMatchObject({
@@ -37,10 +42,17 @@ describe('runCommandLine', () => {
   })
 
   it.each([
-    [['frobnicate'], 2, "unknown command 'frobnicate'"],
-    [['up', '--no-such-flag'], 2, "unknown option '--no-such-flag'"],
+    [['frobnicate'], 2, "stowage: unknown command 'frobnicate'"],
+    [['up', '--no-such-flag'], 2, "stowage: unknown option '--no-such-flag'\n(stowage up --help lists its flags)"],
+    [['help', 'bakcup'], 2, "stowage: unknown command 'bakcup'\n(Did you mean backup?)"],
+    [['backup'], 2, "stowage: required option '--to <dir>' not specified"],
+    [['up', '--store', 'etcd://127.0.0.1:99999'], 2, 'port 99999 is out of range'],
+    [['up', '--pool-size', '1'], 2, 'expected a size of 1Mi or more'],
+    [['up', '--capacity-gone-for', 'soon'], 2, '--capacity-gone-for "soon": expected a duration'],
+    [['grow', 'a', '--to', '1Gi', '--kubeconfig', 'package.json'], 2, 'it is not a kubeconfig: it has no clusters'],
+    [['grow', 'a', '--to', '1Gi', '--kubeconfig', 'src/main.ts'], 2, 'it is not a kubeconfig: its content is not YAML'],
     [['up', '--listen', 'nonsense'], 2, 'expected HOST:PORT'],
-    [['up', '--listen', '127.0.0.1:99999'], 2, 'expected HOST:PORT'],
+    [['up', '--listen', '127.0.0.1:99999'], 2, 'port 99999 is out of range; a port is at most 65535'],
     [['up', '--history-minutes', 'soon'], 2, 'expected a number above 0'],
     [
       ['up', '--data-dir', '/proc/stowage-cannot-be-here', '--feature-gates', 'Nope=true'],

@@ -14,7 +14,11 @@ export interface CommandLineDeps extends ProgramDeps {
 export async function runCommandLine(argv: readonly string[], deps: CommandLineDeps): Promise<number> {
   const program = createProgram(deps)
   for (const command of [program, ...program.commands]) {
-    command.exitOverride().configureOutput({ writeOut: deps.write, writeErr: deps.writeError })
+    command.exitOverride().configureOutput({
+      writeOut: deps.write,
+      writeErr: deps.writeError,
+      outputError: (text, write) => write(text.replace(/^error: /, 'stowage: ')), // the same prefix for all errors
+    })
   }
   if (argv.length <= 2) {
     deps.writeError(program.helpInformation())

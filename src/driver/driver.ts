@@ -6,6 +6,7 @@ import { Registry } from 'prom-client'
 import type { Clock } from '../base/clock.ts'
 import { readTextIfPresent, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
+import { UsageError } from '../base/usage-error.ts'
 import { createCsiPluginMetrics, type ServedDriver, serveDriver } from '../csi/index.ts'
 import { socketPathOf } from '../csi/socket-path.ts'
 import { type Host, type HostFacts, openHost, probeHost } from '../host/index.ts'
@@ -212,9 +213,15 @@ async function openPool(
     for (const id of [...ids, ...unknown.flatMap((content) => content.id ?? [])])
       allocatedBytes += await backend.contents.allocatedBytes(id as never).catch(() => 0)
   }
+  const sizeBytes = poolBytes ?? (await freeBytes()) + allocatedBytes
+  if (sizeBytes <= 0) {
+    throw new UsageError(
+      `The disk of the pool ${directory} has no free space: the pool would have 0 bytes. Choose another --pool.`,
+    )
+  }
   return createPool({
     directory,
-    sizeBytes: poolBytes ?? (await freeBytes()) + allocatedBytes,
+    sizeBytes,
     freeBytes,
     allocatesOnCreate: backend.allocatesOnCreate,
   })

@@ -52,6 +52,8 @@ export interface ControllersOptions {
   readonly gates: FeatureGates
   /** Whether the scheduler reserves capacity that is assigned to a pod and not yet reported as used. Default: true. */
   readonly capacityReservation?: boolean
+  /** How long a driver must be missing on a node before its capacity objects are deleted. Default: 10 min. */
+  readonly capacityMissingForMs?: number
   /** Rate limit for changes to the volumes of each driver. Default: no limit. */
   readonly throttle?: ThrottleOptions
   /** Provisioners that run in this process. */
@@ -125,7 +127,7 @@ export function prepareControllers(
     const create: Record<ControllerName, () => Runnable> = {
       attaching: () => createAttachingControllers({ ...deps, attachingMetrics }),
       binding: () => createBindingControllers({ ...deps, inProcessProvisioners: inProcess, gates, bindingMetrics }),
-      'capacity-cleanup': () => createCapacityCleaner(deps),
+      'capacity-cleanup': () => createCapacityCleaner({ ...deps, missingForMs: options.capacityMissingForMs }),
       ephemeral: () => createEphemeralController({ ...deps, ephemeralMetrics }),
       garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),
       namespaces: () => createNamespaceController({ ...deps, kinds: ALL_KINDS }),

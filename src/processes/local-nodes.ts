@@ -9,6 +9,7 @@ import { stowageVersion } from '../apiserver/version.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { ensurePrivateDirectory } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
+import { UsageError } from '../base/usage-error.ts'
 import type { Client } from '../client/index.ts'
 import { type RunningDriver, startDriver, TOPOLOGY_KEY } from '../driver/index.ts'
 import { createAgentMetrics, type RunningNodeAgent, startNodeAgent } from '../nodeagent/index.ts'
@@ -125,8 +126,22 @@ export function startNodes(options: NodesOptions): RunningNodes {
 }
 
 /** Uses the size of the disk, not its free space, so that a pool has the same size at every start. */
-async function choosePoolBytes(dir: string, count: number): Promise<number> {
-  const { blocks, bsize } = await statfs(dir)
-  const units = Math.floor((blocks * bsize * DISK_FRACTION) / count / POOL_UNIT_BYTES)
-  return Math.min(POOL_BYTES_MAX, units * POOL_UNIT_BYTES)
+const choosePoolBytes = async (dir: string, count: number): Promise<number> =>
+  poolBytesOn({ dir, count, disk: await statfs(dir) })
+
+interface PoolDisk {
+  readonly dir: string
+  /** Number of nodes that share the disk. */
+  readonly count: number
+  readonly disk: { readonly blocks: number; readonly bsize: number }
+}
+
+export function poolBytesOn({ dir, count, disk }: PoolDisk): number {
+  const diskBytes = disk.blocks * disk.bsize
+  const units = Math.floor((diskBytes * DISK_FRACTION) / count / POOL_UNIT_BYTES)
+  if (units > 0) return Math.min(POOL_BYTES_MAX, units * POOL_UNIT_BYTES)
+  throw new UsageError(
+    `The disk of ${dir} has ${diskBytes} bytes, which is not enough for the pools of ${count} nodes: their storage would be 0. ` +
+      'Choose a larger disk with --data-dir, fewer nodes with --nodes, or set --pool-size.',
+  )
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError } from '../base/usage-error.ts'
-import { parseStore } from './open-store.ts'
+import { explainEtcdError, parseStore } from './open-store.ts'
 
 describe('parseStore', () => {
   it('returns the embedded store if the flag is not set', () => {
@@ -23,4 +23,20 @@ describe('parseStore', () => {
       expect(() => parseStore(text)).toThrow('expected etcd://HOST:PORT')
     },
   )
+})
+
+describe('explainEtcdError', () => {
+  const location = { is: 'etcd', endpoints: ['127.0.0.1:2379'], prefix: undefined, isEncrypted: false } as const
+
+  it.each([
+    ['connect ECONNREFUSED 127.0.0.1:2379', 'the connection was refused. Is etcd running there?'],
+    ['getaddrinfo ENOTFOUND etcd.example', 'the host name cannot be resolved'],
+    ['self-signed certificate in certificate chain', 'Check --etcd-ca'],
+    ['read ECONNRESET', 'Does etcd need TLS (etcds://)?'],
+    ['something else', 'something else'],
+  ])('SYS-12 names the endpoint and the problem of %j', (message, problem) => {
+    const text = explainEtcdError(location, new Error(message))
+    expect(text).toContain('Cannot use etcd at 127.0.0.1:2379 (--store): ')
+    expect(text).toContain(problem)
+  })
 })

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
+import { checkPort } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 import { type EtcdTls, type HistoryOptions, openEtcdStore, openLmdbStore, type Store } from '../store/index.ts'
 
@@ -26,11 +27,12 @@ export function parseStore(text: string | undefined): StoreLocation {
   if (text === undefined) return { is: 'embedded' }
   const [, scheme, hosts = '', path] = /^(etcds?):\/\/([^/\s]+)(\/\S*)?$/.exec(text.trim()) ?? []
   const endpoints = hosts.split(',')
-  if (!scheme || !endpoints.every((endpoint) => /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):\d{1,5}$/.test(endpoint))) {
+  if (!scheme || !endpoints.every((endpoint) => /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):\d+$/.test(endpoint))) {
     throw new UsageError(
       `--store ${JSON.stringify(text)}: expected etcd://HOST:PORT[,HOST:PORT…][/PREFIX], or etcds:// for TLS`,
     )
   }
+  for (const endpoint of endpoints) checkPort('--store', text, endpoint.slice(endpoint.lastIndexOf(':') + 1))
   const prefix = path === undefined || path === '/' ? undefined : path
   return { is: 'etcd', endpoints, prefix, isEncrypted: scheme === 'etcds' }
 }
@@ -46,12 +48,47 @@ export interface OpenStoreOptions {
 export async function openStore({ location, tlsFiles, dataDir, clock, history }: OpenStoreOptions): Promise<Store> {
   if (location.is === 'embedded') return openLmdbStore({ dir: join(dataDir, 'store'), clock, history })
   const tls = location.isEncrypted ? await readTls(tlsFiles) : undefined
-  return openEtcdStore({ endpoints: location.endpoints, prefix: location.prefix, tls, clock, history })
+  return openEtcdStore({ endpoints: location.endpoints, prefix: location.prefix, tls, clock, history }).catch(
+    (error) => {
+      throw new Error(explainEtcdError(location, error), { cause: error })
+    },
+  )
+}
+
+/** Says what is wrong with the most frequent failures of a first connection. Others keep their message. */
+export function explainEtcdError({ endpoints, isEncrypted }: EtcdLocation, error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  const hosts = endpoints.join(', ')
+  const problems: readonly [RegExp, string][] = [
+    [/ECONNREFUSED/, 'the connection was refused. Is etcd running there?'],
+    [/ENOTFOUND|EAI_AGAIN|Name resolution failed/, 'the host name cannot be resolved.'],
+    [
+      /certificate|self[- ]signed|SSL|TLS/i,
+      'its certificate is not trusted. Check --etcd-ca, --etcd-cert and --etcd-key.',
+    ],
+    [
+      /ECONNRESET|socket hang up|Connection dropped/,
+      `the connection was closed.${isEncrypted ? '' : ' Does etcd need TLS (etcds://)?'}`,
+    ],
+  ]
+  const problem = problems.find(([pattern]) => pattern.test(message))
+  return problem
+    ? `Cannot use etcd at ${hosts} (--store): ${problem[1]}`
+    : `Cannot use etcd at ${hosts} (--store): ${message}`
 }
 
 async function readTls({ ca, cert, key }: TlsFiles): Promise<EtcdTls> {
   if ((cert === undefined) !== (key === undefined)) throw new UsageError('Set --etcd-cert and --etcd-key together.')
-  const read = (path: string | undefined) => (path === undefined ? undefined : readFile(path, 'utf8'))
-  const [caText, certText, keyText] = await Promise.all([read(ca), read(cert), read(key)])
+  const read = (flag: string, path: string | undefined) =>
+    path === undefined
+      ? undefined
+      : readFile(path, 'utf8').catch((error: Error) => {
+          throw new UsageError(`${flag} ${path} cannot be read: ${error.message}`)
+        })
+  const [caText, certText, keyText] = await Promise.all([
+    read('--etcd-ca', ca),
+    read('--etcd-cert', cert),
+    read('--etcd-key', key),
+  ])
   return { ca: caText, cert: certText, key: keyText }
 }

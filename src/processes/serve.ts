@@ -32,7 +32,7 @@ import { stopWithin } from '../runtime/stop-within.ts'
 import type { Store } from '../store/index.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { publishClientCa } from './client-ca.ts'
-import { type DriverEndpoint, runControllers } from './controllers.ts'
+import { CONTROLLERS, type DriverEndpoint, runControllers } from './controllers.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
@@ -62,6 +62,10 @@ export interface ServeOptions {
   readonly poolBytes: number | undefined
   /** Whether the commands of pods run as processes on this machine. */
   readonly runCommands: boolean
+  /** Whether the scheduler runs with the controllers. */
+  readonly scheduler: boolean
+  /** How long a driver must be missing on a node before its capacity objects are deleted. Default: 10 min. */
+  readonly capacityMissingForMs: number | undefined
   /** Whether the scheduler reserves capacity that is assigned to a pod and not yet reported as used. */
   readonly capacityReservation: boolean
   /** Rate limit for changes to the volumes of each driver. */
@@ -186,6 +190,8 @@ export async function serve(options: ServeOptions): Promise<void> {
         const isShared = location.is === 'etcd'
         parts.controllers = runControllers({
           ...common,
+          names: CONTROLLERS.filter((name) => options.scheduler || name !== 'scheduler'),
+          capacityMissingForMs: options.capacityMissingForMs,
           throttle: options.throttle,
           isShared,
           gates,

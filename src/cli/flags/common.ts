@@ -4,6 +4,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { isQuantity, quantitySign, quantityToBytes } from '../../api/quantity.ts'
+import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { leaseDurationOption } from './lease-duration.ts'
 
@@ -68,13 +69,29 @@ export function parseDataDir(flag: string | undefined): string {
   return resolve(flag ?? defaultDataDir())
 }
 
+/** A smaller pool has no room for a volume. */
+const POOL_BYTES_MIN = 1024 ** 2
+
 export function parsePoolSize(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const bytes = isQuantity(text) && quantitySign(text) > 0 ? Number(quantityToBytes(text)) : Number.NaN
-  if (!Number.isSafeInteger(bytes))
-    throw new UsageError(`--pool-size ${JSON.stringify(text)}: expected a size, such as 10Gi`)
+  if (!Number.isSafeInteger(bytes) || bytes < POOL_BYTES_MIN)
+    throw new UsageError(`--pool-size ${JSON.stringify(text)}: expected a size of 1Mi or more, such as 10Gi`)
   return bytes
 }
+
+export function parseDurationFlag(flag: string, text: string): number {
+  const ms = parseDuration(text)
+  if (ms !== undefined) return ms
+  throw new UsageError(`${flag} ${JSON.stringify(text)}: expected a duration such as 90s, 10m or 1h`)
+}
+
+/** Both `up` and `controllers` delete the capacity objects of nodes that no longer run the driver. */
+export const capacityGoneForOption = () =>
+  new Option(
+    '--capacity-gone-for <duration>',
+    'how long a driver must be missing on a node before its capacity objects are deleted',
+  ).default('10m')
 
 /** Ends the command with an exit code after it has printed its result. */
 export class ExitError extends Error {

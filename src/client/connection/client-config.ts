@@ -1,9 +1,11 @@
 // Loads the client configuration of a component from the given kubeconfig, $KUBECONFIG, or the cluster it runs in.
+import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { delimiter } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { type Connection, inClusterConnection, isInCluster, kubeconfigConnection } from '../index.ts'
+import type { KubeconfigConnection } from './kubeconfig.ts'
 
 export interface ClientConfig {
   readonly connection: Connection
@@ -19,7 +21,7 @@ export async function loadClientConfig(
 ): Promise<ClientConfig> {
   const path = kubeconfig ?? env.KUBECONFIG?.split(delimiter).find(Boolean)
   if (path) {
-    const connection = await kubeconfigConnection({ path, clock }).catch((error) => {
+    const connection = await readKubeconfig(path, clock).catch((error) => {
       throw new UsageError(`Cannot use the kubeconfig ${path}: ${(error as Error).message}`)
     })
     return { connection, namespace: connection.namespace }
@@ -28,6 +30,20 @@ export async function loadClientConfig(
     throw new UsageError('No API server: set --kubeconfig or $KUBECONFIG, or run in a cluster.')
   }
   return { connection: await inClusterConnection({ clock, env }), namespace: await readPodNamespace(env) }
+}
+
+async function readKubeconfig(path: string, clock: Clock): Promise<KubeconfigConnection> {
+  const connection = await kubeconfigConnection({ path, clock })
+  if (connection.ca !== undefined) checkCertificate(connection.ca)
+  return connection
+}
+
+function checkCertificate(pem: string): void {
+  try {
+    new X509Certificate(pem)
+  } catch {
+    throw new Error('its certificate-authority is not a PEM certificate')
+  }
 }
 
 /** Returns the namespace of the pod of this process as the upstream sidecars do: $POD_NAMESPACE, then that of its service account. */

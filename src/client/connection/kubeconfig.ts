@@ -24,7 +24,10 @@ type Yaml = typeof import('yaml')
 export async function kubeconfigConnection({ path, context, clock }: KubeconfigOptions): Promise<KubeconfigConnection> {
   const loaded: Yaml & { readonly default?: Yaml } = await import('yaml')
   const { parse } = loaded.default ?? loaded // in the bundle, the module is the default export
-  const config = asRecord(parse(await readFile(path, 'utf8')))
+  const config = asRecord(parseConfig(await readFile(path, 'utf8'), parse))
+  if (!('clusters' in config || 'contexts' in config || 'current-context' in config)) {
+    throw new Error('it is not a kubeconfig: it has no clusters, contexts and current-context')
+  }
   const contextName = context ?? asString(config['current-context'])
   if (!contextName) throw new Error(`${path} has no current-context: set one, or select a context`)
   const selectedContext = findEntry(config, 'contexts', 'context', contextName, path)
@@ -51,6 +54,14 @@ export async function kubeconfigConnection({ path, context, clock }: KubeconfigO
     insecure: cluster['insecure-skip-tls-verify'] === true,
     serverName: serverName || undefined,
     ...(await credentialsOf(user, { path, clock, readPem })),
+  }
+}
+
+function parseConfig(text: string, parse: Yaml['parse']): unknown {
+  try {
+    return parse(text)
+  } catch {
+    throw new Error('it is not a kubeconfig: its content is not YAML')
   }
 }
 

@@ -140,7 +140,7 @@ describe('an HTTP request', () => {
     expect(error).toMatchObject({
       code: 503,
       reason: 'ServiceUnavailable',
-      message: expect.stringContaining('ECONNREFUSED'),
+      message: expect.stringContaining('ECONNREFUSED (no server listens there)'),
     })
   })
 

@@ -178,5 +178,23 @@ export function createTransport(options: TransportOptions): Transport {
 export function unreachable(error: unknown, server: string): ApiError {
   if (error instanceof ApiError) return error
   const { code, message } = error as NodeJS.ErrnoException
-  return unavailable(`cannot reach ${server}: ${code ?? message}`)
+  const hint = CONNECTION_HINTS[code ?? '']
+  return unavailable(`cannot reach ${server}: ${code ?? message}${hint ? ` (${hint})` : ''}`)
+}
+
+const OTHER_CA = 'its certificate is not signed by the certificate authority in the kubeconfig'
+
+/** What the codes of frequent failures mean. */
+const CONNECTION_HINTS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'no server listens there',
+  ENOTFOUND: 'the host name is unknown',
+  EAI_AGAIN: 'the host name cannot be resolved',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name',
+  EPROTO: 'it does not speak TLS',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: OTHER_CA,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: OTHER_CA,
+  SELF_SIGNED_CERT_IN_CHAIN: OTHER_CA,
+  DEPTH_ZERO_SELF_SIGNED_CERT: OTHER_CA,
+  CERT_SIGNATURE_FAILURE: OTHER_CA,
 }

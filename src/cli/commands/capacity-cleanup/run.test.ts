@@ -5,13 +5,13 @@ import { parseCapacityCleanupFlags } from './run.ts'
 
 describe('parseCapacityCleanupFlags', () => {
   it('CAP-9 defaults to all drivers, all namespaces and ten minutes', () => {
-    expect(parseCapacityCleanupFlags({})).toEqual({ goneForMs: 600_000 })
+    expect(parseCapacityCleanupFlags({})).toEqual({ missingForMs: 600_000 })
   })
 
   it('CAP-9 parses drivers, namespace and duration', () => {
     expect(
       parseCapacityCleanupFlags({ driverName: ['a.example', 'b.example'], namespace: 'storage', goneFor: '1h30m' }),
-    ).toEqual({ drivers: ['a.example', 'b.example'], namespace: 'storage', goneForMs: 5_400_000 })
+    ).toEqual({ drivers: ['a.example', 'b.example'], namespace: 'storage', missingForMs: 5_400_000 })
   })
 
   it.each([

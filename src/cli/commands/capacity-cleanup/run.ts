@@ -1,10 +1,10 @@
 // Runs `stowage capacity-cleanup`: deletes the CSIStorageCapacity objects of nodes that no longer run the driver. Needed if a
 // provisioner runs on every node, because none of them deletes the objects of another node.
-import { parseDuration } from '../../../base/duration.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { createCapacityCleaner } from '../../../controllers/capacity/index.ts'
+import { type CapacityCleanerDeps, createCapacityCleaner } from '../../../controllers/capacity/index.ts'
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps, TermDeps } from '../../../runtime/index.ts'
+import { parseDurationFlag } from '../../flags/common.ts'
 import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.ts'
 
 export interface CapacityCleanupFlags extends RemoteFlags, LeaseFlags {
@@ -18,7 +18,7 @@ const DEFAULT_GONE_FOR = '10m'
 
 export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: ProcessDeps): Promise<void> {
   const settings = parseCapacityCleanupFlags(flags)
-  const about = { drivers: settings.drivers ?? 'all', goneForMs: settings.goneForMs }
+  const about = { drivers: settings.drivers ?? 'all', goneForMs: settings.missingForMs }
   const prepare = () => (termDeps: TermDeps) => [createCapacityCleaner({ ...termDeps, ...settings })]
   await runRemote(
     {
@@ -36,16 +36,14 @@ export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: Proc
 /** Names of CSI drivers, which are also valid label values. */
 const DRIVER_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/
 
-export function parseCapacityCleanupFlags(flags: Partial<CapacityCleanupFlags>) {
+export function parseCapacityCleanupFlags(
+  flags: Partial<CapacityCleanupFlags>,
+): Pick<CapacityCleanerDeps, 'drivers' | 'namespace' | 'missingForMs'> {
   const { driverName: drivers, namespace, goneFor = DEFAULT_GONE_FOR } = flags
   for (const name of drivers ?? []) {
     if (!DRIVER_NAME.test(name)) {
       throw new UsageError(`--driver-name ${JSON.stringify(name)}: expected a name such as hostpath.csi.k8s.io`)
     }
   }
-  const goneForMs = parseDuration(goneFor)
-  if (goneForMs === undefined) {
-    throw new UsageError(`--gone-for ${JSON.stringify(goneFor)}: expected a duration such as 90s, 10m or 1h`)
-  }
-  return { drivers, namespace: namespace || undefined, goneForMs }
+  return { drivers, namespace: namespace || undefined, missingForMs: parseDurationFlag('--gone-for', goneFor) }
 }

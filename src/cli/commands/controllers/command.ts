@@ -1,7 +1,7 @@
 // `stowage controllers`: flags and help. run.ts runs the command.
 import { type AddCommand, processDeps } from '../../command.ts'
 import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
-import { addRemoteOptions, driverSocketOption, kubeconfigOption } from '../../flags/common.ts'
+import { addRemoteOptions, capacityGoneForOption, driverSocketOption, kubeconfigOption } from '../../flags/common.ts'
 
 export const addControllers: AddCommand = (program, deps) => {
   const command = program
@@ -20,6 +20,7 @@ export const addControllers: AddCommand = (program, deps) => {
     .addOption(driverSocketOption())
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())
+    .addOption(capacityGoneForOption())
     .option(
       '--leader-election-name <name>',
       'name of the lease in kube-system; processes with different controllers or drivers need different ones (default: stowage-controllers)',

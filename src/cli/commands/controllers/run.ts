@@ -11,6 +11,7 @@ import {
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
 import { type ChangeThrottleFlags, parseChangeThrottle } from '../../flags/change-throttle.ts'
+import { parseDurationFlag } from '../../flags/common.ts'
 import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.ts'
 
 export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, ChangeThrottleFlags {
@@ -20,13 +21,22 @@ export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, ChangeT
   readonly leaderElectionName?: string
   readonly driverSocket?: readonly string[]
   readonly featureGates?: string
+  readonly capacityGoneFor?: string
 }
 
 export async function runRemoteControllers(flags: RemoteControllersFlags, deps: ProcessDeps): Promise<void> {
   const names = parseControllers(flags.controllers)
   const gates = asUsageError(() => parseFeatureGates(flags.featureGates), '--feature-gates')
   const drivers = [...new Set(flags.driverSocket)].map((address) => ({ address }))
-  const options = { names, gates, throttle: parseChangeThrottle(flags), inProcess: [], drivers }
+  const options = {
+    names,
+    gates,
+    throttle: parseChangeThrottle(flags),
+    inProcess: [],
+    drivers,
+    capacityMissingForMs:
+      flags.capacityGoneFor === undefined ? undefined : parseDurationFlag('--capacity-gone-for', flags.capacityGoneFor),
+  }
   await runRemote(
     {
       userAgent: CONTROLLERS_LEASE,

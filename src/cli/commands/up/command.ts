@@ -1,7 +1,7 @@
 // `stowage up`: the whole system in one process. serve-command.ts has the flags that it shares with `stowage server`.
 import type { AddCommand } from '../../command.ts'
 import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
-import { capacityReservationOption, driverSocketOption } from '../../flags/common.ts'
+import { capacityGoneForOption, capacityReservationOption, driverSocketOption } from '../../flags/common.ts'
 import { addServeCommand } from './serve-command.ts'
 
 export const addUp: AddCommand = (program, deps) =>
@@ -21,6 +21,8 @@ export const addUp: AddCommand = (program, deps) =>
     .option('--run-commands', 'run the commands of pods as processes on this machine; see docs/explanation/nodes.md')
     .option('--volumes-dir <dir>', 'directory for volumes of the class "directory" (default: DATA-DIR/volumes)')
     .addOption(driverSocketOption())
+    .option('--no-scheduler', 'leave out the scheduler, for a kube-scheduler or `stowage scheduler` in its place')
     .addOption(capacityReservationOption())
+    .addOption(capacityGoneForOption())
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())

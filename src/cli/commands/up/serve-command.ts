@@ -16,6 +16,7 @@ import {
   logLevelOption,
   outputOption,
   parseDataDir,
+  parseDurationFlag,
   parsePoolSize,
   pkiDirOption,
 } from '../../flags/common.ts'
@@ -82,7 +83,12 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         nodes: flags.nodes === undefined ? undefined : parseNodeCount(flags.nodes),
         poolBytes: parsePoolSize(flags.poolSize),
         runCommands: flags.runCommands === true,
+        scheduler: flags.scheduler !== false,
         capacityReservation: flags.capacityReservation !== 'off',
+        capacityMissingForMs:
+          flags.capacityGoneFor === undefined
+            ? undefined
+            : parseDurationFlag('--capacity-gone-for', flags.capacityGoneFor),
         throttle: parseChangeThrottle(flags),
         controllers,
         clock,
