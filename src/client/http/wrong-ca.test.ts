@@ -1,12 +1,18 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import { loadOrCreatePki } from '../../apiserver/index.ts'
 import { systemClock } from '../../base/clock.ts'
 import { createHttpFixture } from './http.fixture.ts'
 import { httpClient } from './http-client.ts'
 
 it('SYS-12 a client says that the certificate of the server is not signed by the CA of its kubeconfig', async () => {
-  const [server, other] = await Promise.all([createHttpFixture(), createHttpFixture()])
-  const connection = { ...server.connection, ca: other.pki.caCert }
+  const server = await createHttpFixture()
+  const dir = await mkdtemp(join(tmpdir(), 'stowage-other-ca-'))
+  const { caCert: ca } = await loadOrCreatePki({ dir, clock: systemClock() })
+  const connection = { ...server.connection, ca }
   const client = httpClient({ connection, clock: systemClock() })
   try {
     const ref = { namespace: 'default', name: 'a' }
@@ -15,6 +21,7 @@ it('SYS-12 a client says that the certificate of the server is not signed by the
     )
   } finally {
     client.close()
-    await Promise.all([server.stop(), other.stop()])
+    await server.stop()
+    await rm(dir, { recursive: true })
   }
 })

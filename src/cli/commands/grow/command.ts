@@ -5,6 +5,7 @@ import { type BulkFlags, readBulkFlags, readDuration, readSize } from '../../bul
 import type { AddCommand } from '../../command.ts'
 import { kubeconfigOption, outputOption } from '../../flags/common.ts'
 import type { GrowRequest } from './run.ts'
+import type { UndoRequest } from './undo.ts'
 
 export const addGrow: AddCommand = (program, deps) => {
   program
@@ -19,6 +20,7 @@ export const addGrow: AddCommand = (program, deps) => {
     .option('-n, --namespace <name>', 'namespace of the claims (default: the namespace of the kubeconfig)')
     .option('--to <size>', 'new size of each claim, such as 20Gi')
     .option('--by <size>', 'amount to add to each claim, instead of --to')
+    .option('--undo', 'lower the requests of claims that did not grow to the size of their volumes')
     .option('--parallel <number>', 'maximum number of claims in progress', '1')
     .option('--interval <duration>', 'minimum time between two starts', '0s')
     .option('--timeout <duration>', 'maximum time for one claim', '10m')
@@ -29,9 +31,15 @@ export const addGrow: AddCommand = (program, deps) => {
     .addHelpText(
       'after',
       '\nExit code 0: all claims have the requested size; 1: some do not; 2: usage error; 130: interrupted.\n' +
-        '\nExamples:\n  stowage grow orders --to 20Gi\n  stowage grow --selector app=db --by 10Gi --namespace shop\n',
+        '\nExamples:\n  stowage grow orders --to 20Gi\n  stowage grow --selector app=db --by 10Gi --namespace shop\n' +
+        '  stowage grow orders --undo\n',
     )
     .action(async (names: string[], flags) => {
+      if (flags.undo) {
+        const undoRequest = readUndoRequest(names, flags)
+        const { runUndo } = await import('./undo.ts')
+        return runUndo(undoRequest, bulkDeps(deps))
+      }
       const request = readRequest(names, flags)
       const { runGrow } = await import('./run.ts')
       await runGrow(request, bulkDeps(deps))
@@ -45,6 +53,11 @@ export interface GrowFlags extends BulkFlags {
 }
 
 const PARALLEL_MAX = 100
+
+export function readUndoRequest(names: readonly string[], flags: GrowFlags): UndoRequest {
+  if (flags.to !== undefined || flags.by !== undefined) throw new UsageError('Set --undo without --to and --by.')
+  return { ...readBulkFlags(flags, { parallelMax: PARALLEL_MAX }), names, intervalMs: 0 }
+}
 
 export function readRequest(names: readonly string[], flags: GrowFlags): GrowRequest {
   const { to, by } = flags

@@ -18,10 +18,10 @@ import {
   type StartResult,
   startClaim,
 } from '../../bulk/index.ts'
-import { checkGrowth, type GrowPlan, type GrowTarget, planGrowth } from './plan.ts'
+import { attemptOf, checkGrowth, type GrowPlan, type GrowTarget, planGrowth } from './plan.ts'
 import { encodeRecord, GROW_RECORD, recordOf } from './record.ts'
 
-const FIELD_MANAGER = 'stowage-grow'
+export const FIELD_MANAGER = 'stowage-grow'
 
 export interface GrowTask extends ClaimTask {
   /** The plan at the start of the command. */
@@ -33,6 +33,8 @@ export interface GrowTask extends ClaimTask {
 export function createGrowTask(claim: Claim, target: GrowTarget, client: Client): GrowTask {
   const plan = planGrowth(claim, target)
   let to = 'to' in plan ? plan.to : ''
+  /** The attempt that had failed when this run started. The driver may accept the next one. */
+  let earlierAttempt: string | undefined
 
   return {
     key: keyOfObject(claim),
@@ -51,6 +53,7 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
           case 'nothing':
             return alreadyGrown(currentPlan)
           case 'follow':
+            earlierAttempt = attemptOf(current)
             return 'follow'
           case 'grow':
             return () => writeSize(client, current, currentPlan, { signal })
@@ -58,6 +61,10 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
       }),
     async check(current) {
       const status = checkGrowth(current, to)
+      if (status.is === 'failed' && current && attemptOf(current) === earlierAttempt && earlierAttempt !== undefined) {
+        return { is: 'working', message: `waiting for the next attempt: ${status.message}` }
+      }
+      earlierAttempt = undefined
       return status.is === 'waitingForNode' ? checkOnNode(client, current!, to) : status
     },
     explain: () => latestWarning(client, refOf(claim)),

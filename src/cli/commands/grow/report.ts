@@ -1,16 +1,38 @@
 // Formats the results of `stowage grow` as text or JSON.
 import { refOfKey } from '../../../client/index.ts'
 import { type ClaimResult, countResults, formatJson, formatTable, isComplete, resultName } from '../../bulk/index.ts'
+import { shellWord } from '../../shell-word.ts'
 import type { GrowTask } from './grow-claim.ts'
 import type { GrowRequest } from './run.ts'
 
 export function formatReport(
   tasks: readonly GrowTask[],
   results: readonly ClaimResult[],
-  { isDryRun, output }: GrowRequest,
+  request: GrowRequest & { readonly namespace: string },
 ): string {
+  const { isDryRun, output } = request
   const rows = tasks.map((task, index) => rowOf(task, results[index]!, isDryRun))
-  return output === 'json' ? formatJson({ dryRun: isDryRun, claims: rows }) : formatText(rows, results, isDryRun)
+  if (output === 'json') return formatJson({ dryRun: isDryRun, claims: rows })
+  return `${formatText(rows, results, isDryRun)}${isDryRun ? '' : formatRaised(tasks, results, request)}`
+}
+
+/** Says that the requests of failed claims stay, because the cluster continues and quotas are charged for them. */
+function formatRaised(
+  tasks: readonly GrowTask[],
+  results: readonly ClaimResult[],
+  { names, selector, namespace, kubeconfig }: GrowRequest & { readonly namespace: string },
+): string {
+  const isRaised = ({ plan }: GrowTask, index: number) =>
+    results[index]!.is === 'failed' && (plan.do === 'grow' || plan.do === 'follow')
+  const raised = tasks.filter(isRaised).map(({ key }) => refOfKey(key).name)
+  if (raised.length === 0) return ''
+  const selection =
+    selector !== undefined && names.length === 0 ? `--selector ${shellWord(selector)}` : raised.join(' ')
+  const config = kubeconfig === undefined ? '' : ` --kubeconfig ${shellWord(kubeconfig)}`
+  return (
+    `The request of ${raised.length === 1 ? raised[0] : `${raised.length} claims`} stays raised: the cluster continues to try. ` +
+    `To lower it again:\n  stowage grow --undo ${selection} --namespace ${namespace}${config}\n`
+  )
 }
 
 function rowOf({ plan }: GrowTask, claimResult: ClaimResult, isDryRun: boolean) {

@@ -7,9 +7,10 @@ import { inProcessClient, SYSTEM_USER } from '../../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../../apiserver/server.fixture.ts'
 import type { Client } from '../../../client/index.ts'
 import { ExitError } from '../../flags/common.ts'
-import { type GrowFlags, readRequest } from './command.ts'
+import { type GrowFlags, readRequest, readUndoRequest } from './command.ts'
 import { GROW_RECORD } from './record.ts'
 import { growClaims } from './run.ts'
+import { undoGrowth } from './undo.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 
@@ -178,6 +179,9 @@ describe('stowage grow', () => {
     expect(out).toContain('default/b: FAILED: the pool has 5Gi left')
     expect(out).toContain('c      10Gi  20Gi  not begun  stopped after earlier failures')
     expect(out).toContain('1 of 3 claims have the requested size, 1 failed. Run the same command again to continue.')
+    expect(out).toMatch(
+      /The request of b stays raised.*\n {2}stowage grow --undo --selector app=db --namespace default\n$/,
+    )
     expect(await requestOf('c')).toBe('10Gi')
 
     await setStatus('b', { allocatedResourceStatuses: null, conditions: null, capacity: { storage: '20Gi' } })
@@ -185,6 +189,62 @@ describe('stowage grow', () => {
     expect(secondRun.code).toBe(0)
     expect(secondRun.out).toContain('a      20Gi  20Gi  unchanged')
     expect(await requestOf('c')).toBe('20Gi')
+  })
+
+  it('PLUS-13 waits for the next attempt of a claim that an earlier run left infeasible', async () => {
+    await aClaim('a')
+    controller = (_name, storage) => ({
+      allocatedResources: { storage },
+      allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
+    })
+    expect((await grow({ names: ['a'], to: '20Gi' })).code).toBe(1)
+    let text = ''
+    const write = (part: string) => {
+      text += part
+    }
+    const secondRun = grow({ names: ['a'], to: '20Gi' }, { write })
+    await waitFor(() => text.includes('waiting for the next attempt'))
+    await setStatus('a', { allocatedResourceStatuses: null, capacity: { storage: '20Gi' } }) // the driver accepts it now
+    expect((await secondRun).code).toBe(0)
+  })
+
+  it('PLUS-13 lowers requests that did not succeed with --undo, and no others', async () => {
+    for (const name of ['a', 'b']) await aClaim(name)
+    const infeasible = (storage: string) => ({
+      allocatedResources: { storage },
+      allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
+    })
+    controller = (name, storage) => (name === 'b' ? infeasible(storage) : { capacity: { storage } })
+    await grow({ selector: 'app=db', by: '10Gi' })
+    expect(await requestOf('b')).toBe('20Gi')
+    let out = ''
+    const write = (text: string) => {
+      out += text
+    }
+    const deps = {
+      clock: fixture.clock,
+      random,
+      signal: new AbortController().signal,
+      env: {},
+      terminal: undefined,
+      write,
+    }
+    const flags = {
+      selector: 'app=db',
+      parallel: '1',
+      interval: '0s',
+      timeout: '10m',
+      maxFailures: '0',
+      output: 'text',
+    }
+    await undoGrowth(client, { ...readUndoRequest([], { ...flags, dryRun: true }), namespace: 'default' }, deps)
+    expect(await requestOf('b')).toBe('20Gi')
+    await undoGrowth(client, { ...readUndoRequest([], flags), namespace: 'default' }, deps)
+    expect(out).toContain('default/b  lowered    its request went from 20Gi to 10Gi, the size of its volume')
+    expect(out).toContain('default/a  unchanged  it has 20Gi')
+    expect([await requestOf('a'), await requestOf('b')]).toEqual(['20Gi', '10Gi'])
+    expect(await recordOf('b')).toBeNull()
+    expect(() => readUndoRequest([], { ...flags, to: '1Gi' })).toThrow('Set --undo without --to and --by.')
   })
 
   it('PLUS-13 continues after failures up to --max-failures', async () => {

@@ -13,7 +13,16 @@ import {
   type StartResult,
   startClaim,
 } from '../../bulk/index.ts'
-import { checkMove, classLabel, classOf, finalClassOf, type MovePlan, type Operation, planMove } from './plan.ts'
+import {
+  attemptOf,
+  checkMove,
+  classLabel,
+  classOf,
+  finalClassOf,
+  type MovePlan,
+  type Operation,
+  planMove,
+} from './plan.ts'
 import { encodeRecord, MIGRATE_RECORD, type MigrateRecord, recordOf } from './record.ts'
 import type { TargetClass } from './target-class.ts'
 
@@ -29,6 +38,8 @@ export interface MoveTask extends ClaimTask {
 
 export function createMoveTask(claim: Claim, operation: Operation, client: Client): MoveTask {
   const finalClass = finalClassOf(operation)
+  /** The attempt that had failed when this run started. The driver may accept the next one. */
+  let earlierAttempt: string | undefined
   return {
     key: keyOfObject(claim),
     async findKnownStatus(target, { isDryRun }) {
@@ -42,10 +53,25 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
     start: (signal) =>
       startClaim(client, claim, signal, (current) => {
         const plan = planMove(current, operation)
-        if (plan.do === 'follow') return 'follow'
+        if (plan.do === 'follow') {
+          earlierAttempt = attemptOf(current)
+          return 'follow'
+        }
         return plan.do === 'move' ? () => writeClass(client, current, plan, { signal }) : statusWithoutMove(plan)
       }),
-    check: (current) => checkMove(current, finalClass),
+    check(current) {
+      const status = checkMove(current, finalClass)
+      if (
+        status.is === 'failed' &&
+        current &&
+        attemptOf(current) === earlierAttempt &&
+        classOf(current) === finalClass
+      ) {
+        return { is: 'working', message: `waiting for the next attempt: ${status.message}` }
+      }
+      earlierAttempt = undefined
+      return status
+    },
     explain: () => latestWarning(client, refOf(claim)),
   }
 }

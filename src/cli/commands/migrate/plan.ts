@@ -71,6 +71,13 @@ export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
   return { is: 'working', message: error ? `retrying: ${error}` : 'the driver is modifying the volume' }
 }
 
+/** Returns a text that identifies the last attempt if the driver has rejected it, otherwise undefined. */
+export function attemptOf({ status }: Claim): string | undefined {
+  if (status?.modifyVolumeStatus?.status !== 'Infeasible') return undefined
+  const condition = status.conditions?.find(({ type }) => type === 'ModifyVolumeError')
+  return JSON.stringify([status.modifyVolumeStatus, condition])
+}
+
 export const classOf = ({ spec }: Claim): string => spec?.volumeAttributesClassName ?? ''
 
 export const classLabel = (className: string): string => className || 'no class'

@@ -9,6 +9,7 @@ import {
   resultName,
   toSingleLine,
 } from '../../bulk/index.ts'
+import { shellWord } from '../../shell-word.ts'
 import { classLabel, type Operation } from './plan.ts'
 import type { MigrateRequest } from './run.ts'
 import type { Selection } from './select.ts'
@@ -17,6 +18,8 @@ interface Migration {
   readonly operation: Operation
   readonly results: readonly ClaimResult[]
   readonly request: MigrateRequest
+  /** Undefined for all namespaces. */
+  readonly namespace: string | undefined
   /** Whether a claim has the record, so that --undo can move it back. */
   readonly canUndo: boolean
 }
@@ -75,7 +78,7 @@ function formatText(migration: Migration): string {
 /** Maximum number of rows in the table. Failures are listed first. */
 const ROWS_MAX = 100
 
-function formatSummary({ operation, results, request, canUndo }: Migration): string {
+function formatSummary({ operation, results, request, namespace, canUndo }: Migration): string {
   const { id, from, to, isUndo } = operation
   const failures = countResults(results, 'failed')
   if (request.isDryRun) {
@@ -84,7 +87,9 @@ function formatSummary({ operation, results, request, canUndo }: Migration): str
   const [start, end] = isUndo ? [to, from] : [from, to]
   const completed = countResults(results, 'done', 'nothing')
   const description = `${completed} of ${claimCount(results.length)} moved from ${classLabel(start)} to ${classLabel(end)}`
-  const undo = `stowage migrate --undo --operation ${id}\n`
+  const where = namespace === undefined ? '--all-namespaces' : `--namespace ${namespace}`
+  const config = request.kubeconfig === undefined ? '' : ` --kubeconfig ${shellWord(request.kubeconfig)}`
+  const undo = `stowage migrate --undo --operation ${id} ${where}${config}\n`
   if (isComplete(results)) return `${description}.\n${canUndo ? `To undo: ${undo}` : ''}`
   const paused = failures > request.failuresMax ? `Paused, because more than ${request.failuresMax} failed. ` : ''
   const continuation = `Run the same command again to continue${canUndo ? `, or undo the operation:\n  ${undo}` : '.\n'}`

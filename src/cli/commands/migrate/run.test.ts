@@ -154,7 +154,9 @@ describe('stowage migrate', () => {
     expect([await classes(3), await classOf('other')]).toEqual([['gold', 'gold', 'gold'], 'bronze'])
     expect(out).toMatch(/^Operation m-[0-9a-f]{8}: moving 3 claims from silver to gold, 1000\/s\.\n/)
     expect(out).toContain('default/db-0: gold is in effect\n')
-    expect(out).toMatch(/3 of 3 claims moved from silver to gold\.\nTo undo: stowage migrate --undo --operation m-/)
+    expect(out).toMatch(
+      /3 of 3 claims moved from silver to gold\.\nTo undo: stowage migrate --undo --operation m-\w+ --namespace default\n/,
+    )
   })
 
   it('PLUS-4 suggests --undo only if a claim was moved', async () => {
@@ -171,7 +173,9 @@ describe('stowage migrate', () => {
     controller = (_, className) => infeasible(className, 'iops too high')
     const rejected = await migrate({ ...FORWARD, maxFailures: '5' })
     expect(rejected.out).toContain('0 of 2 claims moved')
-    expect(rejected.out).toMatch(/or undo the operation:\n {2}stowage migrate --undo --operation m-/)
+    expect(rejected.out).toMatch(
+      /or undo the operation:\n {2}stowage migrate --undo --operation m-\w+ --namespace default\n/,
+    )
   })
 
   it('PLUS-4 selects claims by label and in all namespaces', async () => {
@@ -217,6 +221,20 @@ describe('stowage migrate', () => {
     expect(secondRun.out).toContain('10 of 10 claims moved')
     const ids = new Set(await Promise.all(Array.from({ length: 10 }, async (_, i) => (await recordOf(`db-${i}`)).id)))
     expect(ids.size).toBe(1)
+  })
+
+  it('PLUS-4 waits for the next attempt of a claim that an earlier run left infeasible', async () => {
+    await someClaims(3)
+    controller = (name, className) => (name === 'db-1' ? infeasible(className, 'iops too high') : modified(className))
+    expect((await migrate({ ...FORWARD, maxFailures: '0', parallel: '1' })).code).toBe(1)
+    controller = (name, className) => {
+      // The driver accepts the class now: the resizer repeats its call while the other claim moves.
+      if (name === 'db-2') void setStatus('db-1', { ...modified('gold'), conditions: null })
+      return modified(className)
+    }
+    const secondRun = await migrate({ ...FORWARD, maxFailures: '0' })
+    expect(secondRun.out).toContain('waiting for the next attempt: iops too high')
+    expect(secondRun.code, secondRun.out).toBe(0)
   })
 
   it('PLUS-4 moves back only the claims it moved with --undo, and removes all records', async () => {

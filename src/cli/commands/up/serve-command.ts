@@ -20,6 +20,7 @@ import {
   parsePoolSize,
   pkiDirOption,
 } from '../../flags/common.ts'
+import { shellWord } from '../../shell-word.ts'
 
 interface ServeCommand {
   readonly name: string
@@ -115,10 +116,6 @@ function readyText({ url, kubeconfig, dataDir, nodes }: Ready, startMs: number):
     `\nTry it:\n  export KUBECONFIG=${shellWord(kubeconfig)}\n  kubectl get ${nodes > 0 ? 'nodes' : 'namespaces'}\n`
   )
 }
-
-/** Quotes the text for a shell if necessary. */
-const shellWord = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 function nodesText({ names, backend, poolBytes, shortcomings, idle }: StartedNodes, startMs: number): string {
   const storage = backend === 'loop' ? 'loop devices' : 'directories'

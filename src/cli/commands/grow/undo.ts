@@ -1,0 +1,95 @@
+// Runs `stowage grow --undo`: lowers the requests of claims that did not grow to the size that their volumes have, so that the
+// cluster stops trying, and removes the records of --by. Claims that have the size they request are left unchanged.
+import { compareQuantities } from '../../../api/quantity.ts'
+import { ApiError } from '../../../api/status-error.ts'
+import { type Client, keyOfObject } from '../../../client/index.ts'
+import {
+  type BulkDeps,
+  type BulkRequest,
+  type Claim,
+  type ClaimResult,
+  CONCURRENT_REQUESTS,
+  exitUnlessSuccessful,
+  formatJson,
+  formatTable,
+  mapConcurrently,
+  patchClaim,
+  type StartResult,
+  selectClaims,
+  startClaim,
+  withServer,
+} from '../../bulk/index.ts'
+import { FIELD_MANAGER } from './grow-claim.ts'
+import { GROW_RECORD } from './record.ts'
+
+export interface UndoRequest extends BulkRequest {
+  readonly names: readonly string[]
+}
+
+export const runUndo = (request: UndoRequest, deps: BulkDeps): Promise<void> =>
+  withServer(request, 'stowage-grow', deps, (client, namespace) =>
+    undoGrowth(client, { ...request, namespace: request.namespace ?? namespace }, deps),
+  )
+
+/** Throws ExitError unless all requests are lowered. */
+export async function undoGrowth(
+  client: Client,
+  request: UndoRequest & { readonly namespace: string },
+  deps: BulkDeps,
+): Promise<void> {
+  const claims = await selectClaims(client, request)
+  const results = await mapConcurrently(claims, CONCURRENT_REQUESTS, (claim) =>
+    undoClaim(client, claim, request, deps.signal),
+  )
+  const rows = results.map(({ key, is, message }) => ({ claim: key, result: RESULT_NAMES[is], message }))
+  deps.write(
+    request.output === 'json'
+      ? formatJson({ dryRun: request.isDryRun, undo: true, claims: rows })
+      : formatTable([
+          ['CLAIM', 'RESULT', 'WHY'],
+          ...rows.map(({ claim, result, message }) => [claim, result, message]),
+        ]),
+  )
+  exitUnlessSuccessful(results, request, deps.signal)
+}
+
+const RESULT_NAMES = {
+  done: 'lowered',
+  nothing: 'unchanged',
+  failed: 'failed',
+  unfinished: 'failed',
+  untouched: 'would lower',
+}
+
+async function undoClaim(
+  client: Client,
+  claim: Claim,
+  { isDryRun }: UndoRequest,
+  signal: AbortSignal,
+): Promise<ClaimResult> {
+  const key = keyOfObject(claim)
+  let message = ''
+  const write = async (current: Claim, storage: string): Promise<StartResult> => {
+    const patch = { annotations: { [GROW_RECORD]: null }, spec: { resources: { requests: { storage } } } }
+    const { metadata } = await patchClaim(client, current, patch, {
+      fieldManager: FIELD_MANAGER,
+      signal,
+      dryRun: isDryRun,
+    })
+    return { version: metadata.resourceVersion }
+  }
+  try {
+    const result = await startClaim(client, claim, signal, (current) => {
+      const requested = current.spec?.resources?.requests?.storage
+      const capacity = current.status?.capacity?.storage
+      if (requested === undefined || capacity === undefined) return { is: 'nothing', message: 'it has no volume' }
+      if (compareQuantities(requested, capacity) <= 0) return { is: 'nothing', message: `it has ${capacity}` }
+      message = `its request ${isDryRun ? 'would go' : 'went'} from ${requested} to ${capacity}, the size of its volume`
+      return () => write(current, capacity)
+    })
+    return 'is' in result ? { key, ...result } : { key, is: isDryRun ? 'untouched' : 'done', message }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return { key, is: 'failed', message: error.message }
+  }
+}
