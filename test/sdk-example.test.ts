@@ -138,6 +138,7 @@ describe('example provisioner', () => {
     const tutorial = await readFile(join(ROOT, 'docs', 'tutorial', 'provisioners.md'), 'utf8')
     const codeBlocks = [...tutorial.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code)
     expect(codeBlocks).toHaveLength(2) // the provisioner, and its tests
+    expect(codeBlocks[0]).toMatch(/source: \{ (hostPath|local|csi): /) // sources that the nodes of Stowage mount
     await writeFile(join(vendor, 'src', 'manual.ts'), codeBlocks.join('\n'))
     const { stdout } = await compile('--noEmit').catch((error) => error)
     await rm(join(vendor, 'src', 'manual.ts'))

@@ -1,4 +1,5 @@
 // Flags, help and output that `stowage up` and `stowage server` share. processes/serve.ts runs the server.
+import { existsSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { EXPANSION_QUOTAS } from '../../../api/kind.ts'
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
@@ -98,7 +99,11 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         signal,
         onReady: (ready) => {
           const startMs = Math.round(performance.now())
-          deps.write(isJson ? `${JSON.stringify({ ...ready, startMs })}\n` : readyText(ready, startMs))
+          const notes = socketNotes(flags.driverSocket ?? [])
+          const noteFields = notes.length > 0 ? { notes } : {}
+          deps.write(
+            isJson ? `${JSON.stringify({ ...ready, ...noteFields, startMs })}\n` : readyText(ready, notes, startMs),
+          )
         },
         onNodes: (nodes) => {
           const startMs = Math.round(performance.now())
@@ -108,8 +113,20 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
     })
 }
 
-function readyText({ url, kubeconfig, dataDir, nodes }: Ready, startMs: number): string {
-  const starting = nodes > 0 ? `  nodes       ${nodes}, starting\n` : ''
+/** Says what a driver of the user still needs. Printed, because the log may be off. */
+export function socketNotes(sockets: readonly string[]): string[] {
+  return [...new Set(sockets)].map((socket) => {
+    const path = socket.replace(/^unix:(\/\/)?/, '')
+    return existsSync(path)
+      ? `--driver-socket ${socket}: claims bind, and pods can use the volumes on nodes that have registered the driver. ` +
+          `Register it with: stowage node --driver-socket ${socket}`
+      : `--driver-socket ${socket}: there is no socket at ${path}; waiting for a driver there. Check the path.`
+  })
+}
+
+function readyText({ url, kubeconfig, dataDir, nodes }: Ready, notes: readonly string[], startMs: number): string {
+  const noteLines = notes.map((text) => `  note        ${text}\n`).join('')
+  const starting = `${nodes > 0 ? `  nodes       ${nodes}, starting\n` : ''}${noteLines}`
   return (
     `Stowage ${stowageVersion} is ready (${startMs} ms).\n` +
     `  API         ${url}\n  kubeconfig  ${kubeconfig}\n  data        ${dataDir}\n${starting}` +
