@@ -146,7 +146,7 @@ function testDriverContract(backend: BackendName): void {
       const id = await fixture.create('most', { bytes: Number(reserved.maximumVolumeSize) })
       expect((await getCapacity()).availableCapacity).toBe(0n)
       expect(await outcomeOf(fixture.create('more'))).toMatch(
-        /^RESOURCE_EXHAUSTED: 320Mi do not fit .* 0 bytes are available/,
+        /^RESOURCE_EXHAUSTED: 320Mi does not fit .* only 0 bytes available/,
       )
       expect(await listFiles()).toHaveLength(1)
       await fixture.remove(id)
@@ -190,7 +190,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await outcomeOf(expand(POOL_BYTES * 2))).toMatch(/^OUT_OF_RANGE/)
       const neighbour = await fixture.create('neighbour', { bytes: 6 * GIB })
       expect(await outcomeOf(expand(3 * GIB)), 'final, so that a smaller size can be requested').toMatch(
-        /^OUT_OF_RANGE: .* are available/,
+        /^OUT_OF_RANGE: .* available/,
       )
       const { volume } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
       expect(volume?.capacityBytes).toBe(BigInt(400 * MIB + 1))

@@ -44,7 +44,7 @@ export const insufficientSpace = ({
 }) =>
   new CsiError(
     'RESOURCE_EXHAUSTED',
-    `${formatSize(requestedBytes)} does not fit into the pool ${pool}: ${formatSize(Math.max(0, availableBytes))} is available. ` +
+    `${formatSize(requestedBytes)} does not fit into the pool ${pool}: only ${formatSize(Math.max(0, availableBytes))} available. ` +
       'Delete volumes or snapshots, or enlarge the pool.',
   )
 

@@ -50,7 +50,7 @@ describe('createPool', () => {
     await expect(pool.allocate('b', { ...ON_DEMAND, capacityBytes: 2 * GIB })).rejects.toMatchObject({
       codeName: 'RESOURCE_EXHAUSTED',
       message:
-        '2Gi does not fit into the pool /pool: 1Gi is available. Delete volumes or snapshots, or enlarge the pool.',
+        '2Gi does not fit into the pool /pool: only 1Gi available. Delete volumes or snapshots, or enlarge the pool.',
     })
   })
 
