@@ -31,7 +31,7 @@ export interface ChangedParts {
 
 export function changedPartsOf(
   { inEffect, classStatus, io }: Situation,
-  { target, replaced }: ModifyTarget,
+  { target, attributes, replaced }: ModifyTarget,
 ): ChangedParts {
   const isAboutClass =
     target.className !== undefined && (target.className !== inEffect.className || classStatus !== undefined)
@@ -40,7 +40,8 @@ export function changedPartsOf(
     io: IO_RESOURCES.filter((name) => {
       if (io[name].status !== undefined) return true
       if (target[name] !== undefined) return !equalAmounts(target[name], inEffect[name])
-      return replaced.includes(name)
+      // A class may replace an amount by the same amount, for example one that an earlier class has set.
+      return replaced.includes(name) && !equalAmounts(ioAmountOf(name, attributes[name]!), inEffect[name])
     }),
   }
 }
