@@ -51,7 +51,7 @@ describe('fake driver process', () => {
     expect(calls.at(-1)).toMatchObject({
       method: 'CreateVolume',
       volume: 'kept',
-      secretsGiven: ['password'],
+      secretKeys: ['password'],
       outcome: 'OK',
     })
     expect(JSON.stringify(calls)).not.toContain('hunter2')
