@@ -207,9 +207,7 @@ describe.skipIf(skipped)(`a pool on a full disk${skipSuffix}`, () => {
       await fixture.restart()
       expect(fixture.running.backend).toBe('loop')
       expect(await outcomeOf(fixture.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path }))).toBe('OK')
-      expect(await outcomeOf(fixture.create('b', SMALL))).toMatch(
-        /^RESOURCE_EXHAUSTED: 32Mi does not fit .* available/,
-      )
+      expect(await outcomeOf(fixture.create('b', SMALL))).toMatch(/^RESOURCE_EXHAUSTED: 32Mi does not fit .* available/)
       await fixture.unpublish(id)
       await fixture.unstage(id)
       await fixture.remove(id)

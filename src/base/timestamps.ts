@@ -1,8 +1,11 @@
 // Formats times as the Kubernetes types Time (whole seconds) and MicroTime.
 
-/** Caches the last result, because many objects are written within the same second. */
+/** 9999-12-31T23:59:59Z: RFC 3339 has years of four digits. */
+const SECOND_MAX = 253_402_300_799
+
+/** Returns at most the last second of the year 9999. Caches the result: many objects are written within the same second. */
 export function timestamp(ms: number): string {
-  const second = Math.floor(ms / 1_000)
+  const second = Math.min(Math.floor(ms / 1_000), SECOND_MAX)
   if (second !== lastTimestamp.second) {
     lastTimestamp = { second, text: `${new Date(second * 1_000).toISOString().slice(0, 19)}Z` }
   }
