@@ -92,7 +92,7 @@ export function beginPatch(
 /** Returns the patch after the driver has confirmed. It has no precondition: an edit does not change the result. */
 export function finishPatch({ claim, situation, target, changedParts, nowMs }: Step, call: ModifyCall): StatusPatch {
   const { inEffect, reportsIo } = situation
-  const amounts = providedAmounts(call, reportsIo)
+  const amounts = providedAmounts(call, (name) => reportsIo || isReported(claim.status?.capacity, name))
   const startedNames = IO_RESOURCES.filter(
     (name) => changedParts.io.includes(name) || situation.io[name].allocated !== undefined,
   )
@@ -283,7 +283,8 @@ export function volumePatch(
   const { target, attributes } = call
   const className = target.className ?? spec.volumeAttributesClassName
   const confirmed = serializeConfirmed(className, currentError, attributes)
-  const amounts = Object.entries(providedAmounts(call, reportsIo)).filter(([name, amount]) =>
+  const provided = providedAmounts(call, (name) => reportsIo || isReported(spec.capacity, name))
+  const amounts = Object.entries(provided).filter(([name, amount]) =>
     amount === null ? spec.capacity?.[name] !== undefined : !equalAmounts(spec.capacity?.[name], amount),
   )
   const annotations = { [ATTRIBUTES_ANNOTATION]: confirmed, ...moreAnnotations }
@@ -304,17 +305,21 @@ export function volumePatch(
  */
 function providedAmounts(
   { target, attributes, replaced }: ModifyTarget,
-  reportsIo: boolean,
+  shouldReport: (name: IoName) => boolean,
 ): Record<string, string | null> {
   const amounts: Record<string, string | null> = {}
   for (const name of IO_RESOURCES) {
-    const sent = reportsIo && Object.hasOwn(attributes, name) ? attributes[name] : undefined
+    const sent = Object.hasOwn(attributes, name) && shouldReport(name) ? attributes[name] : undefined
     if (target[name] !== undefined) amounts[name] = target[name]
     else if (sent !== undefined) amounts[name] = ioAmountOf(name, sent) ?? null
     else if (replaced.includes(name)) amounts[name] = null
   }
   return amounts
 }
+
+/** An amount that was reported before VolumeProvisionedIO was disabled must stay true. */
+const isReported = (capacity: Readonly<Record<string, unknown>> | undefined, name: IoName): boolean =>
+  capacity?.[name] !== undefined
 
 function metadataWithoutUndo(claim: Claim) {
   const hasUndo = claim.metadata.annotations?.[UNDO_ANNOTATION] !== undefined
