@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { createModifyingFixture, type ModifyingFixture, type ModifyingFixtureOptions } from './modifying.fixture.ts'
 
 let fixture: ModifyingFixture
@@ -440,6 +441,23 @@ describe("a class together with the claim's own amounts", () => {
     expect((await readIo()).capacity).toEqual({ ...reported, iops: '100' }) // the class does not change the throughput
     expect(fixture.modifyCalls()).toHaveLength(2)
     expect(fixture.eventReasons().filter((reason) => reason === 'VolumeModifySuccess')).toEqual([])
+  })
+
+  it('PIO-4 VAC-12 follow a new class even if VolumeProvisionedIO was disabled after they were reported', async () => {
+    fixture = await createModifyingFixture()
+    await fixture.aClass('fast', { iops: '1000' })
+    await fixture.aClass('slow', { iops: '100' })
+    await fixture.aClaim()
+    const first = fixture.start()
+    await fixture.setClass('fast')
+    await fixture.untilSettled('fast')
+    expect((await readIo()).capacity).toEqual({ storage: '1Gi', iops: '1k' })
+    await first.stop()
+    fixture.start({ gates: parseFeatureGates('VolumeProvisionedIO=false') })
+    await fixture.setClass('slow')
+    await fixture.untilSettled('slow')
+    expect((await readIo()).capacity).toEqual({ storage: '1Gi', iops: '100' })
+    expect((await fixture.volume()).spec?.capacity).toEqual({ storage: '1Gi', iops: '100' })
   })
 
   it('PIO-4 SYS-5 are not reported for a class on other API servers', async () => {
