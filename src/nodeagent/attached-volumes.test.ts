@@ -8,8 +8,13 @@ import { createAgentFixture, DRIVER, NODE, PODS } from './agent.fixture.ts'
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 
 describe('an attached volume', () => {
-  const handleOf = (fixture: Awaited<ReturnType<typeof createAgentFixture>>) =>
-    Object.keys(fixture.fake.state.volumes)[0]!
+  type Fixture = Awaited<ReturnType<typeof createAgentFixture>>
+  const handleOf = (fixture: Fixture) => Object.keys(fixture.fake.state.volumes)[0]!
+  const createAttachment = async (fixture: Fixture, name: string, status: object = { attached: true }) => {
+    const source = { persistentVolumeName: 'pv-orders' }
+    await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status })
+  }
 
   for (const csiDriver of [{ attachRequired: true }, null]) {
     const condition = csiDriver ? 'with attachRequired' : 'without a CSIDriver'
@@ -23,12 +28,8 @@ describe('an attached volume', () => {
         'the reason in the pod status',
       )
       expect(fixture.calls()).toEqual([])
-      await fixture.server.post(ATTACHMENTS, {
-        metadata: { name },
-        spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
-      })
       const status = { attached: true, attachmentMetadata: { device: '/dev/x' } }
-      await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status })
+      await createAttachment(fixture, name, status)
       await fixture.untilRunning('shop')
       for (const method of ['NodeStageVolume', 'NodePublishVolume']) {
         const call = fixture.fake.record.calls.find((candidate) => candidate.method === method)
@@ -46,11 +47,7 @@ describe('an attached volume', () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
     await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
-    await fixture.server.post(ATTACHMENTS, {
-      metadata: { name },
-      spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
-    })
-    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await createAttachment(fixture, name)
     fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
     await fixture.createPod('shop', ['orders'])
     await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver to hang')
@@ -73,9 +70,7 @@ describe('an attached volume', () => {
     await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const attach = async () => {
-      const source = { persistentVolumeName: 'pv-orders' }
-      await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-      await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+      await createAttachment(fixture, name)
     }
     detach = async () => {
       detach = undefined
@@ -97,9 +92,7 @@ describe('an attached volume', () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
     await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
-    const source = { persistentVolumeName: 'pv-orders' }
-    await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await createAttachment(fixture, name)
     await fixture.createPod('shop', ['orders'])
     await fixture.waitUntil(
       async () => JSON.stringify((await fixture.pod('shop')).status).includes('attached volumes of node'),
@@ -127,9 +120,7 @@ describe('an attached volume', () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
     await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
-    const source = { persistentVolumeName: 'pv-orders' }
-    await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await createAttachment(fixture, name)
     await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
 
@@ -161,25 +152,19 @@ describe('an attached volume', () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
     await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
-    const source = { persistentVolumeName: 'pv-orders' }
-    await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await createAttachment(fixture, name)
     await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await expect(delayedReport?.()).rejects.toMatchObject({ code: 409 })
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
   })
 
-  it('SYS-18 has its attach error in an event of the pod', async () => {
+  it('SYS-18 reports its attach error in an event on the pod', async () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
     await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
-    await fixture.server.post(ATTACHMENTS, {
-      metadata: { name },
-      spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
-    })
     const attachError = { message: 'the storage array is unavailable', time: '2026-01-01T00:00:00Z' }
-    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: false, attachError } })
+    await createAttachment(fixture, name, { attached: false, attachError })
     await fixture.createPod('shop', ['orders'])
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toBe(

@@ -1,24 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
-import type { Claim } from '../../volumes/matching.ts'
 import { PROVISIONED_BY } from '../../volumes/names.ts'
 import { buildVolume } from './build-volume.ts'
-import type { NewVolume } from './provisioner.ts'
-
-const aClaim = (spec: object = {}): Claim => ({
-  metadata: { namespace: 'shop', name: 'data', uid: 'u1', resourceVersion: '53' },
-  spec: {
-    storageClassName: 'fast',
-    accessModes: ['ReadWriteOnce'],
-    resources: { requests: { storage: '4Gi' } },
-    ...spec,
-  },
-})
-const CLASS: StorageClass = { metadata: { name: 'fast' }, provisioner: 'gluster.org/gluster-volume' }
-const NEW_VOLUME: NewVolume = { spec: { capacity: { storage: '4Gi' }, hostPath: { path: '/x' } } }
-const PROVISIONER_IDENTITY = { provisionerName: 'gluster.org/gluster-volume', finalizer: 'example.com/held' }
-const build = (created: NewVolume = NEW_VOLUME, claim = aClaim(), storageClass = CLASS) =>
-  buildVolume({ claim, storageClass, volumeName: 'pvc-u1', selectedNode: undefined }, created, PROVISIONER_IDENTITY)
+import { aClaim, build, NEW_VOLUME } from './built-volume.fixture.ts'
 
 describe('buildVolume', () => {
   it('PROV-11 copies fields of claim and class', () => {

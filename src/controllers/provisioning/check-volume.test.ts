@@ -1,25 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Claim } from '../../volumes/matching.ts'
-import { buildVolume } from './build-volume.ts'
+import { aClaim, build, NEW_VOLUME } from './built-volume.fixture.ts'
 import { isSameStorage, mismatchOf } from './check-volume.ts'
-import type { NewVolume } from './provisioner.ts'
-
-const aClaim = (spec: object = {}): Claim => ({
-  metadata: { namespace: 'shop', name: 'data', uid: 'u1', resourceVersion: '53' },
-  spec: {
-    storageClassName: 'fast',
-    accessModes: ['ReadWriteOnce'],
-    resources: { requests: { storage: '4Gi' } },
-    ...spec,
-  },
-})
-const CLASS: StorageClass = { metadata: { name: 'fast' }, provisioner: 'gluster.org/gluster-volume' }
-const NEW_VOLUME: NewVolume = { spec: { capacity: { storage: '4Gi' }, hostPath: { path: '/x' } } }
-const PROVISIONER_IDENTITY = { provisionerName: 'gluster.org/gluster-volume', finalizer: 'example.com/held' }
-const build = (created: NewVolume = NEW_VOLUME, claim = aClaim(), storageClass = CLASS) =>
-  buildVolume({ claim, storageClass, volumeName: 'pvc-u1', selectedNode: undefined }, created, PROVISIONER_IDENTITY)
 
 describe('mismatchOf', () => {
   const aProvisionedVolume = (spec: object, labels?: Record<string, string>): PersistentVolume => {
