@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { PROVISIONED_BY } from '../../volumes/names.ts'
-import { buildVolume } from './build-volume.ts'
 import { aClaim, build, NEW_VOLUME } from './built-volume.fixture.ts'
 
 describe('buildVolume', () => {
