@@ -41,9 +41,11 @@ export const driverSuite: Suite = {
 async function withDriver(options: PartOptions, measure: (csi: CsiDriver) => Promise<Figure[]>): Promise<Figure[]> {
   const { dir, profileDir, missing, note } = options
   const facts = await probeHost({ poolDir: dir, clock: systemClock() })
-  const missingAbility = [facts.canLoop, facts.filesystems.xfs, facts.filesystems.ext4].find((ability) => !ability.yes)
-  if (missingAbility && !missingAbility.yes) {
-    missing('create to published', missingAbility.because)
+  const missingAbility = [facts.canLoop, facts.filesystems.xfs, facts.filesystems.ext4].find(
+    (ability) => !ability.available,
+  )
+  if (missingAbility && !missingAbility.available) {
+    missing('create to published', missingAbility.message)
     return []
   }
   const socket = join(dir, 'csi.sock')

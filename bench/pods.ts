@@ -80,9 +80,9 @@ export const podsSuite: Suite = { parts: { loop: measureLoop, directory: measure
 
 async function measureLoop(options: PartOptions): Promise<Figure[]> {
   const { canLoop, canMount, filesystems } = await probeHost({ poolDir: options.dir, clock: systemClock() })
-  const missingAbility = [canLoop, canMount, filesystems.xfs].find((ability) => !ability.yes)
-  if (missingAbility && !missingAbility.yes) {
-    options.missing('pods with loop devices, create to Running', missingAbility.because)
+  const missingAbility = [canLoop, canMount, filesystems.xfs].find((ability) => !ability.available)
+  if (missingAbility && !missingAbility.available) {
+    options.missing('pods with loop devices, create to Running', missingAbility.message)
     return []
   }
   const bench = await openBench(options, 'loop')

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { HostFacts } from '../src/host/index.ts'
 import { NEEDS, skipReason } from './allowed-skips.ts'
 
-const MISSING = { yes: false, because: 'not available' } as const
+const MISSING = { available: false, message: 'not available' } as const
 const BARE_MACHINE: HostFacts = {
   isRoot: false,
   capabilities: { sysAdmin: false, sysResource: false },
@@ -13,7 +13,7 @@ const BARE_MACHINE: HostFacts = {
   tools: {} as HostFacts['tools'],
   canReflink: MISSING,
   canGrowExt4Online: MISSING,
-  limits: { version: 'none', because: 'no io controller' },
+  limits: { version: 'none', message: 'no io controller' },
 }
 
 describe('skipReason', () => {
@@ -33,7 +33,9 @@ describe('skipReason', () => {
       'ext4OnlineGrowth',
       'limitsV1',
     ])
-    expect(skippedNeeds({ ...BARE_MACHINE, canGrowExt4Online: { yes: true } })).toEqual(['ext4OnlineGrowthRefused'])
+    expect(skippedNeeds({ ...BARE_MACHINE, canGrowExt4Online: { available: true } })).toEqual([
+      'ext4OnlineGrowthRefused',
+    ])
   })
 
   it('SYS-6 returns the first optional feature that is missing as the reason', () => {

@@ -25,7 +25,8 @@ export const NEEDS = {
   ext4: { name: 'ext4', probe: (facts) => facts.filesystems.ext4 },
   limits: {
     name: 'limits on IO',
-    probe: ({ limits }) => (limits.version === 'none' ? { yes: false, because: limits.because } : { yes: true }),
+    probe: ({ limits }) =>
+      limits.version === 'none' ? { available: false, message: limits.message } : { available: true },
   },
   ext4OnlineGrowth: {
     name: 'growing a mounted ext4',
@@ -36,7 +37,9 @@ export const NEEDS = {
   ext4OnlineGrowthRefused: {
     name: 'rejection of the growth of a mounted ext4',
     probe: ({ canGrowExt4Online }) =>
-      canGrowExt4Online.yes ? { yes: false, because: 'the process has CAP_SYS_RESOURCE' } : { yes: true },
+      canGrowExt4Online.available
+        ? { available: false, message: 'the process has CAP_SYS_RESOURCE' }
+        : { available: true },
     optionalBecause: 'with CAP_SYS_RESOURCE the growth succeeds, and its own test runs instead',
   },
   limitsV1: {
@@ -56,10 +59,10 @@ export const NEEDS = {
 } as const satisfies Record<string, Need>
 
 function checkCgroupVersion(version: 'v1' | 'v2', limits: HostFacts['limits']): Ability {
-  if (limits.version === version) return { yes: true }
+  if (limits.version === version) return { available: true }
   return {
-    yes: false,
-    because: limits.version === 'none' ? limits.because : `this machine has cgroup ${limits.version}`,
+    available: false,
+    message: limits.version === 'none' ? limits.message : `this machine has cgroup ${limits.version}`,
   }
 }
 
@@ -82,9 +85,9 @@ export function skipReason(
   for (const key of needs) {
     const need: Need = NEEDS[key]
     const ability = need.probe(facts)
-    if (ability.yes) continue
+    if (ability.available) continue
     const isAllowed = need.optionalBecause !== undefined && (need.isOptional?.(facts) ?? true)
-    if (!isCi || isAllowed) return `${need.name}: ${ability.because}`
+    if (!isCi || isAllowed) return `${need.name}: ${ability.message}`
   }
   return undefined
 }

@@ -39,7 +39,7 @@ export interface GrowthPoint {
 /** A figure that could not be measured, and why. */
 export interface Missing {
   readonly name: string
-  readonly because: string
+  readonly message: string
 }
 
 /** Returns the ratio to the limit. 1 is as good as the limit, and 0.5 half as good, for rates, times and sizes. */

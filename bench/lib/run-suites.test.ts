@@ -30,7 +30,7 @@ describe('running suites', () => {
       suite: 'api',
       figures: [figure('a')],
       notes: ['A note.'],
-      missing: [{ name: 'b', because: 'etcd is not installed' }],
+      missing: [{ name: 'b', message: 'etcd is not installed' }],
     })
   })
 
@@ -49,7 +49,7 @@ describe('running suites', () => {
     })
     expect(broken).toBe(true)
     expect(suites[0]?.figures).toEqual([figure('b')])
-    expect(suites[0]?.missing).toEqual([{ name: 'creates', because: 'failed: no port' }])
+    expect(suites[0]?.missing).toEqual([{ name: 'creates', message: 'failed: no port' }])
   })
 
   it('logs the time left, and skips a part that would not finish in time', async () => {
@@ -76,7 +76,7 @@ describe('running suites', () => {
     ])
     expect(suites[0]?.missing[0]).toMatchObject({
       name: 'watches',
-      because: expect.stringContaining('not enough time'),
+      message: expect.stringContaining('not enough time'),
     })
   })
 

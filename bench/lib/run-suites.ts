@@ -50,7 +50,7 @@ export async function runSuites(options: RunOptions): Promise<Run> {
     }
     for (const [part, measure] of Object.entries(parts)) {
       if (only.length > 0 && !only.includes(part)) continue
-      const missing = (name: string, because: string) => void results.missing.push({ name, because })
+      const missing = (name: string, message: string) => void results.missing.push({ name, message })
       if (budgetSeconds !== undefined && elapsedSeconds() > budgetSeconds - PART_SECONDS) {
         missing(part, `not enough time left; run it alone: npm run bench -- ${suite} --only ${part}`)
         continue

@@ -19,5 +19,5 @@ export interface PartOptions {
   /** Adds a sentence below the table. */
   note(text: string): void
   /** Reports a figure that cannot be measured here, and why. */
-  missing(name: string, because: string): void
+  missing(name: string, message: string): void
 }

@@ -53,7 +53,7 @@ describe('the table', () => {
   it('shows which figures could not be measured, and why', () => {
     const report = {
       ...aSuiteReport('clients', []),
-      missing: [{ name: 'creates on etcd', because: 'etcd is not installed' }],
+      missing: [{ name: 'creates on etcd', message: 'etcd is not installed' }],
     }
     expect(tableOf(report)).toMatch(/creates on etcd +not measured +etcd is not installed/)
   })

@@ -37,7 +37,7 @@ function figureRows(figure: Figure): string[][] {
   return [row, [name, amount(value, unit), amount(peer.value, unit), ratioText(peerRatioOf(figure)), '', '', published]]
 }
 
-const missingRow = ({ name, because }: Missing): string[] => [name, 'not measured', '', '', '', '', because]
+const missingRow = ({ name, message }: Missing): string[] => [name, 'not measured', '', '', '', '', message]
 
 function aligned(rows: readonly (readonly string[])[]): string {
   const headings = rows[0]!

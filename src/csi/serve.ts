@@ -160,4 +160,4 @@ async function readDriverName(identity: ServiceHandlers<typeof Identity>): Promi
   return info.name ?? ''
 }
 
-const listenError = (path: string, because: string) => new Error(`Cannot serve a CSI driver at ${path}: ${because}.`)
+const listenError = (path: string, message: string) => new Error(`Cannot serve a CSI driver at ${path}: ${message}.`)

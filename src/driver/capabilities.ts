@@ -53,7 +53,7 @@ export function parseSupportedCapability(
 ): RequestedCapability {
   const requested = parseCapability(capability)
   const ability = backend.canServe({ ...requested, fsType: requested.fsType ?? fsType })
-  if (!ability.yes) throw invalid(`The volume capability is not supported here. ${asSentence(ability.because)}`)
+  if (!ability.available) throw invalid(`The volume capability is not supported here. ${asSentence(ability.message)}`)
   return requested
 }
 

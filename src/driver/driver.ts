@@ -189,13 +189,13 @@ const writeMarker = (directory: string, backend: BackendName) =>
   writePrivateFile(markerIn(directory), `${JSON.stringify({ format: RECORD_FORMAT, backend })}\n`)
 
 function createBackend(
-  { backend, because }: BackendChoice,
+  { backend, message }: BackendChoice,
   pool: string,
   { host, facts }: Machine,
   clock: Clock,
 ): Backend {
   if (backend === 'loop') return createLoopBackend({ host, facts, pool })
-  return createDirectoryBackend({ files: host.files, usage: host.usage, run: createRun({ clock }), pool, because })
+  return createDirectoryBackend({ files: host.files, usage: host.usage, run: createRun({ clock }), pool, message })
 }
 
 async function openPool(

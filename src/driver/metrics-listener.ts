@@ -19,7 +19,7 @@ export async function listenMetrics(
     text().then(
       (body) => response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }).end(body),
       (error: Error) => {
-        log.warn({ because: error.message }, 'cannot collect metrics')
+        log.warn({ reason: error.message }, 'cannot collect metrics')
         response
           .writeHead(500, { 'content-type': 'text/plain' })
           .end('Cannot collect metrics; see the log of the driver.\n')

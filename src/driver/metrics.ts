@@ -18,7 +18,7 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
   const backend = gauge('backend', '1 for the backend in use.', ['backend'])
   const ability = gauge('ability', '1 for an ability that this machine has, 0 for one that it lacks.', ['ability'])
   backend.set({ backend: driver.backend.name }, 1)
-  for (const [name, yes] of listAbilities(facts)) ability.set({ ability: name }, yes ? 1 : 0)
+  for (const [name, available] of listAbilities(facts)) ability.set({ ability: name }, available ? 1 : 0)
 
   const poolSize = gauge('pool_size_bytes', 'Size of the pool.')
   const poolPromised = gauge(
@@ -130,11 +130,11 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
 }
 
 const listAbilities = (facts: HostFacts): [string, boolean][] => [
-  ['loop', facts.canLoop.yes],
-  ['mount', facts.canMount.yes],
-  ['xfs', facts.filesystems.xfs.yes],
-  ['ext4', facts.filesystems.ext4.yes],
-  ['reflink', facts.canReflink.yes],
-  ['grow-ext4-online', facts.canGrowExt4Online.yes],
+  ['loop', facts.canLoop.available],
+  ['mount', facts.canMount.available],
+  ['xfs', facts.filesystems.xfs.available],
+  ['ext4', facts.filesystems.ext4.available],
+  ['reflink', facts.canReflink.available],
+  ['grow-ext4-online', facts.canGrowExt4Online.available],
   ['limits', facts.limits.version !== 'none'],
 ]

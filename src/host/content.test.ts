@@ -28,7 +28,7 @@ describe('classifyContent', () => {
       'linux_raid',
     ],
   ])('SYS-6 returns unclear for %s', (_, probe, reason) => {
-    expect(classifyContent(probe)).toEqual({ is: 'unclear', because: expect.stringContaining(reason) })
+    expect(classifyContent(probe)).toEqual({ is: 'unclear', message: expect.stringContaining(reason) })
   })
 
   it('SYS-6 never returns blank if blkid exits with 0, regardless of its output', () => {

@@ -19,17 +19,17 @@ const BLKID_NOTHING = 2
 const BLKID_AMBIGUOUS = 8
 
 export function classifyContent(probe: { code: number; stdout: string; isStartZero: boolean }): DeviceContent {
-  if (probe.code === BLKID_AMBIGUOUS) return { is: 'unclear', because: 'it has several conflicting signatures' }
+  if (probe.code === BLKID_AMBIGUOUS) return { is: 'unclear', message: 'it has several conflicting signatures' }
   if (probe.code === BLKID_NOTHING) {
     if (probe.isStartZero) return { is: 'blank' }
-    return { is: 'unclear', because: 'it starts with data that has no known signature' }
+    return { is: 'unclear', message: 'it starts with data that has no known signature' }
   }
   const tags = parseBlkid(probe.stdout)
   const type = tags.get('TYPE')
   if (type && tags.get('USAGE') === 'filesystem') {
     return { is: 'filesystem', type, uuid: tags.get('UUID'), label: tags.get('LABEL') }
   }
-  return { is: 'unclear', because: `it contains ${type ?? `a partition table (${tags.get('PTTYPE') ?? 'unknown'})`}` }
+  return { is: 'unclear', message: `it contains ${type ?? `a partition table (${tags.get('PTTYPE') ?? 'unknown'})`}` }
 }
 
 /** Parses `KEY=value` lines. blkid escapes special characters with a backslash. */

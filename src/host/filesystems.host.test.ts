@@ -198,7 +198,7 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
       await growDevice(file, device, 256 * MIB)
       expect(await filesystems.grow(device, stage, 'ext4')).toMatchObject({
         is: 'needs unmount',
-        because: expect.stringContaining('CAP_SYS_RESOURCE'),
+        message: expect.stringContaining('CAP_SYS_RESOURCE'),
       })
       expect((await usage.ofFilesystem(stage)).totalBytes).toBe(totalBytes)
     },

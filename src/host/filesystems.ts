@@ -147,16 +147,16 @@ function formatCommand(device: string, type: FilesystemType, options: FormatOpti
 
 function notBlankError(device: string, type: FilesystemType, content: DeviceContent): NotBlankError {
   const reason =
-    content.is === 'filesystem' ? `it contains ${content.type}` : content.is === 'unclear' ? content.because : ''
+    content.is === 'filesystem' ? `it contains ${content.type}` : content.is === 'unclear' ? content.message : ''
   return new NotBlankError(
     `Cannot format ${device} with ${type}: ${reason}. Nothing was written. Save the existing data, or use a new volume.`,
   )
 }
 
-const xfsNeedsMount: Growth = { is: 'needs mount', because: 'xfs can be grown only while it is mounted' }
+const xfsNeedsMount: Growth = { is: 'needs mount', message: 'xfs can be grown only while it is mounted' }
 
 const ext4NeedsUnmount: Growth = {
   is: 'needs unmount',
-  because:
+  message:
     'growing a mounted ext4 requires CAP_SYS_RESOURCE, which the driver does not have; it grows when next staged',
 }

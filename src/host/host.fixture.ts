@@ -47,7 +47,7 @@ export async function startHostFixture(): Promise<HostFixture> {
 
     async cgroup(name) {
       const limits = await detectLimits()
-      if (limits.version === 'none') throw new Error(limits.because)
+      if (limits.version === 'none') throw new Error(limits.message)
       const path = `/stowage-test-${process.pid}-${name}`
       const directory = join(limits.root, path)
       await mkdir(directory)

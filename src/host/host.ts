@@ -13,7 +13,7 @@ export interface Host {
 }
 
 /** Whether something is possible on this machine. If not, `because` states the reason. */
-export type Ability = { readonly yes: true } | { readonly yes: false; readonly because: string }
+export type Ability = { readonly available: true } | { readonly available: false; readonly message: string }
 
 export const FILESYSTEM_TYPES = ['xfs', 'ext4'] as const
 export type FilesystemType = (typeof FILESYSTEM_TYPES)[number]
@@ -65,7 +65,7 @@ export interface LoopDevice {
   readonly sizeLimitBytes: number
 }
 
-export type Detachment = { readonly is: 'detached' } | { readonly is: 'pending'; readonly because: string }
+export type Detachment = { readonly is: 'detached' } | { readonly is: 'pending'; readonly message: string }
 
 export interface Loops {
   /**
@@ -92,14 +92,14 @@ export type DeviceContent =
   | { readonly is: 'blank' }
   | { readonly is: 'filesystem'; readonly type: string; readonly uuid?: string; readonly label?: string }
   /** Conflicting signatures, a partition table, or unknown data, which is never overwritten. */
-  | { readonly is: 'unclear'; readonly because: string }
+  | { readonly is: 'unclear'; readonly message: string }
 
 export type Growth =
   | { readonly is: 'grown' }
   /** Possible only while unmounted: grow it at the next NodeStageVolume. */
-  | { readonly is: 'needs unmount'; readonly because: string }
+  | { readonly is: 'needs unmount'; readonly message: string }
   /** Possible only while mounted: mount it first. */
-  | { readonly is: 'needs mount'; readonly because: string }
+  | { readonly is: 'needs mount'; readonly message: string }
 
 export interface FormatOptions {
   /** Whether to keep the blocks that are reserved for the file, instead of discarding them. */
@@ -186,7 +186,7 @@ export type Enforcement =
       /** Descriptions of IO that the limit does not cover. */
       readonly caveats: readonly string[]
     }
-  | { readonly is: 'not enforced'; readonly because: string }
+  | { readonly is: 'not enforced'; readonly message: string }
 
 export interface AppliedLimit {
   readonly cgroup: string

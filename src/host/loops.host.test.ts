@@ -98,7 +98,7 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
 
     expect(await loops.detach(device, { file })).toEqual({
       is: 'pending',
-      because: `${device} is mounted at ${stage} and is detached when that is unmounted`,
+      message: `${device} is mounted at ${stage} and is detached when that is unmounted`,
     })
     expect(await loops.attach(file)).toBe(device)
     await mounts.unmount(stage)

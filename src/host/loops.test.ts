@@ -187,7 +187,7 @@ describe('detach', () => {
     await detaching
     expect(result).toEqual({
       is: 'pending',
-      because: 'a process has /dev/loop4 open, and it is detached when that process closes it',
+      message: 'a process has /dev/loop4 open, and it is detached when that process closes it',
     })
   })
 })

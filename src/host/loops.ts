@@ -133,13 +133,13 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
       if (mountedAt.length > 0) {
         return {
           is: 'pending',
-          because: `${device} is mounted at ${mountedAt.join(', ')} and is detached when that is unmounted`,
+          message: `${device} is mounted at ${mountedAt.join(', ')} and is detached when that is unmounted`,
         }
       }
       if (clock.monotonicMs() >= endMs) {
         return {
           is: 'pending',
-          because: `a process has ${device} open, and it is detached when that process closes it`,
+          message: `a process has ${device} open, and it is detached when that process closes it`,
         }
       }
     }

@@ -19,7 +19,7 @@ it('SYS-6 probeHost removes its own files and those of a killed probe', async ()
   await writeFile(join(poolDir, 'not-ours'), 'x')
   const facts = await probeHost({ poolDir, clock: systemClock() })
   expect(await readdir(poolDir)).toEqual(['not-ours'])
-  if (facts.canLoop.yes) {
+  if (facts.canLoop.available) {
     const { stdout } = await createRun({ clock: systemClock() })('losetup', ['--list', '--output', 'BACK-FILE'])
     expect(stdout).not.toContain(poolDir)
   }
@@ -32,5 +32,5 @@ it('SYS-6 probeHost returns a reason for every missing ability', async () => {
     ...Object.values(facts.filesystems),
     ...Object.values(facts.tools),
   ]
-  expect(abilities.filter((ability) => !ability.yes && ability.because.split(' ').length < 4)).toEqual([])
+  expect(abilities.filter((ability) => !ability.available && ability.message.split(' ').length < 4)).toEqual([])
 })

@@ -71,7 +71,7 @@ export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostF
     const capabilities = parseCapabilities(await readFile('/proc/self/status', 'utf8'))
     const canLoop = explainMissingCapability(await tryAbility(() => tryLoop(join(dir, 'loop'), tools)), capabilities)
     const filesystems = await tryFilesystems(dir, canLoop, tools)
-    if (!location.isPool && canLoop.yes) await assumeSupportedByTools(filesystems)
+    if (!location.isPool && canLoop.available) await assumeSupportedByTools(filesystems)
     return {
       isRoot: process.getuid?.() === 0,
       capabilities,
@@ -117,7 +117,7 @@ async function tryLoop(file: string, { files, loops }: ProbeTools): Promise<void
 
 /** Replaces the error of a program with the missing capability. */
 function explainMissingCapability(ability: Ability, { sysAdmin }: HostFacts['capabilities']): Ability {
-  if (ability.yes || sysAdmin) return ability
+  if (ability.available || sysAdmin) return ability
   return unavailable('the driver does not have CAP_SYS_ADMIN, which loop devices and mounts require; run it as root')
 }
 
@@ -128,9 +128,9 @@ async function tryFilesystems(
 ): Promise<Record<FilesystemType, Ability>> {
   const abilities = {} as Record<FilesystemType, Ability>
   for (const type of FILESYSTEM_TYPES) {
-    abilities[type] = canLoop.yes
+    abilities[type] = canLoop.available
       ? await tryAbility(() => tryFilesystem(dir, type, tools))
-      : unavailable(canLoop.because)
+      : unavailable(canLoop.message)
   }
   return abilities
 }
@@ -138,7 +138,7 @@ async function tryFilesystems(
 /** Without enough space a probe is not conclusive, so a file system type counts as supported if its mkfs is installed. */
 async function assumeSupportedByTools(abilities: Record<FilesystemType, Ability>): Promise<void> {
   for (const type of FILESYSTEM_TYPES)
-    if (!abilities[type].yes && (await isOnPath(`mkfs.${type}`))) abilities[type] = AVAILABLE
+    if (!abilities[type].available && (await isOnPath(`mkfs.${type}`))) abilities[type] = AVAILABLE
 }
 
 async function tryFilesystem(dir: string, type: FilesystemType, tools: ProbeTools): Promise<void> {
@@ -207,13 +207,13 @@ export function parseCapabilities(status: string): HostFacts['capabilities'] {
   return { sysAdmin: has(CAP_SYS_ADMIN), sysResource: has(CAP_SYS_RESOURCE) }
 }
 
-const AVAILABLE: Ability = { yes: true }
-const unavailable = (because: string): Ability => ({ yes: false, because })
+const AVAILABLE: Ability = { available: true }
+const unavailable = (message: string): Ability => ({ available: false, message })
 const NO_SYS_RESOURCE =
   'the driver does not have CAP_SYS_RESOURCE, which the kernel requires for growing a mounted ext4'
 
 const firstAvailable = (abilities: readonly Ability[]): Ability =>
-  abilities.find((ability) => ability.yes) ?? abilities[0]!
+  abilities.find((ability) => ability.available) ?? abilities[0]!
 
 async function tryAbility(work: () => Promise<void>): Promise<Ability> {
   try {

@@ -82,7 +82,7 @@ export interface NodeAgentDeps {
 export interface NodeAgent {
   readonly nodeName: string
   /** Returns the pods and volumes whose reconcile is not complete, with the reason. */
-  queueStates(): { readonly key: string; readonly because?: string }[]
+  queueStates(): { readonly key: string; readonly message?: string }[]
   /** Whether a reconcile is running or queued. */
   readonly isBusy: boolean
   /** Returns the registered drivers, and the errors of sockets that could not be registered. */

@@ -285,7 +285,7 @@ describe('an agent on a failing node', () => {
     await fixture.waitUntil(() => fixture.agent.queueStates().some(({ key }) => key === 'u-1'), 'the failure')
     await fixture.untilIdle()
     expect(fixture.disk.mounted).toContain(`${path}/mount`)
-    expect(fixture.agent.queueStates()[0]?.because).toContain('not empty')
+    expect(fixture.agent.queueStates()[0]?.message).toContain('not empty')
   })
 })
 

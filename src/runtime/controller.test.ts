@@ -68,7 +68,7 @@ describe('a controller', () => {
     const stopped = controller.run(abort.signal)
     await waitUntil(() => reconciledKeys.includes('default/early'))
     await client.create(configMapKind, aConfigMap('late', 'shop'))
-    await waitUntil(() => controller.queue.stateOf('default/late')?.because === 'namespace "shop" is missing')
+    await waitUntil(() => controller.queue.stateOf('default/late')?.message === 'namespace "shop" is missing')
     await client.create(namespaceKind, { metadata: { name: 'shop' } })
     await waitUntil(() => controller.queue.stateOf('default/late') === undefined)
     expect(reconciledKeys.filter((key) => key === 'default/late').length).toBe(2)

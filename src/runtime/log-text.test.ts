@@ -9,7 +9,7 @@ describe('formatLogLine', () => {
     expect(format({ driver: 'a.example', nodes: ['n 1'], msg: 'CSI driver found' })).toMatch(
       /^\d\d:\d\d:47 info {3}CSI driver found {2}driver=a\.example nodes=\["n 1"\]\n$/,
     )
-    expect(format({ because: 'it is "gone"', msg: 'retrying' })).toContain('because="it is \\"gone\\""')
+    expect(format({ reason: 'it is "gone"', msg: 'retrying' })).toContain('reason="it is \\"gone\\""')
   })
 
   it('SYS-11 writes the message of an error in the line, and its stack below it', () => {

@@ -4,14 +4,14 @@
 export type Outcome =
   | { readonly is: 'done' }
   /** Without `afterMs`, the key is retried after its backoff, which grows with every attempt. */
-  | { readonly is: 'retry'; readonly afterMs?: number; readonly because: string }
+  | { readonly is: 'retry'; readonly afterMs?: number; readonly message: string }
   /** The key is not retried until it is added again. */
-  | { readonly is: 'stuck'; readonly because: string }
+  | { readonly is: 'stuck'; readonly message: string }
 
 export const done: Outcome = Object.freeze({ is: 'done' })
 
-export const retryAfter = (afterMs: number, because: string): Outcome => ({ is: 'retry', afterMs, because })
+export const retryAfter = (afterMs: number, message: string): Outcome => ({ is: 'retry', afterMs, message })
 
-export const backOff = (because: string): Outcome => ({ is: 'retry', because })
+export const backOff = (message: string): Outcome => ({ is: 'retry', message })
 
-export const stuck = (because: string): Outcome => ({ is: 'stuck', because })
+export const stuck = (message: string): Outcome => ({ is: 'stuck', message })

@@ -81,7 +81,7 @@ export async function runReflector<T extends KubeObject>(
       if (isUnknownVersion(error)) version = undefined
       if (error instanceof NoWatchListError) {
         hasWatchList = false
-        log.info({ kind: kind.kind, because: error.message }, 'the server does not support WatchList; listing instead')
+        log.info({ kind: kind.kind, reason: error.message }, 'the server does not support WatchList; listing instead')
         continue
       }
     }

@@ -76,7 +76,7 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
       missing.set(id, right)
       observe?.(verb, resource, true)
       log.error(
-        { verb, resource, because: error.message },
+        { verb, resource, message: error.message },
         `missing right: cannot ${verb} ${resource}; what needs it is out of service until a role grants it`,
       )
     }

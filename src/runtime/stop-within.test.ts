@@ -16,7 +16,7 @@ describe('stopWithin', () => {
       { good: Promise.resolve(1), absent: undefined, bad: Promise.reject(new Error('broken')) },
       { clock: manualClock(), log },
     )
-    expect(lines).toEqual(['did not stop cleanly {"part":"bad","because":"broken"}'])
+    expect(lines).toEqual(['did not stop cleanly {"part":"bad","reason":"broken"}'])
   })
 
   it('SYS-1 returns after the limit, and logs the parts that are still running', async () => {

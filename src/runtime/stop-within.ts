@@ -17,7 +17,7 @@ export async function stopWithin(
     try {
       await part
     } catch (error) {
-      log.warn({ part: name, because: error instanceof Error ? error.message : String(error) }, 'did not stop cleanly')
+      log.warn({ part: name, reason: error instanceof Error ? error.message : String(error) }, 'did not stop cleanly')
     } finally {
       pending.delete(name)
     }

@@ -104,9 +104,9 @@ describe('a work queue', () => {
     for (const key of ['a', 'b', 'c']) queue.add(key)
     await nextTurn()
     expect(queue.states()).toEqual([
-      { key: 'a', is: 'waiting', because: 'the driver is busy', nextAtMs: clock.nowMs() + 5_000, failures: 0 },
-      { key: 'c', is: 'waiting', because: 'boom', nextAtMs: clock.nowMs() + 50, failures: 1 },
-      { key: 'b', is: 'stuck', because: 'class "fast" is missing', failures: 0 },
+      { key: 'a', is: 'waiting', message: 'the driver is busy', nextAtMs: clock.nowMs() + 5_000, failures: 0 },
+      { key: 'c', is: 'waiting', message: 'boom', nextAtMs: clock.nowMs() + 50, failures: 1 },
+      { key: 'b', is: 'stuck', message: 'class "fast" is missing', failures: 0 },
     ])
     abort.abort()
     await stopped

@@ -45,7 +45,7 @@ export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<Outcome
 export interface KeyState {
   readonly key: ObjectKey
   readonly is: 'ready' | 'running' | 'waiting' | 'stuck'
-  readonly because?: string
+  readonly message?: string
   /** Wall-clock time at which a waiting key is retried. */
   readonly nextAtMs?: number
   readonly failures: number
@@ -56,7 +56,7 @@ export interface WorkQueue {
   /** Queues the key immediately, even if it waits for a retry. */
   add(key: ObjectKey): void
   /** Queues the key after this time, unless it is due earlier. */
-  addAfter(key: ObjectKey, ms: number, because?: string): void
+  addAfter(key: ObjectKey, ms: number, message?: string): void
   /** Whether the key is not done: ready, running, waiting or stuck. */
   has(key: ObjectKey): boolean
   isEmpty(): boolean
@@ -100,7 +100,7 @@ interface Item {
   failures: number
   /** Whether the last reconcile failed because this process lacks a right. */
   lacksRight: boolean
-  because: string | undefined
+  message: string | undefined
   /** Monotonic time since which the key has been ready or running. */
   sinceMs: number
   dueMs: number
@@ -128,7 +128,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         laterMs: Number.POSITIVE_INFINITY,
         failures: 0,
         lacksRight: false,
-        because: undefined,
+        message: undefined,
         sinceMs: 0,
         dueMs: 0,
         cancelTimer: undefined,
@@ -192,7 +192,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     else if (!item.lacksRight || item.dueMs <= clock.monotonicMs()) setReady(item)
   }
 
-  function addAfter(key: ObjectKey, ms: number, because?: string): void {
+  function addAfter(key: ObjectKey, ms: number, message?: string): void {
     if (isStopped) return
     if (ms <= 0) {
       add(key)
@@ -205,7 +205,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       return
     }
     if (item.state === 'waiting' && item.dueMs <= clock.monotonicMs() + ms) return
-    if (because !== undefined) item.because = because.slice(0, REASON_LENGTH_MAX)
+    if (message !== undefined) item.message = message.slice(0, REASON_LENGTH_MAX)
     setWaiting(item, ms)
   }
 
@@ -222,11 +222,11 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     try {
       outcome = await reconcile(item.key, signal)
     } catch (error) {
-      const because = error instanceof Error ? error.message : String(error)
+      const message = error instanceof Error ? error.message : String(error)
       item.lacksRight = isMissingRight(error)
-      if (!signal.aborted && (!item.lacksRight || item.because !== because))
+      if (!signal.aborted && (!item.lacksRight || item.message !== message))
         log.warn({ err: error, queue: name, key: item.key }, 'reconcile failed; retrying with backoff')
-      outcome = { is: 'retry', because, ...(item.lacksRight ? { afterMs: MISSING_RIGHT_RETRY_MS } : {}) }
+      outcome = { is: 'retry', message, ...(item.lacksRight ? { afterMs: MISSING_RIGHT_RETRY_MS } : {}) }
     }
     observer?.finished((clock.monotonicMs() - startedMs) / 1_000)
     const { laterMs } = item
@@ -241,7 +241,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     switch (outcome.is) {
       case 'done':
         item.failures = 0
-        item.because = undefined
+        item.message = undefined
         if (isAddedAgain) setReady(item)
         else {
           leaveState(item)
@@ -250,12 +250,12 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         return
       case 'stuck':
         item.failures = 0
-        item.because = outcome.because.slice(0, REASON_LENGTH_MAX)
+        item.message = outcome.message.slice(0, REASON_LENGTH_MAX)
         if (isAddedAgain) setReady(item)
         else setStuck(item)
         return
       case 'retry': {
-        item.because = outcome.because.slice(0, REASON_LENGTH_MAX)
+        item.message = outcome.message.slice(0, REASON_LENGTH_MAX)
         observer?.retried()
         const isTimed = outcome.afterMs !== undefined
         const afterMs = outcome.afterMs ?? Math.max(backoffMs(backoff, item.failures, random), nextRetryDelayMs())
@@ -300,12 +300,12 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     }
   }
 
-  function keyStateOf({ key, state, because, failures, dueMs }: Item): KeyState {
+  function keyStateOf({ key, state, message, failures, dueMs }: Item): KeyState {
     return {
       key,
       is: state,
       failures,
-      ...(because === undefined ? {} : { because }),
+      ...(message === undefined ? {} : { message }),
       ...(state === 'waiting' ? { nextAtMs: clock.nowMs() + dueMs - clock.monotonicMs() } : {}),
     }
   }

@@ -288,7 +288,7 @@ function createPoolStorage(): PoolStorage & { readonly provisioner: Provisioner 
         if (!volumes.has(volumeName)) {
           if (remaining < 0n) {
             rejected.push(`${claim.metadata.name} on ${pool}`)
-            return { is: 'failed', failure: 'reschedule', because: 'rpc error: code = ResourceExhausted desc = full' }
+            return { is: 'failed', failure: 'reschedule', message: 'rpc error: code = ResourceExhausted desc = full' }
           }
           free.set(pool, remaining)
           volumes.set(volumeName, { pool, bytes })

@@ -106,7 +106,7 @@ function readOtherParameters(
   return classes.flatMap((parameters) => {
     const result = readParameters(declared, parameters, { className: 'another', provisioner: name })
     if (result.is === 'read') return [result.values]
-    if (otherParameters) throw new Error(`otherParameters: ${result.because}`)
+    if (otherParameters) throw new Error(`otherParameters: ${result.message}`)
     return []
   })
 }

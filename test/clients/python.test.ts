@@ -10,7 +10,7 @@ import { runSteps, type StepsRun } from './steps.ts'
 
 const FOLDER = new URL('python', import.meta.url).pathname
 const environment = await preparePython(join(FOLDER, 'requirements.txt'))
-const skipReason = environment.is === 'missing' ? ` (skipped: ${environment.because})` : ''
+const skipReason = environment.is === 'missing' ? ` (skipped: ${environment.message})` : ''
 
 /** The steps of python/steps.py, each with its expected result. */
 const STEPS = {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-export type PythonEnvironment = { readonly is: 'ready'; readonly python: string } | { is: 'missing'; because: string }
+export type PythonEnvironment = { readonly is: 'ready'; readonly python: string } | { is: 'missing'; message: string }
 
 const run = promisify(execFile)
 
@@ -24,6 +24,6 @@ export async function preparePython(requirementsFile: string): Promise<PythonEnv
     return { is: 'ready', python }
   } catch (error) {
     if (process.env.CI) throw error
-    return { is: 'missing', because: error instanceof Error ? error.message.split('\n', 1)[0]! : String(error) }
+    return { is: 'missing', message: error instanceof Error ? error.message.split('\n', 1)[0]! : String(error) }
   }
 }

@@ -68,7 +68,7 @@ describe('a pod on a node', () => {
     await waitUntilMounted('left')
     await fixture.deletePod('web')
     await fixture.settle()
-    expect(process.queueState('data')).toMatchObject({ is: 'stuck', because: 'node left still has the volume mounted' })
+    expect(process.queueState('data')).toMatchObject({ is: 'stuck', message: 'node left still has the volume mounted' })
     expect((await fixture.attachment('left'))?.metadata.deletionTimestamp).toBeUndefined()
 
     await fixture.runAgents()
@@ -110,7 +110,7 @@ describe('a pod on a node', () => {
     const process = await fixture.start()
     await fixture.aPod('web', 'later')
     await fixture.settle()
-    expect(process.queueState('data')?.because).toBe('node later, where a pod needs the volume, does not exist')
+    expect(process.queueState('data')?.message).toBe('node later, where a pod needs the volume, does not exist')
     await fixture.client.create(nodeKind, { metadata: { name: 'later' } } as never)
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 1, 'the attachment')
   })
@@ -157,7 +157,7 @@ describe('a single-node volume', () => {
     await fixture.aPod('second', 'right')
     await fixture.settle()
     expect(await fixture.attachment('right')).toBeUndefined()
-    expect(process.queueState('data')?.because).toBe(
+    expect(process.queueState('data')?.message).toBe(
       'volume data is attached to node left and can be attached to one node only',
     )
     expect(fixture.events.at(-1)).toEqual({

@@ -12,8 +12,8 @@ export const attachSucceeded = (volumeName: string): EventDetails => ({
   message: `AttachVolume.Attach succeeded for volume "${volumeName}"`,
 })
 
-export const attachFailed = (volumeName: string, because: string): EventDetails =>
-  failedAttach(`AttachVolume.Attach failed for volume "${volumeName}" : ${because}`)
+export const attachFailed = (volumeName: string, message: string): EventDetails =>
+  failedAttach(`AttachVolume.Attach failed for volume "${volumeName}" : ${message}`)
 
 /** The message names only pods in the namespace of the pod; pods in other namespaces are counted. */
 export function attachProblem(

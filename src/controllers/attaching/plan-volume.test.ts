@@ -51,7 +51,7 @@ describe('planVolume', () => {
   it('SYS-18 waits for an attachment that is being deleted', () => {
     const beingDeleted = attachedTo('left', { attachment: anAttachment('left', true) })
     expect(plan({ desired: [desiredOn('left')], attachments: [beingDeleted] })).toMatchObject([
-      { do: 'wait', because: 'the volume is being detached from node left and is attached again afterwards' },
+      { do: 'wait', message: 'the volume is being detached from node left and is attached again afterwards' },
     ])
     expect(plan({ desired: [desiredOn('right')], attachments: [beingDeleted] })).toMatchObject([{ do: 'wait' }])
   })

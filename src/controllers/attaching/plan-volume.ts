@@ -52,7 +52,7 @@ export type Force = 'timeout' | 'out-of-service'
 
 export interface Wait {
   readonly do: 'wait'
-  readonly because: string
+  readonly message: string
   /** The change that ends the wait, in addition to changes of the volume's own objects. */
   readonly for?: { readonly kind: 'node' | 'capacity'; readonly nodeName: string }
   readonly afterMs?: number
@@ -82,13 +82,13 @@ function planDetach({ attachment, node, isMounted, lostForMs }: AttachmentView, 
     case 'out of service': // the user who sets the taint has verified that the node is shut down
       return { do: 'detach', attachment, force: 'out-of-service' }
     case 'ready':
-      return { do: 'wait', because: `node ${nodeName} still has the volume mounted`, for: waitTarget }
+      return { do: 'wait', message: `node ${nodeName} still has the volume mounted`, for: waitTarget }
     case 'lost': {
       if (lostForMs >= forceAfterMs) return { do: 'detach', attachment, force: 'timeout' }
-      const because = `node ${nodeName} is not ready and may still have the volume mounted`
-      if (!Number.isFinite(forceAfterMs)) return { do: 'wait', because, for: waitTarget }
+      const message = `node ${nodeName} is not ready and may still have the volume mounted`
+      if (!Number.isFinite(forceAfterMs)) return { do: 'wait', message, for: waitTarget }
       const afterMs = forceAfterMs - lostForMs
-      return { do: 'wait', because: `${because}; it is force-detached after the timeout`, for: waitTarget, afterMs }
+      return { do: 'wait', message: `${message}; it is force-detached after the timeout`, for: waitTarget, afterMs }
     }
   }
 }
@@ -103,7 +103,7 @@ function planDesired({ name, isSingleNode, desired, attachments }: VolumeView): 
     if (existing && isBeingDeleted(existing.attachment)) {
       steps.push({
         do: 'wait',
-        because: `the volume is being detached from node ${nodeName} and is attached again afterwards`,
+        message: `the volume is being detached from node ${nodeName} and is attached again afterwards`,
       })
     } else if (existing) {
       // attached, or being attached by the attacher
@@ -111,17 +111,17 @@ function planDesired({ name, isSingleNode, desired, attachments }: VolumeView): 
       const usedBy = desired
         .filter((candidate) => candidate.nodeName !== nodeName && isAttachedOn(candidate))
         .flatMap(({ pods }) => pods)
-      const because = `volume ${name} is attached to node ${attachedNode} and can be attached to one node only`
-      steps.push({ do: 'wait', because, report: { desired: desiredAttachment, problem: { is: 'elsewhere', usedBy } } })
+      const message = `volume ${name} is attached to node ${attachedNode} and can be attached to one node only`
+      steps.push({ do: 'wait', message, report: { desired: desiredAttachment, problem: { is: 'elsewhere', usedBy } } })
     } else if (!desiredAttachment.nodeExists) {
-      const because = `node ${nodeName}, where a pod needs the volume, does not exist`
-      steps.push({ do: 'wait', because, for: { kind: 'node', nodeName } })
+      const message = `node ${nodeName}, where a pod needs the volume, does not exist`
+      steps.push({ do: 'wait', message, for: { kind: 'node', nodeName } })
     } else if (volumesMax !== undefined && volumesOnNode >= volumesMax) {
-      const because = `node ${nodeName} has reached the driver's limit of ${volumesMax} volumes`
+      const message = `node ${nodeName} has reached the driver's limit of ${volumesMax} volumes`
       const waitTarget = { kind: 'capacity', nodeName } as const
       steps.push({
         do: 'wait',
-        because,
+        message,
         for: waitTarget,
         report: { desired: desiredAttachment, problem: { is: 'full', volumesMax } },
       })

@@ -43,9 +43,9 @@ export async function reconcileVolume(
 
 function outcomeOf(waits: readonly Wait[]): Outcome {
   if (waits.length === 0) return done
-  const because = waits.map((wait) => wait.because).join('; ')
+  const message = waits.map((wait) => wait.message).join('; ')
   const soonestMs = Math.min(...waits.map(({ afterMs }) => afterMs ?? Number.POSITIVE_INFINITY))
-  return Number.isFinite(soonestMs) ? retryAfter(soonestMs, because) : stuck(because)
+  return Number.isFinite(soonestMs) ? retryAfter(soonestMs, message) : stuck(message)
 }
 
 /** Returns an outcome if the remaining steps must not be applied, otherwise undefined. */

@@ -22,7 +22,7 @@ export function reportProgress(view: VolumeView, steps: readonly Step[], context
   for (const step of steps) {
     if (step.do !== 'wait' || !step.report) continue
     const { desired, problem } = step.report
-    const content = JSON.stringify([step.because, desired.pods.map(({ metadata }) => metadata.uid)])
+    const content = JSON.stringify([step.message, desired.pods.map(({ metadata }) => metadata.uid)])
     reportOnce(desired, content, context, view.name, () =>
       recordOnPods(context.events, desired.pods, (pod) => attachProblem(view.name, desired.nodeName, pod, problem)),
     )

@@ -193,7 +193,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     },
     eventsOf: (name) => recorded.filter((event) => event.name === name).map(({ line }) => line),
     queueStates: () =>
-      Object.fromEntries((running?.queueStates() ?? []).map(({ key, is, because }) => [key, `${is}: ${because}`])),
+      Object.fromEntries((running?.queueStates() ?? []).map(({ key, is, message }) => [key, `${is}: ${message}`])),
     async stop() {
       await fixture.stopControllers()
       await api.store.close()
@@ -205,7 +205,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
 interface Running {
   isBusy(): boolean
   isWaiting(): boolean
-  queueStates(): { readonly key: string; readonly is: string; readonly because?: string }[]
+  queueStates(): { readonly key: string; readonly is: string; readonly message?: string }[]
   whenSynced(): Promise<boolean>
   stop(): Promise<void>
 }

@@ -90,7 +90,7 @@ describe('planClaim', () => {
     const storageClass = aClass({ volumeBindingMode: undefined })
     expect(plan({ claim: aClaim({ className: 'gold' }), storageClass, findVolume: () => aVolume() })).toMatchObject({
       do: 'wait',
-      because: 'VolumeBindingMode not set for StorageClass "gold"',
+      message: 'VolumeBindingMode not set for StorageClass "gold"',
     })
   })
 
@@ -112,7 +112,7 @@ describe('planClaim', () => {
     }
     expect(plan({ claim, findVolume, defaultClass: () => aClass() })).toEqual({
       do: 'wait',
-      because: 'the claim is being deleted',
+      message: 'the claim is being deleted',
     })
     expect(calls).toEqual([true])
     const provisioned = aVolume({ claim: { name: 'c', uid: 'uid-c' } })

@@ -60,10 +60,10 @@ export type ClaimAction =
   | { readonly do: 'read volume' }
   | { readonly do: 'mark lost'; readonly event: EventDetails }
   | { readonly do: 'assign class'; readonly className: string }
-  | { readonly do: 'provision'; readonly provisioner: string; readonly because: string; readonly event?: EventDetails }
+  | { readonly do: 'provision'; readonly provisioner: string; readonly message: string; readonly event?: EventDetails }
   | {
       readonly do: 'wait'
-      readonly because: string
+      readonly message: string
       readonly event?: EventDetails
       /** The phase to set. If absent, the phase does not change. */
       readonly phase?: 'Pending'
@@ -76,13 +76,13 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
   const attributesClass = situation.claim.spec?.volumeAttributesClassName
   if (attributesClass && !situation.isAttributesClassEnabled) {
     const event = attributesClassDisabled(attributesClass)
-    return { do: 'wait', because: event.message, event, phase: 'Pending' }
+    return { do: 'wait', message: event.message, event, phase: 'Pending' }
   }
   const requests = situation.claim.spec?.resources?.requests
   const amounts = IO_RESOURCES.filter((name) => amountOf(requests, name) !== undefined)
   if (amounts.length > 0 && !situation.isProvisionedIoEnabled) {
     const event = provisionedIoDisabled(amounts)
-    return { do: 'wait', because: event.message, event, phase: 'Pending' }
+    return { do: 'wait', message: event.message, event, phase: 'Pending' }
   }
   return situation.claim.spec?.volumeName ? planNamedVolume(situation) : planUnbound(situation)
 }
@@ -101,24 +101,24 @@ function planNamedVolume({ claim, namedVolume }: ClaimSituation): ClaimAction {
   const name = claim.spec?.volumeName ?? ''
   if (!namedVolume) {
     const event = volumeNotFound(name)
-    return { do: 'wait', because: event.message, event, phase: 'Pending' }
+    return { do: 'wait', message: event.message, event, phase: 'Pending' }
   }
   if (!namedVolume.spec?.claimRef) {
     const mismatch = mismatchReason(candidateOf(namedVolume), requirementsOf(claim))
     if (mismatch === undefined) return { do: 'bind', volume: namedVolume }
     const event = volumeMismatch(name, mismatch)
-    return { do: 'wait', because: event.message, event, phase: 'Pending' }
+    return { do: 'wait', message: event.message, event, phase: 'Pending' }
   }
   if (isReservedFor(namedVolume, claim)) {
     const mismatch = mutualMismatch(namedVolume, claim)
     if (mismatch === undefined) return { do: 'bind', volume: namedVolume }
     const event = volumeMismatch(name, mismatch)
-    return { do: 'wait', because: event.message, event, phase: 'Pending' }
+    return { do: 'wait', message: event.message, event, phase: 'Pending' }
   }
   const event = boundToOtherClaim(name, claimKeyOf(namedVolume) ?? '')
   // A controller set volumeName, so the binding is inconsistent and the status does not change.
   const isBoundByController = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined
-  return { do: 'wait', because: event.message, event, phase: isBoundByController ? undefined : 'Pending' }
+  return { do: 'wait', message: event.message, event, phase: isBoundByController ? undefined : 'Pending' }
 }
 
 /** Returns why a volume and a claim that name each other cannot be bound. Size, modes and labels do not matter. */
@@ -133,14 +133,14 @@ function planUnbound(situation: ClaimSituation): ClaimAction {
   const className = claimClassName(claim)
   if (storageClass && !storageClass.volumeBindingMode) {
     const event = bindingModeNotSet(className ?? '')
-    return { do: 'wait', because: event.message, event }
+    return { do: 'wait', message: event.message, event }
   }
   const isDeleted = claim.metadata.deletionTimestamp !== undefined
   const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
   // A claim being deleted binds only to the volume provisioned for it, so that the volume is then reclaimed.
   const volume = situation.findVolume({ isDelayed: isDelayed || isDeleted })
   if (volume) return { do: 'bind', volume }
-  if (isDeleted) return { do: 'wait', because: 'the claim is being deleted' }
+  if (isDeleted) return { do: 'wait', message: 'the claim is being deleted' }
   if (className === undefined) {
     const defaultClassName = situation.defaultClass()?.metadata.name
     if (defaultClassName) return { do: 'assign class', className: defaultClassName }
@@ -148,24 +148,24 @@ function planUnbound(situation: ClaimSituation): ClaimAction {
   if (isDelayed && annotationOf(claim, SELECTED_NODE) === undefined) {
     const pods = situation.unscheduledPods()
     const event = pods.length > 0 ? waitForPodScheduled(pods) : waitForFirstConsumer
-    return { do: 'wait', because: event.message, event, phase: 'Pending' }
+    return { do: 'wait', message: event.message, event, phase: 'Pending' }
   }
   if (className) return planProvisioning(className, situation)
-  return { do: 'wait', because: noVolumeAvailable.message, event: noVolumeAvailable, phase: 'Pending' }
+  return { do: 'wait', message: noVolumeAvailable.message, event: noVolumeAvailable, phase: 'Pending' }
 }
 
 /** Plans a claim that no existing volume satisfies. */
 function planProvisioning(className: string, { storageClass, isInProcess }: ClaimSituation): ClaimAction {
   if (!storageClass) {
-    const because = `its class "${className}" does not exist; waiting for the class or for a volume of that class`
-    return { do: 'wait', because, event: classNotFound(className) }
+    const message = `its class "${className}" does not exist; waiting for the class or for a volume of that class`
+    return { do: 'wait', message, event: classNotFound(className) }
   }
   const { provisioner } = storageClass
-  const because = `waiting for the provisioner "${provisioner}" to create a volume`
-  if (isInProcess(provisioner)) return { do: 'provision', provisioner, because }
+  const message = `waiting for the provisioner "${provisioner}" to create a volume`
+  if (isInProcess(provisioner)) return { do: 'provision', provisioner, message }
   if (provisioner.startsWith(IN_TREE_PREFIX)) {
     const reason = `the provisioner "${provisioner}" of its class "${className}" does not exist; waiting for a volume of that class`
-    return { do: 'wait', because: reason, event: provisionerNotFound(provisioner) }
+    return { do: 'wait', message: reason, event: provisionerNotFound(provisioner) }
   }
-  return { do: 'provision', provisioner, because, event: externalProvisioning(provisioner) }
+  return { do: 'provision', provisioner, message, event: externalProvisioning(provisioner) }
 }

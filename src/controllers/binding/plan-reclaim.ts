@@ -22,7 +22,7 @@ export interface ReclaimSituation {
 
 export type Reclaim =
   /** `provisioner` deletes the volume; undefined if the volume is retained. */
-  | { readonly is: 'delegated'; readonly provisioner: string | undefined; readonly because: string }
+  | { readonly is: 'delegated'; readonly provisioner: string | undefined; readonly message: string }
   | { readonly is: 'blocked'; readonly event: EventDetails }
   | { readonly is: 'failed'; readonly event: EventDetails }
 
@@ -31,9 +31,9 @@ export function planReclaim({ volume, inProcessProvisioners, activePods }: Recla
   if (migratedTo) return delegatedTo(migratedTo)
   switch (volume.spec?.persistentVolumeReclaimPolicy) {
     case 'Retain': {
-      const because =
+      const message =
         'its claim was deleted and its reclaim policy is Retain: it keeps its data until its claimRef is removed'
-      return { is: 'delegated', provisioner: undefined, because }
+      return { is: 'delegated', provisioner: undefined, message }
     }
     case 'Delete':
       return planDelete(volume, inProcessProvisioners)
@@ -63,5 +63,5 @@ function planDelete(volume: Volume, inProcess: readonly InProcessProvisioner[]):
 const delegatedTo = (provisioner: string): Reclaim => ({
   is: 'delegated',
   provisioner,
-  because: `its claim was deleted: waiting for the provisioner "${provisioner}" to delete it`,
+  message: `its claim was deleted: waiting for the provisioner "${provisioner}" to delete it`,
 })

@@ -77,16 +77,16 @@ describe('planVolume', () => {
   it('PROV-4 waits for the claim of a half-bound volume, and reports a mismatch of volume modes', () => {
     expect(plan(CLAIM_REF, { claim: aClaim() })).toEqual({
       do: 'wait',
-      because: 'claim default/c of its claimRef is not bound to it yet',
+      message: 'claim default/c of its claimRef is not bound to it yet',
     })
     expect(plan(CLAIM_REF, { claim: aClaim({ size: '2Gi' }) })).toEqual({
       do: 'wait',
-      because: 'claim default/c of its claimRef cannot be bound to it: requested PV is too small',
+      message: 'claim default/c of its claimRef cannot be bound to it: requested PV is too small',
     })
     const claim = aClaim({ spec: { volumeMode: 'Block' } })
     expect(plan(CLAIM_REF, { claim })).toMatchObject({
       do: 'report mismatch',
-      because: 'claim default/c of its claimRef requests volumeMode Block, and the volume has Filesystem',
+      message: 'claim default/c of its claimRef requests volumeMode Block, and the volume has Filesystem',
     })
   })
 

@@ -24,9 +24,9 @@ export type VolumeAction =
   | { readonly do: 'clear claimRef'; readonly keepsName: boolean }
   /** The volume has no claim and must not be bound. */
   | { readonly do: 'hold back'; readonly event: EventDetails }
-  | { readonly do: 'report mismatch'; readonly claim: Claim; readonly because: string }
+  | { readonly do: 'report mismatch'; readonly claim: Claim; readonly message: string }
   | { readonly do: 'reclaim'; readonly reclaim: Reclaim }
-  | { readonly do: 'wait'; readonly because: string }
+  | { readonly do: 'wait'; readonly message: string }
 
 export function planVolume(situation: VolumeSituation): VolumeAction {
   const { volume, claim, isLive } = situation
@@ -65,12 +65,12 @@ function planHalfBound(situation: VolumeSituation, claim: Claim): VolumeAction {
   const [candidate, requirements] = [candidateOf(volume), requirementsOf(claim)]
   const key = claimKeyOf(volume)
   if (candidate.volumeMode !== requirements.volumeMode) {
-    const because = `claim ${key} of its claimRef requests volumeMode ${requirements.volumeMode}, and the volume has ${candidate.volumeMode}`
-    return { do: 'report mismatch', claim, because }
+    const message = `claim ${key} of its claimRef requests volumeMode ${requirements.volumeMode}, and the volume has ${candidate.volumeMode}`
+    return { do: 'report mismatch', claim, message }
   }
   const mismatch = mismatchReason(candidate, requirements, { isReserved: true })
-  if (mismatch) return { do: 'wait', because: `claim ${key} of its claimRef cannot be bound to it: ${mismatch}` }
-  return { do: 'wait', because: `claim ${key} of its claimRef is not bound to it yet` }
+  if (mismatch) return { do: 'wait', message: `claim ${key} of its claimRef cannot be bound to it: ${mismatch}` }
+  return { do: 'wait', message: `claim ${key} of its claimRef is not bound to it yet` }
 }
 
 /** Plans a volume whose claim is bound to another volume. */

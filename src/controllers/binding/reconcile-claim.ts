@@ -143,11 +143,11 @@ function provisioningWrites(claim: Claim, provisioner: string): CommitWrite[] {
 /** Records the event only if there is nothing to write. A write triggers another reconcile, which records the event. */
 async function saveOrRecord(
   writes: readonly CommitWrite[],
-  { because, event }: Extract<ClaimAction, { do: 'provision' | 'wait' }>,
+  { message, event }: Extract<ClaimAction, { do: 'provision' | 'wait' }>,
   claim: Claim,
   context: BindingContext,
 ): Promise<Outcome> {
   if (writes.length > 0) await context.save(writes)
   else if (event) context.events.record(persistentVolumeClaimKind, claim, event)
-  return stuck(because)
+  return stuck(message)
 }

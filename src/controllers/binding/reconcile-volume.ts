@@ -80,11 +80,11 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
     case 'report mismatch':
       events.record(persistentVolumeKind, volume, modeMismatchOnVolume(action.claim.metadata.name))
       events.record(persistentVolumeClaimKind, action.claim, modeMismatchOnClaim(volume.metadata.name))
-      return stuck(action.because)
+      return stuck(action.message)
     case 'reclaim':
       return reclaim(action.reclaim, volume, context)
     case 'wait':
-      return stuck(action.because)
+      return stuck(action.message)
     case 'read claim':
       throw new Error('planVolume requested a claim that was just read')
   }
@@ -102,7 +102,7 @@ async function reclaim(reclaimPlan: Reclaim, volume: Volume, context: BindingCon
   switch (reclaimPlan.is) {
     case 'delegated':
       if (reclaimPlan.provisioner !== undefined) deletionTimes.begin(volume.metadata.name, reclaimPlan.provisioner)
-      return stuck(reclaimPlan.because)
+      return stuck(reclaimPlan.message)
     case 'blocked':
       events.record(persistentVolumeKind, volume, reclaimPlan.event)
       return stuck(reclaimPlan.event.message)

@@ -12,7 +12,7 @@ import { LAST_FAILURE, LAST_FAILURE_CHARACTERS_MAX } from '../../volumes/names.t
 import { type ItemKey, parseItemKey } from './items.ts'
 
 export interface ClassErrors {
-  failed(key: ItemKey, because: string): void
+  failed(key: ItemKey, message: string): void
   succeeded(key: ItemKey): void
   /** The item is no longer desired. */
   forget(key: ItemKey): void
@@ -84,13 +84,13 @@ export function createClassErrors({ client, claims, events, log }: ClassErrorsDe
   }
 
   return {
-    failed(key, because) {
+    failed(key, message) {
       const { className } = parseItemKey(key)
       const state = stateOf(className)
       state.failed.add(key)
       state.succeeded.delete(key)
       if (state.succeeded.size > 0 || state.text !== undefined) return
-      const text = `GetCapacity for class ${JSON.stringify(className)} failed: ${because}`
+      const text = `GetCapacity for class ${JSON.stringify(className)} failed: ${message}`
       state.text = text.length > LAST_FAILURE_CHARACTERS_MAX ? `${text.slice(0, LAST_FAILURE_CHARACTERS_MAX)}…` : text
       for (const claim of claims.byIndex(BY_CLASS, className)) reportTo(claim)
     },

@@ -212,6 +212,6 @@ describe('a failing API server', () => {
     })
     const { queue } = await fixture.start({ wrapClient })
     expect(await fixture.summary()).toEqual(['fast b 4Gi'])
-    expect(queue.stateOf('fast [["zone","a"]]')?.because).toContain('unknown zone')
+    expect(queue.stateOf('fast [["zone","a"]]')?.message).toContain('unknown zone')
   })
 })

@@ -67,13 +67,13 @@ async function callGetCapacity(
     classErrors.succeeded(key)
     return report
   } catch (error) {
-    const because = error instanceof CsiError ? error.rpcText : (error as Error).message
+    const message = error instanceof CsiError ? error.rpcText : (error as Error).message
     const { storageClass, segment } = item
-    const fields = { storageClass: storageClass.metadata.name, segment: segment.labels, because }
+    const fields = { storageClass: storageClass.metadata.name, segment: segment.labels, message }
     if (!signal.aborted) log.warn(fields, 'GetCapacity failed; retrying')
     // A driver that is starting or overloaded says nothing about the class.
-    if (error instanceof CsiError && !isUncertain(error)) classErrors.failed(key, because)
-    return backOff(`GetCapacity failed: ${because}`)
+    if (error instanceof CsiError && !isUncertain(error)) classErrors.failed(key, message)
+    return backOff(`GetCapacity failed: ${message}`)
   }
 }
 

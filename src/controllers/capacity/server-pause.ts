@@ -6,7 +6,7 @@ import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 export interface ServerPause {
   /** Settles when the pause is over; rejects if the signal fires first. */
   whenOver(signal: AbortSignal): Promise<void>
-  recordFailure(because: string): void
+  recordFailure(message: string): void
   recordSuccess(): void
 }
 
@@ -23,12 +23,12 @@ export function createServerPause({ clock, random, log }: { clock: Clock; random
         await clock.sleep(remainingMs, signal)
       }
     },
-    recordFailure(because) {
+    recordFailure(message) {
       const nowMs = clock.monotonicMs()
       if (nowMs < untilMs) return // the request was sent before the pause started, so it is part of the same failure
       const waitMs = backoffMs(PAUSE, failures++, random)
       untilMs = nowMs + waitMs
-      log.warn({ because, waitMs }, 'cannot write capacity objects; pausing')
+      log.warn({ reason: message, waitMs }, 'cannot write capacity objects; pausing')
     },
     recordSuccess() {
       if (failures > 0) log.info({ failures }, 'capacity objects can be written again')

@@ -23,13 +23,13 @@ export async function waitUntilServed(
 ): Promise<boolean> {
   const { client, clock, random, log } = deps
   for (let attempt = 0; !signal.aborted; attempt++) {
-    let because = `it does not serve ${kind.plural}`
+    let message = `it does not serve ${kind.plural}`
     try {
       if (await client.serves(kind)) return true
     } catch (error) {
-      because = (error as Error).message
+      message = (error as Error).message
     }
-    if (attempt === 0) log.info({ kind: kind.kind, because }, 'waiting for the API server to serve the kind')
+    if (attempt === 0) log.info({ kind: kind.kind, reason: message }, 'waiting for the API server to serve the kind')
     await clock.sleep(backoffMs(retry, attempt, random), signal).catch(() => {})
   }
   return false

@@ -25,8 +25,8 @@ export const resizeFailed = (message: string): EventDetails => ({
   message,
 })
 
-export const resizeFailedMessage = (volumeName: string, driverName: string, because: string): string =>
-  `resize volume "${volumeName}" by resizer "${driverName}" failed: ${because}`
+export const resizeFailedMessage = (volumeName: string, driverName: string, message: string): string =>
+  `resize volume "${volumeName}" by resizer "${driverName}" failed: ${message}`
 
 export const inUseMessage = (claimKey: string, driverName: string): string =>
   `Unable to expand ${claimKey} because CSI driver ${driverName} only supports offline expansion and volume is currently in-use`

@@ -62,19 +62,19 @@ export async function expandVolume(
     request = await buildRequest(volume, target, context, signal)
   } catch (error) {
     if (signal.aborted) throw error
-    const because = (error as Error).message
+    const message = (error as Error).message
     events.record(
       persistentVolumeClaimKind,
       initialClaim,
-      resizeFailed(resizeFailedMessage(volumeName, facts.name, because)),
+      resizeFailed(resizeFailedMessage(volumeName, facts.name, message)),
     )
-    return error instanceof AttachError ? stuck(because) : failedCall(target, because)
+    return error instanceof AttachError ? stuck(message) : failedCall(target, message)
   }
 
   const isNewChange = attempt === 'first' && !isLowered(initialClaim, target)
   const delay = isNewChange ? context.throttle?.begin({ claim: initialClaim, volume }) : undefined
   if (delay?.isNew) events.record(persistentVolumeClaimKind, initialClaim, changeDelayed(delay))
-  if (delay) return retryAfter(delay.afterMs, delay.because)
+  if (delay) return retryAfter(delay.afterMs, delay.message)
 
   const time = formatTime(clock.nowMs())
   const start = { first: () => startedPatch(target, time), retry: () => restartedPatch(time), resume: undefined }[
@@ -88,8 +88,8 @@ export async function expandVolume(
   try {
     result = await callDriver(request, target, context, signal)
   } catch (error) {
-    const because = messageOf(error, request.secrets)
-    const failed = { error, because, target, attempt, previousPossibleSize }
+    const message = messageOf(error, request.secrets)
+    const failed = { error, message, target, attempt, previousPossibleSize }
     return saveFailure(failed, { claim, volume }, context, signal)
   }
   return saveExpanded({ claim, volume }, result, context)
@@ -129,10 +129,10 @@ export async function findLostExpansion(
     const isRejected = error instanceof CsiError && !isUncertain(error)
     if (!(error instanceof CsiError) || saysUnexpanded(error)) return undefined
     if (isRejected && records.recordFailedSizeCheck(claim) >= CHECKS_MAX) return undefined
-    const because = `the expansion is cancelled as soon as the driver reports the volume's size: ${messageOf(error, request?.secrets ?? {})}`
-    const patch = failureReport(claim, because, clock.nowMs())
+    const message = `the expansion is cancelled as soon as the driver reports the volume's size: ${messageOf(error, request?.secrets ?? {})}`
+    const patch = failureReport(claim, message, clock.nowMs())
     if (patch) await saveClaim([unconditionalClaimWrite(claim, patch)], saver)
-    return backOff(because)
+    return backOff(message)
   }
 }
 
@@ -144,8 +144,8 @@ const saysUnexpanded = (error: CsiError): boolean =>
   isInfeasibleExpand(error) || error.codeName === 'UNIMPLEMENTED' || error.codeName === 'FAILED_PRECONDITION'
 
 /** The error condition, unless the claim has it already: an error that lasts is not written with every retry. */
-function failureReport(claim: Claim, because: string, nowMs: number): StatusPatch | undefined {
-  const message = failureMessage(because)
+function failureReport(claim: Claim, errorMessage: string, nowMs: number): StatusPatch | undefined {
+  const message = failureMessage(errorMessage)
   const isReported = resizeCondition(claim, 'ControllerResizeError')?.message === message
   return isReported ? undefined : failedPatch({ message }, formatTime(nowMs))
 }
@@ -209,30 +209,30 @@ function messageOf(error: unknown, secrets: Credentials): string {
 
 interface CallFailure extends ExpansionCall {
   readonly error: unknown
-  readonly because: string
+  readonly message: string
   /** The size that the volume may have had before the call (ExpansionRecords). */
   readonly previousPossibleSize: string | undefined
 }
 
 async function saveFailure(
-  { error, because, target, attempt, previousPossibleSize }: CallFailure,
+  { error, message: errorMessage, target, attempt, previousPossibleSize }: CallFailure,
   { claim, volume }: Subject,
   context: ExpandingContext,
   signal: AbortSignal,
 ): Promise<Step> {
   const { records, events, facts, clock, saver } = context
   if (signal.aborted || error instanceof NotLeaderError || error instanceof ApiError) throw error // not a response of the driver
-  const message = resizeFailedMessage(keyOfObject(volume), facts.name, because)
+  const message = resizeFailedMessage(keyOfObject(volume), facts.name, errorMessage)
   events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
   const isTooSmall = error instanceof TooSmallError
   if (!isTooSmall && isUncertain(error)) {
     // One such error is part of a normal restart of a driver; one that lasts is reported.
-    const patch = attempt === 'first' ? undefined : failureReport(claim, because, clock.nowMs())
+    const patch = attempt === 'first' ? undefined : failureReport(claim, errorMessage, clock.nowMs())
     if (patch) await saveClaim([unconditionalClaimWrite(claim, patch)], saver)
-    return failedCall(target, `${because} (the driver may still be expanding the volume)`)
+    return failedCall(target, `${errorMessage} (the driver may still be expanding the volume)`)
   }
 
-  const failure = { message: failureMessage(because) }
+  const failure = { message: failureMessage(errorMessage) }
   const time = formatTime(clock.nowMs())
   const isInfeasible = isTooSmall || isInfeasibleExpand(error)
   const isInUse = error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION'
@@ -248,7 +248,7 @@ async function saveFailure(
     ],
     saver,
   )
-  return failedCall(target, because, { isSlow: isInfeasible })
+  return failedCall(target, errorMessage, { isSlow: isInfeasible })
 }
 
 /** Writes the volume first. If the write of the claim fails, the controller repeats the call and gets the same result. */

@@ -647,7 +647,7 @@ describe('a driver that supports only offline expansion', () => {
     await fixture.request('20Gi')
     await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for pods')
     expect(fixture.expandCalls()).toHaveLength(1)
-    expect(process.queueState()?.because).toBe(
+    expect(process.queueState()?.message).toBe(
       'Unable to expand default/data because CSI driver disks.example.com only supports offline expansion and volume is currently in-use',
     )
     await fixture.server.clock.advance(3_600_000)

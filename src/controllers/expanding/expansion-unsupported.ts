@@ -18,10 +18,10 @@ export const createExpansionUnsupported = ({ facts, events }: ExpansionUnsupport
   async reconcile({ claim }) {
     const [cap, req] = [claimCapacity(claim), requestedStorage(claim)]
     if (!isLess(cap, req) || claim.metadata.deletionTimestamp) return done
-    const because =
+    const message =
       `CSI driver ${facts.name} does not support volume expansion: it reports the capability EXPAND_VOLUME neither for ` +
       `its controller nor for its node service. Lower the request to ${cap}`
-    events.record(persistentVolumeClaimKind, claim, resizeFailed(because))
-    return stuck(because)
+    events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
+    return stuck(message)
   },
 })

@@ -265,7 +265,7 @@ describe('planExpansion, if the driver must not be called yet', () => {
 
   it('PLUS-12 rejects a size that exceeds the free capacity, unless the driver may already be expanding to it', () => {
     const withoutCapacity = { shortageFor: () => '2Gi short' }
-    const rejection = { do: 'reject', target: '5Gi', because: '2Gi short', reason: INSUFFICIENT_STORAGE }
+    const rejection = { do: 'reject', target: '5Gi', message: '2Gi short', reason: INSUFFICIENT_STORAGE }
     expect(plan({ req: 5 }, withoutCapacity)).toEqual(rejection)
     expect(plan({ req: 5, alloc: 5, state: 'ControllerResizeInProgress' }, withoutCapacity)).toEqual(
       expand(5, 'resume'),
@@ -282,10 +282,10 @@ describe('planExpansion, if the driver must not be called yet', () => {
       message: failureMessage('2Gi short'),
     }
     const sizes = { req: 5, alloc: 5, state: 'ControllerResizeInfeasible', conditions: [reportedShortage] }
-    expect(plan(sizes, { shortageFor: () => '2Gi short' })).toEqual({ do: 'wait', because: '2Gi short' })
+    expect(plan(sizes, { shortageFor: () => '2Gi short' })).toEqual({ do: 'wait', message: '2Gi short' })
     expect(plan(sizes, { shortageFor: () => '1Gi short' })).toMatchObject({
       do: 'reject',
-      because: '1Gi short',
+      message: '1Gi short',
     })
     expect(plan(sizes)).toEqual(expand(5, 'retry'))
   })
@@ -293,16 +293,16 @@ describe('planExpansion, if the driver must not be called yet', () => {
   it('REX-8 rejects a size that exceeds int64 and does not retry it', () => {
     const situation = aSituation({})
     const claim = { ...situation.claim, spec: { resources: { requests: { storage: '10E' } } } }
-    const because = '10E exceeds the largest size in CSI (2^63-1 bytes)'
-    expect(planExpansion({ ...situation, claim })).toEqual({ do: 'reject', target: '10E', because })
-    const message = failureMessage(because)
+    const rejection = '10E exceeds the largest size in CSI (2^63-1 bytes)'
+    expect(planExpansion({ ...situation, claim })).toEqual({ do: 'reject', target: '10E', message: rejection })
+    const message = failureMessage(rejection)
     const status = {
       ...claim.status,
       allocatedResources: { storage: '10E' },
       allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' as const },
       conditions: [{ type: 'ControllerResizeError', status: 'True', message }],
     }
-    expect(planExpansion({ ...situation, claim: { ...claim, status } })).toEqual({ do: 'wait', because })
+    expect(planExpansion({ ...situation, claim: { ...claim, status } })).toEqual({ do: 'wait', message: rejection })
   })
 
   it('REX-1 removes the pre-resize capacity after the node has finished', () => {

@@ -35,13 +35,13 @@ export type ExpansionStep =
   /** The device is expanded, the file system is not, and the claim does not have the condition for the node yet. */
   | { readonly do: 'requestNodeExpansion' }
   /** Wait for `afterMs`, or if it is absent, until an event triggers a reconcile. */
-  | { readonly do: 'wait'; readonly because: string; readonly afterMs?: number }
+  | { readonly do: 'wait'; readonly message: string; readonly afterMs?: number }
   /** Wait until no pod uses the volume. */
   | { readonly do: 'waitForPods' }
   /** The claim requests no more than its capacity. `volumeSize` is the size to restore in the volume object. */
   | { readonly do: 'cancel'; readonly volumeSize?: string }
   /** Reject the size without calling the driver. */
-  | { readonly do: 'reject'; readonly target: string; readonly because: string; readonly reason?: string }
+  | { readonly do: 'reject'; readonly target: string; readonly message: string; readonly reason?: string }
   | { readonly do: 'expand'; readonly target: string; readonly attempt: Attempt }
 
 /**
@@ -128,13 +128,13 @@ function planCall(target: string, situation: Situation): ExpansionStep {
   if (attempt !== 'resume') {
     const rejection = rejectionOf(target, situation)
     if (rejection) {
-      const isReported = resizeCondition(claim, 'ControllerResizeError')?.message === failureMessage(rejection.because)
-      return isReported ? { do: 'wait', because: rejection.because } : { do: 'reject', target, ...rejection }
+      const isReported = resizeCondition(claim, 'ControllerResizeError')?.message === failureMessage(rejection.message)
+      return isReported ? { do: 'wait', message: rejection.message } : { do: 'reject', target, ...rejection }
     }
   }
   if (situation.isBlockedByUse) return { do: 'waitForPods' }
   const afterMs = retryDelayMs(target, situation)
-  if (afterMs > 0) return { do: 'wait', because: `size ${target} is infeasible; it is retried later`, afterMs }
+  if (afterMs > 0) return { do: 'wait', message: `size ${target} is infeasible; it is retried later`, afterMs }
   return { do: 'expand', target, attempt }
 }
 
@@ -144,12 +144,12 @@ function attemptOf(target: string, claim: Situation['claim']): Attempt {
   return state === 'ControllerResizeInfeasible' ? 'retry' : 'resume'
 }
 
-function rejectionOf(target: string, situation: Situation): { because: string; reason?: string } | undefined {
+function rejectionOf(target: string, situation: Situation): { message: string; reason?: string } | undefined {
   if (quantityToBytes(target) > BYTES_MAX)
-    return { because: `${target} exceeds the largest size in CSI (2^63-1 bytes)` }
+    return { message: `${target} exceeds the largest size in CSI (2^63-1 bytes)` }
   // A volume that may be larger already may have used up the free capacity itself.
-  const because = situation.mayBeLarger ? undefined : situation.shortageFor(target)
-  return because === undefined ? undefined : { because, reason: INSUFFICIENT_STORAGE }
+  const message = situation.mayBeLarger ? undefined : situation.shortageFor(target)
+  return message === undefined ? undefined : { message, reason: INSUFFICIENT_STORAGE }
 }
 
 /** Returns the remaining delay of an infeasible size, or 0 if the size was rejected only for lack of free capacity. */

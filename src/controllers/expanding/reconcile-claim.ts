@@ -39,8 +39,8 @@ export async function reconcileClaim(
     const plan = planExpansion(situationOf(subject, context))
     if (failedAttempt && plan.do === 'expand' && isEqualSize(plan.target, failedAttempt.target)) {
       return failedAttempt.isSlow
-        ? retryAfter(context.settings.slowRetryMs, failedAttempt.because)
-        : backOff(failedAttempt.because)
+        ? retryAfter(context.settings.slowRetryMs, failedAttempt.message)
+        : backOff(failedAttempt.message)
     }
     const step = await applyOrReread(plan, subject, context, signal)
     if (step.is === 'failedCall') failedAttempt = step
@@ -93,7 +93,7 @@ async function apply(
       return changed
     }
     case 'wait':
-      return plan.afterMs === undefined ? stuck(plan.because) : retryAfter(plan.afterMs, plan.because)
+      return plan.afterMs === undefined ? stuck(plan.message) : retryAfter(plan.afterMs, plan.message)
     case 'waitForPods': {
       const message = inUseMessage(keyOfObject(claim), facts.name)
       events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
@@ -102,10 +102,10 @@ async function apply(
     case 'cancel':
       return (await findLostExpansion(subject, context, signal)) ?? cancel(subject, plan.volumeSize, context)
     case 'reject': {
-      const failure = { message: failureMessage(plan.because), reason: plan.reason }
+      const failure = { message: failureMessage(plan.message), reason: plan.reason }
       const time = formatTime(context.clock.nowMs())
       await saver.save([claimWrite(claim, infeasiblePatch(failure, time, plan.target))])
-      const message = `Cannot expand volume ${keyOfObject(volume)} of claim ${keyOfObject(claim)}: ${plan.because}. The driver was not called.`
+      const message = `Cannot expand volume ${keyOfObject(volume)} of claim ${keyOfObject(claim)}: ${plan.message}. The driver was not called.`
       events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
       return changed
     }

@@ -93,7 +93,7 @@ for (const isAtomic of [true, false]) {
       const process = fixture.start({ isAtomic })
       await fixture.request('100Gi')
       await fixture.waitUntil(
-        () => process.queueState()?.because?.includes('may still be expanding'),
+        () => process.queueState()?.message?.includes('may still be expanding'),
         'a timed out call',
       )
       const at100 = { mark: '100Gi', alloc: '100Gi', quota: '100Gi' }

@@ -5,13 +5,13 @@ export type Step =
   | Outcome
   | { readonly is: 'changed' }
   /** The driver call failed. Plan again, because the request may have changed, but do not retry this size at once. */
-  | { readonly is: 'failedCall'; readonly target: string; readonly because: string; readonly isSlow: boolean }
+  | { readonly is: 'failedCall'; readonly target: string; readonly message: string; readonly isSlow: boolean }
 
 export const changed: Step = Object.freeze({ is: 'changed' })
 
-export const failedCall = (target: string, because: string, { isSlow = false } = {}): Step => ({
+export const failedCall = (target: string, message: string, { isSlow = false } = {}): Step => ({
   is: 'failedCall',
   target,
-  because,
+  message,
   isSlow,
 })

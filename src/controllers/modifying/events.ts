@@ -29,10 +29,10 @@ export const ioModifySucceeded = (claimName: string, target: Target, names: read
 const describeIo = (target: Target, names: readonly IoName[]): string =>
   formatIo(target, names) || `the ${names.join(' and ')} of its class`
 
-export const modifyFailed = (because: string): EventDetails => ({
+export const modifyFailed = (message: string): EventDetails => ({
   type: 'Warning',
   reason: 'VolumeModifyFailed',
-  message: because,
+  message,
 })
 
 /** `cancelledTarget` is empty if the modification never had a target, for example because its class did not exist. */

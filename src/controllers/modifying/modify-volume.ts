@@ -75,9 +75,9 @@ export async function modifyVolume(
   try {
     credentials = await readModifyCredentials(subject, context, signal)
   } catch (error) {
-    const because = `cannot modify volume to "${formatTarget(call.target)}": ${(error as Error).message}`
-    recordEvent(subject, modifyFailed(because), context)
-    return backOff(because)
+    const message = `cannot modify volume to "${formatTarget(call.target)}": ${(error as Error).message}`
+    recordEvent(subject, modifyFailed(message), context)
+    return backOff(message)
   }
 
   const changedParts = changedPartsOf(situation, call)
@@ -91,7 +91,7 @@ export async function modifyVolume(
     const isNewChange = call.purpose === 'change' && !isUncertain(situation)
     const delay = isNewChange ? context.throttle?.begin(subject) : undefined
     if (delay?.isNew) recordEvent(subject, changeDelayed(delay), context)
-    if (delay) return retryAfter(delay.afterMs, delay.because)
+    if (delay) return retryAfter(delay.afterMs, delay.message)
     if (!(await isVolumeCurrent(subject, context))) {
       return retryAfter(STALE_RETRY_MS, 'the cache does not have the latest version of the volume yet')
     }

@@ -238,7 +238,7 @@ describe('a modification that cannot start', () => {
     await fixture.server.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.events).toHaveLength(1)
-    expect(process.queueState()).toMatchObject({ is: 'stuck', because: 'VAC "platinum" does not exist.' })
+    expect(process.queueState()).toMatchObject({ is: 'stuck', message: 'VAC "platinum" does not exist.' })
     expect(fixture.modifyCalls()).toEqual([])
     await fixture.aClass('platinum', { iops: '9' })
     await fixture.settle()

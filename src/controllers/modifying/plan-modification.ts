@@ -20,11 +20,11 @@ export type Plan =
   | ModifyCall
   /** `unrestored` contains attributes that may have changed and whose previous values are unknown. */
   | { readonly do: 'drop'; readonly unrestored: readonly string[] }
-  | { readonly do: 'hold'; readonly target: Target; readonly because: string }
+  | { readonly do: 'hold'; readonly target: Target; readonly message: string }
   /** `io` contains the claim's own amounts that cannot be applied. */
-  | { readonly do: 'refuse'; readonly target: Target; readonly io: readonly IoName[]; readonly because: string }
-  | { readonly do: 'delay'; readonly because: string }
-  | { readonly do: 'wait'; readonly because: string }
+  | { readonly do: 'refuse'; readonly target: Target; readonly io: readonly IoName[]; readonly message: string }
+  | { readonly do: 'delay'; readonly message: string }
+  | { readonly do: 'wait'; readonly message: string }
 
 export interface ModifyCall {
   readonly do: 'modify'
@@ -42,7 +42,7 @@ export interface ModifyCall {
 export function planModification(situation: Situation): Plan {
   const goal = desiredTargetOf(situation)
   if (isInEffect(situation, goal)) return isStarted(situation, goal) ? planRollback(situation, goal) : { do: 'nothing' }
-  if (!situation.canModify) return { do: 'hold', target: goal, because: cannotModifyMessage(situation, goal) }
+  if (!situation.canModify) return { do: 'hold', target: goal, message: cannotModifyMessage(situation, goal) }
   return planChange(situation, goal)
 }
 
@@ -78,7 +78,7 @@ function planRollback(situation: Situation, goal: Target): Plan {
   const changedAttributes = changedAttributesOf(situation)
   if (Object.keys(changedAttributes).length === 0 || !situation.canModify) return { do: 'drop', unrestored: [] }
   const composed = composeAttributes(situation, goal)
-  if (composed.is === 'unknown') return { do: 'wait', because: composed.because }
+  if (composed.is === 'unknown') return { do: 'wait', message: composed.message }
   const attributes = { ...knownValues(changedAttributes), ...(composed.is === 'composed' ? composed.attributes : {}) }
   const replaced = composed.is === 'composed' ? composed.replaced : []
   const unrestored = Object.keys(changedAttributes).filter((key) => !Object.hasOwn(attributes, key))
@@ -100,20 +100,20 @@ function planChange(situation: Situation, goal: Target): Plan {
   const composed = composeAttributes(situation, goal)
   switch (composed.is) {
     case 'unknown':
-      return { do: 'wait', because: composed.because }
+      return { do: 'wait', message: composed.message }
     case 'missing':
     case 'foreign':
-      return planRollbackFirst(situation, { do: 'hold', target: goal, because: composed.because })
+      return planRollbackFirst(situation, { do: 'hold', target: goal, message: composed.message })
     case 'impossible': {
       const io = IO_RESOURCES.filter((name) => isIoDue(situation, goal, name) || isContradicted(situation, goal, name))
-      return planRollbackFirst(situation, { do: 'refuse', target: goal, io, because: composed.because })
+      return planRollbackFirst(situation, { do: 'refuse', target: goal, io, message: composed.message })
     }
     case 'composed': {
       // Attributes of an earlier modification must be restored until a call is confirmed.
       const attributes = { ...knownValues(changedAttributesOf(situation)), ...composed.attributes }
       const { replaced } = composed
       const isHeld = situation.isBlockedByUse && IO_RESOURCES.some((name) => isIoDue(situation, goal, name))
-      if (isHeld) return { do: 'hold', target: goal, because: inUseMessage(situation) }
+      if (isHeld) return { do: 'hold', target: goal, message: inUseMessage(situation) }
       const call = { do: 'modify', target: goal, attributes, replaced, purpose: 'change', unrestored: [] } as const
       return delayIfRejected(situation, call)
     }
@@ -131,7 +131,7 @@ function planRollbackFirst(situation: Situation, plan: Plan): Plan {
 
 function delayIfRejected(situation: Situation, call: ModifyCall): Plan {
   if (situation.rejectedCall !== fingerprintOf(call)) return call
-  return { do: 'delay', because: 'the driver rejected these attributes; they are retried later' }
+  return { do: 'delay', message: 'the driver rejected these attributes; they are retried later' }
 }
 
 /** Returns equal fingerprints for equal calls. */
@@ -170,7 +170,7 @@ function contradicts(classParameters: Attributes, name: IoName, amount: string |
 
 type ComposedAttributes =
   | { readonly is: 'composed'; readonly attributes: Attributes; readonly replaced: readonly IoName[] }
-  | { readonly is: 'missing' | 'foreign' | 'impossible' | 'unknown'; readonly because: string }
+  | { readonly is: 'missing' | 'foreign' | 'impossible' | 'unknown'; readonly message: string }
 
 function composeAttributes(situation: Situation, target: Target): ComposedAttributes {
   const { driverName, lookUpClass, inEffect, usesClasses } = situation
@@ -179,10 +179,10 @@ function composeAttributes(situation: Situation, target: Target): ComposedAttrib
   if (className !== undefined) {
     const lookup = lookUpClass(className)
     if (lookup.is === 'unknown')
-      return { is: 'unknown', because: `VolumeAttributesClass "${className}" is not known yet` }
-    if (lookup.is === 'missing') return { is: 'missing', because: `VAC "${className}" does not exist.` }
+      return { is: 'unknown', message: `VolumeAttributesClass "${className}" is not known yet` }
+    if (lookup.is === 'missing') return { is: 'missing', message: `VAC "${className}" does not exist.` }
     if (lookup.driverName !== driverName)
-      return { is: 'foreign', because: otherDriverMessage(className, lookup.driverName, driverName) }
+      return { is: 'foreign', message: otherDriverMessage(className, lookup.driverName, driverName) }
     classParameters = lookup.parameters
   }
   try {
@@ -192,7 +192,7 @@ function composeAttributes(situation: Situation, target: Target): ComposedAttrib
     return { is: 'composed', attributes: composeParameters(classParameters, target), replaced }
   } catch (error) {
     if (!(error instanceof PreparationError)) throw error
-    return { is: 'impossible', because: error.message }
+    return { is: 'impossible', message: error.message }
   }
 }
 

@@ -45,18 +45,18 @@ async function apply(plan: Plan, args: ReconcileArgs): Promise<Step> {
     case 'modify':
       return modifyVolume(plan, situation, subject, context, signal)
     case 'delay':
-      return retryAfter(context.responses.retryDelayMs(claim), plan.because)
+      return retryAfter(context.responses.retryDelayMs(claim), plan.message)
     case 'wait':
-      return backOff(plan.because)
+      return backOff(plan.message)
     case 'drop':
       return drop({ situation, subject, unrestored: plan.unrestored }, context)
     case 'hold': {
       const step = { claim, situation, target: plan.target, nowMs: context.clock.nowMs() }
-      return reportReason(holdPatch(step, plan.because), plan.because, args)
+      return reportReason(holdPatch(step, plan.message), plan.message, args)
     }
     case 'refuse': {
       const step = { claim, situation, target: plan.target, nowMs: context.clock.nowMs() }
-      return reportReason(rejectPatch(step, plan.io, plan.because), plan.because, args)
+      return reportReason(rejectPatch(step, plan.io, plan.message), plan.message, args)
     }
   }
 }
@@ -64,7 +64,7 @@ async function apply(plan: Plan, args: ReconcileArgs): Promise<Step> {
 /** Records an event if the reason differs from the last reported one, or after a restart if the status changes. */
 async function reportReason(
   patch: StatusPatch | undefined,
-  because: string,
+  message: string,
   { subject, context }: ReconcileArgs,
 ): Promise<Outcome> {
   if (patch) {
@@ -73,8 +73,8 @@ async function reportReason(
   }
   const { responses } = context
   const reported = responses.reportedReasonOf(subject.claim)
-  const isNew = reported === undefined ? patch !== undefined : reported !== because
-  if (isNew) recordEvent(subject, modifyFailed(because), context)
-  responses.recordReported(subject.claim, because)
-  return stuck(because)
+  const isNew = reported === undefined ? patch !== undefined : reported !== message
+  if (isNew) recordEvent(subject, modifyFailed(message), context)
+  responses.recordReported(subject.claim, message)
+  return stuck(message)
 }

@@ -148,10 +148,10 @@ const finalConditions = (claim: Claim, unrestored: readonly string[], nowMs: num
 /** Returns the patch for a modification that cannot start. It keeps target and error of an earlier modification. */
 export function holdPatch(
   { claim, situation, target, nowMs }: Omit<Step, 'changedParts'>,
-  because: string,
+  reason: string,
 ): StatusPatch | undefined {
   const { inEffect, classStatus, io } = situation
-  const message = `${modifyingMessage(target)} is pending: ${because}`
+  const message = `${modifyingMessage(target)} is pending: ${reason}`
   const isReported = conditionOf(claim, MODIFYING_VOLUME)?.message === message
   const isClass = target.className !== inEffect.className && classStatus !== 'Pending'
   const waitingNames = IO_RESOURCES.filter(
@@ -176,10 +176,10 @@ export function holdPatch(
 export function rejectPatch(
   { claim, situation, target, nowMs }: Omit<Step, 'changedParts'>,
   io: readonly IoName[],
-  because: string,
+  message: string,
 ): StatusPatch | undefined {
   const { className } = target
-  const isReported = conditionOf(claim, MODIFY_VOLUME_ERROR)?.message === because
+  const isReported = conditionOf(claim, MODIFY_VOLUME_ERROR)?.message === message
   const isClassSet =
     className === undefined || (situation.classStatus === 'Infeasible' && situation.classTarget === className)
   if (isReported && isClassSet && io.every((name) => situation.io[name].status === IO_PROGRESS.failed)) return undefined
@@ -193,7 +193,7 @@ export function rejectPatch(
       ...ioStatuses(io, IO_PROGRESS.failed),
       conditions: [
         { type: MODIFYING_VOLUME, $patch: 'delete' },
-        buildCondition(claim, { type: MODIFY_VOLUME_ERROR, reason: 'InvalidArgument', message: because }, nowMs),
+        buildCondition(claim, { type: MODIFY_VOLUME_ERROR, reason: 'InvalidArgument', message }, nowMs),
       ],
     },
   }

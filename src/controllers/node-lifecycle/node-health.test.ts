@@ -54,7 +54,7 @@ describe('node health', () => {
     fixture.alive.delete('a')
     await fixture.advance(50_000)
     expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule'])
-    expect(queueState('a')).toMatchObject({ is: 'stuck', because: expect.stringContaining('stopped reporting') })
+    expect(queueState('a')).toMatchObject({ is: 'stuck', message: expect.stringContaining('stopped reporting') })
     fixture.alive.add('a')
     await fixture.advance(20_000)
     expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // alive, but has not said how it is

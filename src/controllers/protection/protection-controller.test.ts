@@ -33,7 +33,7 @@ function start(wrapCacheClient = unchanged, wrapClient = unchanged, gates: Featu
   const controllers = createProtectionControllers({ ...common, client, caches, gates })
   const running = controllers.run(abort.signal)
   isBusy = () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0)
-  stuckReasons = () => controllers.queues.flatMap((queue) => queue.states().map(({ because }) => because ?? ''))
+  stuckReasons = () => controllers.queues.flatMap((queue) => queue.states().map(({ message }) => message ?? ''))
   stop = () => {
     abort.abort()
     return running.then(() => caches.stop())
@@ -65,7 +65,7 @@ async function untilQuiet(): Promise<void> {
   }
 }
 const isDeleted = (path: string) => async () => (await server.get(path)).status === 404
-const reports = (text: string) => () => stuckReasons().some((because) => because.includes(text))
+const reports = (text: string) => () => stuckReasons().some((message) => message.includes(text))
 
 const aClaim = (name: string, extra: object = {}, metadata: object = {}) =>
   server.post(CLAIMS, {

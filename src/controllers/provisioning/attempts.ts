@@ -28,7 +28,7 @@ export type Stage =
   | {
       readonly is: 'unwanted'
       readonly volume: PersistentVolume
-      readonly because: string
+      readonly message: string
       readonly retries: number
       readonly notBeforeMs: number
     }
@@ -42,7 +42,7 @@ export interface Attempt {
   /** Time of the last call to the storage, by the monotonic clock. */
   startedMs: number
   /** Set if the same request will fail again. It is not retried before `untilMs` unless the class is replaced. */
-  infeasible: { readonly untilMs: number; readonly classUid: string; readonly because: string } | undefined
+  infeasible: { readonly untilMs: number; readonly classUid: string; readonly message: string } | undefined
 }
 
 /**

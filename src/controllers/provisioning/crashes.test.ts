@@ -176,7 +176,7 @@ describe('a provisioner with any sequence of storage results and crashes', () =>
                 creates: result.fails === 'unfinished' && result.createsVolume,
               })
           }
-          for (let i = 0; i < deleteFailures; i++) fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' })
+          for (let i = 0; i < deleteFailures; i++) fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' })
           const isDeletionDue = () =>
             deletedAtProvision !== undefined && fixture.storage.provisions.length > deletedAtProvision
           const runOtherActors = async () => {

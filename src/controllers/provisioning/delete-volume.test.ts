@@ -66,13 +66,13 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
   it('PROV-14 records an event and retries with backoff if the storage cannot be deleted', async () => {
     await aVolume('pv')
     await fixture.release('pv')
-    for (let i = 0; i < 2; i++) fixture.storage.deleteScript.push({ is: 'failed', because: `busy ${i}` })
+    for (let i = 0; i < 2; i++) fixture.storage.deleteScript.push({ is: 'failed', message: `busy ${i}` })
     const process = fixture.start({ isAtomic })
     const delaysMs: number[] = []
     for (let i = 0; i < 2; i++) {
       await fixture.settle()
       const queueState = process.queueState('pv')
-      expect(queueState).toMatchObject({ is: 'waiting', because: `busy ${i}` })
+      expect(queueState).toMatchObject({ is: 'waiting', message: `busy ${i}` })
       expect(await fixture.volume('pv')).toMatchObject({ status: { phase: 'Released' } })
       delaysMs.push(queueState!.nextAtMs! - fixture.apiServer.clock.nowMs())
       await fixture.apiServer.clock.advance(delaysMs[i]!)
@@ -114,14 +114,14 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
     expect(fixture.storage.deletes).toEqual([])
     expect((await fixture.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_REQUESTED_ANNOTATION])
     await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
-    fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' })
+    fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' })
     await fixture.waitUntil(() => fixture.storage.deletes.length === 1, 'the call')
     expect((await fixture.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED_ANNOTATION])
   })
 
   it('PROV-14 continues a deletion after the claimRef is cleared, unless the policy is Retain', async () => {
     for (const name of ['gone', 'kept']) await aVolume(name)
-    fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
+    fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' }, { is: 'failed', message: 'busy' })
     fixture.start({ isAtomic })
     for (const name of ['gone', 'kept']) await fixture.release(name)
     await fixture.waitUntil(() => fixture.storage.deletes.length === 2, 'the calls')
@@ -222,7 +222,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
   it('PROV-14 ignores a volume of another instance', async () => {
     await aVolume('pv')
     await fixture.release('pv')
-    fixture.storage.deleteScript.push({ is: 'ignored', because: 'not on this node' })
+    fixture.storage.deleteScript.push({ is: 'ignored', message: 'not on this node' })
     fixture.start()
     await fixture.waitUntil(() => fixture.storage.deletes.length === 1, 'the call')
     await fixture.settle()
@@ -235,7 +235,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
   it('PROV-20 reports a volume with its annotation but a foreign source, and releases it if a user deletes it', async () => {
     await aVolume('pv')
     await fixture.release('pv')
-    const foreignResult = { is: 'failed', because: 'foreign source; nothing was changed', isForeign: true } as const
+    const foreignResult = { is: 'failed', message: 'foreign source; nothing was changed', isForeign: true } as const
     fixture.storage.deleteScript.push(foreignResult, foreignResult)
     const process = fixture.start()
     await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the reason')
@@ -327,7 +327,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
     await fixture.release('pv')
     const process = fixture.start()
     await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the reason')
-    expect(process.queueState('pv')?.because).toBe('its claim "default/data" still exists and has no other volume')
+    expect(process.queueState('pv')?.message).toBe('its claim "default/data" still exists and has no other volume')
     expect(fixture.storage.assets.has('pv')).toBe(true)
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(
@@ -383,7 +383,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
     })
     const process = fixture.start()
     await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the reason')
-    expect(process.queueState('pv')?.because).toBe('persistentvolume pv is still attached to node node-1')
+    expect(process.queueState('pv')?.message).toBe('persistentvolume pv is still attached to node node-1')
     expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete' }])
     expect(fixture.storage.deletes).toEqual([])
     await fixture.client.delete(volumeAttachmentKind, { name: 'attached' })

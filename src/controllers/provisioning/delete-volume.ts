@@ -45,9 +45,9 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
   const { name, uid } = cached.metadata
   const [attachment] = attachments.byIndex(BY_VOLUME, name)
   if (attachment) {
-    const because = `persistentvolume ${name} is still attached to node ${attachment.spec?.nodeName}`
-    context.events.record(persistentVolumeKind, cached, deleteFailedEvent(because))
-    return stuck(because)
+    const message = `persistentvolume ${name} is still attached to node ${attachment.spec?.nodeName}`
+    context.events.record(persistentVolumeKind, cached, deleteFailedEvent(message))
+    return stuck(message)
   }
   // Read volume and claim from the server, because the cache may be behind and deletion cannot be undone. Update the
   // cache, so that a later event is recognized as a change of this state and triggers another reconcile.
@@ -68,8 +68,8 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
       return done
     case 'failed':
       metrics?.recordDeleteFailure(volume)
-      context.events.record(persistentVolumeKind, volume, deleteFailedEvent(result.because))
-      return result.isForeign ? releaseForeign(volume, result.because, context) : backOff(result.because)
+      context.events.record(persistentVolumeKind, volume, deleteFailedEvent(result.message))
+      return result.isForeign ? releaseForeign(volume, result.message, context) : backOff(result.message)
     case 'deleted':
   }
   const outcome = await deleteVolumeObject(volume, context)
@@ -94,10 +94,10 @@ async function markDeletionRequested(
 }
 
 /** Removes the finalizer from a deleted PV whose storage belongs to another provisioner. */
-async function releaseForeign(volume: Volume, because: string, context: ProvisioningContext): Promise<Outcome> {
+async function releaseForeign(volume: Volume, message: string, context: ProvisioningContext): Promise<Outcome> {
   const { volumeFinalizer } = context.settings
   const { deletionTimestamp, finalizers } = volume.metadata
-  if (!deletionTimestamp || !finalizers?.includes(volumeFinalizer)) return stuck(because)
+  if (!deletionTimestamp || !finalizers?.includes(volumeFinalizer)) return stuck(message)
   return patchFinalizers(volume, removeFinalizerPatch(volume, volumeFinalizer), context)
 }
 
@@ -107,18 +107,18 @@ async function callProvisioner(
   signal: AbortSignal,
 ): Promise<DeleteResult> {
   let overdueReports = 0
-  const onOverdue = (because: string) => {
+  const onOverdue = (message: string) => {
     log.warn(
-      { volume: volume.metadata.name, because },
+      { volume: volume.metadata.name, message },
       'the deletion of a volume exceeds its timeout; waiting for the call to return',
     )
     if (overdueReports++ === 0) metrics?.recordDeleteFailure(volume)
-    events.record(persistentVolumeKind, volume, deleteFailedEvent(because))
+    events.record(persistentVolumeKind, volume, deleteFailedEvent(message))
   }
   try {
     return await provisioner.delete(volume, signal, onOverdue)
   } catch (error) {
-    return { is: 'failed', because: error instanceof Error ? error.message : String(error) }
+    return { is: 'failed', message: error instanceof Error ? error.message : String(error) }
   }
 }
 

@@ -19,18 +19,18 @@ export const provisionedEvent = (volumeName: string, plugin: string | undefined)
   message: `Successfully provisioned volume ${volumeName}${plugin === undefined ? '' : ` using ${plugin}`}`,
 })
 
-export const cannotProvisionEvent = (because: string): EventDetails => failedEvent(because)
+export const cannotProvisionEvent = (message: string): EventDetails => failedEvent(message)
 
-export const provisionFailedEvent = (failure: Failure, because: string): EventDetails =>
+export const provisionFailedEvent = (failure: Failure, message: string): EventDetails =>
   failedEvent(
     failure === 'infeasible'
-      ? `Volume provisioning failed with infeasible error. Retries will be delayed. ${because}`
-      : because,
+      ? `Volume provisioning failed with infeasible error. Retries will be delayed. ${message}`
+      : message,
   )
 
 /** Returns a message for a claim that is being deleted: the reason why it is kept and what an operator can do. */
-export function explainHeldClaim(because: string, { volumeName, intent }: HeldClaim): string {
-  const reason = because.length > REASON_CHARACTERS_MAX ? `${because.slice(0, REASON_CHARACTERS_MAX)}…` : because
+export function explainHeldClaim(message: string, { volumeName, intent }: HeldClaim): string {
+  const reason = message.length > REASON_CHARACTERS_MAX ? `${message.slice(0, REASON_CHARACTERS_MAX)}…` : message
   return (
     `${reason.replace(/\.?$/, '.')} The claim is kept until it is known whether its volume exists; the call is ` +
     `repeated. If the storage will never respond, ${manualCleanup({ volumeName, intent })}`
@@ -56,24 +56,24 @@ export const notNeededEvent = (volumeName: string, reason: string, isDeleted: bo
   message: `Volume ${volumeName} was provisioned for this claim and is not needed: ${reason}. It is ${isDeleted ? 'deleted' : 'kept, because its reclaim policy is not Delete'}.`,
 })
 
-export const saveFailedEvent = (claim: Claim, because: string, isLast: boolean): EventDetails =>
+export const saveFailedEvent = (claim: Claim, message: string, isLast: boolean): EventDetails =>
   failedEvent(
-    `Error creating provisioned PV object for claim ${keyOfObject(claim)}: ${because}. ` +
+    `Error creating provisioned PV object for claim ${keyOfObject(claim)}: ${message}. ` +
       (isLast ? 'Deleting the volume.' : 'Retrying.'),
   )
 
-export const cleanupFailedEvent = (claim: Claim, volumeName: string, because: string): EventDetails => ({
+export const cleanupFailedEvent = (claim: Claim, volumeName: string, message: string): EventDetails => ({
   type: 'Warning',
   reason: 'ProvisioningCleanupFailed',
   message:
-    `Error cleaning provisioned volume for claim ${keyOfObject(claim)}: ${because}. ` +
+    `Error cleaning provisioned volume for claim ${keyOfObject(claim)}: ${message}. ` +
     `Retrying; until then volume "${volumeName}" occupies storage.`,
 })
 
-export const deleteFailedEvent = (because: string): EventDetails => ({
+export const deleteFailedEvent = (message: string): EventDetails => ({
   type: 'Warning',
   reason: 'VolumeFailedDelete',
-  message: because,
+  message,
 })
 
 const failedEvent = (message: string): EventDetails => ({ type: 'Warning', reason: 'ProvisioningFailed', message })

@@ -73,7 +73,7 @@ export async function removeIntent(claim: Claim, { client, claims, intent }: Pro
  */
 export async function clearSelectedNode(
   claim: Claim,
-  { node, mayExist, because }: { readonly node: string; readonly mayExist: boolean; readonly because: string },
+  { node, mayExist, message }: { readonly node: string; readonly mayExist: boolean; readonly message: string },
   { client, claims, intent }: ProvisioningContext,
 ): Promise<boolean> {
   try {
@@ -84,7 +84,7 @@ export async function clearSelectedNode(
     const metadata = {
       uid,
       resourceVersion,
-      annotations: { [SELECTED_NODE]: null, [LAST_FAILURE]: failureText(node, because) },
+      annotations: { [SELECTED_NODE]: null, [LAST_FAILURE]: failureText(node, message) },
       ...(mayExist ? {} : { '$deleteFromPrimitiveList/finalizers': [intent] }),
     }
     const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), {
@@ -100,8 +100,8 @@ export async function clearSelectedNode(
   }
 }
 
-function failureText(node: string, because: string): string {
-  const text = `node ${JSON.stringify(node)}: ${because}`
+function failureText(node: string, message: string): string {
+  const text = `node ${JSON.stringify(node)}: ${message}`
   return text.length > LAST_FAILURE_CHARACTERS_MAX ? `${text.slice(0, LAST_FAILURE_CHARACTERS_MAX)}…` : text
 }
 

@@ -58,7 +58,7 @@ const stages: fc.Arbitrary<Stage> = fc.constantFrom<Stage>(
   { is: 'unknown', request: requestOf(aSituation().claim, CLASS, 'pvc-u1') },
   { is: 'unsaved', ...created, rejections: 0, notBeforeMs: 0 },
   { is: 'unsaved', ...created, rejections: 0, notBeforeMs: 2_000 },
-  { is: 'unwanted', ...created, because: 'too small', notBeforeMs: 0 },
+  { is: 'unwanted', ...created, message: 'too small', notBeforeMs: 0 },
   { is: 'saved', resourceVersion: '7' },
 )
 const situations: fc.Arbitrary<ClaimSituation> = fc
@@ -109,7 +109,7 @@ describe('planClaim', () => {
         const plan = planClaim(situation)
         if (situation.stage.is === 'nothing' || situation.stage.is === 'saved' || situation.volume) return
         expect(['provision', 'save', 'cleanUp', 'wait']).toContain(plan.do)
-        if (plan.do === 'wait') expect(plan.because).not.toBe('')
+        if (plan.do === 'wait') expect(plan.message).not.toBe('')
       }),
     )
   })
@@ -121,8 +121,8 @@ describe('planClaim', () => {
   })
 
   it('PROV-10 delays an infeasible request unless the class is replaced', () => {
-    const infeasible = { untilMs: 5_000, classUid: 'c1', because: 'bad' }
-    expect(planClaim(aSituation({ infeasible }))).toEqual({ do: 'wait', because: 'bad', afterMs: 4_000 })
+    const infeasible = { untilMs: 5_000, classUid: 'c1', message: 'bad' }
+    expect(planClaim(aSituation({ infeasible }))).toEqual({ do: 'wait', message: 'bad', afterMs: 4_000 })
     const storageClass = { ...CLASS, metadata: { name: 'fast', uid: 'c2' } }
     expect(planClaim(aSituation({ infeasible, storageClass })).do).toBe('provision')
   })

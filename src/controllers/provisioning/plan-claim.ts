@@ -15,7 +15,7 @@ export type ClaimAction =
   | { readonly do: 'nothing' }
   | {
       readonly do: 'wait'
-      readonly because: string
+      readonly message: string
       readonly recordsEvent?: true
       readonly afterMs?: number
       /** The volume of another owner whose deletion ends the wait. */
@@ -49,7 +49,7 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
   const { stage, nowMs } = situation
   switch (stage.is) {
     case 'unwanted':
-      return waitUntil(stage.notBeforeMs, nowMs, stage.because) ?? { do: 'cleanUp', stage }
+      return waitUntil(stage.notBeforeMs, nowMs, stage.message) ?? { do: 'cleanUp', stage }
     case 'unsaved':
       return (
         waitUntil(stage.notBeforeMs, nowMs, 'its volume is provisioned, and its PV could not be created yet') ?? {
@@ -74,14 +74,14 @@ function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unk
   const isRequested = !isBeingDeleted(claim) && selection.is === 'selected'
   if (stage.request) return { do: 'provision', request: stage.request, isRequested }
   // Without a selected node, the storage could create a second volume instead of finding the first one.
-  if (!isBeingDeleted(claim) && selection.is === 'waiting') return { do: 'wait', because: selection.because }
+  if (!isBeingDeleted(claim) && selection.is === 'waiting') return { do: 'wait', message: selection.message }
   if (storageClass?.provisioner === provisionerName) {
     return { do: 'provision', request: requestOf(claim, storageClass, volumeName), isRequested }
   }
-  const because =
+  const message =
     `It is unknown whether volume "${volumeName}" exists, and the call cannot be repeated: ${classProblem(situation)}. ` +
     `Recreate the class unchanged, or ${manualCleanup({ volumeName, intent: situation.intent })}`
-  return { do: 'wait', because, recordsEvent: true }
+  return { do: 'wait', message, recordsEvent: true }
 }
 
 function classProblem({ claim, storageClass }: ClaimSituation): string {
@@ -100,9 +100,9 @@ function planNothing(situation: ClaimSituation): ClaimAction {
     case 'notAssigned':
       return finish(situation, NOTHING)
     case 'waiting':
-      return finish(situation, { do: 'wait', because: selection.because })
+      return finish(situation, { do: 'wait', message: selection.message })
     case 'impossible':
-      return finish(situation, { do: 'wait', because: selection.because, recordsEvent: true })
+      return finish(situation, { do: 'wait', message: selection.message, recordsEvent: true })
     case 'selected':
   }
   if (volume) {
@@ -110,11 +110,11 @@ function planNothing(situation: ClaimSituation): ClaimAction {
     const owner = volume.spec?.claimRef
       ? `claim "${volume.spec.claimRef.namespace}/${volume.spec.claimRef.name}"`
       : 'no claim'
-    const because = `volume "${volumeName}" already exists and belongs to ${owner}: delete it, or recreate the claim`
-    return finish(situation, { do: 'wait', because, recordsEvent: true, forVolume: volumeName })
+    const message = `volume "${volumeName}" already exists and belongs to ${owner}: delete it, or recreate the claim`
+    return finish(situation, { do: 'wait', message, recordsEvent: true, forVolume: volumeName })
   }
   if (infeasible && infeasible.classUid === selection.storageClass.metadata.uid) {
-    const waiting = waitUntil(infeasible.untilMs, nowMs, infeasible.because)
+    const waiting = waitUntil(infeasible.untilMs, nowMs, infeasible.message)
     if (waiting) return waiting
   }
   return { do: 'provision', request: requestOf(claim, selection.storageClass, volumeName), isRequested: true }
@@ -131,8 +131,8 @@ const finish = (
   next: Extract<ClaimAction, { do: 'nothing' | 'wait' }>,
 ): ClaimAction => (holdsIntent ? { do: 'releaseIntent', next } : next)
 
-const waitUntil = (untilMs: number, nowMs: number, because: string): ClaimAction | undefined =>
-  nowMs < untilMs ? { do: 'wait', because, afterMs: untilMs - nowMs } : undefined
+const waitUntil = (untilMs: number, nowMs: number, message: string): ClaimAction | undefined =>
+  nowMs < untilMs ? { do: 'wait', message, afterMs: untilMs - nowMs } : undefined
 
 const isVolumeOf = (volume: Readonly<PersistentVolume> | undefined, { metadata: { uid } }: Claim): boolean =>
   volume !== undefined && volume.spec?.claimRef?.uid === uid

@@ -124,26 +124,26 @@ describe('provisionerOf', () => {
   for (const [thrown, description] of ERRORS_WITHOUT_MESSAGE) {
     it(`PROV-8 describes an error without message: ${description}`, async () => {
       const result = await aPlugin(pluginThrowing(thrown)).provision()
-      const because = expect.stringMatching(/^it failed without a message \(/)
-      expect(result).toEqual({ is: 'failed', failure: 'unfinished', because })
-      expect(result).toMatchObject({ because: expect.stringContaining(description) })
+      const message = expect.stringMatching(/^it failed without a message \(/)
+      expect(result).toEqual({ is: 'failed', failure: 'unfinished', message })
+      expect(result).toMatchObject({ message: expect.stringContaining(description) })
     })
   }
 
   for (const [description, error, failure] of FAILURES) {
     it(`PROV-8 returns the failure ${failure} when provision throws ${description}`, async () => {
       const { provision } = aPlugin(pluginThrowing(error))
-      expect(await provision()).toEqual({ is: 'failed', failure, because: 'boom' })
+      expect(await provision()).toEqual({ is: 'failed', failure, message: 'boom' })
     })
   }
 
   it('PROV-9 returns ignored for an IgnoredError', async () => {
     const error = new IgnoredError('node b provisions it')
     const { provision } = aPlugin(pluginThrowing(error))
-    expect(await provision()).toEqual({ is: 'ignored', because: 'node b provisions it' })
+    expect(await provision()).toEqual({ is: 'ignored', message: 'node b provisions it' })
     const { provisioner } = aPlugin({ delete: () => Promise.reject(error) })
     const signal = new AbortController().signal
-    expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'ignored', because: 'node b provisions it' })
+    expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'ignored', message: 'node b provisions it' })
   })
 
   const REJECTED: [string, RequestFields, Partial<AnyProvisionerPlugin>, RegExp][] = [
@@ -208,12 +208,12 @@ describe('provisionerOf', () => {
       /does not support requests for iops/,
     ],
   ]
-  for (const [description, fields, overrides, because] of REJECTED) {
+  for (const [description, fields, overrides, expectedMessage] of REJECTED) {
     it(`PROV-10 rejects ${description} without calling the plugin`, async () => {
       const { requests, provision } = aPlugin(overrides)
       const result = await provision(fields)
-      const message = expect.stringMatching(because)
-      expect(result).toEqual({ is: 'failed', failure: 'infeasible', because: message, isNotCalled: true })
+      const message = expect.stringMatching(expectedMessage)
+      expect(result).toEqual({ is: 'failed', failure: 'infeasible', message, isNotCalled: true })
       expect(requests).toEqual([])
     })
   }
@@ -247,7 +247,7 @@ describe('provisionerOf', () => {
     expect(result).toMatchObject({
       is: 'failed',
       failure: 'noChange',
-      because: expect.stringContaining('filer is down'),
+      message: expect.stringContaining('filer is down'),
     })
   })
 
@@ -297,7 +297,7 @@ describe('provisionerOf', () => {
       /allowedTopologies/,
     ],
   ]
-  for (const [description, volume, fields, because] of INVALID_RESULTS) {
+  for (const [description, volume, fields, message] of INVALID_RESULTS) {
     it(`PROV-11 rejects and deletes a volume with ${description}`, async () => {
       const { deleted, provision } = aPlugin({
         labels: { tier: ['fast', 'slow'] },
@@ -305,7 +305,7 @@ describe('provisionerOf', () => {
         ...pluginReturning(volume),
       })
       const result = await provision(fields)
-      expect(result).toMatchObject({ is: 'failed', because: expect.stringMatching(because) })
+      expect(result).toMatchObject({ is: 'failed', message: expect.stringMatching(message) })
       expect(result).toMatchObject({ failure: 'final' })
       expect(deleted).toHaveLength(1)
     })
@@ -317,15 +317,15 @@ describe('provisionerOf', () => {
       delete: () => Promise.reject(new Error('busy')),
     })
     const result = await provision()
-    expect(result).toMatchObject({ is: 'failed', failure: 'unfinished', because: expect.stringContaining('busy') })
+    expect(result).toMatchObject({ is: 'failed', failure: 'unfinished', message: expect.stringContaining('busy') })
   })
 
   for (const returned of [undefined, null, 'pvc-1', 7, {}, { sizeBytes: 1 }, { source: {} }, { source: 'nfs' }]) {
     it(`PROV-11 reports a bug in the plugin, and unfinished, when it returns ${JSON.stringify(returned)}`, async () => {
       const { deleted, provision } = aPlugin({ provision: async () => returned as never })
-      const because =
+      const message =
         'example.com/tiers returned no volume. This is a bug in the provisioner; whether it created one is unknown.'
-      expect(await provision()).toEqual({ is: 'failed', failure: 'unfinished', because })
+      expect(await provision()).toEqual({ is: 'failed', failure: 'unfinished', message })
       expect(deleted).toEqual([])
     })
   }
@@ -340,14 +340,14 @@ describe('provisionerOf', () => {
         ...pluginThrowing(new Error(`PUT https://u:${secret}@filer failed`)),
       })
       const result = await provision({ parameters: { key: secret } })
-      expect(result).toMatchObject({ because: 'PUT https://u:(secret)@filer failed' })
+      expect(result).toMatchObject({ message: 'PUT https://u:(secret)@filer failed' })
     })
 
     it('PROV-16 redacts an invalid value', async () => {
       const { provision } = aPlugin({ parameters })
       const result = await provision({ parameters: { key: 'hunter2' } })
       expect(JSON.stringify(result)).not.toContain('hunter2')
-      expect(result).toMatchObject({ failure: 'infeasible', because: expect.stringContaining('"key"') })
+      expect(result).toMatchObject({ failure: 'infeasible', message: expect.stringContaining('"key"') })
     })
 
     it('PROV-16 rejects a volume that contains the value', async () => {
@@ -356,7 +356,7 @@ describe('provisionerOf', () => {
         ...pluginReturning({ annotations: { 'example.com/login': secret } }),
       })
       const result = await provision({ parameters: { key: secret } })
-      expect(result).toMatchObject({ failure: 'final', because: expect.stringContaining('sensitive') })
+      expect(result).toMatchObject({ failure: 'final', message: expect.stringContaining('sensitive') })
       expect(JSON.stringify(result)).not.toContain(secret)
       expect(deleted).toHaveLength(1)
     })
@@ -370,7 +370,7 @@ describe('provisionerOf', () => {
       { name: 'pvc-u-1', source: NFS, sizeBytes: GI, labels: {}, annotations: { 'example.com/id': '7' } },
     ])
     const failing = aPlugin({ delete: () => Promise.reject(new Error('filer is down')) })
-    expect(await failing.provisioner.delete(aVolume(), signal)).toEqual({ is: 'failed', because: 'filer is down' })
+    expect(await failing.provisioner.delete(aVolume(), signal)).toEqual({ is: 'failed', message: 'filer is down' })
   })
 
   it('PROV-20 owns the volumes that the plugin owns, and none if the plugin does not implement owns', () => {
@@ -389,8 +389,8 @@ describe('provisionerOf', () => {
   it('PROV-20 does not delete a volume with its annotation but a foreign source', async () => {
     const { deleted, provisioner } = aPlugin({ owns: () => false })
     const result = await provisioner.delete(aVolume(), new AbortController().signal)
-    const because = expect.stringContaining('Nothing was changed')
-    expect(result).toEqual({ is: 'failed', because, isForeign: true })
+    const message = expect.stringContaining('Nothing was changed')
+    expect(result).toEqual({ is: 'failed', message, isForeign: true })
     expect(deleted).toEqual([])
   })
 
@@ -405,7 +405,7 @@ describe('provisionerOf', () => {
         },
       })
       const overdue: string[] = []
-      const onOverdue = (because: string) => void overdue.push(because)
+      const onOverdue = (message: string) => void overdue.push(message)
       const result = provisioner.provision(aRequest(), new AbortController().signal, undefined, onOverdue)
       await clock.nextTurn()
       return { clock, end, overdue, result }
@@ -417,7 +417,7 @@ describe('provisionerOf', () => {
         [(reason) => reason, `${timeout}.`],
         [() => new Error('This operation was aborted'), `${timeout}: This operation was aborted`],
       ]
-      for (const [thrown, because] of cases) {
+      for (const [thrown, message] of cases) {
         let isAborted = false
         const { clock, overdue, result } = await startCall((reason, end) => {
           isAborted = true
@@ -426,7 +426,7 @@ describe('provisionerOf', () => {
         await clock.advance(599_999)
         expect(isAborted).toBe(false)
         await clock.advance(1)
-        expect(await result).toEqual({ is: 'failed', failure: 'unfinished', because })
+        expect(await result).toEqual({ is: 'failed', failure: 'unfinished', message })
         await clock.advance(3_600_000)
         expect(overdue).toEqual([])
       }
@@ -435,7 +435,7 @@ describe('provisionerOf', () => {
     it('PROV-8 can report that it created no volume', async () => {
       const { clock, result } = await startCall((_reason, end) => end.reject(new NotCreatedError('undone')))
       await clock.advance(600_000)
-      expect(await result).toMatchObject({ failure: 'final', because: expect.stringContaining('600 s: undone') })
+      expect(await result).toMatchObject({ failure: 'final', message: expect.stringContaining('600 s: undone') })
     })
 
     it('PROV-8 is reported repeatedly and awaited until it returns', async () => {
@@ -457,7 +457,7 @@ describe('provisionerOf', () => {
     it('PROV-14 is reported for delete', async () => {
       const { clock, provisioner } = aPlugin({ delete: () => new Promise(() => {}) })
       const overdue: string[] = []
-      void provisioner.delete(aVolume(), new AbortController().signal, (because) => void overdue.push(because))
+      void provisioner.delete(aVolume(), new AbortController().signal, (message) => void overdue.push(message))
       await clock.advance(601_000)
       expect(overdue).toEqual([expect.stringContaining('within the timeout of 600 s')])
     })
@@ -475,11 +475,11 @@ describe('provisionerOf', () => {
     const abortedCall = provisioner.provision(aRequest(), stop.signal)
     await clock.nextTurn()
     stop.abort(new Error('stopped by SIGTERM'))
-    expect(await abortedCall).toEqual({ is: 'failed', failure: 'unfinished', because: 'stopped by SIGTERM' })
+    expect(await abortedCall).toEqual({ is: 'failed', failure: 'unfinished', message: 'stopped by SIGTERM' })
     const laterResult = await provisioner.provision(aRequest(), stop.signal)
     expect(laterResult).toMatchObject({
       failure: 'noChange',
-      because: 'example.com/tiers was not called: stopped by SIGTERM.',
+      message: 'example.com/tiers was not called: stopped by SIGTERM.',
     })
     expect(calls).toBe(1)
   })

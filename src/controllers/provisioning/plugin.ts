@@ -41,7 +41,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     const parsed = readRequest(plugin, claimRequest)
     if (parsed.is === 'ignored') return parsed
     const callOptions = { signal, onOverdue }
-    if (parsed.is === 'rejected') return findOrReject(claimRequest, parsed.because, callOptions, beforeCreate)
+    if (parsed.is === 'rejected') return findOrReject(claimRequest, parsed.message, callOptions, beforeCreate)
     await beforeCreate()
     const { request, secrets } = parsed
     const expectations = { request, secrets, selector: claimRequest.claim.spec?.selector }
@@ -59,12 +59,12 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
    */
   async function findOrReject(
     claimRequest: ProvisionRequest,
-    because: string,
+    message: string,
     callOptions: CallOptions,
     beforeCreate: () => Promise<void>,
   ): Promise<ProvisionResult> {
     const { claim, volumeName } = claimRequest
-    if (!plugin.find) return { is: 'failed', failure: 'infeasible', because, isNotCalled: true }
+    if (!plugin.find) return { is: 'failed', failure: 'infeasible', message, isNotCalled: true }
     let existing: ProvisionedVolume | undefined
     try {
       const sizeBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
@@ -73,10 +73,10 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
       return {
         is: 'failed',
         failure: 'noChange',
-        because: `${because} (Finding the volume of an earlier attempt failed: ${errorMessageOf(error)})`,
+        message: `${message} (Finding the volume of an earlier attempt failed: ${errorMessageOf(error)})`,
       }
     }
-    if (!existing) return { is: 'failed', failure: 'infeasible', because }
+    if (!existing) return { is: 'failed', failure: 'infeasible', message }
     await beforeCreate()
     return acceptResult(existing, NO_EXPECTATIONS, volumeName, callOptions)
   }
@@ -90,18 +90,18 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   ): Promise<ProvisionResult> {
     if (!hasSource(result)) {
       // The result does not identify a volume, so only a repeated request can determine whether one exists.
-      const because = `${plugin.name} returned no volume. This is a bug in the provisioner; whether it created one is unknown.`
-      return { is: 'failed', failure: 'unfinished', because }
+      const message = `${plugin.name} returned no volume. This is a bug in the provisioner; whether it created one is unknown.`
+      return { is: 'failed', failure: 'unfinished', message }
     }
     const checked = checkResult(result, expectations)
     if (checked.is === 'valid') return { is: 'provisioned', volume: checked.volume }
-    const because = `${plugin.name} created a volume that cannot be used: ${checked.because}. This is a bug in the provisioner.`
+    const message = `${plugin.name} created a volume that cannot be used: ${checked.message}. This is a bug in the provisioner.`
     try {
       await callPlugin(callOptions, (call) => plugin.delete(toDeletableVolume(result, volumeName), call))
-      return { is: 'failed', failure: 'final', because: redactSecrets(because, expectations.secrets) }
+      return { is: 'failed', failure: 'final', message: redactSecrets(message, expectations.secrets) }
     } catch (error) {
-      const message = `${because} Deleting it failed: ${errorMessageOf(error)}`
-      return { is: 'failed', failure: 'unfinished', because: redactSecrets(message, expectations.secrets) }
+      const deleteFailed = `${message} Deleting it failed: ${errorMessageOf(error)}`
+      return { is: 'failed', failure: 'unfinished', message: redactSecrets(deleteFailed, expectations.secrets) }
     }
   }
 
@@ -113,14 +113,14 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     const volume = toExistingVolume(claimRequest)
     try {
       if (plugin.owns && !plugin.owns(volume)) {
-        const because = `The volume is annotated as provisioned by ${plugin.name}, but ${plugin.name} does not create volumes with such a source. Nothing was changed; delete its storage manually, then the volume.`
-        return { is: 'failed', because, isForeign: true }
+        const message = `The volume is annotated as provisioned by ${plugin.name}, but ${plugin.name} does not create volumes with such a source. Nothing was changed; delete its storage manually, then the volume.`
+        return { is: 'failed', message, isForeign: true }
       }
       await callPlugin({ signal, onOverdue }, (call) => plugin.delete(volume, call))
       return { is: 'deleted' }
     } catch (error) {
-      const because = errorMessageOf(error)
-      return kindOf(error) === 'ignored' ? { is: 'ignored', because } : { is: 'failed', because }
+      const message = errorMessageOf(error)
+      return kindOf(error) === 'ignored' ? { is: 'ignored', message } : { is: 'failed', message }
     }
   }
 
@@ -146,8 +146,8 @@ const NO_EXPECTATIONS: ResultExpectations = {
 
 function failureResult(error: unknown, secrets: readonly string[]): ProvisionResult {
   const failure = kindOf(error)
-  const because = redactSecrets(errorMessageOf(error), secrets)
-  return failure === 'ignored' ? { is: 'ignored', because } : { is: 'failed', failure, because }
+  const message = redactSecrets(errorMessageOf(error), secrets)
+  return failure === 'ignored' ? { is: 'ignored', message } : { is: 'failed', failure, message }
 }
 
 const kindOf = (error: unknown): FailureKind => (error instanceof CallError ? error.kind : 'unfinished')

@@ -59,13 +59,13 @@ export async function provisionClaim(
     attempt.stage = { is: 'unknown', request: repeatedRequest }
   }
   let overdueReports = 0
-  function onOverdue(because: string): void {
+  function onOverdue(message: string): void {
     context.log.warn(
-      { claim: keyOfObject(claim), volume: repeatedRequest.volumeName, because },
+      { claim: keyOfObject(claim), volume: repeatedRequest.volumeName, message },
       'provisioning a volume exceeds its timeout; waiting for the call to return',
     )
     if (overdueReports++ === 0) metrics?.recordProvisionFailure(claim)
-    recordFailure(attempt, repeatedRequest, { failure: 'unfinished', because, mayExist: true }, context)
+    recordFailure(attempt, repeatedRequest, { failure: 'unfinished', message, mayExist: true }, context)
   }
   const result = await callProvisioner(repeatedRequest, { beforeCreate, onOverdue }, context, signal)
   if (result.is === 'notStarted') {
@@ -102,7 +102,7 @@ async function callProvisioner(
   } catch (error) {
     if (notStarted) return notStarted
     // The result is unknown if provision() throws, which violates its contract.
-    return { is: 'failed', failure: 'unfinished', because: error instanceof Error ? error.message : String(error) }
+    return { is: 'failed', failure: 'unfinished', message: error instanceof Error ? error.message : String(error) }
   }
 }
 
@@ -141,10 +141,10 @@ async function applyResult(result: ProvisionResult, call: ProvisionCall, context
         attempt.stage = { is: 'unsaved', volume, retries: 0, rejections: 0, notBeforeMs: 0 }
         return changed('its volume is provisioned')
       }
-      const because = `Volume "${request.volumeName}" does not satisfy the claim: ${mismatch}. The volume is deleted.`
-      attempt.stage = { is: 'unwanted', volume, because, retries: 0, notBeforeMs: 0 }
-      countAndRecordFailure(attempt, request, { failure: 'unfinished', because, mayExist: false }, context)
-      return changed(because)
+      const message = `Volume "${request.volumeName}" does not satisfy the claim: ${mismatch}. The volume is deleted.`
+      attempt.stage = { is: 'unwanted', volume, message, retries: 0, notBeforeMs: 0 }
+      countAndRecordFailure(attempt, request, { failure: 'unfinished', message, mayExist: false }, context)
+      return changed(message)
     }
     case 'ignored':
       await releaseClaim(attempt, context)
@@ -155,46 +155,46 @@ async function applyResult(result: ProvisionResult, call: ProvisionCall, context
 }
 
 async function applyFailure(
-  { failure, because, isNotCalled }: Extract<ProvisionResult, { is: 'failed' }>,
+  { failure, message, isNotCalled }: Extract<ProvisionResult, { is: 'failed' }>,
   { attempt, request, previousStage }: ProvisionCall,
   context: ProvisioningContext,
 ): Promise<Step> {
   const staysUnknown = isNotCalled === true && previousStage.is === 'unknown'
   const mayExist =
     staysUnknown || failure === 'unfinished' || (failure === 'noChange' && previousStage.is === 'unknown')
-  countAndRecordFailure(attempt, request, { failure, because, mayExist }, context)
+  countAndRecordFailure(attempt, request, { failure, message, mayExist }, context)
   switch (failure) {
     case 'unfinished':
-      return changed(because)
+      return changed(message)
     case 'noChange':
       attempt.stage = previousStage
-      return changed(because)
+      return changed(message)
     case 'final':
       break
     case 'infeasible':
       attempt.infeasible = {
         untilMs: context.clock.monotonicMs() + INFEASIBLE_RETRY_MS,
         classUid: request.storageClass.metadata.uid ?? '',
-        because,
+        message,
       }
       break
     case 'reschedule':
       attempt.stage = staysUnknown ? { is: 'unknown' } : { is: 'nothing' } // the request for another node differs
       if (request.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
       {
-        const reason = { node: request.selectedNode, mayExist: staysUnknown, because }
+        const reason = { node: request.selectedNode, mayExist: staysUnknown, message }
         if (!(await clearSelectedNode(attempt.claim, reason, context))) break
       }
       if (!staysUnknown) await releaseClaim(attempt, context)
-      return stuck(`node "${request.selectedNode}" is unsuitable, the scheduler has to select another: ${because}`)
+      return stuck(`node "${request.selectedNode}" is unsuitable, the scheduler has to select another: ${message}`)
   }
   attempt.stage = staysUnknown ? previousStage : { is: 'nothing' }
-  return changed(because)
+  return changed(message)
 }
 
 interface FailedCall {
   readonly failure: Failure
-  readonly because: string
+  readonly message: string
   /** Whether a volume may exist despite the failure. */
   readonly mayExist: boolean
 }
@@ -212,13 +212,13 @@ function countAndRecordFailure(
 function recordFailure(
   { claim }: Attempt,
   { volumeName }: ProvisionRequest,
-  { failure, because, mayExist }: FailedCall,
+  { failure, message: errorMessage, mayExist }: FailedCall,
   { claims, events, intent }: ProvisioningContext,
 ): void {
   const current = claims.get(keyOfObject(claim))
   const isHeld =
     mayExist && current !== undefined && current.metadata.uid === claim.metadata.uid && isBeingDeleted(current)
-  const message = isHeld ? explainHeldClaim(because, { volumeName, intent }) : because
+  const message = isHeld ? explainHeldClaim(errorMessage, { volumeName, intent }) : errorMessage
   events.record(persistentVolumeClaimKind, claim, provisionFailedEvent(failure, message))
 }
 

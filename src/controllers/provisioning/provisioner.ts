@@ -36,7 +36,7 @@ export interface Provisioner {
 }
 
 /** Called if a call exceeds its timeout. The call is still awaited. */
-export type OverdueCallback = (because: string) => void
+export type OverdueCallback = (message: string) => void
 
 export interface ProvisionRequest {
   readonly claim: Claim
@@ -50,9 +50,9 @@ export interface ProvisionRequest {
 export type ProvisionResult =
   | { readonly is: 'provisioned'; readonly volume: NewVolume }
   /** `isNotCalled` is set if the storage was not called, so that the result of earlier attempts is unchanged. */
-  | { readonly is: 'failed'; readonly failure: Failure; readonly because: string; readonly isNotCalled?: true }
+  | { readonly is: 'failed'; readonly failure: Failure; readonly message: string; readonly isNotCalled?: true }
   /** The claim does not belong to this provisioner. No event is recorded. */
-  | { readonly is: 'ignored'; readonly because: string }
+  | { readonly is: 'ignored'; readonly message: string }
 
 /**
  *   final        no volume exists or is being created
@@ -76,6 +76,6 @@ export interface NewVolume {
 export type DeleteResult =
   | { readonly is: 'deleted' }
   /** `isForeign` is set if another provisioner created the volume. It was not changed, and a retry is useless. */
-  | { readonly is: 'failed'; readonly because: string; readonly isForeign?: true }
+  | { readonly is: 'failed'; readonly message: string; readonly isForeign?: true }
   /** The volume belongs to another instance. No event is recorded. */
-  | { readonly is: 'ignored'; readonly because: string }
+  | { readonly is: 'ignored'; readonly message: string }

@@ -20,7 +20,7 @@ describe('createProvisioningControllers without an event recorder', () => {
   it('PROV-8 records events with its own recorder', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
-    fixture.storage.script.push({ fails: 'final', because: 'full' })
+    fixture.storage.script.push({ fails: 'final', message: 'full' })
     const { client, apiServer, storage } = fixture
     const caches = createCacheSet({ client, clock: apiServer.clock, random: () => 0.5 })
     const abort = new AbortController()
@@ -70,7 +70,7 @@ describe('createProvisioningControllers with metrics', () => {
     const ref = { namespace: 'default', name: 'data' }
     await fixture.client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })
     await fixture.waitUntil(() => fixture.volume(`pvc-${claim.metadata.uid}`), 'the volume')
-    fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' })
+    fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' })
     await fixture.client.delete(persistentVolumeClaimKind, ref)
     await fixture.waitUntil(
       async () => (await fixture.volumes()).length === 0,
@@ -123,7 +123,7 @@ describe('createProvisioningControllers with leader election', () => {
     await setLeader('second')
     resume()
     await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the rejection')
-    expect(first.queueState('default/data')?.because).toContain('another process is the leader now')
+    expect(first.queueState('default/data')?.message).toContain('another process is the leader now')
     expect(await fixture.volumes()).toEqual([])
     expect(fixture.storage.deletes).toEqual([])
     fixture.start({ election: createElection('second', () => true) })
@@ -146,10 +146,10 @@ describe('createProvisioningControllers with leader election', () => {
       name: 'early',
     })
     const name = volume?.metadata.name ?? ''
-    await fixture.waitUntil(() => first.queueState(name)?.because, 'the volume to be blocked', fixture.housekeeping)
-    await fixture.waitUntil(() => first.queueState('default/late')?.because, 'the claim to be blocked')
-    expect(first.queueState(name)?.because).toContain('no longer leads')
-    expect(first.queueState('default/late')?.because).toContain('no longer leads')
+    await fixture.waitUntil(() => first.queueState(name)?.message, 'the volume to be blocked', fixture.housekeeping)
+    await fixture.waitUntil(() => first.queueState('default/late')?.message, 'the claim to be blocked')
+    expect(first.queueState(name)?.message).toContain('no longer leads')
+    expect(first.queueState('default/late')?.message).toContain('no longer leads')
     expect(fixture.storage.provisions).toHaveLength(1)
     expect(fixture.storage.deletes).toEqual([])
   })

@@ -38,7 +38,7 @@ export interface ProcessOptions extends Partial<Pick<ProvisioningDeps, 'election
 export interface Process {
   readonly calls: readonly string[]
   readonly hasCrashed: boolean
-  queueState(key: string): { readonly is: string; readonly because?: string; readonly nextAtMs?: number } | undefined
+  queueState(key: string): { readonly is: string; readonly message?: string; readonly nextAtMs?: number } | undefined
   stop(): Promise<void>
 }
 

@@ -168,7 +168,7 @@ describe('reconcileClaim with the selection of claims', () => {
     const claim = await fixture.aClaim('data')
     const process = fixture.start()
     await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
-    expect(process.queueState('default/data')?.because).toContain('no node has been selected')
+    expect(process.queueState('default/data')?.message).toContain('no node has been selected')
     expect(fixture.events).toEqual([])
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'node-7' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
@@ -209,13 +209,13 @@ describe('reconcileClaim after a failed attempt', () => {
   it('PROV-8 records an event and retries with backoff', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails: 'final', because: `no ${i}` })
+    for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails: 'final', message: `no ${i}` })
     const process = fixture.start()
     const delaysMs: number[] = []
     for (let i = 0; i < 3; i++) {
       await fixture.settle()
       const queueState = process.queueState('default/data')
-      expect(queueState).toMatchObject({ is: 'waiting', because: `no ${i}` })
+      expect(queueState).toMatchObject({ is: 'waiting', message: `no ${i}` })
       delaysMs.push(queueState!.nextAtMs! - fixture.apiServer.clock.nowMs())
       await fixture.apiServer.clock.advance(delaysMs[i]!)
     }
@@ -228,7 +228,7 @@ describe('reconcileClaim after a failed attempt', () => {
   it('PROV-10 retries an infeasible request after five minutes, or when the class is replaced', async () => {
     const originalClass = await fixture.aClass('fast')
     await fixture.aClaim('data')
-    fixture.storage.script.push({ fails: 'infeasible', because: 'bad parameter' }, { fails: 'infeasible' })
+    fixture.storage.script.push({ fails: 'infeasible', message: 'bad parameter' }, { fails: 'infeasible' })
     const process = fixture.start()
     await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
     expect(messages('ProvisioningFailed')).toEqual([
@@ -253,7 +253,7 @@ describe('reconcileClaim after a failed attempt', () => {
   it('PROV-9 clears the selected node on reschedule and continues with the next node', async () => {
     await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await fixture.aClaim('data', { annotations: { [SELECTED_NODE]: 'full' } })
-    fixture.storage.script.push({ fails: 'reschedule', because: 'no room' })
+    fixture.storage.script.push({ fails: 'reschedule', message: 'no room' })
     fixture.start()
     await fixture.waitUntil(
       async () => (await fixture.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
@@ -276,7 +276,7 @@ describe('reconcileClaim after a failed attempt', () => {
     const first = fixture.start()
     await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
     await first.stop()
-    fixture.storage.script.push({ fails: 'reschedule', isNotCalled: true, because: 'no such node' })
+    fixture.storage.script.push({ fails: 'reschedule', isNotCalled: true, message: 'no such node' })
     fixture.start()
     await fixture.waitUntil(
       async () => (await fixture.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
@@ -392,7 +392,7 @@ describe('reconcileClaim after a failed attempt', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     const provisioner = fixture.storage.provisioner()
-    let overdue: ((because: string) => void) | undefined
+    let overdue: ((message: string) => void) | undefined
     const registry = new Registry()
     fixture.start({
       provisioningMetrics: createProvisioningMetrics(registry),
@@ -431,7 +431,7 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data', { spec: { selector: { matchLabels: { region: 'north' } } } })
     for (let i = 0; i < 2; i++)
-      fixture.storage.script.push({ fails: 'final', because: 'claim Selector is not supported' })
+      fixture.storage.script.push({ fails: 'final', message: 'claim Selector is not supported' })
     fixture.storage.script.push({ labels: { region: 'north' } })
     fixture.start()
     await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
@@ -543,9 +543,9 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     async (fails) => {
       await fixture.aClass('fast')
       const claim = await fixture.aClaim('data')
-      const because = `rpc error: desc = ${'hung '.repeat(300)}`
-      fixture.storage.script.push({ fails: 'unfinished', because: 'hung' })
-      for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails, because })
+      const errorMessage = `rpc error: desc = ${'hung '.repeat(300)}`
+      fixture.storage.script.push({ fails: 'unfinished', message: 'hung' })
+      for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails, message: errorMessage })
       const process = fixture.start()
       await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
       expect(messages('ProvisioningFailed')).toEqual(['hung'])
@@ -565,7 +565,7 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     const { opened, open } = createGate()
-    fixture.storage.script.push({ after: opened, fails: 'final', because: 'full' })
+    fixture.storage.script.push({ after: opened, fails: 'final', message: 'full' })
     fixture.start()
     await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
     await deleteClaim('data')
@@ -713,7 +713,7 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
   it('PROV-8 records an event for each failed deletion of the volume and retries', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
+    fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' }, { is: 'failed', message: 'busy' })
     fixture.start({ isAtomic, intercept: failCreates(5, FORBIDDEN) })
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(messages('ProvisioningCleanupFailed')).toEqual(
@@ -826,7 +826,7 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
     const process = fixture.start()
     await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
-    expect(process.queueState('default/data')?.because).toContain('belongs to claim "default/elsewhere"')
+    expect(process.queueState('default/data')?.message).toContain('belongs to claim "default/elsewhere"')
     expect(fixture.storage.provisions).toEqual([])
     expect(await hasIntent('data')).toBe(false)
   })

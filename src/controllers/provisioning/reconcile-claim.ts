@@ -49,7 +49,7 @@ async function advance(claim: Claim, context: ProvisioningContext, signal: Abort
     if (action.do === 'provision' && lastReason !== undefined) return backOff(lastReason)
     const step = await apply(action, situation, context, signal)
     if (step.is !== 'changed') return step
-    lastReason = step.because
+    lastReason = step.message
   }
 }
 
@@ -107,8 +107,8 @@ async function apply(
       return done
     case 'wait':
       if (action.recordsEvent)
-        context.events.record(persistentVolumeClaimKind, claim, cannotProvisionEvent(action.because))
-      return action.afterMs === undefined ? stuck(action.because) : retryAfter(action.afterMs, action.because)
+        context.events.record(persistentVolumeClaimKind, claim, cannotProvisionEvent(action.message))
+      return action.afterMs === undefined ? stuck(action.message) : retryAfter(action.afterMs, action.message)
     case 'releaseIntent':
       await removeIntent(claim, context)
       if (stage.is !== 'saved') forget(claim, context) // the attempt remains until the cache contains the volume

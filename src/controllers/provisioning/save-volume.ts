@@ -15,12 +15,12 @@ import { hasIntent, removeIntentWrite } from './intent.ts'
 export type SaveResult =
   | { readonly is: 'saved'; readonly resourceVersion: string }
   /** Another volume has the name, so this volume must be deleted. */
-  | { readonly is: 'superseded'; readonly because: string }
+  | { readonly is: 'superseded'; readonly message: string }
   /** The existing PV and its storage belong to another claim, so no volume exists for this claim. */
-  | { readonly is: 'foreign'; readonly because: string }
+  | { readonly is: 'foreign'; readonly message: string }
   /** The request failed without a rejection, so the PV may exist. */
-  | { readonly is: 'unknown'; readonly because: string }
-  | { readonly is: 'rejected'; readonly because: string }
+  | { readonly is: 'unknown'; readonly message: string }
+  | { readonly is: 'rejected'; readonly message: string }
 
 export async function saveVolume(
   volume: PersistentVolume,
@@ -70,11 +70,11 @@ async function classifyFailure(
     return (
       (await findExistingVolume(volume, context)) ?? {
         is: 'unknown',
-        because: 'a volume of that name existed when it was created',
+        message: 'a volume of that name existed when it was created',
       }
     )
   }
-  return { is: isRejection(error) ? 'rejected' : 'unknown', because: error.message }
+  return { is: isRejection(error) ? 'rejected' : 'unknown', message: error.message }
 }
 
 /** Compares the existing PV of that name with the volume. Returns undefined if no PV exists. */
@@ -88,18 +88,18 @@ export async function findExistingVolume(
     existing = await client.get(persistentVolumeKind, { name })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    return isNotFound(error) ? undefined : { is: 'unknown', because: error.message }
+    return isNotFound(error) ? undefined : { is: 'unknown', message: error.message }
   }
   const { claimRef } = existing.spec ?? {}
   const isOfSameClaim = claimRef?.uid !== undefined && claimRef.uid === volume.spec?.claimRef?.uid
   if (isSameStorage(volume, existing)) {
     if (isOfSameClaim) return { is: 'saved', resourceVersion: existing.metadata.resourceVersion }
-    const because = `volume "${name}" and its storage belong to the claim "${claimRef?.namespace}/${claimRef?.name}"`
-    return { is: 'foreign', because }
+    const message = `volume "${name}" and its storage belong to the claim "${claimRef?.namespace}/${claimRef?.name}"`
+    return { is: 'foreign', message }
   }
   return {
     is: 'superseded',
-    because: `another volume "${name}" was created first; the one provisioned here is deleted`,
+    message: `another volume "${name}" was created first; the one provisioned here is deleted`,
   }
 }
 

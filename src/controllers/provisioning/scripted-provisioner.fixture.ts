@@ -7,7 +7,7 @@ export interface ScriptedResult {
   /** The failure to return. Default: success. */
   readonly fails?: Failure
   readonly ignores?: true
-  readonly because?: string
+  readonly message?: string
   /** Whether the provisioner fails before the storage is called. */
   readonly isNotCalled?: true
   /** Whether the storage has the volume after the call. Default: true unless the call fails. */
@@ -51,7 +51,7 @@ export function createScriptedStorage(): ScriptedStorage {
   ): Promise<ProvisionResult> {
     if (!script[0]?.isNotCalled) await beforeCreate()
     provisions.push(request)
-    const { fails, ignores, because = 'scripted failure', isNotCalled, after, throws, ...result } = script.shift() ?? {}
+    const { fails, ignores, message = 'scripted failure', isNotCalled, after, throws, ...result } = script.shift() ?? {}
     await after
     const handle = result.handle ?? `${name}/${request.volumeName}`
     const { resources, volumeAttributesClassName } = request.claim.spec ?? {}
@@ -60,8 +60,8 @@ export function createScriptedStorage(): ScriptedStorage {
       assets.set(handle, assets.get(handle) ?? result.size ?? requested)
     if (fails && !isNotCalled && NO_VOLUME_FAILURES.has(fails)) assets.delete(handle) // consistent with the reported failure
     if (throws) throw throws
-    if (fails) return { is: 'failed', failure: fails, because, ...(isNotCalled ? { isNotCalled } : {}) }
-    if (ignores) return { is: 'ignored', because }
+    if (fails) return { is: 'failed', failure: fails, message, ...(isNotCalled ? { isNotCalled } : {}) }
+    if (ignores) return { is: 'ignored', message }
     return {
       is: 'provisioned',
       volume: {

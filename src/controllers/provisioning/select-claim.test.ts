@@ -109,7 +109,7 @@ describe('selectClaim', () => {
   it('PROV-9 returns a message with a remedy for a claim without a class', () => {
     const claim = aClaim({ [PROVISIONER]: PROVISIONER_NAME }, { storageClassName: undefined })
     expect(selectClaim(claim, undefined, PROVISIONER_NAME)).toMatchObject({
-      because: expect.stringContaining('names no storage class'),
+      message: expect.stringContaining('names no storage class'),
     })
   })
 })

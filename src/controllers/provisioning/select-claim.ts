@@ -10,9 +10,9 @@ export type Selection =
   | { readonly is: 'selected'; readonly storageClass: Readonly<StorageClass> }
   | { readonly is: 'notAssigned' }
   /** Another component must act first. */
-  | { readonly is: 'waiting'; readonly because: string }
+  | { readonly is: 'waiting'; readonly message: string }
   /** The user must act. An event reports the reason. */
-  | { readonly is: 'impossible'; readonly because: string }
+  | { readonly is: 'impossible'; readonly message: string }
 
 export function selectClaim(
   claim: Readonly<PersistentVolumeClaim>,
@@ -20,11 +20,11 @@ export function selectClaim(
   provisionerName: string,
 ): Selection {
   if (!isAssigned(claim, provisionerName)) return { is: 'notAssigned' }
-  if (!storageClass) return { is: 'impossible', because: missingClassMessage(claim) }
+  if (!storageClass) return { is: 'impossible', message: missingClassMessage(claim) }
   if (storageClass.provisioner !== provisionerName) return { is: 'notAssigned' }
   if (isDelayed(storageClass) && !annotationOf(claim, SELECTED_NODE)) {
     const { name } = storageClass.metadata
-    return { is: 'waiting', because: `class "${name}" waits for a pod, and no node has been selected yet` }
+    return { is: 'waiting', message: `class "${name}" waits for a pod, and no node has been selected yet` }
   }
   return { is: 'selected', storageClass }
 }

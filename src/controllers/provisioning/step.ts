@@ -4,6 +4,6 @@ import type { Outcome } from '../../runtime/index.ts'
 export type Step =
   | Outcome
   /** The stage changed and must be planned again. If the plan is to call the storage again, back off for this reason. */
-  | { readonly is: 'changed'; readonly because: string }
+  | { readonly is: 'changed'; readonly message: string }
 
-export const changed = (because: string): Step => ({ is: 'changed', because })
+export const changed = (message: string): Step => ({ is: 'changed', message })

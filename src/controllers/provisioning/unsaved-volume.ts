@@ -35,28 +35,28 @@ export async function saveProvisioned(claim: Claim, stage: Unsaved, context: Pro
     events.record(persistentVolumeClaimKind, claim, event)
     metrics?.recordProvisionFailure(claim)
   }
-  const retryLater = (because: string, newRejections: 0 | 1): Step => {
+  const retryLater = (message: string, newRejections: 0 | 1): Step => {
     const notBeforeMs = clock.monotonicMs() + backoffMs(SAVE_BACKOFF, retries, random)
     attempt.stage = { ...stage, retries: retries + 1, rejections: rejections + newRejections, notBeforeMs }
-    return changed(because)
+    return changed(message)
   }
   const saved = await saveVolume(volume, claim, context)
   switch (saved.is) {
     case 'saved':
       return completeAttempt(attempt, volume, saved.resourceVersion, context)
     case 'superseded':
-      recordFailure(cannotProvisionEvent(saved.because))
-      return discardVolume(attempt, stage, saved.because)
+      recordFailure(cannotProvisionEvent(saved.message))
+      return discardVolume(attempt, stage, saved.message)
     case 'foreign':
-      recordFailure(cannotProvisionEvent(saved.because))
+      recordFailure(cannotProvisionEvent(saved.message))
       attempt.stage = { is: 'nothing' }
-      return changed(saved.because)
+      return changed(saved.message)
     case 'unknown':
-      return retryLater(saved.because, 0)
+      return retryLater(saved.message, 0)
     case 'rejected': {
       const isLast = rejections + 1 >= SAVE_REJECTIONS_MAX
-      recordFailure(saveFailedEvent(claim, saved.because, isLast))
-      return isLast ? discardVolume(attempt, stage, saved.because) : retryLater(saved.because, 1)
+      recordFailure(saveFailedEvent(claim, saved.message, isLast))
+      return isLast ? discardVolume(attempt, stage, saved.message) : retryLater(saved.message, 1)
     }
   }
 }
@@ -70,27 +70,27 @@ export async function cleanUpVolume(
   const { events, election, clock, random } = context
   const { volume, retries } = stage
   const attempt = context.attempts.getOrCreate(claim, stage)
-  const retryLater = (because: string): Step => {
+  const retryLater = (message: string): Step => {
     const notBeforeMs = clock.monotonicMs() + backoffMs(CLEANUP_BACKOFF, retries, random)
-    attempt.stage = { ...stage, because, retries: retries + 1, notBeforeMs }
-    return changed(because)
+    attempt.stage = { ...stage, message, retries: retries + 1, notBeforeMs }
+    return changed(message)
   }
   // If the PV exists because the reply to its creation was lost, the volume must not be deleted.
   const existing = await findExistingVolume(volume, context)
   if (existing?.is === 'saved') return completeAttempt(attempt, volume, existing.resourceVersion, context)
-  if (existing?.is === 'unknown') return retryLater(existing.because)
+  if (existing?.is === 'unknown') return retryLater(existing.message)
   if (existing?.is !== 'foreign') {
     election?.assertStillLeader()
-    const recordFailure = (because: string) =>
-      events.record(persistentVolumeClaimKind, claim, cleanupFailedEvent(claim, volume.metadata.name ?? '', because))
+    const recordFailure = (message: string) =>
+      events.record(persistentVolumeClaimKind, claim, cleanupFailedEvent(claim, volume.metadata.name ?? '', message))
     const result = await deleteFromStorage(volume, recordFailure, context, signal)
     if (result.is !== 'deleted') {
-      recordFailure(result.because)
-      return retryLater(result.because)
+      recordFailure(result.message)
+      return retryLater(result.message)
     }
   }
   attempt.stage = { is: 'nothing' }
-  return changed(stage.because)
+  return changed(stage.message)
 }
 
 function completeAttempt(
@@ -120,9 +120,9 @@ function notNeededReason({ metadata }: Claim, name: string, { claims }: Provisio
   return volumeName && volumeName !== name ? `the claim is bound to volume ${volumeName}` : undefined
 }
 
-function discardVolume(attempt: Attempt, { volume }: Unsaved, because: string): Step {
-  attempt.stage = { is: 'unwanted', volume, because, retries: 0, notBeforeMs: 0 }
-  return changed(because)
+function discardVolume(attempt: Attempt, { volume }: Unsaved, message: string): Step {
+  attempt.stage = { is: 'unwanted', volume, message, retries: 0, notBeforeMs: 0 }
+  return changed(message)
 }
 
 async function deleteFromStorage(
@@ -134,6 +134,6 @@ async function deleteFromStorage(
   try {
     return await provisioner.delete(volume, signal, onOverdue)
   } catch (error) {
-    return { is: 'failed', because: error instanceof Error ? error.message : String(error) }
+    return { is: 'failed', message: error instanceof Error ? error.message : String(error) }
   }
 }

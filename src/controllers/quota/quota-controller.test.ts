@@ -15,7 +15,7 @@ let server: ServerFixture
 let client: Client
 let registry: Registry
 let stop: () => Promise<void>
-let queueStates: () => readonly { because?: string }[]
+let queueStates: () => readonly { message?: string }[]
 const errors: string[] = []
 const log: Logger = { ...silentLog, error: (_fields, message) => void errors.push(message) }
 
@@ -165,7 +165,7 @@ describe('createQuotaController', () => {
     start((inner) => ({ ...inner, commitsAtomically: async () => false }))
     await aQuota('team', { persistentvolumeclaims: '10' })
     await waitUntil(
-      () => queueStates().some(({ because }) => because?.includes('maintains quotas itself') ?? false),
+      () => queueStates().some(({ message }) => message?.includes('maintains quotas itself') ?? false),
       'a reason',
     )
     expect(await statusOf('team')).toBeUndefined()

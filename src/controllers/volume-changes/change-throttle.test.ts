@@ -42,7 +42,7 @@ describe('createChangeThrottle', () => {
     for (const instance of [throttle, afterRestart]) {
       const delay = instance.begin(aSubject('a', 'silver', annotations))
       expect(delay).toMatchObject({ afterMs: 3_000_000, isNew: true })
-      expect(delay?.because).toBe('volume a was changed recently; its cooldown ends at 2026-01-01T01:00:00Z')
+      expect(delay?.message).toBe('volume a was changed recently; its cooldown ends at 2026-01-01T01:00:00Z')
     }
     await clock.advance(3_000_000)
     expect(throttle.begin(aSubject('a', 'silver', annotations))).toBeUndefined()

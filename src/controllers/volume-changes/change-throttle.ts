@@ -24,7 +24,7 @@ export interface ChangeBudget {
 
 export interface Delay {
   readonly afterMs: number
-  readonly because: string
+  readonly message: string
   /** Whether this is the first delay of the request, for which the caller must record an event. */
   readonly isNew: boolean
 }
@@ -73,13 +73,13 @@ export function createChangeThrottle(
         return undefined
       }
       const endTime = timestamp(clock.nowMs() + afterMs)
-      const because =
+      const message =
         remainingCooldownMs > 0
           ? `volume ${name} was changed recently; its cooldown ends at ${endTime}`
           : `the budget for volume changes is used up; volume ${name} can be changed at ${endTime}`
       const isNew = record?.delayedRequest !== request
       records.set(uid, { request: '', ...record, delayedRequest: request })
-      return { afterMs, because, isNew }
+      return { afterMs, message, isNew }
     },
     recordChange({ claim, volume }): Readonly<Record<string, string>> {
       if (cooldownMs === 0) return {}
@@ -90,10 +90,10 @@ export function createChangeThrottle(
   }
 }
 
-export const changeDelayed = ({ because }: Delay): EventDetails => ({
+export const changeDelayed = ({ message }: Delay): EventDetails => ({
   type: 'Normal',
   reason: 'VolumeChangeDelayed',
-  message: because,
+  message,
 })
 
 /** A token bucket that refills continuously. */

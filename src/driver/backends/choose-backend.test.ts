@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { chooseBackend } from './choose-backend.ts'
 
-const able = { canLoop: { yes: true }, canMount: { yes: true } } as const
+const able = { canLoop: { available: true }, canMount: { available: true } } as const
 const unable = {
-  canLoop: { yes: false, because: 'no rights.' },
-  canMount: { yes: false, because: 'no rights.' },
+  canLoop: { available: false, message: 'no rights.' },
+  canMount: { available: false, message: 'no rights.' },
 } as const
 
 describe('chooseBackend', () => {
@@ -12,9 +12,9 @@ describe('chooseBackend', () => {
     expect(chooseBackend({ requested: 'auto', existing: undefined, facts: able }).backend).toBe('loop')
     expect(chooseBackend({ requested: 'auto', existing: undefined, facts: unable })).toEqual({
       backend: 'directory',
-      because: 'no rights.',
+      message: 'no rights.',
     })
-    expect(chooseBackend({ requested: 'directory', existing: undefined, facts: able }).because).toBe(
+    expect(chooseBackend({ requested: 'directory', existing: undefined, facts: able }).message).toBe(
       'the driver runs with --backend directory',
     )
   })

@@ -3,7 +3,7 @@ import type { HostFacts } from '../../host/index.ts'
 import { withFullStop } from '../errors.ts'
 import type { BackendName } from './backend.ts'
 
-export type BackendChoice = { readonly backend: BackendName; readonly because: string }
+export type BackendChoice = { readonly backend: BackendName; readonly message: string }
 
 /** Throws if the requested backend is not supported, or if the existing volumes of the pool have another backend. */
 export function chooseBackend({
@@ -17,7 +17,7 @@ export function chooseBackend({
   readonly facts: Pick<HostFacts, 'canLoop' | 'canMount'>
 }): BackendChoice {
   const { canLoop, canMount } = facts
-  const obstacle = canLoop.yes ? (canMount.yes ? undefined : canMount.because) : canLoop.because
+  const obstacle = canLoop.available ? (canMount.available ? undefined : canMount.message) : canLoop.message
   const backend = requested === 'auto' ? (existing ?? (obstacle === undefined ? 'loop' : 'directory')) : requested
   if (existing && backend !== existing) {
     throw new Error(
@@ -29,11 +29,11 @@ export function chooseBackend({
       `The loop backend does not work here: ${withFullStop(obstacle)} Run the driver as root with CAP_SYS_ADMIN${existing ? '' : ', or use --backend directory'}.`,
     )
   }
-  if (backend === 'loop') return { backend: 'loop', because: 'loop devices can be attached and mounted' }
-  if (obstacle !== undefined) return { backend: 'directory', because: obstacle }
+  if (backend === 'loop') return { backend: 'loop', message: 'loop devices can be attached and mounted' }
+  if (obstacle !== undefined) return { backend: 'directory', message: obstacle }
   return {
     backend: 'directory',
-    because:
+    message:
       requested === 'auto' ? 'the pool contains volumes of this backend' : 'the driver runs with --backend directory',
   }
 }

@@ -16,7 +16,7 @@ export interface DirectoryBackendDeps {
   readonly run: Run
   readonly pool: string
   /** The reason why the loop backend is not used. */
-  readonly because: string
+  readonly message: string
 }
 
 const VOLUME_BYTES_MIN = 1
@@ -25,9 +25,9 @@ const NO_LIMITS = 'The volume is a directory and has no device that could be lim
 export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
   return {
     name: 'directory',
-    limitsUnsupportedReason: `${NO_LIMITS} ${withFullStop(deps.because)}`,
+    limitsUnsupportedReason: `${NO_LIMITS} ${withFullStop(deps.message)}`,
     shortcomings: [
-      `Volumes are directories of the pool: ${withFullStop(deps.because)}`,
+      `Volumes are directories of the pool: ${withFullStop(deps.message)}`,
       'The sizes of volumes are not enforced.',
       `Volumes with iops or throughput are rejected. ${NO_LIMITS}`,
       'Block volumes, separate file systems and read-only publishing are not supported.',
@@ -38,9 +38,9 @@ export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
     growsOnNode: false,
     canServe({ accessType, isReadOnly }) {
       if (accessType === 'block')
-        return { yes: false, because: `Block volumes need the loop backend. ${asSentence(deps.because)}` }
-      if (isReadOnly) return { yes: false, because: `A symlink cannot be read-only. ${asSentence(deps.because)}` }
-      return { yes: true }
+        return { available: false, message: `Block volumes need the loop backend. ${asSentence(deps.message)}` }
+      if (isReadOnly) return { available: false, message: `A symlink cannot be read-only. ${asSentence(deps.message)}` }
+      return { available: true }
     },
     minimumBytes: () => VOLUME_BYTES_MIN,
     contents: createContents(deps),
@@ -158,7 +158,7 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeOperations {
       const available = Math.max(0, Math.min(total - tree.usedBytes, disk.availableBytes))
       return { bytes: { total, used: tree.usedBytes, available } }
     },
-    limit: async () => ({ is: 'not enforced', because: NO_LIMITS }),
+    limit: async () => ({ is: 'not enforced', message: NO_LIMITS }),
     io: async () => undefined,
     async recover(volumes, mountRecords) {
       const recovered = []

@@ -3,24 +3,24 @@ import type { HostFacts } from '../../host/index.ts'
 import { createLoopBackend } from './loop-backend.ts'
 import { deviceBytesOf } from './loop-devices.ts'
 
-const YES = { yes: true } as const
-const MISSING = { yes: false, because: 'The program "mkfs.xfs" is not installed on this node.' } as const
+const AVAILABLE = { available: true } as const
+const MISSING = { available: false, message: 'The program "mkfs.xfs" is not installed on this node.' } as const
 const factsWith = (filesystems: HostFacts['filesystems']) =>
   ({
     filesystems,
-    canGrowExt4Online: YES,
-    canReflink: YES,
-    limits: { version: 'none', because: 'no cgroups' },
+    canGrowExt4Online: AVAILABLE,
+    canReflink: AVAILABLE,
+    limits: { version: 'none', message: 'no cgroups' },
   }) as unknown as HostFacts
 const backendWith = (filesystems: HostFacts['filesystems']) =>
   createLoopBackend({ host: {} as never, facts: factsWith(filesystems), pool: '/pool' })
 
 describe('createLoopBackend', () => {
   it('SYS-6 defaults to ext4 without mkfs.xfs, and reports the missing program', () => {
-    const backend = backendWith({ xfs: MISSING, ext4: YES })
+    const backend = backendWith({ xfs: MISSING, ext4: AVAILABLE })
     expect(backend.defaultFsType).toBe('ext4')
     expect(backend.canServe({ accessType: 'mount', fsType: 'xfs', isReadOnly: false })).toEqual(MISSING)
-    expect(backend.canServe({ accessType: 'block', fsType: 'xfs', isReadOnly: true }).yes).toBe(true)
+    expect(backend.canServe({ accessType: 'block', fsType: 'xfs', isReadOnly: true }).available).toBe(true)
     expect(backend.shortcomings).toEqual([
       'No volumes with xfs: The program "mkfs.xfs" is not installed on this node.',
       'Limits are not enforced: no cgroups.',
@@ -28,7 +28,7 @@ describe('createLoopBackend', () => {
   })
 
   it('SYS-6 defaults to xfs', () => {
-    expect(backendWith({ xfs: YES, ext4: YES }).defaultFsType).toBe('xfs')
+    expect(backendWith({ xfs: AVAILABLE, ext4: AVAILABLE }).defaultFsType).toBe('xfs')
   })
 
   it.each([

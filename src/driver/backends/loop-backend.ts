@@ -24,10 +24,11 @@ export function createLoopBackend(deps: LoopBackendDeps): Backend {
   return {
     name: 'loop',
     shortcomings: listShortcomings(facts),
-    defaultFsType: facts.filesystems.xfs.yes || !facts.filesystems.ext4.yes ? 'xfs' : 'ext4',
+    defaultFsType: facts.filesystems.xfs.available || !facts.filesystems.ext4.available ? 'xfs' : 'ext4',
     allocatesOnCreate: true,
     growsOnNode: true,
-    canServe: ({ accessType, fsType }): Ability => (accessType === 'block' ? { yes: true } : facts.filesystems[fsType]),
+    canServe: ({ accessType, fsType }): Ability =>
+      accessType === 'block' ? { available: true } : facts.filesystems[fsType],
     minimumBytes: ({ accessTypes, fsType }) => (accessTypes.includes('mount') ? minimumBytes(fsType) : BLOCK_BYTES_MIN),
     contents: createLoopContents(deps),
     node: createLoopNode(deps),
@@ -38,17 +39,17 @@ function listShortcomings(facts: HostFacts): string[] {
   const shortcomings: string[] = []
   for (const type of Object.keys(facts.filesystems) as FilesystemType[]) {
     const ability = facts.filesystems[type]
-    if (!ability.yes) shortcomings.push(`No volumes with ${type}: ${withFullStop(ability.because)}`)
+    if (!ability.available) shortcomings.push(`No volumes with ${type}: ${withFullStop(ability.message)}`)
   }
-  if (!facts.canGrowExt4Online.yes) {
+  if (!facts.canGrowExt4Online.available) {
     shortcomings.push(
-      `Volumes with ext4 grow when they are next staged, not while in use: ${withFullStop(facts.canGrowExt4Online.because)}`,
+      `Volumes with ext4 grow when they are next staged, not while in use: ${withFullStop(facts.canGrowExt4Online.message)}`,
     )
   }
-  if (!facts.canReflink.yes)
-    shortcomings.push(`Snapshots and clones are full copies: ${withFullStop(facts.canReflink.because)}`)
+  if (!facts.canReflink.available)
+    shortcomings.push(`Snapshots and clones are full copies: ${withFullStop(facts.canReflink.message)}`)
   if (facts.limits.version === 'none')
-    shortcomings.push(`Limits are not enforced: ${withFullStop(facts.limits.because)}`)
+    shortcomings.push(`Limits are not enforced: ${withFullStop(facts.limits.message)}`)
   return shortcomings
 }
 

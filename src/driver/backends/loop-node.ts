@@ -105,7 +105,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
     }
     const content = await filesystems.probe(device)
     if (content.is !== 'filesystem') {
-      const reason = content.is === 'blank' ? 'it has no file system' : content.because
+      const reason = content.is === 'blank' ? 'it has no file system' : content.message
       throw failedPrecondition(
         `Volume ${volume.id} cannot be mounted: ${withFullStop(reason)} It has been in use, so it is not formatted. Use it as a block volume, restore it, or delete it with its data.`,
       )

@@ -216,7 +216,7 @@ async function create(volume: VolumeRecord, driver: DriverContext): Promise<void
   } catch (error) {
     await discardVolume(volume, driver).catch((undoError: Error) => {
       log.error(
-        { volume: volume.id, because: undoError.message },
+        { volume: volume.id, message: undoError.message },
         'creating a volume failed and its remains could not be removed; they are removed at the next start',
       )
     })

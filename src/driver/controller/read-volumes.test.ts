@@ -7,11 +7,11 @@ import type { DriverContext } from '../context.ts'
 import { createPool } from '../pool/pool.ts'
 import { getCapacity } from './read-volumes.ts'
 
-const YES = { yes: true } as const
+const AVAILABLE = { available: true } as const
 const facts = {
-  filesystems: { xfs: YES, ext4: { yes: false, because: 'mkfs.ext4 is not installed' } },
-  canGrowExt4Online: YES,
-  canReflink: YES,
+  filesystems: { xfs: AVAILABLE, ext4: { available: false, message: 'mkfs.ext4 is not installed' } },
+  canGrowExt4Online: AVAILABLE,
+  canReflink: AVAILABLE,
   limits: { version: 'v2' },
 } as unknown as HostFacts
 

@@ -82,7 +82,7 @@ async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<
   } catch (error) {
     await discardSnapshot(snapshot, driver).catch((undoError: Error) => {
       log.error(
-        { snapshot: snapshot.id, because: undoError.message },
+        { snapshot: snapshot.id, message: undoError.message },
         'creating a snapshot failed and its remains could not be removed; they are removed at the next start',
       )
     })

@@ -41,7 +41,7 @@ function describeLimits(volume: VolumeRecord, driver: DriverContext): string {
   const enforcement = driver.limits.enforcement(volume.id)
   if (!enforcement) return `The volume is healthy. Its limits of ${limits.join(' and ')} apply when it is staged.`
   if (enforcement.is === 'not enforced') {
-    return `The volume is healthy, but its limits of ${limits.join(' and ')} are not enforced: ${withFullStop(enforcement.because)}`
+    return `The volume is healthy, but its limits of ${limits.join(' and ')} are not enforced: ${withFullStop(enforcement.message)}`
   }
   const caveats = enforcement.caveats.length > 0 ? ` (${enforcement.caveats.join('; ')})` : ''
   return `The volume is healthy. Its limits of ${limits.join(' and ')} are enforced${caveats}.`

@@ -24,7 +24,7 @@ function setUp({ isWatched = false } = {}) {
         applied.push(`${limits.iops ?? 'none'} in ${cgroups.join(' ') || 'nothing'}`)
         return cgroups.length > 0
           ? { is: 'enforced', cgroups, caveats: [] }
-          : { is: 'not enforced', because: 'no cgroup' }
+          : { is: 'not enforced', message: 'no cgroup' }
       },
     },
     volumes: { get: () => VOLUME } as unknown as Records<VolumeRecord>,
@@ -119,7 +119,7 @@ describe('createLimitReconciler', () => {
   it('PIO-10 reports a failure as not enforced', async () => {
     const { reconciler, setFailure } = setUp()
     setFailure(new Error('the kernel rejected it'))
-    expect(await reconciler.enforce(VOLUME)).toEqual({ is: 'not enforced', because: 'the kernel rejected it' })
+    expect(await reconciler.enforce(VOLUME)).toEqual({ is: 'not enforced', message: 'the kernel rejected it' })
     expect(reconciler.enforcement(ID)?.is).toBe('not enforced')
   })
 

@@ -65,10 +65,10 @@ export function createLimitReconciler({
     // A failure must not prevent the use of the volume. It is reported and retried at the next scan.
     const enforcement = await node
       .limit(volume, cgroupPaths)
-      .catch((error: Error): Enforcement => ({ is: 'not enforced', because: error.message }))
+      .catch((error: Error): Enforcement => ({ is: 'not enforced', message: error.message }))
     if (hasLimits(volume.limits)) {
       if (enforcement.is === 'not enforced' && outcomes.get(volume.id)?.enforcement.is !== 'not enforced') {
-        log.warn({ volume: volume.id, because: enforcement.because }, 'the limits of a volume are not enforced')
+        log.warn({ volume: volume.id, reason: enforcement.message }, 'the limits of a volume are not enforced')
       }
       outcomes.set(volume.id, { enforcement, cgroups: cgroupPaths })
     } else outcomes.delete(volume.id)
@@ -91,7 +91,7 @@ export function createLimitReconciler({
           ({ is }) => is === 'enforced',
           (error: Error) => {
             log.warn(
-              { volume: id, because: error.message },
+              { volume: id, message: error.message },
               'cannot update the limits of a volume; retrying at the next scan',
             )
             return false

@@ -54,8 +54,8 @@ export function checkSupported(volume: VolumeRecord, capability: RequestedCapabi
     )
   }
   const ability = driver.backend.canServe({ ...capability, fsType: volume.fsType })
-  if (!ability.yes)
-    throw failedPrecondition(`Volume ${volume.id} does not support this access here. ${asSentence(ability.because)}`)
+  if (!ability.available)
+    throw failedPrecondition(`Volume ${volume.id} does not support this access here. ${asSentence(ability.message)}`)
 }
 
 function checkSameStaging({ id }: VolumeRecord, staged: Staging, requested: Staging): void {

@@ -46,7 +46,7 @@ export async function expandOnNode(request: NodeExpandVolumeRequest, driver: Dri
     const growth = await driver.backend.node.grow(volume, staged)
     if (growth.is !== 'grown') {
       throw failedPrecondition(
-        `The file system of volume ${id} cannot grow while it is in use; it grows when it is next staged: ${withFullStop(growth.because)}`,
+        `The file system of volume ${id} cannot grow while it is in use; it grows when it is next staged: ${withFullStop(growth.message)}`,
       )
     }
     return { capacityBytes: BigInt(volume.capacityBytes) }

@@ -37,7 +37,7 @@ function listCopiedVolumes({ volumes, snapshots }: DriverContext): ReadonlySet<V
 /** Logs a failure and continues, so that one damaged volume does not prevent the start of the driver. */
 async function logFailure(driver: DriverContext, subject: string, work: () => Promise<void>): Promise<void> {
   await work().catch((error: Error) => {
-    driver.log.error({ what: subject, because: error.message }, 'recovery failed; fix the cause and restart the driver')
+    driver.log.error({ what: subject, reason: error.message }, 'recovery failed; fix the cause and restart the driver')
   })
 }
 
@@ -74,7 +74,7 @@ async function finishCreating(volume: VolumeRecord, driver: DriverContext): Prom
   } catch (error) {
     if (!(error instanceof NoSpaceError)) throw error
     await undoVolume(volume, driver)
-    driver.log.warn({ volume: volume.id, because: error.message }, 'could not create a volume; removed it')
+    driver.log.warn({ volume: volume.id, reason: error.message }, 'could not create a volume; removed it')
   }
 }
 
@@ -90,7 +90,7 @@ async function finishGrowing(volume: VolumeRecord, { backend, volumes, pool, log
   } catch (error) {
     if (!(error instanceof NoSpaceError)) throw error
     await volumes.save(readyRecord)
-    log.warn({ volume: volume.id, toBytes, because: error.message }, 'could not expand a volume; it keeps its size')
+    log.warn({ volume: volume.id, toBytes, reason: error.message }, 'could not expand a volume; it keeps its size')
   }
 }
 

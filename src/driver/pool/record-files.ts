@@ -107,7 +107,7 @@ async function readRecords<R extends { readonly id: string }>({
     }
     const id = file.endsWith(EXTENSION) ? file.slice(0, -EXTENSION.length) : file
     const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      log.error({ file: path, because: error.message }, 'cannot read a record; it is not changed')
+      log.error({ file: path, reason: error.message }, 'cannot read a record; it is not changed')
       return undefined
     })
     if (text === undefined) continue
@@ -115,7 +115,7 @@ async function readRecords<R extends { readonly id: string }>({
     if (isProblem(record)) {
       const movedTo = await moveAside(path, setAsideDirectory)
       log.error(
-        { file: path, movedTo: movedTo, because: record.problem },
+        { file: path, movedTo: movedTo, message: record.problem },
         'a record is invalid and was set aside; the content that it describes stays in the pool unchanged',
       )
     } else records.set(record.id, record)

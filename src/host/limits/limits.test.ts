@@ -76,11 +76,11 @@ describe('limits of cgroup v1', () => {
   it('PIO-10 are reported as not enforced without a workload cgroup', async () => {
     expect(await limits().apply(DEVICE, { writeIops: 100 }, [])).toEqual({
       is: 'not enforced',
-      because: 'no workload cgroup is known; with cgroup v1 only write-back and the root cgroup are limited',
+      message: 'no workload cgroup is known; with cgroup v1 only write-back and the root cgroup are limited',
     })
     expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/gone'])).toMatchObject({
       is: 'not enforced',
-      because: expect.stringContaining('cgroup /pods/gone does not exist'),
+      message: expect.stringContaining('cgroup /pods/gone does not exist'),
     })
   })
 
@@ -149,7 +149,7 @@ describe('limits of cgroup v2', () => {
     expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/'])).toMatchObject({ is: 'not enforced' })
     expect(await limits().apply(DEVICE, { writeIops: 100 }, [])).toMatchObject({
       is: 'not enforced',
-      because: expect.stringContaining('no workload cgroup is known'),
+      message: expect.stringContaining('no workload cgroup is known'),
     })
   })
 
@@ -185,7 +185,7 @@ describe('createNoLimits', () => {
     const limits = createNoLimits('there is no controller')
     expect(await limits.apply(DEVICE, { readIops: 1 }, ['/a'])).toEqual({
       is: 'not enforced',
-      because: 'there is no controller',
+      message: 'there is no controller',
     })
     expect(await limits.apply(DEVICE, 'none', [])).toMatchObject({ is: 'enforced' })
   })
@@ -243,7 +243,7 @@ describe('detectLimits', () => {
     await writeFile(mountInfo(), `31 1 0:2 / ${root} rw - cgroup2 cgroup2 rw\n`)
     expect(await detectLimits(mountInfo())).toEqual({
       version: 'none',
-      because: `IO limits cannot be enforced here: the cgroup v2 hierarchy at ${root} does not have the io controller, and no cgroup v1 hierarchy with blkio is mounted`,
+      message: `IO limits cannot be enforced here: the cgroup v2 hierarchy at ${root} does not have the io controller, and no cgroup v1 hierarchy with blkio is mounted`,
     })
   })
 })

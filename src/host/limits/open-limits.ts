@@ -11,7 +11,7 @@ import { createV2Limits } from './v2.ts'
 
 export type DetectedLimits =
   | { readonly version: 'v1' | 'v2'; readonly root: string }
-  | { readonly version: 'none'; readonly because: string }
+  | { readonly version: 'none'; readonly message: string }
 
 export async function openLimits(mountInfo?: string): Promise<IoLimits> {
   const detected = await detectLimits(mountInfo)
@@ -21,7 +21,7 @@ export async function openLimits(mountInfo?: string): Promise<IoLimits> {
     case 'v1':
       return createV1Limits(detected)
     case 'none':
-      return createNoLimits(detected.because)
+      return createNoLimits(detected.message)
   }
 }
 
@@ -43,7 +43,7 @@ export async function detectLimits(mountInfo = '/proc/self/mountinfo'): Promise<
   }
 
   if (blkioMounts.length === 0) reasons.push('no cgroup v1 hierarchy with blkio is mounted')
-  return { version: 'none', because: `IO limits cannot be enforced here: ${reasons.join(', and ')}` }
+  return { version: 'none', message: `IO limits cannot be enforced here: ${reasons.join(', and ')}` }
 }
 
 const isWritable = (path: string): Promise<boolean> =>

@@ -94,7 +94,7 @@ function enforcementOf({ cgroups, errors }: WrittenLines, workloads: readonly st
   const missingReason =
     workloads.length === 0 ? 'no workload cgroup is known' : `cgroup ${workloads.join(', ')} does not exist`
   const reason = errors.length > 0 ? errors.join(', and ') : missingReason
-  return { is: 'not enforced', because: `${reason}; with cgroup v1 only write-back and the root cgroup are limited` }
+  return { is: 'not enforced', message: `${reason}; with cgroup v1 only write-back and the root cgroup are limited` }
 }
 
 /** Parses lines like `7:0 1048576`. A value of 0 means no limit. */

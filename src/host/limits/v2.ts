@@ -105,7 +105,7 @@ function enforcementOf({ cgroups, errors }: WrittenLines, requestedCgroups: read
       ? 'no workload cgroup is known'
       : `cgroup ${requestedCgroups.join(', ')} does not exist`
   const reason = errors.length > 0 ? errors.join(', and ') : missingReason
-  return { is: 'not enforced', because: `${reason}; with cgroup v2 a limit needs a cgroup below the root` }
+  return { is: 'not enforced', message: `${reason}; with cgroup v2 a limit needs a cgroup below the root` }
 }
 
 /** Returns the deepest common ancestor, or all workload cgroups if the ancestor is the root, which has no io.max. */

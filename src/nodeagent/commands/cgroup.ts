@@ -15,10 +15,10 @@ export interface PodCgroups {
 
 const PARENT = 'stowage-pods'
 
-export async function openPodCgroups(): Promise<PodCgroups & { readonly because?: string }> {
+export async function openPodCgroups(): Promise<PodCgroups & { readonly message?: string }> {
   const limits: DetectedLimits = await detectLimits()
   if (limits.version === 'none') {
-    return { create: async () => [], processes: async () => [], remove: async () => {}, because: limits.because }
+    return { create: async () => [], processes: async () => [], remove: async () => {}, message: limits.message }
   }
   const parent = join(limits.root, PARENT)
   const directory = (uid: string) => join(parent, `pod${uid}`)

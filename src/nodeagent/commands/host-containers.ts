@@ -41,8 +41,8 @@ interface LatestRun {
 export async function createHostContainers(deps: HostContainersDeps): Promise<Containers> {
   const { paths, disk, clock, log } = deps
   const isRoot = process.getuid?.() === 0
-  const cgroups: PodCgroups & { because?: string } = deps.cgroups ?? (await openPodCgroups())
-  if (cgroups.because) log.warn({ because: cgroups.because }, 'commands run without a cgroup')
+  const cgroups: PodCgroups & { message?: string } = deps.cgroups ?? (await openPodCgroups())
+  if (cgroups.message) log.warn({ reason: cgroups.message }, 'commands run without a cgroup')
   const childPids = new Set<number>() // processes whose exit causes an event
   const timers = new Map<string, () => void>()
   const deadlines = new Map<string, number>()

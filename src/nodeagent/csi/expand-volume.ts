@@ -66,7 +66,7 @@ interface VolumeRecord {
   /** The claim's capacity when the volume was mounted. */
   size: string | undefined
   /** The size and the kind of the last failure. */
-  failure?: { readonly size: string; readonly kind: 'uncertain' | 'final' | 'inUse'; readonly because: string }
+  failure?: { readonly size: string; readonly kind: 'uncertain' | 'final' | 'inUse'; readonly message: string }
   attempts: number
   notBeforeMs: number
   hasReportedReadOnly: boolean
@@ -124,7 +124,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     if (failure?.kind === 'inUse') return undefined // retried after the next mount
     // After a final error, if the request has been lowered, let the controller choose the smaller size.
     if (failure?.kind === 'final' && plan.updates === 'state' && isLess(requestedStorage(plan.claim), plan.size)) {
-      const message = failureMessage(`${failure.because} (at ${plan.size}; the request was lowered since)`)
+      const message = failureMessage(`${failure.message} (at ${plan.size}; the request was lowered since)`)
       record.failure = undefined
       await save(plan.claim, nodeInfeasiblePatch({ message }, formatTime(clock.nowMs())))
       return undefined
@@ -189,17 +189,17 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
       record.size = plan.size // the driver needs no node expansion
       return undefined
     }
-    const errorMessage = error instanceof CsiError ? error.rpcText : (error as Error).message
-    const because = redactCredentials(errorMessage, secrets)
-    const message = `NodeExpandVolume failed for volume "${volume.volume}" : ${because}`
+    const rpcMessage = error instanceof CsiError ? error.rpcText : (error as Error).message
+    const errorMessage = redactCredentials(rpcMessage, secrets)
+    const message = `NodeExpandVolume failed for volume "${volume.volume}" : ${errorMessage}`
     events.record(podKind, pod, { type: 'Warning', reason: 'VolumeResizeFailed', message })
 
-    const failure = { message: failureMessage(because) }
+    const failure = { message: failureMessage(errorMessage) }
     const now = formatTime(clock.nowMs())
     const updatesClaim = plan.updates !== 'nothing'
-    if (isUncertain(error)) record.failure = { size: plan.size, kind: 'uncertain', because }
+    if (isUncertain(error)) record.failure = { size: plan.size, kind: 'uncertain', message: errorMessage }
     else if (error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION') {
-      record.failure = { size: plan.size, kind: 'inUse', because }
+      record.failure = { size: plan.size, kind: 'inUse', message: errorMessage }
       if (updatesClaim) await save(plan.claim, nodeFailedPatch(failure, now))
       return undefined
     } else if (plan.updates === 'state' && (isInfeasibleExpand(error) || isUnimplemented)) {
@@ -207,7 +207,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
       await save(plan.claim, nodeInfeasiblePatch(failure, now))
       return undefined
     } else {
-      record.failure = { size: plan.size, kind: 'final', because }
+      record.failure = { size: plan.size, kind: 'final', message: errorMessage }
       if (updatesClaim) await save(plan.claim, nodeFailedPatch(failure, now))
     }
     const delayMs = backoffMs(RETRY, record.attempts++, random)

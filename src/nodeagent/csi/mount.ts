@@ -159,7 +159,7 @@ function notRegistered(volume: CsiVolume, step: string, drivers: Drivers): Volum
 }
 
 function checkSupported(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, step: string): void {
-  const setUpError = (because: string) => failedMount(`${step}.SetUp failed for volume "${volume.volume}" : ${because}`)
+  const setUpError = (message: string) => failedMount(`${step}.SetUp failed for volume "${volume.volume}" : ${message}`)
   if ((csiDriver?.spec.tokenRequests?.length ?? 0) > 0) {
     throw setUpError(`driver ${volume.driver} requires service account tokens, which this agent does not support`)
   }
@@ -186,9 +186,9 @@ function attachmentOf(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefi
   const name = attachmentNameOf({ driver, handle, nodeName: deps.nodeName })
   const attachment = deps.attachments.get({ name })
   if (attachment && isAttached(attachment)) return attachment
-  const because = attachment?.status?.attachError?.message
-  if (because) {
-    throw new VolumeError(`AttachVolume.Attach failed for volume "${volume.volume}" : ${because}`, {
+  const message = attachment?.status?.attachError?.message
+  if (message) {
+    throw new VolumeError(`AttachVolume.Attach failed for volume "${volume.volume}" : ${message}`, {
       reason: 'FailedAttachVolume',
       isWaiting: true,
     })
@@ -209,8 +209,8 @@ async function recordPublication({ volume, publication, deps }: MountOperation):
   const { records, disk, completedSteps } = deps
   const { target } = publication
   const isRecorded = records.publication(publication.uid, publication.volume) !== undefined
-  const setUpError = (because: string) =>
-    failedMount(`MountVolume.SetUp failed for volume "${volume.volume}" : target path ${target} ${because}`)
+  const setUpError = (message: string) =>
+    failedMount(`MountVolume.SetUp failed for volume "${volume.volume}" : target path ${target} ${message}`)
 
   const kind = await disk.kindOf(target)
   const isMounted = kind !== undefined && (await disk.isMountPoint(target))
@@ -321,8 +321,8 @@ const readSecrets = async (ref: SecretRef | undefined, { client }: MountDeps, si
   ref ? { ...(await readCredentials(client, ref, signal)) } : {}
 
 function toVolumeError(error: unknown, step: string, { volume, mode }: CsiVolume): VolumeError {
-  const because = error instanceof CsiError ? error.rpcText : (error as Error).message
-  return new VolumeError(`${step} failed for volume "${volume}" : ${because}`, {
+  const message = error instanceof CsiError ? error.rpcText : (error as Error).message
+  return new VolumeError(`${step} failed for volume "${volume}" : ${message}`, {
     reason: mode === 'Block' ? 'FailedMapVolume' : 'FailedMount',
   })
 }

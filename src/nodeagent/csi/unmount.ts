@@ -42,8 +42,8 @@ async function unpublish(publication: Publication, deps: UnmountDeps, signal: Ab
   if (completedSteps.neverPublished.has(publicationKey(publication))) return // never called, or rejected with a final error
   const { handle, target, volume, driver: name } = publication
   const driver = drivers.get(name)
-  const unmountError = (because: string) =>
-    new Error(`UnmountVolume.TearDown failed for volume "${volume}" : ${because}`)
+  const unmountError = (message: string) =>
+    new Error(`UnmountVolume.TearDown failed for volume "${volume}" : ${message}`)
   if (!driver)
     throw unmountError(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
   const operation = publication.mode === 'Block' ? 'unmap_volume' : 'volume_unmount'
@@ -64,7 +64,7 @@ async function unstage(staging: Staging, deps: UnmountDeps, signal: AbortSignal)
   const { drivers, records, disk, metrics, completedSteps } = deps
   const { driver: name, handle, path, mode } = staging
   const driver = drivers.get(name)
-  const unmountError = (because: string) => new Error(`UnmountDevice failed for volume "${handle}" : ${because}`)
+  const unmountError = (message: string) => new Error(`UnmountDevice failed for volume "${handle}" : ${message}`)
   if (!driver)
     throw unmountError(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
   completedSteps.staged.delete(volumeKey(staging))

@@ -205,7 +205,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
         return await attempt()
       } catch (error) {
         if (error instanceof NodeNameTakenError || !isRetryable(error)) throw error
-        log.warn({ node: nodeName, because: (error as Error).message }, 'cannot register the node; retrying')
+        log.warn({ node: nodeName, reason: (error as Error).message }, 'cannot register the node; retrying')
         await clock.sleep(RETRY_MS, signal)
       }
     }
@@ -249,7 +249,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
             statusWrittenMs = Number.NEGATIVE_INFINITY
           }
           log.warn(
-            { node: nodeName, because: (error as Error).message },
+            { node: nodeName, message: (error as Error).message },
             'cannot renew the node lease or write its status; retrying',
           )
         }

@@ -18,8 +18,8 @@ export async function prepareHostPath(
   disk: NodeDisk,
 ): Promise<string> {
   const { path, type = '' } = source
-  const typeCheckError = (because: string) =>
-    failedMount(`MountVolume.SetUp failed for volume "${name}" : hostPath type check failed: ${path} ${because}`)
+  const typeCheckError = (message: string) =>
+    failedMount(`MountVolume.SetUp failed for volume "${name}" : hostPath type check failed: ${path} ${message}`)
   if (!path.startsWith('/')) throw typeCheckError('is not an absolute path')
   if (type === '') return path
   const kind = await disk.kindOfTarget(path)

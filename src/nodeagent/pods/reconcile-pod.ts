@@ -207,8 +207,8 @@ async function tryExpand(published: PublishedVolume, deps: PodDeps, signal: Abor
     return await deps.expand(published, signal)
   } catch (error) {
     if (signal.aborted) throw error
-    const because = `NodeExpandVolume failed for volume "${published.volume.volume}" : ${(error as Error).message}`
-    deps.events.record(podKind, published.pod, { type: 'Warning', reason: 'VolumeResizeFailed', message: because })
+    const message = `NodeExpandVolume failed for volume "${published.volume.volume}" : ${(error as Error).message}`
+    deps.events.record(podKind, published.pod, { type: 'Warning', reason: 'VolumeResizeFailed', message })
     return EXPAND_RETRY_MS
   }
 }
@@ -230,19 +230,19 @@ async function waitForVolumes(
   missing: readonly MissingVolume[],
   deps: PodDeps,
 ): Promise<Outcome> {
-  const because = missing.map(({ problem }) => problem.message).join('; ')
+  const problems = missing.map(({ problem }) => problem.message).join('; ')
   if (deps.mountBackoff.waitedMs(uid) >= MOUNT_TIMEOUT_MS) {
     deps.mountBackoff.resetWait(uid)
     const names = missing.map(({ name }) => name).join(' ')
-    const message = `Unable to attach or mount volumes: unmounted volumes=[${names}]: timed out waiting for the condition: ${because}`
+    const message = `Unable to attach or mount volumes: unmounted volumes=[${names}]: timed out waiting for the condition: ${problems}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedMount', message })
   }
   // A pod that was running before the agent restarted stays Running.
   if (pod.status?.phase !== 'Running') {
-    await writeStatus(pod, viewOfAll(pod, { is: 'waiting', reason: 'ContainerCreating', message: because }), deps)
+    await writeStatus(pod, viewOfAll(pod, { is: 'waiting', reason: 'ContainerCreating', message: problems }), deps)
   }
   const untilTimeoutMs = Math.max(0, MOUNT_TIMEOUT_MS - deps.mountBackoff.waitedMs(uid))
-  return retryAfter(Math.min(deps.mountBackoff.retryInMs(uid), untilTimeoutMs), because)
+  return retryAfter(Math.min(deps.mountBackoff.retryInMs(uid), untilTimeoutMs), problems)
 }
 
 async function terminatePod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {

@@ -47,11 +47,11 @@ export function createPluginDirectory(options: { readonly path: string; readonly
       try {
         watcher = watch(root, { persistent: false }, onChange)
         watcher.on('error', (error) =>
-          log.debug({ path: root, because: error.message }, 'cannot watch this directory; it is scanned periodically'),
+          log.debug({ path: root, reason: error.message }, 'cannot watch this directory; it is scanned periodically'),
         )
       } catch (error) {
         log.debug(
-          { path: root, because: (error as Error).message },
+          { path: root, message: (error as Error).message },
           'cannot watch this directory; it is scanned periodically',
         )
       }

@@ -35,7 +35,7 @@ interface PluginState {
   driver?: { readonly name: string; readonly endpoint: string }
   failures: number
   dueMs: number
-  because?: string
+  message?: string
 }
 
 export function createRegistrar(deps: RegistrarDeps) {
@@ -64,14 +64,14 @@ export function createRegistrar(deps: RegistrarDeps) {
     try {
       const register = driverSockets.includes(path) ? registerDirectly : registerPlugin
       const registered = await register(path, signal)
-      Object.assign(state, { driver: registered, failures: 0, because: undefined })
+      Object.assign(state, { driver: registered, failures: 0, message: undefined })
     } catch (error) {
       if (signal.aborted) return
-      const because = (error as Error).message
+      const message = (error as Error).message
       state.dueMs = clock.monotonicMs() + Math.min(RETRY_MS_MIN * 2 ** state.failures++, RETRY_MS_MAX)
       // Log each reason only once, because a driver that is down is retried indefinitely.
-      if (because !== state.because) log.warn({ socket: path, because }, 'cannot register a plugin; retrying')
-      state.because = because
+      if (message !== state.message) log.warn({ socket: path, reason: message }, 'cannot register a plugin; retrying')
+      state.message = message
     }
   }
 
@@ -88,9 +88,9 @@ export function createRegistrar(deps: RegistrarDeps) {
       if (typeof version === 'string') throw new Error(version)
       await drivers.register({ ...driver, version }, signal)
     } catch (error) {
-      const because = `${info.name || socket} is not registered: ${(error as Error).message}`
-      await plugins.notify(socket, because).catch(() => {}) // the retry notifies the plugin again
-      throw new Error(because)
+      const message = `${info.name || socket} is not registered: ${(error as Error).message}`
+      await plugins.notify(socket, message).catch(() => {}) // the retry notifies the plugin again
+      throw new Error(message)
     }
     try {
       await plugins.notify(socket)
@@ -111,7 +111,7 @@ export function createRegistrar(deps: RegistrarDeps) {
     /** Returns the errors of the sockets that are not registered. */
     problems: (): Record<string, string> =>
       Object.fromEntries(
-        [...states].flatMap(([path, { because }]) => (because === undefined ? [] : [[path, because]])),
+        [...states].flatMap(([path, { message }]) => (message === undefined ? [] : [[path, message]])),
       ),
     /** Scans immediately, periodically, and when the directory changes. */
     async run(signal: AbortSignal): Promise<void> {
@@ -122,7 +122,7 @@ export function createRegistrar(deps: RegistrarDeps) {
       while (!signal.aborted) {
         if (sleepAbort.signal.aborted) sleepAbort = new AbortController()
         await scan(signal).catch((error: Error) => {
-          log.warn({ because: error.message }, 'cannot read the registration directory; retrying')
+          log.warn({ reason: error.message }, 'cannot read the registration directory; retrying')
         })
         if (!signal.aborted)
           await clock.sleep(isRetryPending() ? RETRY_SCAN_MS : scanMs, sleepAbort.signal).catch(() => {})

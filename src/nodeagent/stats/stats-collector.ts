@@ -104,7 +104,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       }
     } catch (error) {
       log.debug(
-        { volume: publication!.volume, because: (error as Error).message },
+        { volume: publication!.volume, message: (error as Error).message },
         'cannot collect the stats of this volume',
       )
       return undefined

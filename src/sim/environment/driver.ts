@@ -182,7 +182,7 @@ export function createSimDriver(
       const call: OpenCall = {
         incarnation,
         ended,
-        fail: (code, because) => end(() => reject(new CsiError(code, `${method.name}: ${because}`))),
+        fail: (code, message) => end(() => reject(new CsiError(code, `${method.name}: ${message}`))),
       }
       const giveUp = () => call.fail('CANCELLED', 'given up')
       const cancelTimeout = simulation.schedule(timeoutMs, () =>
@@ -275,7 +275,7 @@ const CALL_ENDED = new Error('the call is over')
 interface OpenCall {
   readonly incarnation: Incarnation
   readonly ended: AbortController
-  fail(code: CsiFailureCode, because: string): void
+  fail(code: CsiFailureCode, message: string): void
 }
 
 type AnyCall = (request: Message, call: { readonly signal: AbortSignal }) => Promise<object>

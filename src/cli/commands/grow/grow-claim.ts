@@ -40,7 +40,7 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
     key: keyOfObject(claim),
     plan,
     async findRejection() {
-      if (plan.do === 'refuse') return { is: 'failed', message: plan.because }
+      if (plan.do === 'refuse') return { is: 'failed', message: plan.message }
       return plan.do === 'grow' ? findRejection(() => writeSize(client, claim, plan, { dryRun: true })) : undefined
     },
     start: (signal) =>
@@ -49,7 +49,7 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
         if ('to' in currentPlan) to = currentPlan.to
         switch (currentPlan.do) {
           case 'refuse':
-            return { is: 'failed', message: currentPlan.because }
+            return { is: 'failed', message: currentPlan.message }
           case 'nothing':
             return alreadyGrown(currentPlan)
           case 'follow':

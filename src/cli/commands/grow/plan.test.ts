@@ -60,13 +60,13 @@ describe('planGrowth with --to', () => {
       { do: 'follow' },
     ],
     ['does nothing if only the request is smaller', { capacity: '50Gi' }, { do: 'nothing', from: '50Gi' }],
-    ['rejects an unbound claim', { phase: 'Pending' }, { do: 'refuse', because: /it is Pending/ }],
-    ['rejects a claim that is being deleted', { deleting: true }, { do: 'refuse', because: /being deleted/ }],
-    ['rejects a size below a pending request', { request: '30Gi' }, { do: 'refuse', because: /already requests 30Gi/ }],
+    ['rejects an unbound claim', { phase: 'Pending' }, { do: 'refuse', message: /it is Pending/ }],
+    ['rejects a claim that is being deleted', { deleting: true }, { do: 'refuse', message: /being deleted/ }],
+    ['rejects a size below a pending request', { request: '30Gi' }, { do: 'refuse', message: /already requests 30Gi/ }],
   ])('PLUS-13 %s', (_title, options, plan) => {
-    const because = (plan as { because?: RegExp }).because
+    const message = (plan as { message?: RegExp }).message
     expect(planGrowth(aClaim(options), { to: '20Gi' })).toMatchObject(
-      because ? { ...plan, because: expect.stringMatching(because) } : plan,
+      message ? { ...plan, message: expect.stringMatching(message) } : plan,
     )
   })
 
@@ -113,7 +113,7 @@ describe('planGrowth with --by', () => {
     const sizes = { request: '60Gi', attempted: '60Gi' }
     expect(planGrowth(aClaim({ ...sizes, state: 'ControllerResizeInfeasible' }), by('5Gi'))).toMatchObject({
       do: 'refuse',
-      because: 'it requests 60Gi, which the driver cannot provide; lower its request first',
+      message: 'it requests 60Gi, which the driver cannot provide; lower its request first',
     })
     expect(planGrowth(aClaim({ ...sizes, state: 'ControllerResizeInProgress' }), by('5Gi'))).toMatchObject({
       do: 'grow',
@@ -124,7 +124,7 @@ describe('planGrowth with --by', () => {
   it('PLUS-13 rejects another amount after an interrupted run, and an unreadable record', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi' }
     expect(planGrowth(aClaim({ record }), by('6Gi', 'before'))).toMatchObject({
-      because: expect.stringContaining('growing it by 5Gi, to 15Gi, was interrupted'),
+      message: expect.stringContaining('growing it by 5Gi, to 15Gi, was interrupted'),
     })
     for (const text of ['', 'x', '{}', 'null', '{"run":"a","by":"b","to":"c"}']) {
       expect(planGrowth(aClaim({ record: text || ' ' }), by('6Gi')).do).toBe('refuse')

@@ -18,11 +18,11 @@ export type GrowPlan =
   /** The size is already requested: wait for it. */
   | { readonly do: 'follow'; readonly from: string; readonly to: string }
   | { readonly do: 'nothing'; readonly from: string; readonly to: string }
-  | { readonly do: 'refuse'; readonly from: string; readonly because: string }
+  | { readonly do: 'refuse'; readonly from: string; readonly message: string }
 
 export function planGrowth(claim: Claim, target: GrowTarget): GrowPlan {
   const from = sizeOf(claim)
-  const refuse = (because: string): GrowPlan => ({ do: 'refuse', from, because })
+  const refuse = (message: string): GrowPlan => ({ do: 'refuse', from, message })
   if (claim.metadata.deletionTimestamp) return refuse('it is being deleted')
   const phase = claim.status?.phase ?? 'Pending'
   if (phase !== 'Bound') return refuse(`it is ${phase}, and only a bound claim can grow`)
@@ -36,7 +36,7 @@ function planGrowthTo(claim: Claim, to: string): GrowPlan {
 
 function planGrowthBy(claim: Claim, { by, run, resumes }: Extract<GrowTarget, { by: string }>): GrowPlan {
   const record = recordOf(claim)
-  const refuse = (because: string): GrowPlan => ({ do: 'refuse', from: sizeOf(claim), because })
+  const refuse = (message: string): GrowPlan => ({ do: 'refuse', from: sizeOf(claim), message })
   if (record === 'unreadable') return refuse(`its annotation ${GROW_RECORD} cannot be read; remove it`)
   const isInterrupted = record !== undefined && resumes.includes(record.run)
   if (!isInterrupted) {
@@ -61,8 +61,8 @@ function planTowards(claim: Claim, to: string, options: { readonly record?: Grow
   if (hasGrown(claim, to)) return { do: 'nothing', from, to }
   if (compareQuantities(request, to) < 0) return { do: 'grow', from, to, ...options }
   if (compareQuantities(request, to) === 0) return { do: 'follow', from, to }
-  const because = `it already requests ${request}, which its volume does not have yet; grow never lowers a request: wait, or lower it first`
-  return { do: 'refuse', from, because }
+  const message = `it already requests ${request}, which its volume does not have yet; grow never lowers a request: wait, or lower it first`
+  return { do: 'refuse', from, message }
 }
 
 /** Returns the status of a claim that grows to a size. For `waitingForNode`, the caller checks whether a pod uses the claim. */

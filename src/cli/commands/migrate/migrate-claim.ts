@@ -76,9 +76,9 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
   }
 }
 
-const statusWithoutMove = (plan: Extract<MovePlan, { because: string }>): FinalStatus => ({
+const statusWithoutMove = (plan: Extract<MovePlan, { message: string }>): FinalStatus => ({
   is: plan.do === 'refuse' ? 'failed' : 'nothing',
-  message: plan.because,
+  message: plan.message,
 })
 
 /** Returns the status of a claim that an earlier run moved, or undefined if it is still in progress. */

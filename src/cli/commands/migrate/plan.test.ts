@@ -48,7 +48,7 @@ describe('planMove', () => {
     expect(planMove(aClaim({ className: 'gold' }), FORWARD)).toMatchObject({ do: 'leave' })
     expect(planMove(aClaim({ className: 'bronze', record: RECORD }), FORWARD)).toEqual({
       do: 'leave',
-      because: 'its class is now bronze; left unchanged',
+      message: 'its class is now bronze; left unchanged',
     })
   })
 
@@ -73,7 +73,7 @@ describe('planMove', () => {
   it('PLUS-4 rejects a claim that is not bound or is being deleted', () => {
     expect(planMove(aClaim({ className: 'silver', phase: 'Pending' }), FORWARD)).toMatchObject({
       do: 'refuse',
-      because: expect.stringContaining('it is Pending'),
+      message: expect.stringContaining('it is Pending'),
     })
     const metadata = { deletionTimestamp: '2026-01-01T00:00:00Z' }
     expect(planMove(aClaim({ className: 'silver', metadata }), FORWARD)).toMatchObject({ do: 'refuse' })

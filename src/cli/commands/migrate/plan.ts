@@ -25,25 +25,25 @@ export type MovePlan =
   /** The class is already written: wait for it. */
   | { readonly do: 'follow'; readonly to: string }
   /** Another client changed the class: do not change it. */
-  | { readonly do: 'leave'; readonly because: string }
-  | { readonly do: 'refuse'; readonly because: string }
+  | { readonly do: 'leave'; readonly message: string }
+  | { readonly do: 'refuse'; readonly message: string }
 
 export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): MovePlan {
   const [start, end] = isUndo ? [to, from] : [from, to]
-  if (claim.metadata.deletionTimestamp) return { do: 'refuse', because: 'it is being deleted' }
+  if (claim.metadata.deletionTimestamp) return { do: 'refuse', message: 'it is being deleted' }
   const record = recordOf(claim)
   const hasRecord = record?.id === id
   const className = classOf(claim)
-  if (isUndo && !hasRecord) return { do: 'leave', because: 'another operation has moved it since; left unchanged' }
+  if (isUndo && !hasRecord) return { do: 'leave', message: 'another operation has moved it since; left unchanged' }
   if (className === start) {
     const phase = claim.status?.phase ?? 'Pending'
     if (phase !== 'Bound') {
-      return { do: 'refuse', because: `it is ${phase}, and only a bound claim can change its class` }
+      return { do: 'refuse', message: `it is ${phase}, and only a bound claim can change its class` }
     }
     return { do: 'move', to: end, record: { id, from, to, ...(isUndo ? { undo: true } : {}) } }
   }
   if (className === end && hasRecord) return { do: 'follow', to: end }
-  return { do: 'leave', because: `its class is now ${classLabel(className)}; left unchanged` }
+  return { do: 'leave', message: `its class is now ${classLabel(className)}; left unchanged` }
 }
 
 /** Returns the status of a claim that moves to a class. */

@@ -35,4 +35,4 @@ export const attachedElsewhere = (volumeName: string, nodeName: string): AttachE
       'it is attached after it has been detached from that node',
   )
 
-export const accessModesUnsupported = (because: string): AttachError => new AttachError(because)
+export const accessModesUnsupported = (message: string): AttachError => new AttachError(message)

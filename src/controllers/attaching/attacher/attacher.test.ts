@@ -89,7 +89,7 @@ describe('publishing', () => {
     await fixture.settle()
     expect(process.queueState(attachmentOn('left'))).toMatchObject({
       is: 'stuck',
-      because: 'CSINode left does not contain driver disks.example.com',
+      message: 'CSINode left does not contain driver disks.example.com',
     })
     expect((await fixture.attachment('left'))?.metadata.finalizers).toBeUndefined()
     const drivers = [{ name: DRIVER, nodeID: 'id-left', topologyKeys: [] }]
@@ -120,7 +120,7 @@ describe('publishing', () => {
     const process = await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     await fixture.waitUntil(() => process.queueState(attachmentOn('left'))?.failures === 4, 'four attempts')
-    expect(process.queueState(attachmentOn('left'))?.because).toContain('(the driver may still be working on it)')
+    expect(process.queueState(attachmentOn('left'))?.message).toContain('(the driver may still be working on it)')
     await deleteAttachment()
     await fixture.waitUntil(() => isDeleted(), 'the unpublish')
     expect(fixture.fake.record.calls.at(-1)?.method).toBe('ControllerUnpublishVolume')

@@ -181,7 +181,7 @@ describe('rejection before CreateVolume', () => {
   ])('PROV-10 rejects %s without calling the driver', async (_, request, failure, message) => {
     const { provision, driver } = await createProvisionerFixture()
     const result = await provision(request as never)
-    expect(result).toMatchObject({ is: 'failed', failure, because: expect.stringContaining(message) })
+    expect(result).toMatchObject({ is: 'failed', failure, message: expect.stringContaining(message) })
     expect(driver.createRequests).toEqual([])
   })
 
@@ -190,7 +190,7 @@ describe('rejection before CreateVolume', () => {
     expect(await provision()).toMatchObject({
       is: 'failed',
       failure: 'final',
-      because: expect.stringContaining('CREATE_DELETE_VOLUME'),
+      message: expect.stringContaining('CREATE_DELETE_VOLUME'),
     })
     expect(driver.createRequests).toEqual([])
   })
@@ -234,7 +234,7 @@ describe('failures of the driver', () => {
     driver.setReplies(failCreateVolume(code, 'the reason'))
     const result = await provision()
     expect(result).toMatchObject({ is: 'failed', failure: EXPECTED_FAILURES[code] ?? 'final' })
-    expect(result).toMatchObject({ because: expect.stringContaining('desc = the reason') })
+    expect(result).toMatchObject({ message: expect.stringContaining('desc = the reason') })
   })
 
   it('PROV-9 returns reschedule if the storage of a selected node is exhausted', async () => {
@@ -250,7 +250,7 @@ describe('failures of the driver', () => {
     driver.setReplies({ createVolume: async () => ({ volume: { volumeId: 'v', capacityBytes: 80n } }) })
     const result = await provision()
     expect(result).toMatchObject({ is: 'failed', failure: 'final' })
-    expect(result).toMatchObject({ because: expect.stringContaining('capacity 80 less than requested capacity 100') })
+    expect(result).toMatchObject({ message: expect.stringContaining('capacity 80 less than requested capacity 100') })
     expect(driver.deleteRequests.map(({ volumeId }) => volumeId)).toEqual(['v'])
   })
 
@@ -264,7 +264,7 @@ describe('failures of the driver', () => {
     })
     expect(await provision()).toMatchObject({
       failure: 'unfinished',
-      because: expect.stringContaining('Cleanup of volume pvc-uid-1 failed'),
+      message: expect.stringContaining('Cleanup of volume pvc-uid-1 failed'),
     })
     expect(driver.deleteRequests).toHaveLength(5)
   })
@@ -272,7 +272,7 @@ describe('failures of the driver', () => {
   it('PROV-12 returns unfinished for a volume without an ID', async () => {
     const { provision, driver } = await createProvisionerFixture()
     driver.setReplies({ createVolume: async () => ({ volume: {} }) })
-    expect(await provision()).toMatchObject({ failure: 'unfinished', because: expect.stringContaining('volume_id') })
+    expect(await provision()).toMatchObject({ failure: 'unfinished', message: expect.stringContaining('volume_id') })
   })
 })
 
@@ -427,12 +427,12 @@ describe('attributes of created volumes', () => {
     const claim = aClaim({ volumeAttributesClassName: 'gold' })
     expect(await provision({ claim })).toMatchObject({
       failure: 'noChange',
-      because: expect.stringContaining('"gold"'),
+      message: expect.stringContaining('"gold"'),
     })
     await apiServer.post(VACS, { ...gold, driverName: 'other.example.com' })
     expect(await provision({ claim })).toMatchObject({
       failure: 'final',
-      because:
+      message:
         'VAC gold referenced in PVC is for driver other.example.com which does not match driver name disk.example.com',
     })
     expect(driver.createRequests).toEqual([])
@@ -449,7 +449,7 @@ describe('attributes of created volumes', () => {
     await apiServer.post(VACS, gold)
     expect(await provision({ claim: aClaim(spec) })).toMatchObject({
       failure: 'noChange',
-      because: expect.stringMatching(`requests ${requested}, and the feature gate ${gate} is disabled`),
+      message: expect.stringMatching(`requests ${requested}, and the feature gate ${gate} is disabled`),
     })
     expect(driver.createRequests).toEqual([])
     expect(await provision()).toMatchObject({ is: 'provisioned' })
@@ -467,7 +467,7 @@ describe('attributes of created volumes', () => {
       const claim = aClaim({ volumeAttributesClassName: 'gold' })
       expect(await provision({ claim, storageClass })).toMatchObject({
         failure: 'infeasible',
-        because: expect.stringContaining(
+        message: expect.stringContaining(
           `says ${key} "${value}", but its StorageClass says ${parameter} "${onCreate}"`,
         ),
       })
@@ -532,7 +532,7 @@ describe('attributes of created volumes', () => {
     })
     expect(await provision({ claim })).toMatchObject({
       failure: 'infeasible',
-      because: expect.stringMatching(/3k iops.*iops "5000"/),
+      message: expect.stringMatching(/3k iops.*iops "5000"/),
     })
     expect(driver.createRequests).toEqual([])
   })
@@ -585,8 +585,8 @@ describe('deletion of volumes', () => {
   it('PROV-14 returns a failure for volumes of another driver and for volumes without a CSI source', async () => {
     const { provisioner, driver, signal } = await createProvisionerFixture()
     const foreignResult = await provisioner.delete(aVolume({}, { csi: { driver: 'other', volumeHandle: 'x' } }), signal)
-    const because = expect.stringContaining('belongs to the CSI driver other')
-    expect(foreignResult).toEqual({ is: 'failed', because, isForeign: true })
+    const message = expect.stringContaining('belongs to the CSI driver other')
+    expect(foreignResult).toEqual({ is: 'failed', message, isForeign: true })
     const nonCsiResult = await provisioner.delete(aVolume({}, { csi: undefined }), signal)
     expect(nonCsiResult).toMatchObject({ is: 'failed', isForeign: true })
     expect(driver.deleteRequests).toEqual([])
@@ -624,7 +624,7 @@ describe('deletion of volumes', () => {
     const result = await provisioner.delete(aVolume({}, { storageClassName: 'removed' }), signal)
     expect(result).toMatchObject({
       is: 'failed',
-      because: expect.stringMatching(
+      message: expect.stringMatching(
         /no token\. No credentials were sent, because its class "removed" does not exist.*--provisioner-secret-dir/,
       ),
     })
@@ -641,7 +641,7 @@ describe('deletion of volumes', () => {
     const { provisioner, driver, signal } = await createFixtureWithSecrets({ wrapClient })
     expect(await provisioner.delete(aVolume(), signal)).toMatchObject({
       is: 'failed',
-      because: expect.stringContaining('overloaded'),
+      message: expect.stringContaining('overloaded'),
     })
     expect(driver.deleteRequests).toEqual([])
   })
@@ -665,7 +665,7 @@ describe('credentials for CreateVolume', () => {
       { token: 'hunter2-token' },
     ])
     expect(JSON.stringify(result)).not.toContain('hunter2')
-    expect(result).toMatchObject({ because: expect.stringContaining('token ***stripped*** is not valid') })
+    expect(result).toMatchObject({ message: expect.stringContaining('token ***stripped*** is not valid') })
   })
 
   it('PROV-16 rejects a secret whose value is not text and names the key', async () => {
@@ -680,7 +680,7 @@ describe('credentials for CreateVolume', () => {
     })
     expect(await provision({ storageClass })).toMatchObject({
       failure: 'noChange',
-      because: expect.stringContaining('key "blob" of secret creds in namespace default is not UTF-8 text'),
+      message: expect.stringContaining('key "blob" of secret creds in namespace default is not UTF-8 text'),
     })
   })
 })

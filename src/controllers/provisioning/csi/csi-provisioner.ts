@@ -105,10 +105,10 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     try {
       volume = await createVolume(prepared.request, signal)
     } catch (error) {
-      const because = messageOf(error, prepared.credentials)
+      const message = messageOf(error, prepared.credentials)
       if (isNameTaken(error)) {
         const volumeElsewhere = await findElsewhere(prepared.request, signal)
-        if (!volumeElsewhere) return { is: 'failed', failure: 'noChange', because: because + NAME_TAKEN_HINT }
+        if (!volumeElsewhere) return { is: 'failed', failure: 'noChange', message: message + NAME_TAKEN_HINT }
         settle(uid)
         return {
           is: 'provisioned',
@@ -122,7 +122,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       return failureResult(
         uid,
         classifyCreateFailure(error, { hasSelectedNode, hasTopology: supportsTopology }),
-        because,
+        message,
       )
     }
     const problem = findReplyProblem(prepared, volume)
@@ -166,16 +166,16 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
 
   /** Returns the failure of a request that was not sent. The result of earlier calls is unchanged. */
   function preparationFailure(error: unknown, uid: string): ProvisionResult {
-    const because = (error as Error).message
+    const message = (error as Error).message
     const failure = error instanceof PreparationError ? error.failure : 'noChange'
-    if (failure === 'ignored') return ignored(because)
-    return { is: 'failed', failure: unfinished.has(uid) ? 'noChange' : failure, because, isNotCalled: true }
+    if (failure === 'ignored') return ignored(message)
+    return { is: 'failed', failure: unfinished.has(uid) ? 'noChange' : failure, message, isNotCalled: true }
   }
 
-  function failureResult(uid: string, failure: Failure, because: string): ProvisionResult {
+  function failureResult(uid: string, failure: Failure, message: string): ProvisionResult {
     if (failure === 'unfinished') unfinished.add(uid)
     else settle(uid)
-    return { is: 'failed', failure, because }
+    return { is: 'failed', failure, message }
   }
 
   function settle(uid: string): void {
@@ -210,12 +210,12 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const { csi } = volume.spec ?? {}
     const { name } = volume.metadata
     if (!csi) {
-      const because = `volume ${name} is not a CSI volume: delete its storage manually, then the volume`
-      return { is: 'failed', because, isForeign: true }
+      const message = `volume ${name} is not a CSI volume: delete its storage manually, then the volume`
+      return { is: 'failed', message, isForeign: true }
     }
     if (csi.driver !== facts.name) {
-      const because = `volume ${name} belongs to the CSI driver ${csi.driver}, and this is ${facts.name}`
-      return { is: 'failed', because, isForeign: true }
+      const message = `volume ${name} belongs to the CSI driver ${csi.driver}, and this is ${facts.name}`
+      return { is: 'failed', message, isForeign: true }
     }
     let deletionCredentials: DeletionCredentials
     try {
@@ -223,7 +223,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       checkCapabilities(facts)
       deletionCredentials = await readCredentialsFor(volume, signal)
     } catch (error) {
-      return { is: 'failed', because: (error as Error).message }
+      return { is: 'failed', message: (error as Error).message }
     }
     try {
       const request = { volumeId: csi.volumeHandle, secrets: { ...deletionCredentials.credentials } }
@@ -232,7 +232,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     } catch (error) {
       return {
         is: 'failed',
-        because: messageOf(error, deletionCredentials.credentials) + missingCredentialsHint(error, deletionCredentials),
+        message: messageOf(error, deletionCredentials.credentials) + missingCredentialsHint(error, deletionCredentials),
       }
     }
   }
@@ -299,7 +299,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   }
 }
 
-const ignored = (because: string) => ({ is: 'ignored', because }) as const
+const ignored = (message: string) => ({ is: 'ignored', message }) as const
 
 function isForPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolean {
   try {

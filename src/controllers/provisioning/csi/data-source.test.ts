@@ -50,7 +50,7 @@ async function aSource(apiServer: ServerFixture, options: SourceOptions = {}): P
   await apiServer.patch(`${VOLUMES}/pv-source/status`, { status: { phase: volumePhase } }, 'merge')
 }
 
-const messageOf = (result: ProvisionResult) => ('because' in result ? result.because : '')
+const messageOf = (result: ProvisionResult) => ('message' in result ? result.message : '')
 const finalizersOf = async (apiServer: ServerFixture) =>
   (await apiServer.get(`${CLAIMS}/source`)).json.metadata.finalizers
 
@@ -205,9 +205,9 @@ describe('restore of a snapshot', () => {
     const result = await provision({ claim: aClaim(FROM_SNAPSHOT) })
     expect(result).toMatchObject({
       failure: 'final',
-      because: expect.stringMatching(/has no snapshot\.storage\.k8s\.io/),
+      message: expect.stringMatching(/has no snapshot\.storage\.k8s\.io/),
     })
-    expect(result).toMatchObject({ because: expect.stringMatching(remedy) })
+    expect(result).toMatchObject({ message: expect.stringMatching(remedy) })
   })
 
   it.each<[string, VolumeSnapshot[], VolumeSnapshotContent[], object, string]>([

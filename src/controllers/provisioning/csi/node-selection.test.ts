@@ -154,7 +154,7 @@ describe('a per-node provisioner', () => {
       }) as never
     expect(await provisioner.delete(volumeAt('there'), signal)).toEqual({
       is: 'ignored',
-      because: 'PV was not provisioned on this node',
+      message: 'PV was not provisioned on this node',
     })
     expect(await provisioner.delete(volumeAt('here'), signal)).toEqual({ is: 'deleted' })
     expect(driver.deleteRequests).toHaveLength(1)

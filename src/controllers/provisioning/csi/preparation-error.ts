@@ -6,23 +6,23 @@ export class PreparationError extends Error {
   override readonly name = 'PreparationError'
   readonly failure: Failure | 'ignored'
 
-  constructor(failure: Failure | 'ignored', because: string) {
-    super(because)
+  constructor(failure: Failure | 'ignored', message: string) {
+    super(message)
     this.failure = failure
   }
 }
 
 /** Returns an error that persists until the claim, the class or the driver changes. */
-export const finalError = (because: string): PreparationError => new PreparationError('final', because)
+export const finalError = (message: string): PreparationError => new PreparationError('final', message)
 
 /** Returns an error like finalError after which the request is retried rarely. */
-export const infeasibleError = (because: string): PreparationError => new PreparationError('infeasible', because)
+export const infeasibleError = (message: string): PreparationError => new PreparationError('infeasible', message)
 
 /** Returns an error about a missing precondition that other components may fulfill later. */
-export const notReadyError = (because: string): PreparationError => new PreparationError('noChange', because)
+export const notReadyError = (message: string): PreparationError => new PreparationError('noChange', message)
 
 /** Returns an error after which the scheduler must select another node. */
-export const rescheduleError = (because: string): PreparationError => new PreparationError('reschedule', because)
+export const rescheduleError = (message: string): PreparationError => new PreparationError('reschedule', message)
 
 /** Returns an error about a claim that another component provisions. */
-export const ignoredError = (because: string): PreparationError => new PreparationError('ignored', because)
+export const ignoredError = (message: string): PreparationError => new PreparationError('ignored', message)

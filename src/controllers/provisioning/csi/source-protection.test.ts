@@ -26,7 +26,7 @@ async function start(wrapClient: (client: Client) => Client = (client) => client
   })
   return {
     apiServer,
-    stuckReasons: () => protection.queues.flatMap((queue) => queue.states().map(({ because }) => because ?? '')),
+    stuckReasons: () => protection.queues.flatMap((queue) => queue.states().map(({ message }) => message ?? '')),
     waitUntil: apiServer.waitUntil,
   }
 }

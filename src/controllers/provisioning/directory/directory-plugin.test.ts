@@ -28,7 +28,7 @@ const openProvisioner = async (options: Partial<DirectoryPluginOptions> = {}): P
 
 const provision = async (fields: RequestFields = {}, provisioner?: Provisioner) => {
   const result = await (provisioner ?? (await openProvisioner())).provision(aRequest(fields), signal)
-  if (result.is !== 'provisioned') throw new Error(`not provisioned: ${result.because}`)
+  if (result.is !== 'provisioned') throw new Error(`not provisioned: ${result.message}`)
   return {
     metadata: { name: fields.volumeName ?? 'pvc-u-1', annotations: result.volume.annotations },
     spec: result.volume.spec,
@@ -73,9 +73,9 @@ describe('openDirectoryPlugin', () => {
     ['selectors', { spec: { selector: { matchLabels: { a: 'b' } } } }, /understands no selector/],
     ['mount options', { storageClass: { mountOptions: ['ro'] } }, /do not support mount options/],
   ]
-  for (const [description, fields, because] of REJECTED) {
+  for (const [description, fields, message] of REJECTED) {
     it(`PROV-10 rejects ${description} and creates nothing`, async () => {
-      await expect(provision(fields)).rejects.toThrow(because)
+      await expect(provision(fields)).rejects.toThrow(message)
       expect(await readdir(root)).toEqual([])
     })
   }
@@ -185,7 +185,7 @@ describe('openDirectoryPlugin', () => {
     const provisioner = await openProvisioner()
     await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
     const result = await provisioner.delete(volumeAt(join(root, 'pvc-u-1')), signal)
-    expect(result).toEqual({ is: 'failed', because: expect.stringMatching(/pvc-u-1 is a link. Nothing was changed/) })
+    expect(result).toEqual({ is: 'failed', message: expect.stringMatching(/pvc-u-1 is a link. Nothing was changed/) })
     expect(await readdir(root)).toEqual(['pvc-u-1'])
     expect(await isOutsideUnchanged()).toBe(true)
   })
@@ -206,9 +206,9 @@ describe('openDirectoryPlugin', () => {
     const volume = await provision({}, provisioner)
     await rename(root, join(dir, 'elsewhere'))
     await mkdir(root)
-    const because = expect.stringContaining('was unmounted or replaced since this process started')
-    expect(await provisioner.provision(aRequest(), signal)).toEqual({ is: 'failed', failure: 'noChange', because })
-    expect(await provisioner.delete(volume, signal)).toEqual({ is: 'failed', because })
+    const message = expect.stringContaining('was unmounted or replaced since this process started')
+    expect(await provisioner.provision(aRequest(), signal)).toEqual({ is: 'failed', failure: 'noChange', message })
+    expect(await provisioner.delete(volume, signal)).toEqual({ is: 'failed', message })
     expect(await readdir(join(dir, 'elsewhere'))).toEqual(['pvc-u-1'])
     expect(await readdir(root)).toEqual([])
   })
@@ -235,13 +235,13 @@ describe('openDirectoryPlugin', () => {
       ['does not exist', async () => {}, /lacks the mark/],
       ['has another mark', () => openRoot(root, { file: join(dir, 'other.id'), random: () => 0 }), /has another mark/],
     ]
-    for (const [description, replace, because] of REPLACED_ROOTS) {
+    for (const [description, replace, message] of REPLACED_ROOTS) {
       it(`PROV-12 does not start on a root that ${description}`, async () => {
         await provision({}, await openAfterRestart())
         await rename(root, join(dir, 'unmounted'))
         await replace()
         const filesBefore = await readdir(dir)
-        await expect(openAfterRestart()).rejects.toThrow(because)
+        await expect(openAfterRestart()).rejects.toThrow(message)
         await expect(openAfterRestart()).rejects.toThrow(`Mount it, or remove ${join(dir, 'volumes.id')} to continue`)
         expect(await readdir(dir)).toEqual(filesBefore)
       })
@@ -282,7 +282,7 @@ describe('openDirectoryPlugin', () => {
     const expected =
       /^Cannot create \/sys\/kernel\/pvc-u-1: (not permitted|permission denied|the file system is read-only)\./
     const result = await provisioner.provision(aRequest(), signal)
-    expect(result).toEqual({ is: 'failed', failure: 'final', because: expect.stringMatching(expected) })
+    expect(result).toEqual({ is: 'failed', failure: 'final', message: expect.stringMatching(expected) })
   })
 
   it('PROV-11 restricts volumes to its node and reschedules pods of other nodes', async () => {
@@ -292,7 +292,7 @@ describe('openDirectoryPlugin', () => {
       { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['n1'] }] },
     ])
     const result = await provisioner.provision(aRequest({ selectedNode: 'n2' }), signal)
-    expect(result).toMatchObject({ is: 'failed', failure: 'reschedule', because: expect.stringContaining('"n2"') })
+    expect(result).toMatchObject({ is: 'failed', failure: 'reschedule', message: expect.stringContaining('"n2"') })
   })
 
   it('PROV-8 has the name of the directory provisioner', async () => {

@@ -19,13 +19,13 @@ export interface ResultExpectations {
 
 export type CheckedResult =
   | { readonly is: 'valid'; readonly volume: NewVolume }
-  | { readonly is: 'invalid'; readonly because: string }
+  | { readonly is: 'invalid'; readonly message: string }
 
 export function checkResult(
   result: ProvisionedVolume,
   { request, selector, secrets }: ResultExpectations,
 ): CheckedResult {
-  const invalidResult = (because: string): CheckedResult => ({ is: 'invalid', because })
+  const invalidResult = (message: string): CheckedResult => ({ is: 'invalid', message })
   const typeProblem = findTypeProblem(result)
   if (typeProblem) return invalidResult(typeProblem)
 

@@ -62,9 +62,9 @@ describe('readParameters', () => {
         }
         expect(result.is).toBe('rejected')
         if (result.is !== 'rejected') return
-        expect(result.because).toContain('does not know')
-        if (unknownNames[0]!.length <= 80) expect(result.because).toContain(JSON.stringify(unknownNames[0]))
-        expect(result.because.length).toBeLessThan(2_000)
+        expect(result.message).toContain('does not know')
+        if (unknownNames[0]!.length <= 80) expect(result.message).toContain(JSON.stringify(unknownNames[0]))
+        expect(result.message.length).toBeLessThan(2_000)
       }),
     )
   })

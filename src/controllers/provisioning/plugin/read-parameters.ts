@@ -6,7 +6,7 @@ import type { Parameter, ParameterDeclarations } from './parameter.ts'
 
 export type ReadParameters =
   | { readonly is: 'read'; readonly values: Readonly<Record<string, unknown>>; readonly secrets: readonly string[] }
-  | { readonly is: 'rejected'; readonly because: string }
+  | { readonly is: 'rejected'; readonly message: string }
 
 export function readParameters(
   declared: ParameterDeclarations,
@@ -15,7 +15,7 @@ export function readParameters(
 ): ReadParameters {
   const reject = (problem: string): ReadParameters => ({
     is: 'rejected',
-    because: `Class ${quoteNames([className])} ${problem} Parameters of a class are immutable: recreate the class.`,
+    message: `Class ${quoteNames([className])} ${problem} Parameters of a class are immutable: recreate the class.`,
   })
   const unknownNames = Object.keys(parameters).filter((name) => !Object.hasOwn(declared, name))
   if (unknownNames.length > 0) {

@@ -12,9 +12,9 @@ import { readSelector } from './read-selector.ts'
 
 export type ReadRequest =
   | { readonly is: 'understood'; readonly request: ProvisionRequest; readonly secrets: readonly string[] }
-  | { readonly is: 'rejected'; readonly because: string }
+  | { readonly is: 'rejected'; readonly message: string }
   /** A volume populator creates and fills the volume. */
-  | { readonly is: 'ignored'; readonly because: string }
+  | { readonly is: 'ignored'; readonly message: string }
 
 const DEFAULT_ACCESS_MODES: readonly AccessMode[] = ['ReadWriteOnce', 'ReadWriteOncePod']
 const DEFAULT_VOLUME_MODES: readonly VolumeMode[] = ['Filesystem']
@@ -25,9 +25,9 @@ export function readRequest(plugin: ProvisionerPlugin, lifecycleRequest: Lifecyc
   const className = storageClass.metadata.name ?? claimClassName(claim) ?? ''
 
   const populator = populatedKindOf(claim)
-  if (populator) return { is: 'ignored', because: `a populator of ${populator} creates this volume` }
+  if (populator) return { is: 'ignored', message: `a populator of ${populator} creates this volume` }
   const problem = findUnsupported(plugin, claim, storageClass)
-  if (problem) return { is: 'rejected', because: problem }
+  if (problem) return { is: 'rejected', message: problem }
   const parameters = readParameters(plugin.parameters ?? {}, storageClass.parameters ?? {}, { className, provisioner })
   if (parameters.is === 'rejected') return parameters
   const selector = readSelector(plugin.labels ?? {}, claim.spec?.selector, provisioner)

@@ -17,12 +17,12 @@ describe('readSelector', () => {
 
   it('PROV-10 rejects DoesNotExist for a declared label', () => {
     const result = read({ matchExpressions: [{ key: 'tier', operator: 'DoesNotExist' }] })
-    expect(result).toMatchObject({ is: 'rejected', because: expect.stringContaining('no value of the label "tier"') })
+    expect(result).toMatchObject({ is: 'rejected', message: expect.stringContaining('no value of the label "tier"') })
   })
 
   it('PROV-10 rejects an unknown operator', () => {
     const result = read({ matchExpressions: [{ key: 'tier', operator: 'Near', values: ['fast'] }] })
-    expect(result).toMatchObject({ is: 'rejected', because: expect.stringContaining('"Near"') })
+    expect(result).toMatchObject({ is: 'rejected', message: expect.stringContaining('"Near"') })
   })
 
   const key = fc.constantFrom('region', 'tier', 'colour')

@@ -11,14 +11,14 @@ import { quoteNames } from './message-text.ts'
 
 export type ReadSelector =
   | { readonly is: 'read'; readonly labels: Readonly<Record<string, readonly string[]>> }
-  | { readonly is: 'rejected'; readonly because: string }
+  | { readonly is: 'rejected'; readonly message: string }
 
 export function readSelector(
   declared: LabelDeclarations,
   selector: LabelSelectorObject | undefined,
   provisioner: string,
 ): ReadSelector {
-  const reject = (problem: string): ReadSelector => ({ is: 'rejected', because: `The claim's selector ${problem}` })
+  const reject = (problem: string): ReadSelector => ({ is: 'rejected', message: `The claim's selector ${problem}` })
   const requirements = requirementsOf(selector)
   if (typeof requirements === 'string') return reject(`cannot be read: ${requirements}.`)
   const declaredKeys = Object.keys(declared)

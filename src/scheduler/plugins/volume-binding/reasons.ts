@@ -66,10 +66,10 @@ export const bindingVolumeNotFound = (volume: string): string =>
   `failed to check binding: persistentvolume ${quote(volume)} not found`
 export const claimRefReset = (volume: string): string => `ClaimRef got reset for pv ${quote(volume)}`
 export const selectedNodeReset = (claim: string): string => `selectedNode annotation reset for PVC ${quote(claim)}`
-export const provisioningFailed = (claim: string, because?: string): string =>
-  `provisioning failed for PVC ${quote(claim)}${because === undefined ? '' : `: ${because}`}`
-export const lastFailure = (claim: string, because: string): string =>
-  `The volume of claim ${quote(claim)} could not be created: ${because.replace(/\.?$/, '.')}`
+export const provisioningFailed = (claim: string, message?: string): string =>
+  `provisioning failed for PVC ${quote(claim)}${message === undefined ? '' : `: ${message}`}`
+export const lastFailure = (claim: string, message: string): string =>
+  `The volume of claim ${quote(claim)} could not be created: ${message.replace(/\.?$/, '.')}`
 export const volumeNodeMismatch = (volume: string, node: string): string =>
   `pv ${quote(volume)} node affinity doesn't match node ${quote(node)}: no matching NodeSelectorTerms`
 export const BIND_TIMEOUT = 'context deadline exceeded'

@@ -187,14 +187,14 @@ describe('VolumeBinding', () => {
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
     await untilUnschedulable('db')
-    const because = 'GetCapacity for class "local" failed: Unknown class parameter "fsTyp"'
-    const body = { metadata: { annotations: { [LAST_FAILURE]: because } } }
+    const message = 'GetCapacity for class "local" failed: Unknown class parameter "fsTyp"'
+    const body = { metadata: { annotations: { [LAST_FAILURE]: message } } }
     const ref = { namespace: 'default', name: 'data' }
     await fixture.client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })
     await fixture.waitUntil(async () => (await fixture.message('db'))?.includes('GetCapacity'), 'the failure')
     expect(await fixture.message('db')).toBe(
       `0/1 nodes are available: 1 ${NO_SPACE}. No capacity is reported for class "local" on any node. ` +
-        `The volume of claim "data" could not be created: ${because}.`,
+        `The volume of claim "data" could not be created: ${message}.`,
     )
   })
 

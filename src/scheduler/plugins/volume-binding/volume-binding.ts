@@ -252,8 +252,8 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
 
 /** Returns the sentence with the reason why the last attempt to create the claim's volume failed, if it did. */
 function lastFailureOf({ name, claim }: DelayedClaim): string | undefined {
-  const because = annotationOf(claim, LAST_FAILURE)
-  return because === undefined ? undefined : lastFailure(name, because)
+  const message = annotationOf(claim, LAST_FAILURE)
+  return message === undefined ? undefined : lastFailure(name, message)
 }
 
 /** Returns undefined if the driver does not track capacity. */
