@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
+import { secretKind } from '../api/kinds/secret/secret.ts'
 import { isConflict } from '../api/status-error.ts'
 import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
-import type { Client } from './client.ts'
+import { type Client, failedWrite } from './client.ts'
 import { patchByUpdate } from './patch-by-update.ts'
 import { asStock, type StockRequest } from './stock-server.fixture.ts'
 
@@ -55,7 +57,7 @@ describe('a client that may update but not patch', () => {
   it('repeats the update if another client changed the object meanwhile', async () => {
     const direct = server.client()
     let changes = 0
-    const racing = patchByUpdate({
+    const racing = patchByUpdate<Client>({
       ...asStock(direct, { allows: ({ verb }) => verb !== 'patch' }),
       async update(kind, object, options) {
         if (changes++ === 0) await direct.patch(configMapKind, ref, { type: 'merge', body: { data: { other: '1' } } })
@@ -75,5 +77,101 @@ describe('a client that may update but not patch', () => {
     await client.patch(configMapKind, ref, set('1'))
     denied = ['update']
     expect((await client.patch(configMapKind, ref, set('2'))).data?.value).toBe('2')
+  })
+})
+
+describe('a commit of a client that may update but not patch some resources', () => {
+  let server: ServerFixture
+  let direct: Client
+  let requests: string[]
+  let isDenied: (request: StockRequest) => boolean
+  let client: Client
+
+  beforeEach(async () => {
+    server = await createServerFixture({ answers: 'stowage' })
+    direct = server.client()
+    requests = []
+    isDenied = ({ verb, kind }) => verb === 'patch' && kind === configMapKind
+    await direct.create(configMapKind, { metadata: ref, data: { kept: 'yes' } })
+    await direct.create(secretKind, { metadata: ref })
+    client = patchByUpdate(
+      asStock(direct, {
+        hasCommits: true,
+        allows: (request) => !isDenied(request),
+        onRequest: ({ verb, kind }) => void requests.push(`${verb} ${kind.plural}`),
+      }),
+    )
+  })
+  afterEach(() => server.store.close())
+
+  const patchOf = (kind: typeof configMapKind | typeof secretKind, body: object) =>
+    ({ do: 'patch', kind, ref, patch: { type: 'merge', body } }) as const
+  const annotate = (value: string) => ({ metadata: { annotations: { value } } })
+
+  it('SYS-29 stays one transaction, with an update for each patch that the role denies', async () => {
+    const before = server.store.revision
+    const objects = await client.commit([
+      patchOf(secretKind, annotate('1')),
+      patchOf(configMapKind, { data: { value: '1' } }),
+    ])
+    expect(server.store.revision).toBe(before + 2)
+    expect(objects.map((object) => object?.metadata.name)).toEqual(['settings', 'settings'])
+    expect((await direct.get(configMapKind, ref)).data).toEqual({ kept: 'yes', value: '1' })
+    const create = { do: 'create', kind: configMapKind, object: { metadata: { ...ref, name: 'settings' } } } as const
+    const failing = client.commit([patchOf(configMapKind, { data: { value: '2' } }), create])
+    expect(failedWrite(await failing.catch((error) => error))).toBe(1)
+    expect((await direct.get(configMapKind, ref)).data?.value, 'nothing is written if a write fails').toBe('1')
+  })
+
+  it('SYS-29 is sent unchanged if it has no write that the role denies', async () => {
+    await client.patch(configMapKind, ref, set('1'))
+    requests = []
+    await client.commit([patchOf(secretKind, annotate('1')), patchOf(secretKind, annotate('2'))])
+    expect(requests).toEqual(['patch secrets', 'patch secrets'])
+    expect((await direct.get(secretKind, ref)).metadata.annotations).toEqual({ value: '2' })
+  })
+
+  it('SYS-29 replaces several patches of an object and of its status', async () => {
+    const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
+    await direct.create(podKind, pod)
+    isDenied = ({ verb }) => verb === 'patch'
+    const patchPod = (body: object, subresource?: string) =>
+      ({ do: 'patch', kind: podKind, ref: pod.metadata, patch: { type: 'merge', body }, subresource }) as const
+    const writes = (message: string) => [
+      patchPod({ metadata: { labels: { first: message } } }),
+      patchPod({ status: { message } }, 'status'),
+      patchPod({ metadata: { labels: { second: message } } }),
+    ]
+    await client.commit(writes('starting')) // the client learns what the role denies
+    requests = []
+    await client.commit(writes('started'))
+    expect(requests).toEqual(['get pods', 'update pods', 'update pods', 'update pods'])
+    const { metadata, status } = await direct.get(podKind, pod.metadata)
+    expect(metadata.labels).toEqual({ first: 'started', second: 'started' })
+    expect(status?.message).toBe('started')
+  })
+
+  it('reads the object again if another client changed it meanwhile', async () => {
+    let isChanged = false
+    const stock = asStock(direct, { hasCommits: true, allows: (request) => !isDenied(request) })
+    const racing = patchByUpdate<Client>({
+      ...stock,
+      async commit(writes, options) {
+        if (!isChanged && writes[0]?.do === 'update') {
+          isChanged = true
+          await direct.patch(configMapKind, ref, { type: 'merge', body: { data: { other: '1' } } })
+        }
+        return stock.commit(writes, options)
+      },
+    })
+    await racing.commit([patchOf(configMapKind, { data: { value: '1' } })])
+    expect((await direct.get(configMapKind, ref)).data).toEqual({ kept: 'yes', other: '1', value: '1' })
+  })
+
+  it('fails with the denial of the patch if the role does not grant update either', async () => {
+    isDenied = ({ verb, kind }) => kind === configMapKind && verb !== 'get'
+    const error = await client.commit([patchOf(configMapKind, set('1').body)]).catch((failure) => failure)
+    expect(error.message).toMatch(/cannot patch resource "configmaps"/)
+    expect(failedWrite(error)).toBe(0)
   })
 })

@@ -1,5 +1,6 @@
 // Replaces patches by updates where a role grants `update` but not `patch`, as upstream's role of the external-provisioner
 // does for claims: reads the object, applies the patch to it, and updates it on the condition that it has not changed.
+// A commit stays one transaction, with updates for the patches that the role denies.
 
 import type { JsonObject, JsonValue } from '../api/json-value.ts'
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
@@ -9,11 +10,22 @@ import { mergeShapeOf } from '../api/patch/merge-shape.ts'
 import { PatchError } from '../api/patch/patch-error.ts'
 import { strategicMerge } from '../api/patch/strategic-merge.ts'
 import { badRequest, changedSinceRead, isConflict, isMissingRight } from '../api/status-error.ts'
-import type { Client, ObjectRef, Patch, WriteOptions } from './client.ts'
+import {
+  type Client,
+  type CommitWrite,
+  commitWriteFailed,
+  failedWrite,
+  type ObjectRef,
+  type Patch,
+  type WriteOptions,
+} from './client.ts'
 import { commitOneByOne } from './commit-one-by-one.ts'
 
 /** Another client may change the object between the read and the update. */
 const ATTEMPTS_MAX = 5
+
+type CommitOptions = Parameters<Client['commit']>[1]
+type PatchWrite = Extract<CommitWrite, { do: 'patch' }>
 
 /** Returns a client that updates where it may not patch. Requests that the role grants are sent unchanged. */
 export function patchByUpdate<C extends Client>(client: C): C {
@@ -26,7 +38,7 @@ export function patchByUpdate<C extends Client>(client: C): C {
     change: Patch,
     options: WriteOptions = {},
   ): Promise<Readonly<Stored<T>>> {
-    const resource = `${kind.group}/${kind.plural}/${options.subresource ?? ''}`
+    const resource = resourceOf(kind, options.subresource)
     if (updated.has(resource) && change.type !== 'apply') {
       try {
         return await update(kind, ref, change, options)
@@ -58,11 +70,6 @@ export function patchByUpdate<C extends Client>(client: C): C {
     for (let attempt = 1; ; attempt++) {
       const current = await client.get(kind, ref, { signal: options.signal })
       const next = applyPatch(kind, current, change)
-      const { uid, resourceVersion } = current.metadata
-      // The patch may have the version or the uid that its author read as a condition.
-      if (next.metadata.uid !== uid || next.metadata.resourceVersion !== resourceVersion) {
-        throw changedSinceRead(kind, ref.name)
-      }
       try {
         return await client.update(kind, next, options)
       } catch (error) {
@@ -71,18 +78,102 @@ export function patchByUpdate<C extends Client>(client: C): C {
     }
   }
 
-  const wrapped: C = {
-    ...client,
-    patch,
-    commit: async (writes, options) =>
-      updated.size === 0 && (await client.commitsAtomically())
-        ? client.commit(writes, options)
-        : commitOneByOne(wrapped, writes, options),
+  async function commit(writes: readonly CommitWrite[], options?: CommitOptions) {
+    if (!(await client.commitsAtomically())) return commitOneByOne(wrapped, writes, options)
+    /** The first denial of each resource. A second one means that the role grants neither patch nor update. */
+    const denials = new Map<string, unknown>()
+    for (let conflicts = 0; ; ) {
+      const sent = await replacePatches(writes, options)
+      if (!sent) return commitOneByOne(wrapped, writes, options)
+      try {
+        return await client.commit(sent, options)
+      } catch (error) {
+        const index = failedWrite(error) ?? -1
+        const write = writes[index]
+        if (write?.do !== 'patch' || write.patch.type === 'apply') throw error
+        const isReplaced = sent[index] !== write
+        if (isReplaced && isConflict(error) && ++conflicts < ATTEMPTS_MAX) continue
+        if (!isMissingRight(error)) throw error
+        const resource = resourceOf(write.kind, write.subresource)
+        if (isReplaced) updated.delete(resource)
+        if (denials.has(resource)) throw isReplaced ? denials.get(resource) : error
+        if (!isReplaced) updated.add(resource)
+        denials.set(resource, error)
+      }
+    }
   }
+
+  /**
+   * Returns the writes with updates instead of the patches that the role denies, or undefined if such a patch follows a
+   * write of the same object whose result is unknown, or that an update without a version cannot follow.
+   */
+  async function replacePatches(
+    writes: readonly CommitWrite[],
+    options: CommitOptions,
+  ): Promise<readonly CommitWrite[] | undefined> {
+    /** Objects after the writes so far, or undefined if the result is unknown. */
+    const states = new Map<string, Readonly<Stored> | undefined>()
+    const sent: CommitWrite[] = []
+    for (const [index, write] of writes.entries()) {
+      const key = objectOf(write)
+      if (!isReplaced(write)) {
+        states.set(key, undefined)
+        sent.push(write)
+        continue
+      }
+      const { kind, ref, subresource } = write
+      const isWritten = states.has(key)
+      try {
+        const current = isWritten ? states.get(key) : await client.get(kind, ref, { signal: options?.signal })
+        if (!current || (isWritten && kind.allowsUnconditionalUpdate === false)) return undefined
+        const next = applyPatch(kind, current, write.patch)
+        states.set(key, resultOf(current, next, subresource))
+        // The first update of an object in the commit has its version as a condition, so the object is as it was read.
+        const object = isWritten ? withoutVersion(next) : next
+        sent.push({ do: 'update', kind, object, subresource })
+      } catch (error) {
+        throw commitWriteFailed(error, index)
+      }
+    }
+    return sent
+  }
+
+  const isReplaced = (write: CommitWrite): write is PatchWrite =>
+    write.do === 'patch' && write.patch.type !== 'apply' && updated.has(resourceOf(write.kind, write.subresource))
+
+  const wrapped: C = { ...client, patch, commit }
   return wrapped
 }
 
+const resourceOf = (kind: Kind, subresource = ''): string => `${kind.group}/${kind.plural}/${subresource}`
+
+function objectOf(write: CommitWrite): string {
+  const { namespace = '', name = '' } = 'ref' in write ? write.ref : write.object.metadata
+  return `${resourceOf(write.kind)}${namespace}/${name}`
+}
+
+/** Returns the object after an update: only that of the status subresource changes the status. */
+function resultOf(current: Readonly<Stored>, next: KubeObject, subresource?: string): Readonly<Stored> {
+  const [written, kept] = [next, current] as unknown as [JsonObject, JsonObject]
+  const { status, ...rest } = subresource === 'status' ? kept : written
+  const statusAfter = subresource === 'status' ? written.status : kept.status
+  return { ...rest, ...(statusAfter === undefined ? {} : { status: statusAfter }) } as unknown as Stored
+}
+
+function withoutVersion(object: KubeObject): KubeObject {
+  const { resourceVersion, ...metadata } = object.metadata
+  return { ...object, metadata }
+}
+
+/** Returns the object after the patch. Throws a conflict if the patch requires another version or uid than the object has. */
 function applyPatch<T extends KubeObject>(kind: Kind<T>, object: Readonly<Stored<T>>, change: Patch): T {
+  const next = patchedObject(kind, object, change)
+  const { uid, resourceVersion, name } = object.metadata
+  if (next.metadata.uid !== uid || next.metadata.resourceVersion !== resourceVersion) throw changedSinceRead(kind, name)
+  return next
+}
+
+function patchedObject<T extends KubeObject>(kind: Kind<T>, object: Readonly<Stored<T>>, change: Patch): T {
   try {
     const document = object as unknown as JsonObject
     if (change.type === 'json') return applyJsonPatch(document, change.body as unknown as JsonValue) as unknown as T

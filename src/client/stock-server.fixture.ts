@@ -13,7 +13,7 @@ import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { ObjectType, Type } from '../api/schema.ts'
 import { ApiError, forbidden, noSuchPath, tooManyRequests } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
-import type { Client, CommitWrite, WatchEvent, WatchRequest } from './client.ts'
+import { type Client, type CommitWrite, commitWriteFailed, type WatchEvent, type WatchRequest } from './client.ts'
 import { commitOneByOne } from './commit-one-by-one.ts'
 
 export interface StockRequest {
@@ -30,6 +30,8 @@ export interface StockOptions {
   readonly serves?: (kind: Kind) => boolean
   /** Returns whether the user has the right. Default: all rights. Called for every request, so a test can grant rights later. */
   readonly allows?: (request: StockRequest) => boolean
+  /** Whether the server has the commit endpoint, as Stowage does. It checks the right of each write first. Default: false. */
+  readonly hasCommits?: boolean
   /** Every n-th request other than a watch gets 429. Default: none. */
   readonly rejectsEvery?: number
   /** The server closes every watch after this time. Default: only when the client asks for it. */
@@ -90,6 +92,28 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     }
   }
 
+  function checkWrite(write: CommitWrite): void {
+    const { do: verb, kind } = write
+    const { namespace, name } = 'ref' in write ? write.ref : write.object.metadata
+    check({ verb, kind, subresource: 'subresource' in write ? write.subresource : undefined, namespace, name })
+  }
+
+  async function commit(
+    writes: readonly CommitWrite[],
+    shared: Parameters<Client['commit']>[1],
+  ): Promise<(Readonly<Stored> | undefined)[]> {
+    if (!options.hasCommits) return commitOneByOne(stock, writes, shared)
+    for (const [index, write] of writes.entries()) {
+      try {
+        checkWrite(write)
+      } catch (error) {
+        throw commitWriteFailed(error, index)
+      }
+    }
+    const objects = await client.commit(writes, shared)
+    return objects.map((object, index) => object && answer(writes[index]!.kind, object))
+  }
+
   const stock: Client = {
     async get(kind, ref, request) {
       check({ verb: 'get', kind, ...ref })
@@ -120,8 +144,8 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
       return marked && answer(kind, marked)
     },
     watch: watch as Client['watch'],
-    commit: (writes: readonly CommitWrite[], shared) => commitOneByOne(stock, writes, shared),
-    commitsAtomically: async () => false,
+    commit,
+    commitsAtomically: async () => options.hasCommits === true,
     serves: async (kind) => options.serves?.(kind) !== false && client.serves(kind),
   }
   return stock
