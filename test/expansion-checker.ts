@@ -220,7 +220,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3, Ti: 1024 ** 4 }
 
-export function bytesOf(size: string | undefined): number {
+function bytesOf(size: string | undefined): number {
   if (size === undefined) return 0
   const [, number, unit = ''] = /^(\d+)([KMGT]i)?$/.exec(size) ?? []
   return Number(number) * UNITS[unit]!

@@ -38,7 +38,7 @@ export type ClientJob =
   | { readonly do: 'measurePairMemory' }
 
 /** Address and credentials of a serving process. */
-export interface ServerAddress {
+interface ServerAddress {
   readonly server: string
   readonly ca: string
   readonly token: string

@@ -3,8 +3,8 @@
 //   …
 //   <!-- bench:end -->
 
-export const END = '<!-- bench:end -->'
-export const beginOf = (name: string): string => `<!-- bench:${name} -->`
+const END = '<!-- bench:end -->'
+const beginOf = (name: string): string => `<!-- bench:${name} -->`
 
 export function replaceBlock(text: string, name: string, body: string): string {
   const begin = beginOf(name)

@@ -8,7 +8,7 @@ export interface CpuProfile {
   readonly timeDeltas?: readonly number[]
 }
 
-export interface ProfileNode {
+interface ProfileNode {
   readonly id: number
   readonly callFrame: CallFrame
   readonly children?: readonly number[]

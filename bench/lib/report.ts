@@ -7,7 +7,7 @@ export interface Report {
   readonly suites: readonly SuiteReport[]
 }
 
-export interface Machine {
+interface Machine {
   readonly cores: number
   readonly processor: string
   readonly node: string

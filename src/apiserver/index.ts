@@ -2,7 +2,7 @@
 export { type ApiServer, createApiServer } from './api-server.ts'
 export { createBuiltIns, type InitialObject, SYSTEM_USER } from './bootstrap.ts'
 export { type HttpsListener, listenHttps } from './http/https-listener.ts'
-export type { ApiRequest, ApiResponse } from './http/messages.ts'
+export type { ApiResponse } from './http/messages.ts'
 export { inProcessClient } from './in-process/client.ts'
 export { collectionPrefix, objectKey, SHORT_HISTORY_PREFIXES } from './keys.ts'
 export { decodeStored } from './objects/stored-object.ts'
@@ -12,7 +12,6 @@ export {
   createBasicAuthorizer,
   loadOrCreatePki,
   type Pki,
-  type UserInfo,
 } from './security/index.ts'
 export { COMMIT_WRITES_MAX } from './verbs/commit.ts'
-export { stowageVersion, versionInfo } from './version.ts'
+export { versionInfo } from './version.ts'

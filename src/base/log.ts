@@ -6,6 +6,12 @@ export interface Logger {
   error(fields: object, message: string): void
 }
 
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+export const LOG_FORMATS = ['text', 'json'] as const
+export type LogFormat = (typeof LOG_FORMATS)[number]
+
 /** An error that these fields describe completely: the log contains them and the message instead of a stack trace. */
 export interface HasLogFields {
   logFields(): object

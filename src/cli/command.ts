@@ -2,8 +2,8 @@
 // help. The code of a command is imported when the command runs, so that `--help` stays fast.
 import type { Command } from 'commander'
 import type { Clock, Random } from '../base/clock.ts'
+import type { LogFormat } from '../base/log.ts'
 import type { ProcessDeps } from '../runtime/index.ts'
-import type { LogFormat } from '../runtime/log.ts'
 
 /** The dependencies that main.ts passes to every command. */
 export interface ProgramDeps {

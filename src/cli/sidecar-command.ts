@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import { stowageVersion } from '../apiserver/version.ts'
 import { type ListenAddress, parseListen } from '../base/listen-address.ts'
+import { LOG_FORMATS } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
 import type { SidecarRun, SidecarSettings } from '../processes/run-sidecar.ts'
 import { type ProgramDeps, processDeps } from './command.ts'
@@ -33,7 +34,7 @@ export function addSidecarCommand<Settings extends SidecarSettings>(
     .addOption(logLevelOption())
     .addOption(logFormatOption())
     .option('-v, --v <number>', 'log level as a number; 4 and higher is debug (default: 2)')
-    .addOption(new Option('--logging-format <format>', 'alias of --log-format').choices(['text', 'json']))
+    .addOption(new Option('--logging-format <format>', 'alias of --log-format').choices(LOG_FORMATS))
     .version(stowageVersion, '--version', 'print the version')
     .addHelpText('after', `\nExample:\n  stowage ${sidecar.name} ${sidecar.example}\n`)
     .action(async (flags) => {

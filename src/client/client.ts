@@ -22,7 +22,7 @@ export interface ListRequest {
   readonly signal?: AbortSignal
 }
 
-export interface ObjectList<T extends KubeObject> {
+interface ObjectList<T extends KubeObject> {
   readonly items: readonly Readonly<Stored<T>>[]
   readonly resourceVersion: string
   readonly continueToken?: string

@@ -2,20 +2,16 @@
 export type {
   Client,
   CommitWrite,
-  DeleteRequest,
-  ListRequest,
-  ObjectList,
   ObjectRef,
   Patch,
   WatchEvent,
   WatchRequest,
   WriteOptions,
 } from './client.ts'
-export { failedWrite } from './client.ts'
-export type { Connection, Credentials } from './connection/connection.ts'
+export type { Connection } from './connection/connection.ts'
 export { inClusterConnection, isInCluster } from './connection/in-cluster.ts'
 export { kubeconfigConnection } from './connection/kubeconfig.ts'
 export { find } from './find.ts'
-export { type HttpClient, type HttpClientOptions, httpClient } from './http/http-client.ts'
+export { type HttpClient, httpClient } from './http/http-client.ts'
 export { keyOfObject, keyOfRef, type ObjectKey, refOfKey } from './object-key.ts'
 export { type RateLimit, rateLimited } from './rate-limit.ts'

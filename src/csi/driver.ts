@@ -24,7 +24,7 @@ export interface CallOptions {
 }
 
 /** The client of a service: one function per method. */
-export type ServiceClient<S extends Service> = {
+type ServiceClient<S extends Service> = {
   readonly [M in keyof S['method']]: (
     request: MessageInitShape<Input<S, M>>,
     options?: CallOptions,

@@ -4,18 +4,14 @@ export {
   type CallOptions,
   type CsiDriver,
   createCsiDriver,
-  type ServiceClient,
   type ServiceHandlers,
-  type Transport,
 } from './driver.ts'
 export {
-  type CreateFailure,
   CSI_CODES,
   type CsiCode,
   CsiError,
   type CsiFailureCode,
   classifyCreateFailure,
-  codeNameOf,
   goNameOf,
   isInfeasibleExpand,
   isInfeasibleModify,
@@ -28,12 +24,10 @@ export {
   type NodeCapability,
   type PluginService,
   readDriverFacts,
-  type VolumeExpansion,
 } from './facts.ts'
-export { type InstrumentOptions, instrument } from './instrument.ts'
+export { instrument } from './instrument.ts'
 export { type CallObserver, createCsiMetrics, createCsiPluginMetrics } from './metrics.ts'
-export { type ReadyOptions, waitUntilReady } from './ready.ts'
-export { redact, redactLazily, redactText } from './redact.ts'
+export { waitUntilReady } from './ready.ts'
 export { redactCredentials } from './redact-credentials.ts'
 export { serializeCalls } from './serialize-calls.ts'
-export { type ServedDriver, type ServeOptions, serveDriver } from './serve.ts'
+export { type ServedDriver, serveDriver } from './serve.ts'

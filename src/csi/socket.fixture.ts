@@ -20,7 +20,7 @@ export interface SocketFixture {
   remove(): Promise<void>
 }
 
-export interface FixtureServices {
+interface FixtureServices {
   readonly identity?: Partial<ServiceHandlers<typeof Identity>>
   readonly controller?: Partial<ServiceHandlers<typeof Controller>>
   readonly node?: Partial<ServiceHandlers<typeof Node>>

@@ -44,7 +44,7 @@ export interface DriverFixture {
   dispose(): Promise<void>
 }
 
-export interface VolumeOptions {
+interface VolumeOptions {
   readonly bytes?: number
   readonly limitBytes?: number
   readonly fsType?: string

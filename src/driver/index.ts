@@ -1,3 +1,3 @@
 // Public API of the local CSI driver.
-export { type DriverOptions, type RunningDriver, startDriver } from './driver.ts'
+export { type RunningDriver, startDriver } from './driver.ts'
 export { DRIVER_NAME, TOPOLOGY_KEY } from './identity-service.ts'

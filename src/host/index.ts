@@ -10,30 +10,11 @@ export {
 export { minimumBytes } from './filesystems.ts'
 export type {
   Ability,
-  AppliedLimit,
-  Counters,
-  Detachment,
-  DeviceContent,
-  Enforcement,
-  FileSizes,
   Files,
-  Filesystems,
-  FilesystemType,
-  FormatOptions,
-  Growth,
   Host,
-  IoLimit,
-  IoLimits,
   IoRates,
-  IoTotals,
-  LoopDevice,
-  Loops,
-  MountEntry,
   Mounts,
-  SpaceUsage,
-  TreeUsage,
   Usage,
 } from './host.ts'
-export { FILESYSTEM_TYPES } from './host.ts'
 export { openHost } from './open-host.ts'
 export { type HostFacts, probeHost } from './probe.ts'

@@ -25,7 +25,7 @@ const TOOLS = [
   'xfs_admin',
   'losetup',
 ] as const
-export type Tool = (typeof TOOLS)[number]
+type Tool = (typeof TOOLS)[number]
 
 export interface HostFacts {
   readonly isRoot: boolean

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import type { Clock } from '../base/clock.ts'
 import { MissingToolError, ProgramFailedError } from './errors.ts'
 
-export interface RunOptions {
+interface RunOptions {
   /** The input on stdin. Default: none. */
   readonly input?: string
   readonly timeoutMs?: number
@@ -12,7 +12,7 @@ export interface RunOptions {
   readonly okCodes?: readonly number[]
 }
 
-export interface RunResult {
+interface RunResult {
   readonly stdout: string
   readonly stderr: string
   readonly code: number

@@ -25,7 +25,7 @@ export const VOLUMES = '/api/v1/persistentvolumes'
 
 const SOCKET = `${ROOT}/plugins_registry/${DRIVER}-reg.sock`
 
-export const MACHINE: MachineInfo = {
+const MACHINE: MachineInfo = {
   hostname: 'machine',
   address: '192.0.2.7',
   os: 'linux',

@@ -10,7 +10,7 @@ export interface AgentMetrics {
   removeVolume(volume: VolumeLabels): void
 }
 
-export type StorageOperation =
+type StorageOperation =
   | 'volume_mount'
   | 'volume_unmount'
   | 'unmount_device'

@@ -29,7 +29,7 @@ export interface NodesOptions {
   readonly signal: AbortSignal
 }
 
-export interface NodesReady {
+interface NodesReady {
   readonly names: readonly string[]
   /** `loop`, or `directory` without root. */
   readonly backend: string

@@ -13,14 +13,14 @@ export interface CacheSetOptions {
   readonly log?: Logger
 }
 
-export interface Selection {
+interface Selection {
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
 }
 
 /** A reference to a shared cache. */
-export interface CacheLease<T extends KubeObject> {
+interface CacheLease<T extends KubeObject> {
   readonly cache: Cache<T>
   /** Releases the reference. If this was the last lease, settles when the cache has stopped. */
   release(): Promise<void>

@@ -67,7 +67,7 @@ export interface Cache<T extends KubeObject> {
   run(signal: AbortSignal): Promise<void>
 }
 
-export interface CacheStats {
+interface CacheStats {
   readonly objects: number
   /** The number of lists. */
   readonly relists: number

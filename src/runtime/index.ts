@@ -1,19 +1,18 @@
 // The public names of the runtime.
-export { type Cache, type CacheOptions, createCache } from './cache.ts'
+export { type Cache, createCache } from './cache.ts'
 export { type CacheSet, createCacheSet } from './cache-set.ts'
-export { type Controller, type ControllerOptions, createController, type Source, source } from './controller.ts'
+export { type Controller, createController, type Source, source } from './controller.ts'
 export { createEventRecorder, type EventDetails, type EventRecorder } from './events.ts'
 export { type Host, type ProcessDeps, runOnHost, startHost } from './host.ts'
 export {
   createLeaderElection,
-  holdAll,
   type LeaderElection,
   type LeaseTimes,
   NotLeaderError,
 } from './leader-election.ts'
-export { createManager, type Manager, type TermDeps } from './manager.ts'
+export { createManager, type TermDeps } from './manager.ts'
 export { type ClientMetrics, createClientMetrics } from './metrics.ts'
 export { backOff, done, type Outcome, retryAfter, stuck } from './outcome.ts'
 export { type Runnable, withRecorders } from './run-all.ts'
-export { createSaver, type SavedObjects, type SaveResult, type Saver } from './save.ts'
+export { createSaver, type SavedObjects, type Saver } from './save.ts'
 export { createWorkQueue, type WorkQueue } from './work-queue.ts'

@@ -1,14 +1,9 @@
 // Creates the log of the process: one JSON object per line on standard error.
 import { type DestinationStream, pino } from 'pino'
 import { ApiError } from '../api/status-error.ts'
-import { hasLogFields, type Logger } from '../base/log.ts'
+import { hasLogFields, type LogFormat, type Logger } from '../base/log.ts'
 import { createLogLines } from './log-lines.ts'
 import { formatLogLine } from './log-text.ts'
-
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
-
-export const LOG_FORMATS = ['text', 'json'] as const
-export type LogFormat = (typeof LOG_FORMATS)[number]
 
 /** Text for people who read a terminal, JSON for programs. */
 const defaultFormat = (): LogFormat => (process.stderr.isTTY ? 'text' : 'json')

@@ -34,7 +34,7 @@ export interface ManagerOptions {
   onSynced?(): void
 }
 
-export interface LeaseOptions extends Partial<LeaseTimes> {
+interface LeaseOptions extends Partial<LeaseTimes> {
   readonly namespace: string
   readonly name: string
   /** More leases that this process must hold, in the order in which every process acquires them. */

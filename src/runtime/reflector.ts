@@ -13,7 +13,7 @@ import type { Logger } from '../base/log.ts'
 import type { Client, WatchEvent } from '../client/client.ts'
 import { type Backoff, backoffMs } from './backoff.ts'
 
-export interface ReflectorSink<T extends KubeObject> {
+interface ReflectorSink<T extends KubeObject> {
   /** Receives the complete list at this version. */
   replace(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void
   changed(event: Extract<WatchEvent<T>, { object: unknown }>): void
@@ -43,7 +43,7 @@ const WATCH_SECONDS_SPREAD = 300
 /** A stream that the server has not ended after this additional time is considered lost. */
 const OVERDUE_MS = 30_000
 const LIST_PAGE_SIZE = 500
-export const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
+const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
 /** A stream that lasted this long resets the backoff. */
 const HEALTHY_MS = 30_000
 /** An older list comes from a lagging server. After this many older lists, the server has started with an empty disk. */

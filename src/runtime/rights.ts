@@ -16,7 +16,7 @@ import {
 } from '../client/client.ts'
 import type { EventRecorder } from './events.ts'
 
-export interface MissingRight {
+interface MissingRight {
   readonly verb: string
   /** The plural of the kind, with group and subresource: `leases.coordination.k8s.io`, `pods/status`. */
   readonly resource: string

@@ -22,7 +22,7 @@ interface UpdatableCache {
 /** One object per write, in its state after the whole commit, or undefined if the object no longer exists. */
 export type SavedObjects = readonly (Readonly<Stored> | undefined)[]
 
-export type SaveResult =
+type SaveResult =
   | { readonly is: 'saved'; readonly objects: SavedObjects }
   /** `write` is the index of the write that failed, or undefined if the error concerns the whole commit. */
   | { readonly is: 'failed'; readonly write: number | undefined; readonly error: unknown }

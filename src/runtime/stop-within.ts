@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 
 /** Longer than the last driver calls take, and shorter than supervisors wait before SIGKILL. */
-export const STOP_MS_MAX = 8_000
+const STOP_MS_MAX = 8_000
 
 /** Waits for all parts, but at most `limitMs`. Logs the parts that reject. */
 export async function stopWithin(

@@ -42,7 +42,7 @@ export interface WorkQueueObserver {
 export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<Outcome>
 
 /** The state of a key. `because` is the reason of the last outcome or the message of the last error. */
-export interface KeyState {
+interface KeyState {
   readonly key: ObjectKey
   readonly is: 'ready' | 'running' | 'waiting' | 'stuck'
   readonly message?: string
@@ -69,7 +69,7 @@ export interface WorkQueue {
   run(reconcile: Reconcile, signal: AbortSignal): Promise<void>
 }
 
-export interface WorkQueueStats {
+interface WorkQueueStats {
   readonly depth: number
   readonly running: number
   readonly waiting: number
@@ -84,7 +84,7 @@ const BACKOFF: Backoff = { baseMs: 50, maxMs: 300_000 }
 const RETRIES_PER_SECOND = 50
 const RETRY_BURST = 500
 /** The number of stuck keys whose reason is stored. Beyond this, the oldest reason is dropped. */
-export const STUCK_REASONS_MAX = 100_000
+const STUCK_REASONS_MAX = 100_000
 const MISSING_RIGHT_RETRY_MS = 30_000
 /** After more consecutive failures than this, a key that was added meanwhile waits for its backoff. */
 const IMMEDIATE_RETRIES_MAX = 3

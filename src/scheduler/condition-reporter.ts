@@ -11,7 +11,7 @@ import type { Client, ObjectKey } from '../client/index.ts'
 import { backoffMs } from '../runtime/backoff.ts'
 import type { Cache, EventRecorder } from '../runtime/index.ts'
 
-export interface ConditionReport {
+interface ConditionReport {
   /** Type of the event. A Warning has the reason FailedScheduling, a Normal event has the reason of the condition. */
   readonly type: 'Warning' | 'Normal'
   readonly reason: string

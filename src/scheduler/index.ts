@@ -1,3 +1,3 @@
 // The public names of the scheduler.
-export { createSchedulerMetrics, type SchedulerMetrics } from './metrics.ts'
-export { createScheduler, SCHEDULER_NAMES, type Scheduler, type SchedulerOptions } from './scheduler.ts'
+export { createSchedulerMetrics } from './metrics.ts'
+export { createScheduler, SCHEDULER_NAMES, type Scheduler } from './scheduler.ts'

@@ -69,14 +69,14 @@ export interface SchedulerFixture {
   stop(): Promise<void>
 }
 
-export interface ClaimFields {
+interface ClaimFields {
   readonly size?: string
   readonly storageClassName?: string
   readonly spec?: object
   readonly metadata?: object
 }
 
-export interface PodFields {
+interface PodFields {
   readonly claims?: readonly string[]
   /** Ephemeral volumes by name. */
   readonly ephemeral?: Readonly<Record<string, { size: string; storageClassName: string }>>
@@ -84,7 +84,7 @@ export interface PodFields {
   readonly spec?: object
 }
 
-export interface PoolStorage {
+interface PoolStorage {
   /** Free bytes by pool. By default each node has its own pool with the name of the node. */
   readonly free: Map<string, bigint>
   /** The claims and pools of requests that exceeded the free bytes. */

@@ -2,6 +2,7 @@
 // the names that upstream external provisioners use.
 import { parseArgs } from 'node:util'
 import { parseDuration } from '../base/duration.ts'
+import { LOG_LEVELS, type LogLevel } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
 
 /** Options of a provisioner process. Most of them have a flag that overrides them; --help lists the flags. */
@@ -27,7 +28,7 @@ export interface RunOptions {
   /** Prefix of volume names. Default: `pvc`. */
   readonly volumeNamePrefix?: string
   /** Minimum level of log messages. Default: `info`. */
-  readonly logLevel?: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  readonly logLevel?: LogLevel
   /** Logger. Default: JSON on standard error. */
   readonly log?: ProvisionerLog
   /** Shuts the process down. Default: a signal that SIGTERM and SIGINT abort. */
@@ -134,8 +135,6 @@ function parseFlags(args: readonly string[]): Record<string, string | boolean | 
   }
 }
 
-const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent']
-
 function parseValue(name: string, type: Flag['type'], text: string): unknown {
   const usageError = (expected: string) => new UsageError(`--${name} ${JSON.stringify(text)}: expected ${expected}`)
   switch (type) {
@@ -156,7 +155,7 @@ function parseValue(name: string, type: Flag['type'], text: string): unknown {
       if (text !== 'true' && text !== 'false') throw usageError('true or false')
       return text === 'true'
     case 'level':
-      if (!LOG_LEVELS.includes(text)) throw usageError(`one of ${LOG_LEVELS.join(', ')}`)
+      if (!LOG_LEVELS.some((level) => level === text)) throw usageError(`one of ${LOG_LEVELS.join(', ')}`)
       return text
   }
 }

@@ -384,7 +384,7 @@ function readWithOddQuery(dice: Dice, { objects, revision }: ServerState): FuzzR
   }
 }
 
-export const pathOf = ({ apiVersion, served, namespace, name }: KnownObject): string =>
+const pathOf = ({ apiVersion, served, namespace, name }: KnownObject): string =>
   `${collectionPath(apiVersion, served, namespace)}/${encodeSafely(name)}`
 
 /** Returns an existing object or, rarely, a new sample. */

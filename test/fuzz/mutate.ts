@@ -278,7 +278,7 @@ export function damage(dice: Dice, text: string): Uint8Array {
   }
 }
 
-export const YAML_BOMB = `a: &a [x,x,x,x,x,x,x,x,x]
+const YAML_BOMB = `a: &a [x,x,x,x,x,x,x,x,x]
 ${[...'bcdefghi'].map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[i]}`).join(',')}]`).join('\n')}
 `
 

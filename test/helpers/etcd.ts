@@ -15,7 +15,7 @@ export interface EtcdOptions {
   readonly dir?: string
 }
 
-export interface EtcdMember {
+interface EtcdMember {
   /** HOST:PORT for clients. */
   readonly endpoint: string
   /** Sends SIGKILL. Resolves when the process has exited. */

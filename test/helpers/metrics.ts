@@ -1,5 +1,5 @@
 // Parses the text format of Prometheus into metric families and their labels.
-export interface Family {
+interface Family {
   /** Values by label. */
   readonly labels: Map<string, Set<string>>
   /** Number of samples. */

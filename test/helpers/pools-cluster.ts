@@ -14,7 +14,7 @@ export const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 export const VOLUMES = '/api/v1/persistentvolumes'
 export const NODES = '/api/v1/nodes'
 export const CSI_NODES = '/apis/storage.k8s.io/v1/csinodes'
-export const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
+const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
 export const DRIVERS = '/apis/storage.k8s.io/v1/csidrivers'
 export const CAPACITIES = '/apis/storage.k8s.io/v1/csistoragecapacities'
 
@@ -154,7 +154,7 @@ export const createPod = (name: string, { claims = [], ephemeral = {}, ...specFi
 
 export const waitUntilScheduled = (pod: string): Promise<string> =>
   pollUntil(async () => (await get(`${PODS}/${pod}`)).spec?.nodeName)
-export const schedulingMessage = async (pod: string): Promise<string | undefined> =>
+const schedulingMessage = async (pod: string): Promise<string | undefined> =>
   (await get(`${PODS}/${pod}`)).status?.conditions?.find(
     ({ type, status }: { type: string; status: string }) => type === 'PodScheduled' && status === 'False',
   )?.message
@@ -168,7 +168,7 @@ export const listCalls = async (method: string) =>
   (await driver.control.inspect()).calls.filter((call) => call.method === method)
 
 /** Returns `class segment: capacity` of every CSIStorageCapacity. */
-export const listCapacities = async (): Promise<string[]> =>
+const listCapacities = async (): Promise<string[]> =>
   (await list(CAPACITIES))
     .map(({ storageClassName, nodeTopology, capacity }) => {
       const places = Object.values(nodeTopology?.matchLabels ?? {}).join(' ')

@@ -13,19 +13,19 @@ export interface KubectlOptions {
   readonly home: string
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly stdin?: string
   readonly env?: Readonly<Record<string, string>>
   /** Expected exit code. Default 0. */
   readonly exit?: number
 }
 
-export interface KubectlOutput {
+interface KubectlOutput {
   readonly out: string
   readonly err: string
 }
 
-export interface RunningCommand {
+interface RunningCommand {
   /** Returns the next line that matches and skips earlier ones. */
   line(pattern: RegExp): Promise<string>
   stop(): Promise<void>

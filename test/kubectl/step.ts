@@ -23,7 +23,7 @@ interface FeatureSupport {
 }
 
 /** The minor version that introduced each feature. */
-export const FEATURES = {
+const FEATURES = {
   'server-side strict validation': {
     minor: 27,
     reason: 'older versions validate fields on the client, with other messages',
@@ -34,7 +34,7 @@ export const FEATURES = {
   'auth whoami': { minor: 28, reason: '1.28 is the first version whose auth whoami uses authentication.k8s.io/v1' },
   events: { minor: 23, reason: '1.23 introduced alpha events, and 1.26 events' },
 } as const satisfies Record<string, FeatureSupport>
-export type Feature = keyof typeof FEATURES
+type Feature = keyof typeof FEATURES
 
 export function isSupported(step: Step, minor: number): boolean {
   return !step.needs || minor >= FEATURES[step.needs].minor

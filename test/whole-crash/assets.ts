@@ -5,10 +5,10 @@ export type Claim = ObjectOf<'claim'>
 export type Volume = ObjectOf<'volume'>
 
 /** Path prefix of the in-process plugin's volumes. */
-export const PLUGIN_PATH = '/memory/'
+const PLUGIN_PATH = '/memory/'
 
 /** A volume of the driver. `name` is the name in the CreateVolume request. */
-export interface DriverVolume {
+interface DriverVolume {
   readonly id: string
   readonly name: string
 }
@@ -20,7 +20,7 @@ export interface Storage {
 }
 
 export const driverAsset = (volumeId: string): string => `driver ${volumeId}`
-export const pluginAsset = (name: string): string => `plugin ${name}`
+const pluginAsset = (name: string): string => `plugin ${name}`
 
 export const assetsIn = ({ driver, plugin }: Storage): ReadonlySet<string> =>
   new Set([...Object.keys(driver.state().volumes).map(driverAsset), ...[...plugin.keys()].map(pluginAsset)])

@@ -262,7 +262,7 @@ function nodeOf(claim: any, { volumes, driverVolumes }: RestingState): string | 
   return driverVolumes.get(volume?.spec.csi.volumeHandle)?.node
 }
 
-export const claimKeysOf = ({ metadata, spec }: any): string[] =>
+const claimKeysOf = ({ metadata, spec }: any): string[] =>
   (spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral }: any) => {
     const claim = persistentVolumeClaim?.claimName ?? (ephemeral && `${metadata.name}-${name}`)
     return claim ? [`${metadata.namespace}/${claim}`] : []

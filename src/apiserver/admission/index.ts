@@ -19,6 +19,6 @@ const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
 ]
 
 export const standardAdmission = () => createAdmissionChain(ADMISSION_PLUGINS)
-export type { AdmissionChain, AdmissionPlugin, AdmissionRequest } from './admission.ts'
+export type { AdmissionChain, AdmissionPlugin } from './admission.ts'
 export { BUILT_IN_NAMESPACES } from './namespace-lifecycle.ts'
 export { type InvolvedObject, QuotaExceededError } from './quota-exceeded-error.ts'

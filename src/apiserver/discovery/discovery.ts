@@ -68,7 +68,7 @@ export function createDiscovery(resources: Resources): Discovery {
 }
 
 /** Chooses the version of the first supported clause. The order of its parameters does not matter. */
-export function negotiateDiscovery(accept: string | undefined): AggregatedVersion | 'legacy' {
+function negotiateDiscovery(accept: string | undefined): AggregatedVersion | 'legacy' {
   if (!accept) return 'legacy'
   for (const clause of parseAccept(accept)) {
     if (!JSON_TYPES.includes(clause.type)) continue

@@ -13,7 +13,6 @@ export {
 } from './document.ts'
 export { resourcesOf } from './legacy.ts'
 export {
-  EXTRA_SUBRESOURCES,
   findSubresource,
   type Subresource,
   subresourcesOf,

@@ -21,7 +21,7 @@ const RESTRICTED_VERBS: Readonly<Record<string, readonly Verb[]>> = {
 const STATUS: Subresource = { name: 'status', verbs: ['get', 'patch', 'update'] }
 
 /** The subresources other than `status`, by plural and group. */
-export const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>> = {
+const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>> = {
   'namespaces.': [{ name: 'finalize', verbs: ['update'] }],
   'pods.': [
     { name: 'binding', verbs: ['create'], body: { group: '', version: 'v1', kind: 'Binding' } },

@@ -5,7 +5,7 @@ import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { notAcceptable } from '../../api/status-error.ts'
 
 export type Form = 'object' | 'table' | 'partial' | 'partialList'
-export type Media = 'json' | 'yaml' | 'protobuf'
+type Media = 'json' | 'yaml' | 'protobuf'
 export interface AcceptedForm {
   readonly form: Form
   readonly media: Media

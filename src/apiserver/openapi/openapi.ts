@@ -22,7 +22,7 @@ export interface OpenApi {
   handle(path: string, query: URLSearchParams, headers: RequestHeaders): DocumentResponse | undefined
 }
 
-export const SWAGGER_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
+const SWAGGER_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
 /** The media type in the Accept header of clients. Media types must not contain "@", so responses use the one above. */
 const SWAGGER_PROTOBUF_ACCEPTED = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
 /** The path at which old clients request the protobuf form if /openapi/v2 is not served. */

@@ -9,7 +9,7 @@ import type { ClientCertificate } from './tls.ts'
 import type { TokenRecord } from './tokens.ts'
 import { ANONYMOUS, type UserInfo, withAuthenticationGroup } from './user.ts'
 
-export interface Credentials {
+interface Credentials {
   /** The value of the Authorization header. */
   authorization?: string
   /** The result of clientCertificateOf. */

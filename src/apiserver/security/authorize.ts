@@ -20,7 +20,7 @@ export interface ResourceAttributes {
   path?: undefined
 }
 
-export interface NonResourceAttributes {
+interface NonResourceAttributes {
   user: UserInfo
   /** The HTTP method in lower case. */
   verb: string

@@ -60,7 +60,7 @@ export interface Pki {
   writtenFiles: readonly { file: string; reason: string }[]
 }
 
-export interface ClientCredential {
+interface ClientCredential {
   user: string
   cert: string
   key: string

@@ -104,7 +104,7 @@ async function readPage(
 /** The revision in a continue token that continues at the newest revision. */
 const NEWEST_REVISION = -1
 
-export function continueToken(revision: number, lastKey: string, prefix: string): string {
+function continueToken(revision: number, lastKey: string, prefix: string): string {
   return Buffer.from(JSON.stringify({ v: 1, rv: revision, start: lastKey.slice(prefix.length) })).toString('base64url')
 }
 

@@ -5,11 +5,9 @@ import { join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { isQuantity, quantitySign, quantityToBytes } from '../../api/quantity.ts'
 import { parseDuration } from '../../base/duration.ts'
+import { LOG_FORMATS, LOG_LEVELS } from '../../base/log.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { leaseDurationOption } from './lease-duration.ts'
-
-const LOG_FORMATS = ['text', 'json']
-const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent']
 
 export const logLevelOption = (defaultLevel = 'info') =>
   new Option(

@@ -1,6 +1,6 @@
 // Splits a stream of bytes into lines. A line that is too long is an error, which bounds the memory.
 
-export class LineTooLongError extends Error {
+class LineTooLongError extends Error {
   override readonly name = 'LineTooLongError'
 }
 

@@ -53,7 +53,7 @@ export interface AttachingDeps extends ControllerDeps {
   readonly events?: Pick<EventRecorder, 'record'>
 }
 
-export interface AttachingOptions {
+interface AttachingOptions {
   /**
    * Time after which an unneeded volume is detached from a node that is not ready, even if the volume may still be
    * mounted. Infinity disables force-detach. Default 6 minutes.

@@ -1,11 +1,6 @@
 // Public exports of the attach-detach controllers and the attacher.
 
-export { type Attacher, type AttacherDeps, createAttacher } from './attacher/attacher.ts'
+export { createAttacher } from './attacher/attacher.ts'
 export type { AttacherOptions } from './attacher/options.ts'
-export {
-  type AttachingControllers,
-  type AttachingDeps,
-  type AttachingOptions,
-  createAttachingControllers,
-} from './attaching-controllers.ts'
-export { type AttachingMetrics, createAttachingMetrics } from './metrics.ts'
+export { createAttachingControllers } from './attaching-controllers.ts'
+export { createAttachingMetrics } from './metrics.ts'

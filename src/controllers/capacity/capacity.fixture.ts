@@ -29,7 +29,7 @@ export interface CapacityFixtureOptions {
   readonly settings?: Partial<FakeSettings>
 }
 
-export interface ProducerOptions {
+interface ProducerOptions {
   readonly mode?: CapacityMode
   readonly options?: Partial<CapacityOptions>
   readonly metrics?: CapacityMetrics

@@ -1,10 +1,6 @@
 // Public exports of storage capacity tracking: the producer of CSIStorageCapacity objects, and the cleaner that deletes
 // orphaned objects.
-export {
-  type CapacityControllers,
-  type CapacityDeps,
-  createCapacityControllers,
-} from './capacity-controllers.ts'
+export { createCapacityControllers } from './capacity-controllers.ts'
 export { type CapacityCleanerDeps, createCapacityCleaner } from './cleaner.ts'
 export { type CapacityMetrics, createCapacityMetrics } from './metrics.ts'
 export { type CapacityMode, type CapacityOptions, parseEnableCapacity } from './options.ts'

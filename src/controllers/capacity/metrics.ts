@@ -1,7 +1,7 @@
 // Gauges of desired, current and obsolete capacity objects, with the metric names of external-provisioner.
 import { Gauge, type Registry } from 'prom-client'
 
-export interface CapacityCounts {
+interface CapacityCounts {
   /** Number of objects that should exist. */
   readonly goal: number
   /** Number of these objects that exist. */
@@ -10,7 +10,7 @@ export interface CapacityCounts {
   readonly obsolete: number
 }
 
-export interface ObservedProducer {
+interface ObservedProducer {
   readonly driverName: string
   /** Absent for a cluster-wide producer. */
   readonly node?: string

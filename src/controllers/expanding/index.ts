@@ -1,4 +1,4 @@
 // Public exports of volume expansion.
 export { canExpand, createExpanding, type ExpandingDeps } from './expanding.ts'
-export { createExpansionUnsupported, type ExpansionUnsupportedDeps } from './expansion-unsupported.ts'
+export { createExpansionUnsupported } from './expansion-unsupported.ts'
 export type { ExpandingOptions } from './options.ts'

@@ -1,4 +1,4 @@
 // Public exports of volume modification.
 export { createModifyingMetrics, type ModifyingMetrics } from './metrics.ts'
-export { createModifying, type ModifyingDeps } from './modifying.ts'
+export { createModifying } from './modifying.ts'
 export type { ModifyingOptions } from './options.ts'

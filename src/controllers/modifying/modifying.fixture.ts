@@ -32,7 +32,7 @@ import {
 } from '../volume-changes/index.ts'
 import { createModifying, type ModifyingMetrics, type ModifyingOptions } from './index.ts'
 
-export const DRIVER = 'disks.example.com'
+const DRIVER = 'disks.example.com'
 
 export interface ModifyingFixtureOptions extends Pick<ServerFixtureOptions, 'gates' | 'runtimeConfig' | 'medium'> {
   readonly settings?: Partial<FakeSettings>

@@ -19,7 +19,7 @@ export type ClassLookup =
 
 export type IoStatus = NonNullable<NonNullable<PersistentVolumeClaim['status']>['allocatedResourceStatuses']>[string]
 
-export interface IoProgress {
+interface IoProgress {
   readonly allocated: string | undefined
   readonly status: IoStatus | undefined
 }
@@ -51,7 +51,7 @@ export interface Situation {
   lookUpClass(name: string): ClassLookup
 }
 
-export interface SituationDeps {
+interface SituationDeps {
   readonly gates: FeatureGates
   /** Whether the server accepts iops and throughput in a claim's status. */
   readonly isIoSupported: boolean
@@ -83,7 +83,7 @@ const hasIo = ({ claim: { spec, status } }: Subject): boolean =>
   )
 
 /** Builds the situation from the objects. Pure. */
-export function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situation {
+function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situation {
   const { gates, driverName, canModify, responses, lookUpClass } = deps
   const areClassesEnabled = gates.enabled('VolumeAttributesClass')
   const isIoEnabled = deps.isIoSupported && gates.enabled('VolumeProvisionedIO')

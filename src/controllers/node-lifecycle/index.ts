@@ -3,8 +3,6 @@ export { unknownConditions } from './conditions.ts'
 export { createNodeLifecycleMetrics, type NodeLifecycleMetrics } from './metrics.ts'
 export {
   createNodeLifecycleControllers,
-  type NodeLifecycleControllers,
-  type NodeLifecycleDeps,
   type NodeLifecycleOptions,
 } from './node-lifecycle-controllers.ts'
 export { desiredTaints } from './taints.ts'

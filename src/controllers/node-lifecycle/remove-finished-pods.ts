@@ -6,7 +6,7 @@ import type { NodeLifecycleContext } from './context.ts'
 import { hasTerminated, removePods } from './remove-pod.ts'
 
 /** The only key of the work queue. */
-export const FINISHED_KEY = 'finished'
+const FINISHED_KEY = 'finished'
 const FINISHED_PODS = 'node-lifecycle/finished'
 
 export const indexFinishedPods = (pods: Cache<Pod>): void => pods.addIndex(FINISHED_PODS, finishedKeys)
@@ -23,10 +23,7 @@ export async function removeFinishedPods(context: NodeLifecycleContext, signal: 
 }
 
 /** Returns the pods to remove so that at most `podsMax` remain. Pure. */
-export function excessPodsOf(
-  finished: readonly Readonly<Stored<Pod>>[],
-  podsMax: number,
-): readonly Readonly<Stored<Pod>>[] {
+function excessPodsOf(finished: readonly Readonly<Stored<Pod>>[], podsMax: number): readonly Readonly<Stored<Pod>>[] {
   if (podsMax <= 0 || finished.length <= podsMax) return []
   return [...finished].sort(byEvictionAndAge).slice(0, finished.length - podsMax)
 }

@@ -7,9 +7,9 @@ import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import type { Toleration } from '../../api/kinds/pod/pod-schema.ts'
 import { tolerates } from '../../volumes/tolerations.ts'
 
-export const NOT_READY = 'node.kubernetes.io/not-ready'
-export const UNREACHABLE = 'node.kubernetes.io/unreachable'
-export const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
+const NOT_READY = 'node.kubernetes.io/not-ready'
+const UNREACHABLE = 'node.kubernetes.io/unreachable'
+const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
 
 const TAINTS_OF_CONDITIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Ready: { False: NOT_READY, Unknown: UNREACHABLE },

@@ -13,7 +13,7 @@ export const aClaim = (spec: object = {}): Claim => ({
     ...spec,
   },
 })
-export const CLASS: StorageClass = { metadata: { name: 'fast' }, provisioner: 'gluster.org/gluster-volume' }
+const CLASS: StorageClass = { metadata: { name: 'fast' }, provisioner: 'gluster.org/gluster-volume' }
 export const NEW_VOLUME: NewVolume = { spec: { capacity: { storage: '4Gi' }, hostPath: { path: '/x' } } }
 const PROVISIONER_IDENTITY = { provisionerName: 'gluster.org/gluster-volume', finalizer: 'example.com/held' }
 export const build = (created: NewVolume = NEW_VOLUME, claim = aClaim(), storageClass = CLASS) =>

@@ -2,10 +2,6 @@
 // Provisioner (provisioner.ts).
 export { createProvisioningMetrics, type ProvisioningMetrics } from './metrics.ts'
 export { type ProvisioningOptions, volumeNameOf } from './options.ts'
-export type { DeleteResult, Failure, NewVolume, Provisioner, ProvisionRequest, ProvisionResult } from './provisioner.ts'
-export {
-  createProvisioningControllers,
-  type ProvisioningControllers,
-  type ProvisioningDeps,
-} from './provisioning-controllers.ts'
-export { type ReleasedClaims, releaseClaims, type UnreleasedClaim } from './release-claims.ts'
+export type { Provisioner } from './provisioner.ts'
+export { createProvisioningControllers } from './provisioning-controllers.ts'
+export { releaseClaims } from './release-claims.ts'

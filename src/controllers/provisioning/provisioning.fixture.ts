@@ -20,7 +20,7 @@ import { createScriptedStorage, type ScriptedStorage } from './scripted-provisio
 
 export const DISKS = 'disks.example.com'
 
-export interface RecordedEvent extends EventDetails {
+interface RecordedEvent extends EventDetails {
   readonly about: string
 }
 
@@ -35,7 +35,7 @@ export interface ProcessOptions extends Partial<Pick<ProvisioningDeps, 'election
   readonly killAt?: { readonly call: number; readonly when: 'before' | 'after' }
 }
 
-export interface Process {
+interface Process {
   readonly calls: readonly string[]
   readonly hasCrashed: boolean
   queueState(key: string): { readonly is: string; readonly message?: string; readonly nextAtMs?: number } | undefined
@@ -63,7 +63,7 @@ export interface ProvisioningFixture {
   close(): Promise<void>
 }
 
-export interface ClaimOptions {
+interface ClaimOptions {
   readonly storageClassName?: string
   readonly provisioner?: string
   readonly annotations?: Readonly<Record<string, string>>

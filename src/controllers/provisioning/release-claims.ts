@@ -16,7 +16,7 @@ export interface ReleasedClaims {
   readonly unreleased: readonly UnreleasedClaim[]
 }
 
-export interface UnreleasedClaim {
+interface UnreleasedClaim {
   readonly key: string
   readonly uid: string
   readonly finalizer: string

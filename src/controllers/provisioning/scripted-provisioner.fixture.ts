@@ -3,7 +3,7 @@
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { DeleteResult, Failure, Provisioner, ProvisionRequest, ProvisionResult } from './provisioner.ts'
 
-export interface ScriptedResult {
+interface ScriptedResult {
   /** The failure to return. Default: success. */
   readonly fails?: Failure
   readonly ignores?: true

@@ -17,7 +17,7 @@ export interface ThrottleOptions {
   readonly cooldownMs?: number
 }
 
-export interface ChangeBudget {
+interface ChangeBudget {
   readonly changes: number
   readonly periodMs: number
 }

@@ -1,7 +1,6 @@
 // Public exports of volume-changes, which expansion and modification share.
 export type { Subject, VolumeChange } from './change.ts'
 export {
-  type ChangeBudget,
   type ChangeThrottle,
   changeDelayed,
   createChangeThrottle,
@@ -14,5 +13,4 @@ export {
   changeKey,
   createVolumeChangeControllers,
   type VolumeChangeControllers,
-  type VolumeChangeDeps,
 } from './volume-change-controllers.ts'

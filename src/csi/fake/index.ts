@@ -1,12 +1,11 @@
 // Public API of the fake driver: an in-memory CSI driver with fault rules (script) and a record of every call.
-export { createFakeDriver, type FakeDriver, type FakeDriverOptions } from './fake-driver.ts'
-export { createRecord, type FakeCall, type FakeRecord, type Overlap } from './record.ts'
+export { createFakeDriver, type FakeDriver } from './fake-driver.ts'
+export { createRecord, type FakeRecord } from './record.ts'
 export { createScript, type FakeEffect, type FakeRule, type Script } from './script.ts'
 export {
   EVERY_CONTROLLER_CAPABILITY,
-  type FakeNode,
   type FakePool,
   type FakeSettings,
   fakeSettings,
 } from './settings.ts'
-export { emptyState, type FakeSnapshot, type FakeState, type FakeVolume } from './state.ts'
+export { emptyState, type FakeState, type FakeVolume } from './state.ts'

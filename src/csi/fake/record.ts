@@ -25,7 +25,7 @@ export interface Overlap {
   readonly second: FakeCall
 }
 
-export interface CallHandle {
+interface CallHandle {
   readonly call: FakeCall
   /** Whether the driver is working on another call for the same volume, even if its caller has cancelled it. */
   readonly isBusy: boolean

@@ -35,7 +35,7 @@ export interface FakePool {
   readonly segments?: Readonly<Record<string, string>>
 }
 
-export interface FakeNode {
+interface FakeNode {
   readonly id: string
   readonly segments?: Readonly<Record<string, string>>
   readonly maxVolumes?: number

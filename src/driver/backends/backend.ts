@@ -99,7 +99,7 @@ export interface NodeOperations {
   ): Promise<RecoveryResult>
 }
 
-export interface VolumeSpace {
+interface VolumeSpace {
   readonly bytes: { readonly total: number; readonly used?: number; readonly available?: number }
   readonly inodes?: { readonly total: number; readonly used: number; readonly available: number }
 }

@@ -9,14 +9,14 @@ export interface SpacePolicy {
   readonly overcommit: number
 }
 
-export interface SpaceRequest extends SpacePolicy {
+interface SpaceRequest extends SpacePolicy {
   readonly capacityBytes: number
 }
 
 /** The policy for content whose space is allocated when data is written. */
 export const ON_DEMAND: SpacePolicy = { provisioning: 'thin', overcommit: 1 }
 
-export interface AvailableSpace {
+interface AvailableSpace {
   readonly availableBytes: number
   /** The largest volume that can be created now. */
   readonly maximumBytes: number

@@ -264,7 +264,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
 const isEmpty = ({ command = [] }: Readonly<Container>) => command.length === 0
 
 /** Returns 10 s after the first run, doubled with each run up to 5 min. */
-export const restartDelayMs = (run: number): number => Math.min(RESTART_MS_MIN * 2 ** run, RESTART_MS_MAX)
+const restartDelayMs = (run: number): number => Math.min(RESTART_MS_MIN * 2 ** run, RESTART_MS_MAX)
 
 function viewOf({ run: restarts, state, last }: LatestRun): ContainerView {
   const { startedMs } = state

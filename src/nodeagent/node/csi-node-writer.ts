@@ -27,7 +27,7 @@ export interface CsiNodeWriter {
   ensureCsiNode(): Promise<void>
 }
 
-export const NODE_IDS = 'csi.volume.kubernetes.io/nodeid'
+const NODE_IDS = 'csi.volume.kubernetes.io/nodeid'
 const VOLUMES_MAX = 2 ** 31 - 1 // the field is an int32
 const ATTEMPTS_MAX = 5
 const RETRY_MS_MIN = 10
@@ -124,7 +124,7 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
 }
 
 /** Returns the CSINode entry of a driver. */
-export function entryOf({ name, nodeId, topology, maxVolumes }: DriverNodeInfo): CSINodeDriver {
+function entryOf({ name, nodeId, topology, maxVolumes }: DriverNodeInfo): CSINodeDriver {
   const count = Math.min(maxVolumes, VOLUMES_MAX)
   return {
     name,
@@ -135,7 +135,7 @@ export function entryOf({ name, nodeId, topology, maxVolumes }: DriverNodeInfo):
 }
 
 /** Returns a message if the topology of the driver contradicts the labels of the node, otherwise undefined. */
-export function findLabelConflict(
+function findLabelConflict(
   { metadata }: Readonly<Node>,
   driverName: string,
   topology: DriverNodeInfo['topology'],

@@ -47,7 +47,7 @@ export class NodeNameTakenError extends Error {
   override readonly name = 'NodeNameTakenError'
 }
 
-export const NODE_LEASES = 'kube-node-lease'
+const NODE_LEASES = 'kube-node-lease'
 const LEASE_SECONDS = 40
 const RENEW_MS = 10_000
 const STATUS_INTERVAL_MS = 300_000
@@ -261,7 +261,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
 const RETRY_MS = 1_000
 
 /** Returns the time until which another agent holds the lease, or -Infinity if none does. */
-export function otherHolderUntilMs({ spec }: Readonly<Lease>, identity: string): number {
+function otherHolderUntilMs({ spec }: Readonly<Lease>, identity: string): number {
   if (!spec?.holderIdentity || spec.holderIdentity === identity || !spec.renewTime) return Number.NEGATIVE_INFINITY
   return Date.parse(spec.renewTime) + (spec.leaseDurationSeconds ?? LEASE_SECONDS) * 1_000
 }

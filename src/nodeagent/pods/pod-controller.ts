@@ -21,7 +21,7 @@ import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { FIRST_RETRY_MS, LAST_RETRY_MS } from './mount-backoff.ts'
 
 export const BY_UID = 'node/uid'
-export const BY_CLAIM = 'node/claim'
+const BY_CLAIM = 'node/claim'
 
 export interface PodControllerDeps {
   readonly nodeName: string

@@ -25,7 +25,4 @@ export async function prepareSubPaths(
   return undefined
 }
 
-export const allContainersOf = ({ spec }: Readonly<Pod>) => [
-  ...(spec?.initContainers ?? []),
-  ...(spec?.containers ?? []),
-]
+const allContainersOf = ({ spec }: Readonly<Pod>) => [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]

@@ -98,8 +98,7 @@ async function failPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: A
   return done
 }
 
-export const isFinished = ({ status }: Readonly<Pod>): boolean =>
-  status?.phase === 'Succeeded' || status?.phase === 'Failed'
+const isFinished = ({ status }: Readonly<Pod>): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 async function startPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   await deps.disk.makeDirectory(deps.paths.pod(uid), DIRECTORY_MODE)

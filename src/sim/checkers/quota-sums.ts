@@ -3,10 +3,10 @@
 
 /** Stored JSON, read without the product's types: the sums must not depend on them. */
 // biome-ignore lint/suspicious/noExplicitAny: the checker reads arbitrary fields of stored objects
-export type StoredJson = any
+type StoredJson = any
 
 /** One object of a commit; `object` is undefined if it was deleted. */
-export interface ObjectChange {
+interface ObjectChange {
   readonly key: string
   readonly object: StoredJson
 }

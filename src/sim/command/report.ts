@@ -76,7 +76,7 @@ export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }
 /** Every operation is counted as `asked`, and, if it was answered, also with its outcome. */
 const REQUESTED = ': asked'
 
-export const countOf = {
+const countOf = {
   operations: ({ operations }: Pick<SeedResult, 'operations'>): number =>
     sumOf(Object.fromEntries(Object.entries(operations).filter(([key]) => key.endsWith(REQUESTED)))),
   faults: ({ faults }: Pick<SeedResult, 'faults'>): number => sumOf(faults),

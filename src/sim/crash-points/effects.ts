@@ -34,7 +34,7 @@ export interface Effects {
   around<T>(process: EffectSource, effect: Pick<Effect, 'on' | 'description'>, action: () => Promise<T>): Promise<T>
 }
 
-export interface EffectSource extends Pick<Incarnation, 'alive'> {
+interface EffectSource extends Pick<Incarnation, 'alive'> {
   readonly name: string
 }
 

@@ -55,7 +55,7 @@ interface Kinds {
 
 export type KindKey = keyof Kinds
 export type ObjectOf<W extends KindKey> = Readonly<Kinds[W]>
-export type Collection<W extends KindKey> = ReadonlyMap<string, ObjectOf<W>>
+type Collection<W extends KindKey> = ReadonlyMap<string, ObjectOf<W>>
 
 const KINDS: Readonly<Record<KindKey, Kind>> = {
   claim: persistentVolumeClaimKind,
@@ -79,8 +79,8 @@ const KINDS: Readonly<Record<KindKey, Kind>> = {
 type AnyObject = any
 
 /** A change of one object. */
-export type Change = { readonly [W in KindKey]: ChangeOf<W> }[KindKey]
-export interface ChangeOf<W extends KindKey> {
+type Change = { readonly [W in KindKey]: ChangeOf<W> }[KindKey]
+interface ChangeOf<W extends KindKey> {
   readonly of: W
   /** `namespace/name`, or the name of a cluster-scoped object. */
   readonly key: string

@@ -3,7 +3,7 @@
 import { AppendRejectedError, type Medium, type MediumBatch, memoryMedium } from '../../store/index.ts'
 import type { Simulation } from './simulation.ts'
 
-export interface DiskFaults {
+interface DiskFaults {
   /** Probability that a write is refused without an effect. */
   refuse: number
   latencyMs: number

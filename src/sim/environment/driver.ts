@@ -38,7 +38,7 @@ export interface DriverFaults {
   slowMs: number
 }
 
-export const NO_DRIVER_FAULTS: DriverFaults = {
+const NO_DRIVER_FAULTS: DriverFaults = {
   latencyMs: 2,
   loseRequest: 0,
   loseReply: 0,
@@ -69,7 +69,7 @@ export interface SimDriver {
   scripted?: (call: ScriptedCall) => FakeRule | undefined
 }
 
-export interface ScriptedCall {
+interface ScriptedCall {
   readonly method: string
   /** Volume names and ids. */
   readonly volumes: readonly string[]

@@ -22,7 +22,7 @@ export interface NetworkFaults {
   silenceWatch: number
 }
 
-export const NO_FAULTS: NetworkFaults = {
+const NO_FAULTS: NetworkFaults = {
   latencyMs: 5,
   loseRequest: 0,
   loseReply: 0,

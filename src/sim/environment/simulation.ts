@@ -195,7 +195,7 @@ function turnByTurn(step: () => boolean): Promise<void> {
 }
 
 /** A deterministic random stream (mulberry32). */
-export function seededRandom(seed: number): Random {
+function seededRandom(seed: number): Random {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0

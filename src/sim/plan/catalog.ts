@@ -10,9 +10,9 @@ export type DriverName = (typeof DRIVERS)[number]
 export const GI = 1024 ** 3
 export const PLACE = 'topology.sim/node'
 /** Of local.sim, per node. */
-export const LOCAL_POOL_GI = 20
-export const NET_POOL_GI = 200
-export const BASIC_POOL_GI = 12
+const LOCAL_POOL_GI = 20
+const NET_POOL_GI = 200
+const BASIC_POOL_GI = 12
 /** The largest volume of net.sim. */
 export const NET_MAXIMUM_GI = 16
 

@@ -45,7 +45,7 @@ export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions 
 const isAbout = (related: RelatedObjects, { source, text }: LogLine): boolean =>
   related.isMentionedIn(`${source} ${text}`)
 
-export const violationText = ({ atMs, rule, text }: Violation): string =>
+const violationText = ({ atMs, rule, text }: Violation): string =>
   `VIOLATION at ${timeText(atMs)}, rule "${rule}": ${text}`
 
 function headerOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {

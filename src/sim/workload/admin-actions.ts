@@ -9,8 +9,8 @@ import { ZONE } from './pod-actions.ts'
 const MINUTE_MS = 60_000
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class'
 
-export const classText = (name: string): Manifest => ({ metadata: { name }, ...CLASSES[name] })
-export const attributesClassText = (name: string): Manifest => ({ metadata: { name }, ...ATTRIBUTES_CLASSES[name] })
+const classText = (name: string): Manifest => ({ metadata: { name }, ...CLASSES[name] })
+const attributesClassText = (name: string): Manifest => ({ metadata: { name }, ...ATTRIBUTES_CLASSES[name] })
 
 /** Deletes an object, and in most cases recreates it a while later. */
 function awayAndBack({ rng, later }: Draft, kind: KindName, object: Manifest): UserAction {

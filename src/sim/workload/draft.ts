@@ -25,7 +25,7 @@ export interface Draft {
   later(ms: number, action: UserAction): void
 }
 
-export interface LikelyClaim {
+interface LikelyClaim {
   readonly ref: Ref
   readonly className: string | undefined
   sizeGi: number
@@ -42,9 +42,9 @@ export const keyOf = ({ namespace, name }: Ref): string => (namespace ? `${names
 export const someNamespace = (rng: Rng): string => (rng.chance(0.6) ? NAMESPACES[0] : NAMESPACES[1])
 
 export const someClaimName = (rng: Rng): string => `c${rng.below(CLAIMS)}`
-export const somePodName = (rng: Rng): string => `p${rng.below(PODS)}`
+const somePodName = (rng: Rng): string => `p${rng.below(PODS)}`
 export const someVolumeName = (rng: Rng): string => `s${rng.below(STATIC_VOLUMES)}`
-export const someQuotaName = (rng: Rng): string => `q${rng.below(QUOTAS)}`
+const someQuotaName = (rng: Rng): string => `q${rng.below(QUOTAS)}`
 
 /** Whether claims of this name are mostly used as block devices. */
 export const isForBlock = (claimName: string): boolean => claimName === `c${CLAIMS - 1}`

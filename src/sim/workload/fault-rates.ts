@@ -8,7 +8,7 @@ import type { FaultRates, Setup } from '../plan/plan.ts'
 import { processesOf } from '../plan/process-names.ts'
 import type { Rng } from './rng.ts'
 
-export const NO_FAULT_RATES: FaultRates = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }
+const NO_FAULT_RATES: FaultRates = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }
 
 /** `severity`: factor on every rate. */
 export function generateFaultRates(rng: Rng, setup: Setup, severity = 1): FaultRates {

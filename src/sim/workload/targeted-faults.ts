@@ -10,7 +10,7 @@ const SECOND_MS = 1_000
 /** The time after which the objects that a targeted fault needs exist. */
 const READY_MS = 40 * SECOND_MS
 /** The time after which a targeted fault has ended, including calls to a hanging driver. */
-export const TARGETED_MS = 5 * 60 * SECOND_MS
+const TARGETED_MS = 5 * 60 * SECOND_MS
 
 interface TargetedFault {
   add(target: Target): void

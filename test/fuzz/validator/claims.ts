@@ -4,7 +4,7 @@ import { isDnsLabel, isDnsSubdomain, isQualifiedName } from './names.ts'
 import { compare, isNegative, isPositive, isWhole, sameAmounts } from './quantity.ts'
 import { checkLabelSelector } from './selectors.ts'
 
-export const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod']
+const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod']
 const VOLUME_MODES = ['Filesystem', 'Block']
 const IO = ['iops', 'throughput']
 const MI = '1Mi'

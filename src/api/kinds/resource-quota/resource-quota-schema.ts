@@ -12,7 +12,7 @@ const quotaScope = oneOf(
   'VolumeAttributesClass',
 )
 
-export const scopedResourceSelectorRequirement = object(
+const scopedResourceSelectorRequirement = object(
   'io.k8s.api.core.v1.ScopedResourceSelectorRequirement',
   'A requirement on one property of the counted objects.',
   {
@@ -31,7 +31,7 @@ export const scopeSelector = object(
   { atomic: true },
 )
 
-export const resourceQuotaSpec = object(
+const resourceQuotaSpec = object(
   'io.k8s.api.core.v1.ResourceQuotaSpec',
   'Limits of a namespace and the objects that they apply to.',
   {
@@ -45,14 +45,10 @@ export const resourceQuotaSpec = object(
   },
 )
 
-export const resourceQuotaStatus = object(
-  'io.k8s.api.core.v1.ResourceQuotaStatus',
-  'Enforced limits and current usage.',
-  {
-    hard: opt(1, map(quantity), 'Enforced limits by resource.'),
-    used: opt(2, map(quantity), 'Current usage by resource.'),
-  },
-)
+const resourceQuotaStatus = object('io.k8s.api.core.v1.ResourceQuotaStatus', 'Enforced limits and current usage.', {
+  hard: opt(1, map(quantity), 'Enforced limits by resource.'),
+  used: opt(2, map(quantity), 'Current usage by resource.'),
+})
 
 export const resourceQuota = object(
   'io.k8s.api.core.v1.ResourceQuota',

@@ -3,7 +3,7 @@ import { boolean, type Infer, int32, map, object, opt, ptr, req, string, time } 
 import { objectMeta } from '../shared/meta-schema.ts'
 import { persistentVolumeSpec } from '../volume/volume-schema.ts'
 
-export const volumeAttachmentSource = object(
+const volumeAttachmentSource = object(
   'io.k8s.api.storage.v1.VolumeAttachmentSource',
   'The volume to attach; exactly one must be set.',
   {
@@ -22,13 +22,13 @@ export const volumeAttachmentSpec = object(
   },
 )
 
-export const volumeError = object('io.k8s.api.storage.v1.VolumeError', 'Why the last attempt failed.', {
+const volumeError = object('io.k8s.api.storage.v1.VolumeError', 'Why the last attempt failed.', {
   time: opt(1, time, 'When the attempt failed.'),
   message: opt(2, string, 'Error message of the driver; must not contain secrets.'),
   errorCode: ptr(3, int32, 'gRPC code of the error, if known.'),
 })
 
-export const volumeAttachmentStatus = object(
+const volumeAttachmentStatus = object(
   'io.k8s.api.storage.v1.VolumeAttachmentStatus',
   'Result of attaching and detaching; written by the attacher.',
   {

@@ -55,11 +55,11 @@ export interface PreparedRequest {
   readonly credentials: Credentials
 }
 
-export type CreateRequest = MessageInitShape<typeof CreateVolumeRequestSchema>
+type CreateRequest = MessageInitShape<typeof CreateVolumeRequestSchema>
 export type Topology = MessageInitShape<typeof TopologySchema>
 
 /** The secret references of the PV for attaching, mounting and expanding. */
-export type SecretRefs = Readonly<Partial<Record<keyof typeof VOLUME_SECRETS, SecretReference>>>
+type SecretRefs = Readonly<Partial<Record<keyof typeof VOLUME_SECRETS, SecretReference>>>
 
 const VOLUME_SECRETS = {
   controllerPublishSecretRef: 'controller-publish-secret',

@@ -28,7 +28,7 @@ export interface Ledger {
   failedBytes: bigint | undefined
 }
 
-export type Topology =
+type Topology =
   | { readonly is: 'no nodes' }
   | { readonly is: 'all nodes' }
   /** The nodes that have one of these lists of values for these label keys. */

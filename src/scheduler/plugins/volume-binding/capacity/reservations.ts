@@ -400,7 +400,7 @@ export class Reservations {
  * Returns the bytes to reserve from `report` for a volume of `volumeReport`: at least the size of the volume. An excess
  * lasts only until the reports include the volume.
  */
-export function reservedBytes(report: CapacityReport, volumeReport: CapacityReport, bytes: bigint): bigint {
+function reservedBytes(report: CapacityReport, volumeReport: CapacityReport, bytes: bigint): bigint {
   const share = shareOf(report, volumeReport, bytes)
   return share > bytes ? share : bytes
 }
