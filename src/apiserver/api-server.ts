@@ -61,9 +61,9 @@ export interface ApiServerOptions {
 }
 
 interface Limits {
-  /** Maximum of concurrent requests, without watches. Further requests get 429 with Retry-After. */
+  /** Maximum number of concurrent requests, without watches. Further requests get 429 with Retry-After. */
   readonly inFlightMax: number
-  /** Maximum of open watches. Further watches get 429. */
+  /** Maximum number of open watches. Further watches get 429. */
   readonly watchesMax: number
 }
 const LIMITS: Limits = { inFlightMax: 2_000, watchesMax: 10_000 }
@@ -212,7 +212,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       ...response,
       stream: (sink: StreamSink) => {
         watches++
-        const recordClosed = metrics.watchOpened(labels)
+        const recordClosed = metrics.recordWatchOpened(labels)
         sink.onClose(() => {
           watches--
           recordClosed()

@@ -74,7 +74,9 @@ const withSeparator = (bytes: Buffer, index: number): Buffer[] => (index > 0 ? [
 function parseWrites(body: unknown): readonly unknown[] {
   if (!isRecord(body) || !Array.isArray(body.writes)) throw badRequest('Commit: writes must be a list')
   if (body.writes.length > COMMIT_WRITES_MAX) {
-    throw badRequest(`Commit: at most ${COMMIT_WRITES_MAX} writes, not ${body.writes.length}: split it`)
+    throw badRequest(
+      `Commit: at most ${COMMIT_WRITES_MAX} writes are allowed, not ${body.writes.length}: split the commit`,
+    )
   }
   return body.writes
 }
@@ -156,11 +158,11 @@ export function withCommits(resources: Resources): Resources {
     apiVersion: `${GROUP}/${VERSION}`,
     stored: kind,
   }
-  const candidate = groups.some(({ group }) => group === GROUP)
+  const hasGroup = groups.some(({ group }) => group === GROUP)
   return {
     ...resources,
     all: [...all, resource],
-    groups: candidate ? groups : [...groups, { group: GROUP, versions: [VERSION] }],
+    groups: hasGroup ? groups : [...groups, { group: GROUP, versions: [VERSION] }],
   }
 }
 
@@ -172,7 +174,7 @@ const commitKind = defineKind({
   singular: 'commit',
   namespaced: false,
   isReview: true,
-  type: object('dev.stowage.v1.Commit', 'Several writes in one transaction: all of them are done, or none.', {
+  type: object('dev.stowage.v1.Commit', 'Several writes in one transaction: all of them are applied, or none.', {
     metadata: req(1, objectMeta, 'Not used.'),
   }),
   nameErrors: () => [],

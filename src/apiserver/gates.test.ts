@@ -17,7 +17,7 @@ let api: ServerFixture
 let medium: Medium
 afterEach(() => api.store.close()) // closing twice is harmless
 
-const disabled = (...gates: FeatureGate[]) => gates.map((gate) => `${gate}=false`).join(',')
+const gatesDisabled = (...gates: FeatureGate[]) => gates.map((gate) => `${gate}=false`).join(',')
 
 async function start(gates = ''): Promise<void> {
   medium = memoryMedium()
@@ -52,7 +52,7 @@ describe('VolumeAttributesClass disabled', () => {
     await start()
     await api.post(CLAIMS, aClaim('test-pvc', { volumeAttributesClassName: 'silver' }))
     await bind('test-pvc', { currentVolumeAttributesClassName: 'silver' })
-    await restart(disabled('VolumeAttributesClass'))
+    await restart(gatesDisabled('VolumeAttributesClass'))
     const rejected = await patchClaim('test-pvc', { volumeAttributesClassName: 'gold' })
     expect([rejected.status, rejected.json.message]).toEqual([
       422,
@@ -67,7 +67,7 @@ describe('VolumeAttributesClass disabled', () => {
   })
 
   it('VAC-12 drops a new class of a claim or volume, and applies the other changes of the update', async () => {
-    await start(disabled('VolumeAttributesClass'))
+    await start(gatesDisabled('VolumeAttributesClass'))
     await api.post(CLAIMS, aClaim('plain'))
     await bind('plain')
     const { status, json } = await api.patch(
@@ -85,7 +85,7 @@ describe('VolumeAttributesClass disabled', () => {
   it('VAC-12 keeps the class of a volume and rejects a change', async () => {
     await start()
     await api.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'silver' }))
-    await restart(disabled('VolumeAttributesClass'))
+    await restart(gatesDisabled('VolumeAttributesClass'))
     const relabelled = await api.patch(`${VOLUMES}/v`, { metadata: { labels: { a: 'b' } } })
     expect(relabelled.json.spec.volumeAttributesClassName).toBe('silver')
     const rejected = await api.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
@@ -102,7 +102,7 @@ describe('VolumeAttributesClass disabled', () => {
     const modifyVolumeStatus = { targetVolumeAttributesClassName: 'silver', status: 'InProgress' }
     await bind('busy', { modifyVolumeStatus })
     await bind('idle')
-    await restart(disabled('VolumeAttributesClass'))
+    await restart(gatesDisabled('VolumeAttributesClass'))
     const idle = (await bind('idle', { modifyVolumeStatus, currentVolumeAttributesClassName: 'silver' })).json.status
     expect([idle.modifyVolumeStatus, idle.currentVolumeAttributesClassName]).toEqual([undefined, undefined])
     expect((await bind('busy')).json.status.modifyVolumeStatus).toEqual(modifyVolumeStatus)
@@ -110,7 +110,7 @@ describe('VolumeAttributesClass disabled', () => {
   })
 
   it('VAC-9 serves classes, and adds no finalizer to new ones', async () => {
-    await start(disabled('VolumeAttributesClass'))
+    await start(gatesDisabled('VolumeAttributesClass'))
     const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
     const { status, json } = await api.post(CLASSES, body)
     expect([status, json.metadata.finalizers]).toEqual([201, undefined])
@@ -124,7 +124,7 @@ describe('VolumeAttributesClass disabled', () => {
     await start()
     await api.post(CLAIMS, aClaim('data', { volumeAttributesClassName: 'silver' }))
     await bind('data')
-    await restart(disabled('VolumeAttributesClass'))
+    await restart(gatesDisabled('VolumeAttributesClass'))
     expect((await patchClaim('data', { volumeAttributesClassName: 'gold' })).status).toBe(422)
     await restart()
     expect((await patchClaim('data', { volumeAttributesClassName: 'gold' })).json.spec.volumeAttributesClassName).toBe(
@@ -140,7 +140,7 @@ describe('VolumeProvisionedIO disabled', () => {
     await start()
     await api.post(CLAIMS, aClaim('data', { resources: { requests } }))
     await bind('data')
-    await restart(disabled('VolumeProvisionedIO'))
+    await restart(gatesDisabled('VolumeProvisionedIO'))
     for (const iops of ['600', '400', null]) {
       const rejected = await patchClaim('data', { resources: { requests: { iops } } })
       expect([rejected.status, rejected.json.message]).toEqual([
@@ -156,7 +156,7 @@ describe('VolumeProvisionedIO disabled', () => {
   })
 
   it('PIO-1 drops amounts that are added to a bound claim', async () => {
-    await start(disabled('VolumeProvisionedIO'))
+    await start(gatesDisabled('VolumeProvisionedIO'))
     await api.post(CLAIMS, aClaim('plain', { resources: { requests, limits: { iops: '900' } } }))
     await bind('plain')
     const { status, json } = await patchClaim('plain', { resources: { requests: { iops: '600' } } })
@@ -167,7 +167,7 @@ describe('VolumeProvisionedIO disabled', () => {
     await start()
     const capacity = { storage: '1Gi', iops: '500' }
     await api.post(VOLUMES, aVolume('old', { capacity }))
-    await restart(disabled('VolumeProvisionedIO'))
+    await restart(gatesDisabled('VolumeProvisionedIO'))
     expect((await api.patch(`${VOLUMES}/old`, { metadata: { labels: { a: 'b' } } })).json.spec.capacity).toEqual(
       capacity,
     )
@@ -179,7 +179,7 @@ describe('VolumeProvisionedIO disabled', () => {
     await start()
     const aQuota = (name: string) => ({ metadata: { name }, spec: { hard: { 'limits.iops': '1000' } } })
     await api.post(QUOTAS, aQuota('old'))
-    await restart(disabled('VolumeProvisionedIO'))
+    await restart(gatesDisabled('VolumeProvisionedIO'))
     const rejected = await api.post(QUOTAS, aQuota('new'))
     expect([rejected.status, rejected.json.message]).toEqual([
       422,
@@ -213,7 +213,7 @@ describe('CSIStorageCapacity disabled', () => {
     await start()
     await api.post(DRIVERS, { metadata: { name: 'd.example.com' }, spec: { storageCapacity: true } })
     await api.post(CAPACITIES, { metadata: { name: 'c' }, storageClassName: 'fast', capacity: '1Gi' })
-    await restart(disabled('CSIStorageCapacity'))
+    await restart(gatesDisabled('CSIStorageCapacity'))
     expect((await api.get(`${DRIVERS}/d.example.com`)).json.spec.storageCapacity).toBe(true)
     expect((await api.get(`${CAPACITIES}/c`)).json.capacity).toBe('1Gi')
     const created = await api.post(DRIVERS, { metadata: { name: 'e.example.com' }, spec: { storageCapacity: true } })
@@ -229,7 +229,7 @@ describe('any combination of gates', () => {
     })
   const anyGateSetting = fc
     .subarray([...FEATURE_GATES])
-    .map((gates) => ({ text: disabled(...gates), has: (gate: FeatureGate) => !gates.includes(gate) }))
+    .map((gates) => ({ text: gatesDisabled(...gates), has: (gate: FeatureGate) => !gates.includes(gate) }))
 
   it('VAC-12 PIO-1 REX-10 stores the fields that the gates allow in a new claim, and keeps them under every later combination', async () => {
     await fc.assert(

@@ -21,7 +21,7 @@ describe('health', () => {
     expect(await check(health, '/readyz/store')).toMatch(/^503 /)
     store.ok()
     expect(await check(health, '/readyz?verbose')).toBe('200 [+]ping ok\n[+]store ok\nreadyz check passed\n')
-    store.failed('the disk is full')
+    store.fail('the disk is full')
     expect(await check(health, '/healthz')).toMatch(/^503 .*\[-\]store failed: the disk is full/s)
   })
 

@@ -4,7 +4,7 @@ import { type ApiResponse, textResponse } from './http/messages.ts'
 
 export interface Health {
   /** Registers a readiness check that fails until `ok` is called. */
-  addReadiness(name: string): { ok(): void; failed(reason: string): void }
+  addReadiness(name: string): { ok(): void; fail(reason: string): void }
   /** Registers a check that runs on every request. It is a readiness check by default. */
   addCheck(name: string, check: Check, options?: { readonly isReadiness: boolean }): void
   handle(path: string, query: URLSearchParams): Promise<ApiResponse | undefined>
@@ -41,7 +41,7 @@ export function createHealth(): Health {
         ok() {
           problem = undefined
         },
-        failed(reason) {
+        fail(reason) {
           problem = reason
         },
       }

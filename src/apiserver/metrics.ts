@@ -13,7 +13,7 @@ export interface RequestLabels {
 export interface ApiMetrics {
   readonly registry: Registry
   observeRequest(labels: RequestLabels, code: number, seconds: number): void
-  watchOpened(labels: RequestLabels): () => void
+  recordWatchOpened(labels: RequestLabels): () => void
   readonly inFlight: { mutating: number; readOnly: number }
 }
 
@@ -71,9 +71,9 @@ export function createApiMetrics(store: Store): ApiMetrics {
     help: 'Writes made durable. Divided by the number of group commits: writes per commit.',
     registers,
   })
-  store.onCommit?.((seconds, writes) => {
+  store.onCommit?.((seconds, writeCount) => {
     commitDuration.observe(seconds)
-    commitWrites.inc(writes)
+    commitWrites.inc(writeCount)
   })
   addGauge('stowage_store_revision', 'Newest durable revision.', () => store.revision)
   addGauge(
@@ -118,7 +118,7 @@ export function createApiMetrics(store: Store): ApiMetrics {
       increment()
       if (labels.verb !== 'WATCH') series.observe(seconds)
     },
-    watchOpened(labels) {
+    recordWatchOpened(labels) {
       longRunning.inc({ ...labels })
       return () => longRunning.dec({ ...labels })
     },

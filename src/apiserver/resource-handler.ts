@@ -93,9 +93,9 @@ async function handleList(deps: ObjectDeps, call: ResourceCall): Promise<ApiResp
   const { request, route, resource } = call
   const accepted = negotiateForm(request, ['table', 'partialList'])
   const namespace = resource.kind.namespaced ? route.namespace : ''
-  const listed = await listObjects(deps, resource, namespace, parseListOptions(request.query, false))
+  const list = await listObjects(deps, resource, namespace, parseListOptions(request.query, false))
   return withWarnings(
-    await listResponse(deps, call, accepted, listed),
+    await listResponse(deps, call, accepted, list),
     isDefinitionList(resource) ? [NO_DEFINITIONS] : [],
   )
 }
@@ -139,14 +139,14 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   return writeResponse(deps, call, accepted, verb.warnings, result)
 }
 
-/** A review is answered as itself only: it has no metadata and no columns. */
+/** A review is returned only in its own form, because it has no metadata and no columns. */
 async function handleReview(deps: ReviewDeps, { request, route, resource, user }: ResourceCall): Promise<ApiResponse> {
   const accepted = negotiateForm(request, [])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
-  const answer = await review(deps, resource, route.namespace, user, object)
-  return valueResponse(accepted, 201, answer, resource.kind.type, warningHeaders(warnings))
+  const reviewed = await review(deps, resource, route.namespace, user, object)
+  return valueResponse(accepted, 201, reviewed, resource.kind.type, warningHeaders(warnings))
 }
 
 async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {

@@ -102,20 +102,23 @@ describe('the API server', () => {
   it.each([
     ['Table', 406],
     ['PartialObjectMetadata', 406],
-  ])('SYS-10 rejects an answer as %s: a review has no columns and no metadata', async (form, code) => {
-    const { post } = await createServerFixture()
-    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
-    const spec = { resourceAttributes: { verb: 'get', resource: 'pods' } }
-    const accept = `application/json;as=${form};v=v1;g=meta.k8s.io`
-    expect((await post(path, { spec }, { accept })).json).toMatchObject({
-      kind: 'Status',
-      code,
-      reason: 'NotAcceptable',
-    })
-    expect((await post(path, { spec }, { accept: `${accept},application/json` })).status).toBe(201)
-  })
+  ])(
+    'SYS-10 rejects a request for a review as %s, because a review has no columns and no metadata',
+    async (form, code) => {
+      const { post } = await createServerFixture()
+      const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+      const spec = { resourceAttributes: { verb: 'get', resource: 'pods' } }
+      const accept = `application/json;as=${form};v=v1;g=meta.k8s.io`
+      expect((await post(path, { spec }, { accept })).json).toMatchObject({
+        kind: 'Status',
+        code,
+        reason: 'NotAcceptable',
+      })
+      expect((await post(path, { spec }, { accept: `${accept},application/json` })).status).toBe(201)
+    },
+  )
 
-  it('answers a review in YAML', async () => {
+  it('returns a review in YAML', async () => {
     const { post } = await createServerFixture()
     const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
     const { status, text } = await post(path, {}, { accept: 'application/yaml' })

@@ -1,5 +1,5 @@
 // A test fixture: an API server on a memory store and a manual clock, called without a socket. All requests are sent by
-// an administrator. With SERVER_ANSWERS=stock in the environment, its clients answer as a stock API server does
+// an administrator. With SERVER_ANSWERS=stock in the environment, its clients behave like those of a stock API server
 // (client/stock-server.fixture.ts).
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
@@ -32,7 +32,7 @@ export interface ServerFixtureOptions {
   readonly random?: Random
   /** Default: allows all requests. */
   readonly authorizer?: Authorizer
-  /** Which API server the clients of the fixture see. Default: the environment variable SERVER_ANSWERS, or Stowage. */
+  /** The API server that the clients of the fixture emulate. Default: the environment variable SERVER_ANSWERS, or Stowage. */
   readonly answers?: 'stowage' | 'stock'
 }
 
@@ -40,7 +40,7 @@ export interface ServerFixture {
   readonly server: ApiServer
   readonly store: Store
   readonly clock: ManualClock
-  /** Whether the clients see a stock API server. */
+  /** Whether the clients behave like those of a stock API server. */
   readonly isStock: boolean
   /** Returns a client of an administrator. */
   client(): Client
@@ -75,15 +75,15 @@ interface FixtureResponse {
 interface FixtureWatch {
   /** The events received so far. */
   readonly events: readonly { type: string; object: Json }[]
-  readonly ended: boolean
+  readonly isEnded: boolean
   /** Resolves when the condition is true; rejects after IDLE_TICKS_MAX ticks. */
   waitUntil(condition: (events: readonly { type: string; object: Json }[]) => boolean): Promise<void>
   /** Closes the watch as a client that closes its connection. */
   close(): void
 }
 
-const UNTIL_TICKS_MAX = 5_000
-/** A stock server closes watches at any time. This is often enough to occur in every test that advances the clock. */
+const WAIT_TICKS_MAX = 5_000
+/** A stock server closes watches at any time. This interval is short enough to occur in every test that advances the clock. */
 const STOCK_WATCH_MS = 7_000
 const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
 
@@ -166,7 +166,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
       return followStream(response.stream, isProtobuf ? readFrames : readLines)
     },
     async waitUntil(condition, expected) {
-      for (let tick = 0; tick < UNTIL_TICKS_MAX; tick++) {
+      for (let tick = 0; tick < WAIT_TICKS_MAX; tick++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
         if (tick % 50 === 49) await clock.advance(1_000)
@@ -174,11 +174,11 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
       throw new Error(`timed out waiting for ${expected}`)
     },
     async advanceUntilSettled(promise) {
-      let settled = false
+      let isSettled = false
       void promise.finally(() => {
-        settled = true
+        isSettled = true
       })
-      while (!settled) {
+      while (!isSettled) {
         await new Promise((resolve) => setImmediate(resolve))
         await clock.advance(10)
       }
@@ -229,34 +229,34 @@ function followStream(
 ): FixtureWatch {
   const events: FixtureEvent[] = []
   const closeListeners: (() => void)[] = []
-  let ended = false
-  let closed = false
+  let isEnded = false
+  let isClosed = false
   const close = () => {
-    if (closed) return
-    closed = true
+    if (isClosed) return
+    isClosed = true
     for (const run of closeListeners) run()
   }
   stream({
     write(chunk) {
-      if (ended) throw new Error('write to a watch after its end')
+      if (isEnded) throw new Error('write to a watch after its end')
       events.push(...readEvents(chunk))
     },
     pendingBytes: 0,
     onDrain: (run) => run(),
     end() {
-      ended = true
+      isEnded = true
       setImmediate(close) // asynchronous, as with a real connection
     },
     cut() {
-      ended = true
+      isEnded = true
       close()
     },
     onClose: (run) => void closeListeners.push(run),
   })
   return {
     events,
-    get ended() {
-      return ended
+    get isEnded() {
+      return isEnded
     },
     async waitUntil(condition) {
       for (let tick = 0; !condition(events); tick++) {
@@ -266,7 +266,7 @@ function followStream(
       }
     },
     close() {
-      ended = true
+      isEnded = true
       close()
     },
   }

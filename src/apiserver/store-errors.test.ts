@@ -13,7 +13,7 @@ import { inProcessClient, SYSTEM_USER } from './index.ts'
 import { createServerFixture } from './server.fixture.ts'
 
 const ERRORS: readonly (readonly [string, Error, number])[] = [
-  ['StoreUnavailableError', new StoreUnavailableError('etcd does not answer'), 503],
+  ['StoreUnavailableError', new StoreUnavailableError('etcd does not respond'), 503],
   ['StoreClosedError', new StoreClosedError(), 503],
   ['StoreBusyError', new StoreBusyError(9), 429],
   ['WriteRejectedError', new WriteRejectedError('the disk is full'), 500],
@@ -22,18 +22,15 @@ const ERRORS: readonly (readonly [string, Error, number])[] = [
 ]
 
 describe('errors of the store', () => {
-  it.each(ERRORS)(
-    'SYS-3 are answered in the same way by HTTP and the in-process client: %s',
-    async (_, error, code) => {
-      const api = await createServerFixture()
-      const client = inProcessClient(api.server.objects, SYSTEM_USER)
-      const store = api.store as { -readonly [K in keyof Store]: Store[K] }
-      store.transact = () => Promise.reject(error)
-      const object = { metadata: { namespace: 'default', name: 'a' } }
-      const { status, json } = await api.post('/api/v1/namespaces/default/configmaps', object)
-      const rejection = await client.create(configMapKind, object).catch((reason) => reason)
-      expect(status).toBe(code)
-      expect(rejection).toMatchObject({ code, reason: json.reason, message: json.message })
-    },
-  )
+  it.each(ERRORS)('SYS-3 cause the same error over HTTP and from the in-process client: %s', async (_, error, code) => {
+    const api = await createServerFixture()
+    const client = inProcessClient(api.server.objects, SYSTEM_USER)
+    const store = api.store as { -readonly [K in keyof Store]: Store[K] }
+    store.transact = () => Promise.reject(error)
+    const object = { metadata: { namespace: 'default', name: 'a' } }
+    const { status, json } = await api.post('/api/v1/namespaces/default/configmaps', object)
+    const rejection = await client.create(configMapKind, object).catch((reason) => reason)
+    expect(status).toBe(code)
+    expect(rejection).toMatchObject({ code, reason: json.reason, message: json.message })
+  })
 })

@@ -17,7 +17,7 @@ import {
   WriteRejectedError,
 } from '../store/index.ts'
 
-/** Returns undefined for an error that is not one of the store. */
+/** Returns undefined for an error that does not come from the store. */
 export function apiErrorOfStore(error: unknown): ApiError | undefined {
   if (error instanceof CompactedError) {
     return expired(`too old resource version: changes up to ${error.compactedRevision} are compacted; list again`)

@@ -1,5 +1,5 @@
 // Checks that a file system has room before files are created on it: LMDB and mmap end the process with SIGBUS or SIGSEGV
-// on a full disk, where no message can be printed any more.
+// on a full disk, before a message can be printed.
 import { stat, statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 

@@ -85,9 +85,9 @@ describe('ensurePrivateDirectory with errors and races', () => {
 
   it('creates the same nested path in concurrent calls', async () => {
     for (let round = 0; round < 50; round++) {
-      const deep = join(aDirectory(), 'a', 'b', 'c')
-      await Promise.all(Array.from({ length: 4 }, () => ensurePrivateDirectory(deep)))
-      expect(modeOf(deep)).toBe(0o700)
+      const nestedPath = join(aDirectory(), 'a', 'b', 'c')
+      await Promise.all(Array.from({ length: 4 }, () => ensurePrivateDirectory(nestedPath)))
+      expect(modeOf(nestedPath)).toBe(0o700)
     }
   })
 })

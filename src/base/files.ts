@@ -13,9 +13,9 @@ const GROUP_OR_OTHERS = 0o077
  * Deletes a `.tmp` file left by an earlier crash.
  */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.tmp`
-  await rm(temporary, { force: true })
-  const file = await open(temporary, 'wx', OWNER_ONLY_FILE)
+  const temporaryPath = `${path}.tmp`
+  await rm(temporaryPath, { force: true })
+  const file = await open(temporaryPath, 'wx', OWNER_ONLY_FILE)
   try {
     await file.chmod(OWNER_ONLY_FILE) // exact, regardless of the umask
     await file.writeFile(text)
@@ -23,7 +23,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
   } finally {
     await file.close()
   }
-  await rename(temporary, path)
+  await rename(temporaryPath, path)
   await syncDirectory(dirname(path))
 }
 
@@ -39,11 +39,11 @@ export async function ensureDirectory(path: string): Promise<void> {
   const outermostCreated = await createDirectories(resolve(path))
   if (!outermostCreated) return
 
-  // A new name is an entry of its parent: sync the parents, from the innermost to the first that existed before.
-  const outermost = dirname(outermostCreated)
+  // A new name is an entry of its parent: sync the parents, from the innermost to the first one that already existed.
+  const existingParent = dirname(outermostCreated)
   for (let parent = dirname(resolve(path)); ; parent = dirname(parent)) {
     await syncDirectory(parent)
-    if (parent === outermost) return
+    if (parent === existingParent) return
   }
 }
 

@@ -29,7 +29,7 @@ export class SortedList<T> {
     if (candidate !== undefined && this.#compare(candidate, item) === 0) this.#items.splice(index, 1)
   }
 
-  /** Items from the first one that satisfies the condition. The condition must hold for all items after it. */
+  /** Yields the items from the first one that satisfies the condition, which must hold for all items after it. */
   *from(matches: (item: T) => boolean): Generator<T> {
     for (let index = this.#findFirstIndex(matches); index < this.#items.length; index++) yield this.#items[index] as T
   }

@@ -148,8 +148,8 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
 
     it('SYS-4 do not change in a dry run', async () => {
       const before = api.store.revision
-      const tried = await client.create(configMapKind, aConfigMap('a', { k: 'v' }), { dryRun: true })
-      expect(tried.data).toEqual({ k: 'v' })
+      const dryRunResult = await client.create(configMapKind, aConfigMap('a', { k: 'v' }), { dryRun: true })
+      expect(dryRunResult.data).toEqual({ k: 'v' })
       expect(api.store.revision).toBe(before)
       await client.create(configMapKind, aConfigMap('a', { k: '1' }))
       const patch = { type: 'merge', body: { data: { k: '2' } } } as const
@@ -168,7 +168,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       })
     })
 
-    it('have a kind for which serves() returns whether the server has it', async () => {
+    it('have a kind that serves() reports as served or not served', async () => {
       expect(await client.serves(configMapKind)).toBe(true)
       expect(await client.serves({ ...configMapKind, group: 'example.com', versions: ['v1'] })).toBe(false)
     })
@@ -219,22 +219,22 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       }
       await stream.return?.()
     }
-    const summary = () =>
+    const summarize = () =>
       events.map((event) => (event.type === 'bookmark' ? 'bookmark' : `${event.type} ${event.object.metadata.name}`))
 
     it('SYS-3 sends every change after a version in order, with a new version for each delete', async () => {
-      const from = String(api.store.revision)
+      const startVersion = String(api.store.revision)
       await client.create(configMapKind, aConfigMap('a'))
       await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { k: 'v' } } })
       await follow(
-        { resourceVersion: from },
+        { resourceVersion: startVersion },
         () => events.length === 4,
         async () => {
           await client.delete(configMapKind, inDefault('a'))
           await client.create(configMapKind, aConfigMap('b'))
         },
       )
-      expect(summary()).toEqual(['added a', 'modified a', 'deleted a', 'added b'])
+      expect(summarize()).toEqual(['added a', 'modified a', 'deleted a', 'added b'])
       const versions = events.map((event) => Number((event as Json).object.metadata.resourceVersion))
       expect(versions).toEqual([...versions].sort((a, b) => a - b))
       expect(new Set(versions).size).toBe(4)
@@ -246,12 +246,12 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       await client.create(configMapKind, aConfigMap('b'))
       const version = String(api.store.revision)
       await follow({ sendInitialEvents: true }, () => events.length === 3)
-      expect(summary()).toEqual(['added a', 'added b', 'bookmark'])
+      expect(summarize()).toEqual(['added a', 'added b', 'bookmark'])
       expect(events[2]).toEqual({ type: 'bookmark', resourceVersion: version, endsInitialEvents: true })
     })
 
     it('sends added for an object that starts to match and deleted for one that stops', async () => {
-      const from = String(api.store.revision)
+      const startVersion = String(api.store.revision)
       await client.create(configMapKind, aConfigMap('a', {}, { labels: { tier: 'web' } }))
       await client.create(configMapKind, aConfigMap('b'))
       await client.patch(configMapKind, inDefault('b'), {
@@ -262,8 +262,8 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         type: 'merge',
         body: { metadata: { labels: { tier: 'db' } } },
       })
-      await follow({ resourceVersion: from, labelSelector: 'tier=web' }, () => events.length === 3)
-      expect(summary()).toEqual(['added a', 'added b', 'deleted a'])
+      await follow({ resourceVersion: startVersion, labelSelector: 'tier=web' }, () => events.length === 3)
+      expect(summarize()).toEqual(['added a', 'added b', 'deleted a'])
     })
 
     it('ends without an error if it is aborted while it waits', async () => {
@@ -283,12 +283,12 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('SYS-3 fails with 410 from a compacted version', async () => {
-      const from = String(api.store.revision)
+      const startVersion = String(api.store.revision)
       await client.create(configMapKind, aConfigMap('a'))
       for (let i = 0; i < 60; i++) {
         await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { i: String(i) } } })
       }
-      expect(await errorOf(follow({ resourceVersion: from }, () => false))).toMatchObject({ code: 410 })
+      expect(await errorOf(follow({ resourceVersion: startVersion }, () => false))).toMatchObject({ code: 410 })
     })
 
     it('ends after timeoutSeconds', async () => {
@@ -405,18 +405,21 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('binds a pod and its claim together', async () => {
-      const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
-      await client.create(podKind, pod as Json)
+      const unboundPod = {
+        metadata: { namespace: 'default', name: 'p' },
+        spec: { containers: [{ name: 'c', image: 'i' }] },
+      }
+      await client.create(podKind, unboundPod as Json)
       await client.create(persistentVolumeClaimKind, aClaim('c') as Json)
       const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
       const status = { type: 'merge', body: { status: { phase: 'Bound' } } } as const
-      const [bound, claimed] = (await client.commit([
+      const [pod, claim] = (await client.commit([
         { do: 'create', kind: podKind, object: binding, subresource: 'binding' },
         { do: 'patch', kind: persistentVolumeClaimKind, ref: inDefault('c'), patch: status, subresource: 'status' },
       ])) as Json[]
-      expect(bound.spec.nodeName).toBe('n1')
-      expect(claimed.status.phase).toBe('Bound')
-      expect(Number(claimed.metadata.resourceVersion)).toBe(Number(bound.metadata.resourceVersion) + 1)
+      expect(pod.spec.nodeName).toBe('n1')
+      expect(claim.status.phase).toBe('Bound')
+      expect(Number(claim.metadata.resourceVersion)).toBe(Number(pod.metadata.resourceVersion) + 1)
     })
 
     it('does nothing without writes', async () => {

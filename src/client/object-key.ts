@@ -11,6 +11,6 @@ export const keyOfObject = ({ metadata: { namespace, name = '' } }: Readonly<Kub
   namespace ? `${namespace}/${name}` : name
 
 export function refOfKey(key: ObjectKey): ObjectRef {
-  const at = key.indexOf('/')
-  return at < 0 ? { name: key } : { namespace: key.slice(0, at), name: key.slice(at + 1) }
+  const slash = key.indexOf('/')
+  return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
 }

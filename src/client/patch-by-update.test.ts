@@ -9,28 +9,28 @@ import { patchByUpdate } from './patch-by-update.ts'
 import { asStock, type StockRequest } from './stock-server.fixture.ts'
 
 const ref = { namespace: 'default', name: 'settings' }
-const set = (value: string, metadata = {}) => ({ type: 'merge' as const, body: { metadata, data: { value } } })
+const aPatch = (value: string, metadata = {}) => ({ type: 'merge' as const, body: { metadata, data: { value } } })
 
 describe('a client that may update but not patch', () => {
   let server: ServerFixture
   let client: Client
   let verbs: string[]
-  let denied: readonly string[]
+  let deniedVerbs: readonly string[]
   beforeEach(async () => {
     server = await createServerFixture()
     verbs = []
-    denied = ['patch']
+    deniedVerbs = ['patch']
     await server.client().create(configMapKind, { metadata: ref, data: { kept: 'yes' } })
     const stock = asStock(server.client(), {
-      allows: ({ verb }: StockRequest) => !denied.includes(verb),
+      allows: ({ verb }: StockRequest) => !deniedVerbs.includes(verb),
       onRequest: ({ verb }) => void verbs.push(verb),
     })
     client = patchByUpdate(stock)
   })
   afterEach(() => server.store.close())
 
-  it('SYS-29 reads and updates instead, and does not try to patch again', async () => {
-    const patched = await client.patch(configMapKind, ref, set('1'))
+  it('SYS-29 reads and updates instead of patching, and does not try to patch again', async () => {
+    const patched = await client.patch(configMapKind, ref, aPatch('1'))
     expect(patched.data).toEqual({ kept: 'yes', value: '1' })
     await client.patch(configMapKind, ref, { type: 'json', body: [{ op: 'remove', path: '/data/kept' }] })
     await client.patch(configMapKind, ref, {
@@ -41,15 +41,15 @@ describe('a client that may update but not patch', () => {
     expect(verbs).toEqual(['patch', 'get', 'update', 'get', 'update', 'get', 'update', 'get'])
   })
 
-  it('SYS-29 does so in a commit', async () => {
-    await client.commit([{ do: 'patch', kind: configMapKind, ref, patch: set('1') }])
+  it('SYS-29 updates instead of patching in a commit', async () => {
+    await client.commit([{ do: 'patch', kind: configMapKind, ref, patch: aPatch('1') }])
     expect((await client.get(configMapKind, ref)).data).toEqual({ kept: 'yes', value: '1' })
   })
 
   it('fails with a conflict if the version in the patch is outdated', async () => {
     const { resourceVersion } = (await client.get(configMapKind, ref)).metadata
-    await server.client().patch(configMapKind, ref, set('other'))
-    const error = await client.patch(configMapKind, ref, set('1', { resourceVersion })).catch((failure) => failure)
+    await server.client().patch(configMapKind, ref, aPatch('other'))
+    const error = await client.patch(configMapKind, ref, aPatch('1', { resourceVersion })).catch((failure) => failure)
     expect(isConflict(error)).toBe(true)
     expect((await client.get(configMapKind, ref)).data?.value).toBe('other')
   })
@@ -57,26 +57,26 @@ describe('a client that may update but not patch', () => {
   it('repeats the update if another client changed the object meanwhile', async () => {
     const direct = server.client()
     let changes = 0
-    const racing = patchByUpdate<Client>({
+    const racingClient = patchByUpdate<Client>({
       ...asStock(direct, { allows: ({ verb }) => verb !== 'patch' }),
       async update(kind, object, options) {
         if (changes++ === 0) await direct.patch(configMapKind, ref, { type: 'merge', body: { data: { other: '1' } } })
         return direct.update(kind, object, options)
       },
     })
-    const patched = await racing.patch(configMapKind, ref, set('1'))
+    const patched = await racingClient.patch(configMapKind, ref, aPatch('1'))
     expect(patched.data).toEqual({ kept: 'yes', other: '1', value: '1' })
   })
 
   it('fails with the denial of the patch if it may not update either', async () => {
-    denied = ['patch', 'update']
-    await expect(client.patch(configMapKind, ref, set('1'))).rejects.toThrow(/cannot patch resource "configmaps"/)
+    deniedVerbs = ['patch', 'update']
+    await expect(client.patch(configMapKind, ref, aPatch('1'))).rejects.toThrow(/cannot patch resource "configmaps"/)
   })
 
   it('patches again when the role grants patch instead of update', async () => {
-    await client.patch(configMapKind, ref, set('1'))
-    denied = ['update']
-    expect((await client.patch(configMapKind, ref, set('2'))).data?.value).toBe('2')
+    await client.patch(configMapKind, ref, aPatch('1'))
+    deniedVerbs = ['update']
+    expect((await client.patch(configMapKind, ref, aPatch('2'))).data?.value).toBe('2')
   })
 })
 
@@ -124,7 +124,7 @@ describe('a commit of a client that may update but not patch some resources', ()
   })
 
   it('SYS-29 is sent unchanged if it has no write that the role denies', async () => {
-    await client.patch(configMapKind, ref, set('1'))
+    await client.patch(configMapKind, ref, aPatch('1'))
     requests = []
     await client.commit([patchOf(secretKind, annotate('1')), patchOf(secretKind, annotate('2'))])
     expect(requests).toEqual(['patch secrets', 'patch secrets'])
@@ -154,7 +154,7 @@ describe('a commit of a client that may update but not patch some resources', ()
   it('reads the object again if another client changed it meanwhile', async () => {
     let isChanged = false
     const stock = asStock(direct, { hasCommits: true, allows: (request) => !isDenied(request) })
-    const racing = patchByUpdate<Client>({
+    const racingClient = patchByUpdate<Client>({
       ...stock,
       async commit(writes, options) {
         if (!isChanged && writes[0]?.do === 'update') {
@@ -164,13 +164,13 @@ describe('a commit of a client that may update but not patch some resources', ()
         return stock.commit(writes, options)
       },
     })
-    await racing.commit([patchOf(configMapKind, { data: { value: '1' } })])
+    await racingClient.commit([patchOf(configMapKind, { data: { value: '1' } })])
     expect((await direct.get(configMapKind, ref)).data).toEqual({ kept: 'yes', other: '1', value: '1' })
   })
 
   it('fails with the denial of the patch if the role does not grant update either', async () => {
     isDenied = ({ verb, kind }) => kind === configMapKind && verb !== 'get'
-    const error = await client.commit([patchOf(configMapKind, set('1').body)]).catch((failure) => failure)
+    const error = await client.commit([patchOf(configMapKind, aPatch('1').body)]).catch((failure) => failure)
     expect(error.message).toMatch(/cannot patch resource "configmaps"/)
     expect(failedWrite(error)).toBe(0)
   })

@@ -30,7 +30,7 @@ type PatchWrite = Extract<CommitWrite, { do: 'patch' }>
 /** Returns a client that updates where it may not patch. Requests that the role grants are sent unchanged. */
 export function patchByUpdate<C extends Client>(client: C): C {
   /** Resources whose patches were denied and whose updates were not. */
-  const updated = new Set<string>()
+  const updatedResources = new Set<string>()
 
   async function patch<T extends KubeObject>(
     kind: Kind<T>,
@@ -39,12 +39,12 @@ export function patchByUpdate<C extends Client>(client: C): C {
     options: WriteOptions = {},
   ): Promise<Readonly<Stored<T>>> {
     const resource = resourceOf(kind, options.subresource)
-    if (updated.has(resource) && change.type !== 'apply') {
+    if (updatedResources.has(resource) && change.type !== 'apply') {
       try {
         return await update(kind, ref, change, options)
       } catch (error) {
         if (!isMissingRight(error)) throw error
-        updated.delete(resource) // the role has changed
+        updatedResources.delete(resource) // the role has changed
       }
     }
     try {
@@ -53,7 +53,7 @@ export function patchByUpdate<C extends Client>(client: C): C {
       if (!isMissingRight(denial) || change.type === 'apply') throw denial
       try {
         const object = await update(kind, ref, change, options)
-        updated.add(resource)
+        updatedResources.add(resource)
         return object
       } catch (error) {
         throw isMissingRight(error) ? denial : error
@@ -95,9 +95,9 @@ export function patchByUpdate<C extends Client>(client: C): C {
         if (isReplaced && isConflict(error) && ++conflicts < ATTEMPTS_MAX) continue
         if (!isMissingRight(error)) throw error
         const resource = resourceOf(write.kind, write.subresource)
-        if (isReplaced) updated.delete(resource)
+        if (isReplaced) updatedResources.delete(resource)
         if (denials.has(resource)) throw isReplaced ? denials.get(resource) : error
-        if (!isReplaced) updated.add(resource)
+        if (!isReplaced) updatedResources.add(resource)
         denials.set(resource, error)
       }
     }
@@ -139,7 +139,9 @@ export function patchByUpdate<C extends Client>(client: C): C {
   }
 
   const isReplaced = (write: CommitWrite): write is PatchWrite =>
-    write.do === 'patch' && write.patch.type !== 'apply' && updated.has(resourceOf(write.kind, write.subresource))
+    write.do === 'patch' &&
+    write.patch.type !== 'apply' &&
+    updatedResources.has(resourceOf(write.kind, write.subresource))
 
   const wrapped: C = { ...client, patch, commit }
   return wrapped

@@ -1,4 +1,4 @@
-// Test support: makes the client of a Stowage server answer as a stock API server does behind the HTTP client.
+// Test support: makes the client of a Stowage server behave like the HTTP client of a stock API server.
 //
 //   form      empty lists and maps are null, [] or {}, or omitted; null also stands for absent scalars (stockJson)
 //   commits   there is no commit endpoint: a commit is a sequence of single writes
@@ -46,7 +46,7 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
   let form = 0
   let requests = 0
 
-  const answer = <T extends KubeObject>(kind: Kind<T>, object: Readonly<Stored<T>>): Readonly<Stored<T>> =>
+  const asResponse = <T extends KubeObject>(kind: Kind<T>, object: Readonly<Stored<T>>): Readonly<Stored<T>> =>
     decodeResponse(kind.type, stockJson(kind.type, object, form++)) as Stored<T>
 
   function check(request: StockRequest): void {
@@ -84,7 +84,7 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     const cancel = afterMs && clock ? clock.after(afterMs, close) : () => {}
     try {
       for await (const event of client.watch(kind, { ...request, signal: closing.signal })) {
-        yield event.type === 'bookmark' ? event : { ...event, object: answer(kind, event.object) }
+        yield event.type === 'bookmark' ? event : { ...event, object: asResponse(kind, event.object) }
       }
     } finally {
       cancel()
@@ -100,9 +100,9 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
 
   async function commit(
     writes: readonly CommitWrite[],
-    shared: Parameters<Client['commit']>[1],
+    commitOptions: Parameters<Client['commit']>[1],
   ): Promise<(Readonly<Stored> | undefined)[]> {
-    if (!options.hasCommits) return commitOneByOne(stock, writes, shared)
+    if (!options.hasCommits) return commitOneByOne(stock, writes, commitOptions)
     for (const [index, write] of writes.entries()) {
       try {
         checkWrite(write)
@@ -110,38 +110,38 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
         throw commitWriteFailed(error, index)
       }
     }
-    const objects = await client.commit(writes, shared)
-    return objects.map((object, index) => object && answer(writes[index]!.kind, object))
+    const objects = await client.commit(writes, commitOptions)
+    return objects.map((object, index) => object && asResponse(writes[index]!.kind, object))
   }
 
   const stock: Client = {
     async get(kind, ref, request) {
       check({ verb: 'get', kind, ...ref })
-      return answer(kind, await client.get(kind, ref, request))
+      return asResponse(kind, await client.get(kind, ref, request))
     },
     async list(kind, request = {}) {
       check({ verb: 'list', kind, namespace: request.namespace, fieldSelector: request.fieldSelector })
       const list = await client.list(kind, request)
-      return { ...list, items: list.items.map((item) => answer(kind, item)) }
+      return { ...list, items: list.items.map((item) => asResponse(kind, item)) }
     },
     async create(kind, object, write = {}) {
       check({ verb: 'create', kind, subresource: write.subresource, namespace: object.metadata.namespace })
       const created = await client.create(kind, object, write)
-      return write.subresource ? created : answer(kind, created)
+      return write.subresource ? created : asResponse(kind, created)
     },
     async update(kind, object, write = {}) {
       const { namespace, name } = object.metadata
       check({ verb: 'update', kind, subresource: write.subresource, namespace, name })
-      return answer(kind, await client.update(kind, object, write))
+      return asResponse(kind, await client.update(kind, object, write))
     },
     async patch(kind, ref, change, write = {}) {
       check({ verb: 'patch', kind, subresource: write.subresource, ...ref })
-      return answer(kind, await client.patch(kind, ref, change, write))
+      return asResponse(kind, await client.patch(kind, ref, change, write))
     },
     async delete(kind, ref, request) {
       check({ verb: 'delete', kind, ...ref })
       const marked = await client.delete(kind, ref, request)
-      return marked && answer(kind, marked)
+      return marked && asResponse(kind, marked)
     },
     watch: watch as Client['watch'],
     commit,
@@ -153,7 +153,7 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
 
 /**
  * Returns a copy of an object as the JSON of a stock server. `form` selects how it writes each empty value, so that over
- * several answers every field occurs in every form.
+ * several responses every field occurs in every form.
  */
 export function stockJson(type: ObjectType, object: object, form: number): Record<string, unknown> {
   const json: Record<string, unknown> = { ...(object as Record<string, unknown>) }

@@ -209,7 +209,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       await Promise.race(ends)
       log.info({}, 'stopping; waiting for requests in flight')
     } finally {
-      bootstrap.failed('the server is shutting down')
+      bootstrap.fail('the server is shutting down')
       stop.abort(signal.reason)
       await stopWithin({ ...parts, nodes: stopNodes(), requests: listener.stop() }, { clock, log })
     }

@@ -42,7 +42,7 @@ export class Batch {
   readonly #newest = new Map<string, Version | undefined>()
   readonly #entries = new Map<Version, Entry>()
   /** The keys below each listed prefix, which every write updates, so that repeated lists do not scan the index. */
-  readonly #listed = new Map<string, { readonly keys: Set<string>; sorted: readonly string[] | undefined }>()
+  readonly #listings = new Map<string, { readonly keys: Set<string>; sorted: readonly string[] | undefined }>()
   readonly #view: TransactionView
   #revision: Revision
   #bytes = 0
@@ -104,20 +104,20 @@ export class Batch {
   }
 
   #list(prefix: string): readonly Entry[] {
-    let listed = this.#listed.get(prefix)
-    if (!listed) {
+    let listing = this.#listings.get(prefix)
+    if (!listing) {
       const keys = new Set<string>()
       this.#options.index.scan({ prefix }, ({ key }) => {
         keys.add(key)
         return true
       })
       for (const key of this.#newest.keys()) if (key.startsWith(prefix)) keys.add(key)
-      listed = { keys, sorted: undefined }
-      this.#listed.set(prefix, listed)
+      listing = { keys, sorted: undefined }
+      this.#listings.set(prefix, listing)
     }
-    listed.sorted ??= [...listed.keys].sort()
+    listing.sorted ??= [...listing.keys].sort()
     const entries: Entry[] = []
-    for (const key of listed.sorted) {
+    for (const key of listing.sorted) {
       const entry = this.#get(key)
       if (entry) entries.push(entry)
     }
@@ -151,10 +151,10 @@ export class Batch {
       previous,
     }
     this.#newest.set(key, version)
-    for (const [prefix, listed] of this.#listed) {
-      if (!key.startsWith(prefix) || listed.keys.has(key)) continue
-      listed.keys.add(key)
-      listed.sorted = undefined
+    for (const [prefix, listing] of this.#listings) {
+      if (!key.startsWith(prefix) || listing.keys.has(key)) continue
+      listing.keys.add(key)
+      listing.sorted = undefined
     }
     if (!deleted && write.isCoalescable) this.#coalescable.set(version, this.#changes.length)
     this.#changes.push(version)

@@ -62,7 +62,7 @@ describe('ChangeLog', () => {
   })
 
   it('bounds the number of creates, which supersede no version', () => {
-    const changes = Array.from({ length: 50 }, (_, at) => `k${at}@${at + 1}`).join(' ')
+    const changes = Array.from({ length: 50 }, (_, index) => `k${index}@${index + 1}`).join(' ')
     const { log } = createLog(changes, { entriesMax: 3 })
     log.compact({ ...compactAll, nowMs: 0 })
     expect([log.length, log.floor]).toEqual([30, 20])

@@ -11,7 +11,7 @@ import type { Revision } from './store.ts'
 import { type Version, versionBefore } from './version.ts'
 
 const CHANGES_PER_ENTRY_MAX = 10 // the log holds at most 10 x entriesMax changes, because creates supersede no version
-const AGES_PER_KEEP = 16 // ages are tracked per group of keepMs / 16; the last change of a group sets its age
+const AGE_GROUPS_PER_KEEP = 16 // changes within keepMs / 16 form an age group, which is as old as its last change
 
 export interface ChangeLogOptions {
   readonly keepMs: number
@@ -33,7 +33,7 @@ export class ChangeLog {
   #versions: Version[] = []
   #head = 0
   #entries = 0
-  #ages: AgeGroup[] = []
+  #ageGroups: AgeGroup[] = []
 
   constructor({ keepMs, entriesMax, floor }: ChangeLogOptions) {
     this.#keepMs = keepMs
@@ -58,12 +58,12 @@ export class ChangeLog {
   append(version: Version, nowMs: number): void {
     this.#versions.push(version)
     this.#entries += countDrops(version)
-    const age = this.#ages.at(-1)
-    if (age && nowMs - age.sinceMs <= this.#keepMs / AGES_PER_KEEP) {
-      age.atMs = nowMs
-      age.revision = version.revision
+    const group = this.#ageGroups.at(-1)
+    if (group && nowMs - group.sinceMs <= this.#keepMs / AGE_GROUPS_PER_KEEP) {
+      group.atMs = nowMs
+      group.revision = version.revision
     } else {
-      this.#ages.push({ sinceMs: nowMs, atMs: nowMs, revision: version.revision })
+      this.#ageGroups.push({ sinceMs: nowMs, atMs: nowMs, revision: version.revision })
     }
   }
 
@@ -82,7 +82,7 @@ export class ChangeLog {
       this.#head = 0
     }
     const oldest = this.#versions[this.#head]
-    while (this.#ages[0] && (!oldest || this.#ages[0].revision < oldest.revision)) this.#ages.shift()
+    while (this.#ageGroups[0] && (!oldest || this.#ageGroups[0].revision < oldest.revision)) this.#ageGroups.shift()
     return dropped
   }
 
@@ -90,7 +90,7 @@ export class ChangeLog {
   dueAtMs(): number | undefined {
     if (this.length === 0) return undefined
     if (this.#isOverfull()) return Number.NEGATIVE_INFINITY
-    return (this.#ages[0] as AgeGroup).atMs + this.#keepMs
+    return (this.#ageGroups[0] as AgeGroup).atMs + this.#keepMs
   }
 
   /** Returns the position of the first kept change after a revision. It is valid until the next compact(). */
@@ -115,9 +115,9 @@ export class ChangeLog {
 
   #agedRevision(nowMs: number): Revision {
     let revision = 0
-    for (const age of this.#ages) {
-      if (age.atMs + this.#keepMs > nowMs) break
-      revision = age.revision
+    for (const group of this.#ageGroups) {
+      if (group.atMs + this.#keepMs > nowMs) break
+      revision = group.revision
     }
     return revision
   }

@@ -33,11 +33,11 @@ export async function lockDirectory(dir: string): Promise<DirectoryLock> {
     server.on('error', () => {}) // ignore accept errors, because the peer only needs to connect
     await rename(`${dir}/${ownName}.new`, `${dir}/${ownName}`)
     for (const name of await readdir(dir)) {
-      const holder = LOCK_NAME.exec(name)
-      if (!holder || name === ownName) continue
+      const match = LOCK_NAME.exec(name)
+      if (!match || name === ownName) continue
       if (await isListening(socketPath(name))) {
         throw new Error(
-          `The directory ${dir} is in use by another Stowage process (pid ${holder[1]}). Stop it, or use another directory.`,
+          `The directory ${dir} is in use by another Stowage process (pid ${match[1]}). Stop it, or use another directory.`,
         )
       }
       await rm(`${dir}/${name}`, { force: true })

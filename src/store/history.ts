@@ -13,7 +13,7 @@ export class History {
   readonly #ordinary: ChangeLog
   readonly #brief: ChangeLog
 
-  /** `floors` are those that the medium has stored last. */
+  /** `floors` are the floors that were last stored on the medium. */
   constructor({ keepMs = KEEP_MS, entriesMax = ENTRIES_MAX, brief }: HistoryOptions, floors: Floors) {
     this.#briefPrefixes = brief?.prefixes ?? []
     // If the brief prefixes have changed, keys may have moved between the logs, so only the higher floor is valid for all.

@@ -16,7 +16,7 @@ describe('KeyIndex', () => {
         fc.array(step, { minLength: 500, maxLength: 4_000, size: 'max' }),
         range,
         fc.nat(),
-        (steps, within, at) => {
+        (steps, scannedRange, revisionSeed) => {
           const index = new KeyIndex()
           const expected = new Map<string, Version>()
           for (const [revision, currentStep] of steps.entries()) {
@@ -34,21 +34,21 @@ describe('KeyIndex', () => {
             index.set(version)
             expected.set(currentStep.key, version)
           }
-          const { prefix, after = '' } = within
+          const { prefix, after = '' } = scannedRange
           const matching = [...expected.values()]
             .filter((version) => version.key.startsWith(prefix) && version.key > after)
             .sort((a, b) => (a.key < b.key ? -1 : 1))
-          const scanned: Version[] = []
-          index.scan(within, (version) => scanned.push(version) > 0)
-          expect(scanned).toEqual(matching)
+          const scannedVersions: Version[] = []
+          index.scan(scannedRange, (version) => scannedVersions.push(version) > 0)
+          expect(scannedVersions).toEqual(matching)
           for (const version of matching) expect(index.get(version.key)).toBe(version)
           expect(index.get('unknown')).toBeUndefined()
 
-          for (const revision of [steps.length, at % steps.length]) {
+          for (const revision of [steps.length, revisionSeed % steps.length]) {
             const visible = matching.filter((version) => versionAt(version, revision))
-            expect(index.count(within, revision)).toBe(visible.length)
+            expect(index.count(scannedRange, revision)).toBe(visible.length)
           }
-          expect(index.live).toBe([...expected.values()].filter(({ deleted }) => !deleted).length)
+          expect(index.liveCount).toBe([...expected.values()].filter(({ deleted }) => !deleted).length)
         },
       ),
       { numRuns: 30 },
@@ -56,22 +56,22 @@ describe('KeyIndex', () => {
   })
 
   it('bulk-loads the same index as inserting key by key', () => {
-    const versions = Array.from({ length: 3_000 }, (_, at) =>
-      aVersion({ key: `k/${(at * 7_919) % 3_001}`, revision: at, deleted: at % 5 === 0 }),
+    const versions = Array.from({ length: 3_000 }, (_, index) =>
+      aVersion({ key: `k/${(index * 7_919) % 3_001}`, revision: index, deleted: index % 5 === 0 }),
     )
     const index = KeyIndex.of(new Map(versions.map((version) => [version.key, version])))
-    const incremental = new KeyIndex()
-    for (const version of versions) incremental.set(version)
+    const incrementalIndex = new KeyIndex()
+    for (const version of versions) incrementalIndex.set(version)
     for (const revision of [0, 1_000, 3_000]) {
-      expect(index.count({ prefix: 'k/1' }, revision)).toBe(incremental.count({ prefix: 'k/1' }, revision))
+      expect(index.count({ prefix: 'k/1' }, revision)).toBe(incrementalIndex.count({ prefix: 'k/1' }, revision))
     }
-    expect(index.live).toBe(2_400)
+    expect(index.liveCount).toBe(2_400)
     const keysOf = (keyIndex: KeyIndex) => {
       const keys: string[] = []
       keyIndex.scan({ prefix: '' }, ({ key }) => keys.push(key) > 0)
       return keys
     }
-    expect(keysOf(index)).toEqual(keysOf(incremental))
+    expect(keysOf(index)).toEqual(keysOf(incrementalIndex))
     index.set(aVersion({ key: 'k/1/new' }))
     expect(index.get('k/1/new')).toBeDefined()
   })

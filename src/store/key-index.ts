@@ -11,8 +11,8 @@ interface Chunk {
   /** Never empty. */
   versions: Version[]
   /** Number of versions that are not tombstones. */
-  live: number
-  /** Upper bound of the revisions in this chunk. From this revision on, exactly `live` keys exist. */
+  liveCount: number
+  /** Upper bound of the revisions in this chunk. From this revision on, exactly `liveCount` keys exist. */
   newestRevision: Revision
 }
 
@@ -24,74 +24,76 @@ export interface KeyRange {
 
 export class KeyIndex {
   #chunks: Chunk[] = []
-  #live = 0
+  #liveCount = 0
 
   /** Bulk-loads an index from the newest version of each key; several times faster than calling set() for each. */
   static of(newest: ReadonlyMap<string, Version>): KeyIndex {
     const keys = [...newest.keys()].sort()
     const index = new KeyIndex()
-    for (let at = 0; at < keys.length; at += CHUNK_KEYS_LOADED) {
-      const chunk = createChunk(keys.slice(at, at + CHUNK_KEYS_LOADED).map((key) => newest.get(key) as Version))
+    for (let position = 0; position < keys.length; position += CHUNK_KEYS_LOADED) {
+      const chunk = createChunk(
+        keys.slice(position, position + CHUNK_KEYS_LOADED).map((key) => newest.get(key) as Version),
+      )
       index.#chunks.push(chunk)
-      index.#live += chunk.live
+      index.#liveCount += chunk.liveCount
     }
     return index
   }
 
   /** The number of keys that exist, without tombstones. */
-  get live(): number {
-    return this.#live
+  get liveCount(): number {
+    return this.#liveCount
   }
 
   get(key: string): Version | undefined {
     const chunk = this.#chunks[this.#chunkOf(key)]
-    const version = chunk?.versions[firstAtOrAfter(chunk.versions, key)]
+    const version = chunk?.versions[findFirstAtOrAfter(chunk.versions, key)]
     return version?.key === key ? version : undefined
   }
 
   /** Makes this the newest version of its key. */
   set(version: Version): void {
-    const chunkAt = this.#chunkOf(version.key)
-    const chunk = this.#chunks[chunkAt]
+    const chunkIndex = this.#chunkOf(version.key)
+    const chunk = this.#chunks[chunkIndex]
     if (!chunk) {
       this.#chunks.push(createChunk([version]))
-      this.#live += version.deleted ? 0 : 1
+      this.#liveCount += version.deleted ? 0 : 1
       return
     }
 
-    const at = firstAtOrAfter(chunk.versions, version.key)
-    const previous = chunk.versions[at]?.key === version.key ? chunk.versions[at] : undefined
-    if (previous) chunk.versions[at] = version
-    else chunk.versions.splice(at, 0, version)
+    const position = findFirstAtOrAfter(chunk.versions, version.key)
+    const previous = chunk.versions[position]?.key === version.key ? chunk.versions[position] : undefined
+    if (previous) chunk.versions[position] = version
+    else chunk.versions.splice(position, 0, version)
 
     const liveDelta = (version.deleted ? 0 : 1) - (previous && !previous.deleted ? 1 : 0)
-    chunk.live += liveDelta
-    this.#live += liveDelta
+    chunk.liveCount += liveDelta
+    this.#liveCount += liveDelta
     if (version.revision > chunk.newestRevision) chunk.newestRevision = version.revision
-    if (chunk.versions.length > CHUNK_KEYS_MAX) this.#split(chunkAt)
+    if (chunk.versions.length > CHUNK_KEYS_MAX) this.#split(chunkIndex)
   }
 
   delete(key: string): void {
-    const chunkAt = this.#chunkOf(key)
-    const chunk = this.#chunks[chunkAt]
+    const chunkIndex = this.#chunkOf(key)
+    const chunk = this.#chunks[chunkIndex]
     if (!chunk) return
-    const at = firstAtOrAfter(chunk.versions, key)
-    const version = chunk.versions[at]
+    const position = findFirstAtOrAfter(chunk.versions, key)
+    const version = chunk.versions[position]
     if (version?.key !== key) return
     if (!version.deleted) {
-      chunk.live--
-      this.#live--
+      chunk.liveCount--
+      this.#liveCount--
     }
-    if (chunk.versions.length === 1) this.#chunks.splice(chunkAt, 1)
-    else chunk.versions.splice(at, 1)
+    if (chunk.versions.length === 1) this.#chunks.splice(chunkIndex, 1)
+    else chunk.versions.splice(position, 1)
   }
 
   /** Visits the newest versions in the range in key order, tombstones included, until `visit` returns false. */
   scan(range: KeyRange, visit: (newest: Version) => boolean): void {
-    let { chunkAt, at } = this.#start(range)
-    for (let chunk = this.#chunks[chunkAt]; chunk; chunk = this.#chunks[++chunkAt], at = 0) {
-      for (; at < chunk.versions.length; at++) {
-        const version = chunk.versions[at] as Version
+    let { chunkAt: chunkIndex, at: position } = this.#start(range)
+    for (let chunk = this.#chunks[chunkIndex]; chunk; chunk = this.#chunks[++chunkIndex], position = 0) {
+      for (; position < chunk.versions.length; position++) {
+        const version = chunk.versions[position] as Version
         if (!version.key.startsWith(range.prefix) || !visit(version)) return
       }
     }
@@ -100,15 +102,15 @@ export class KeyIndex {
   /** Returns the number of keys in the range that exist at a revision. */
   count(range: KeyRange, revision: Revision): number {
     let count = 0
-    let { chunkAt, at } = this.#start(range)
-    for (let chunk = this.#chunks[chunkAt]; chunk; chunk = this.#chunks[++chunkAt], at = 0) {
-      const isWhole = at === 0 && chunk.versions.at(-1)?.key.startsWith(range.prefix)
+    let { chunkAt: chunkIndex, at: position } = this.#start(range)
+    for (let chunk = this.#chunks[chunkIndex]; chunk; chunk = this.#chunks[++chunkIndex], position = 0) {
+      const isWhole = position === 0 && chunk.versions.at(-1)?.key.startsWith(range.prefix)
       if (isWhole && chunk.newestRevision <= revision) {
-        count += chunk.live
+        count += chunk.liveCount
         continue
       }
-      for (; at < chunk.versions.length; at++) {
-        const version = chunk.versions[at] as Version
+      for (; position < chunk.versions.length; position++) {
+        const version = chunk.versions[position] as Version
         if (!version.key.startsWith(range.prefix)) return count
         if (versionAt(version, revision)) count++
       }
@@ -119,10 +121,10 @@ export class KeyIndex {
   #start({ prefix, after }: KeyRange): { chunkAt: number; at: number } {
     const isExclusive = after !== undefined && after >= prefix
     const startKey = isExclusive ? after : prefix
-    const chunkAt = this.#chunkOf(startKey)
-    const versions = this.#chunks[chunkAt]?.versions ?? []
-    const at = firstAtOrAfter(versions, startKey)
-    return { chunkAt, at: isExclusive && versions[at]?.key === startKey ? at + 1 : at }
+    const chunkIndex = this.#chunkOf(startKey)
+    const versions = this.#chunks[chunkIndex]?.versions ?? []
+    const position = findFirstAtOrAfter(versions, startKey)
+    return { chunkAt: chunkIndex, at: isExclusive && versions[position]?.key === startKey ? position + 1 : position }
   }
 
   /** Returns the index of the last chunk whose first key is not after `key`, which is the only one that can contain it. */
@@ -138,25 +140,25 @@ export class KeyIndex {
     return low
   }
 
-  #split(chunkAt: number): void {
-    const chunk = this.#chunks[chunkAt] as Chunk
+  #split(chunkIndex: number): void {
+    const chunk = this.#chunks[chunkIndex] as Chunk
     const upper = createChunk(chunk.versions.splice(chunk.versions.length >>> 1))
-    chunk.live -= upper.live
-    this.#chunks.splice(chunkAt + 1, 0, upper)
+    chunk.liveCount -= upper.liveCount
+    this.#chunks.splice(chunkIndex + 1, 0, upper)
   }
 }
 
 function createChunk(versions: Version[]): Chunk {
-  let live = 0
+  let liveCount = 0
   let newestRevision = 0
   for (const version of versions) {
-    if (!version.deleted) live++
+    if (!version.deleted) liveCount++
     if (version.revision > newestRevision) newestRevision = version.revision
   }
-  return { versions, live, newestRevision }
+  return { versions, liveCount, newestRevision }
 }
 
-function firstAtOrAfter(versions: readonly Version[], key: string): number {
+function findFirstAtOrAfter(versions: readonly Version[], key: string): number {
   let low = 0
   let high = versions.length
   while (low < high) {

@@ -49,7 +49,7 @@ describe('LMDB store', () => {
   )
 
   it('creates a directory and file that only the owner can access', async () => {
-    const dir = join(await newDir(), 'deeper', 'still')
+    const dir = join(await newDir(), 'nested', 'data')
     const store = await openLmdbStore({ dir, clock })
     await put(store, 'a')
     expect((await stat(dir)).mode & 0o777).toBe(0o700)
@@ -63,7 +63,7 @@ describe('LMDB store', () => {
     const store = await openLmdbStore({ dir: await newDir(), clock: ownClock, history: { entriesMax: 200 } })
     const overwriteAll = async (round: number) => {
       const value = Buffer.alloc(1_500, `${round}`)
-      await Promise.all(Array.from({ length: 500 }, (_, at) => store.transact(() => [{ put: `k/${at}`, value }])))
+      await Promise.all(Array.from({ length: 500 }, (_, index) => store.transact(() => [{ put: `k/${index}`, value }])))
     }
     for (let round = 0; round < 10; round++) await overwriteAll(round)
     const initialBytes = store.stats().bytesOnDisk
@@ -116,7 +116,7 @@ describe('opening a file that is not a valid store', () => {
     const dir = await newDir()
     const store = await openLmdbStore({ dir, clock })
     await store.transact(() =>
-      Array.from({ length: 300 }, (_, at) => ({ put: `k/${at}`, value: Buffer.alloc(at % 10 ? 500 : 9_000) })),
+      Array.from({ length: 300 }, (_, index) => ({ put: `k/${index}`, value: Buffer.alloc(index % 10 ? 500 : 9_000) })),
     )
     await store.close()
     return dir
@@ -152,8 +152,8 @@ describe('opening a file that is not a valid store', () => {
     const content = await readFile(path)
     // Increase the page count in the meta pages by one page that no tree refers to.
     for (const meta of [0, 4_096]) {
-      const at = meta + 24 + 120
-      content.writeBigUInt64LE(content.readBigUInt64LE(at) + 1n, at)
+      const index = meta + 24 + 120
+      content.writeBigUInt64LE(content.readBigUInt64LE(index) + 1n, index)
     }
     await writeFile(path, content)
     const store = await openLmdbStore({ dir, clock })
@@ -263,11 +263,11 @@ function hasStrace(): boolean {
  * strace splits into "unfinished" and "resumed" counts when it is resumed, that is, when it returns.
  */
 function expectSyncedBeforeAcknowledged(trace: string, transactions: number): void {
-  const stateOf = new Map<number, 'written' | 'synced' | 'valid'>()
+  const states = new Map<number, 'written' | 'synced' | 'valid'>()
   const files = new Map<string, { isData: boolean; isSynchronous: boolean }>()
   const unfinished = new Map<string, string>()
   const advanceStates = (from: string | undefined, to: 'synced' | 'valid') => {
-    for (const [n, state] of stateOf) if (state === from) stateOf.set(n, to)
+    for (const [n, state] of states) if (state === from) states.set(n, to)
   }
   let acknowledged = 0
   for (const line of trace.split('\n')) {
@@ -287,7 +287,7 @@ function expectSyncedBeforeAcknowledged(trace: string, transactions: number): vo
       if (isMeta) advanceStates('synced', 'valid')
       else {
         for (const [, n] of call.matchAll(/transaction (\d+)\./g)) {
-          if (stateOf.get(Number(n)) === undefined) stateOf.set(Number(n), 'written')
+          if (states.get(Number(n)) === undefined) states.set(Number(n), 'written')
         }
       }
     } else if (/^f(data)?sync$/.test(name) && files.get(fd)?.isData) {
@@ -296,7 +296,7 @@ function expectSyncedBeforeAcknowledged(trace: string, transactions: number): vo
     } else if (name === 'write') {
       const ack = /^write\(1, "ack (\d+)\\n"/.exec(call)
       if (!ack) continue
-      expect(stateOf.get(Number(ack[1])), `transaction ${ack[1]} when it is acknowledged`).toBe('valid')
+      expect(states.get(Number(ack[1])), `transaction ${ack[1]} when it is acknowledged`).toBe('valid')
       acknowledged++
     }
   }

@@ -86,7 +86,7 @@ async function openLmdbMedium(dir: string): Promise<Medium> {
     })
     await chmod(path, 0o600) // the store contains Secrets
     const medium = new LmdbMedium({ db, path, lock })
-    await medium.describe()
+    await medium.loadOrCreateDescription()
     await syncDirectory(dir) // otherwise a power failure could remove the file itself
     if (topmostCreated) await syncDirectory(dirname(topmostCreated))
     return medium
@@ -116,7 +116,7 @@ class LmdbMedium implements Medium {
   }
 
   /** Reads and checks the description of the store, or writes the description of a new store. */
-  async describe(): Promise<void> {
+  async loadOrCreateDescription(): Promise<void> {
     const bytes = this.#db.getBinary(DESCRIPTION_NAME)
     if (bytes) {
       const description = parseDescription(this.#path, bytes)
@@ -156,8 +156,8 @@ class LmdbMedium implements Medium {
       if (floors) this.#db.put(DESCRIPTION_NAME, encodeDescription(floors))
     })
     try {
-      const [, ...isStored] = await Promise.all([committed, ...valuePuts])
-      assert(isStored.every(Boolean), 'a value was not appended after all others')
+      const [, ...appendResults] = await Promise.all([committed, ...valuePuts])
+      assert(appendResults.every(Boolean), 'a value was not appended after all others')
     } catch (error) {
       throw await this.#explain(error)
     }

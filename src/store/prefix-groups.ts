@@ -25,8 +25,8 @@ export class PrefixGroups<Member> {
     const group = this.#groups.get(prefix)
     if (!group?.members.delete(member) || group.members.size > 0) return
     this.#groups.delete(prefix)
-    const sameLength = (this.#lengths.get(prefix.length) ?? 0) - 1
-    if (sameLength > 0) this.#lengths.set(prefix.length, sameLength)
+    const remaining = (this.#lengths.get(prefix.length) ?? 0) - 1
+    if (remaining > 0) this.#lengths.set(prefix.length, remaining)
     else this.#lengths.delete(prefix.length)
   }
 

@@ -7,15 +7,16 @@ const name = fc.tuple(fc.nat({ max: 2 }), revision) as fc.Arbitrary<RecordName>
 
 describe('record codec', () => {
   it('round-trips names, and their encodings sort by kind and revision', () => {
-    const encode = (it: RecordName) => {
+    const encode = (recordName: RecordName) => {
       const bytes = Buffer.alloc(20)
-      return bytes.subarray(0, writeName(it, bytes, 0))
+      return bytes.subarray(0, writeName(recordName, bytes, 0))
     }
     fc.assert(
       fc.property(name, name, (a, b) => {
         expect(readName(encode(a), 0)).toEqual(a)
-        const at = a.findIndex((part, index) => part !== b[index])
-        const order = at < 0 ? 0 : Math.sign((a[at] as number) - (b[at] as number))
+        const firstDifference = a.findIndex((part, index) => part !== b[index])
+        const order =
+          firstDifference < 0 ? 0 : Math.sign((a[firstDifference] as number) - (b[firstDifference] as number))
         expect(Buffer.compare(encode(a), encode(b))).toBe(order)
       }),
     )
@@ -28,7 +29,7 @@ describe('record codec', () => {
       expiresAtMs: fc.option(fc.nat({ max: 2 ** 50 }), { nil: undefined }),
       deleted: fc.boolean(),
     })
-    fc.assert(fc.property(header, (it) => void expect(decodeHeader(encodeHeader(it))).toEqual(it)))
+    fc.assert(fc.property(header, (fields) => void expect(decodeHeader(encodeHeader(fields))).toEqual(fields)))
   })
 
   it('rejects an unknown format and a truncated header', () => {

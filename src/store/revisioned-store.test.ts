@@ -43,8 +43,8 @@ describe('a store that is writing a batch', () => {
     const { control, batches, store } = await setUp()
     await put(store, 'a', 'old')
     const { events } = collectEvents(store)
-    const barrier = createGate()
-    control.beforeWrite = barrier.wait
+    const gate = createGate()
+    control.beforeWrite = gate.wait
     const writing = put(store, 'a', 'new')
     await waitUntil(() => batches.length === 2)
 
@@ -52,7 +52,7 @@ describe('a store that is writing a batch', () => {
     expect(store.revision).toBe(1)
     expect((await store.list({ prefix: '' })).entries.map(text)).toEqual(['old'])
     expect(events).toEqual([])
-    barrier.open()
+    gate.open()
     expect(await writing).toBe(2)
     expect(text(await store.get('a'))).toBe('new')
     expect(events.map(formatEvent)).toEqual(['put a@2=new<old'])
@@ -60,12 +60,12 @@ describe('a store that is writing a batch', () => {
 
   it('collects new transactions into the next batch', async () => {
     const { control, batches, store } = await setUp()
-    const barrier = createGate()
-    control.beforeWrite = barrier.wait
+    const gate = createGate()
+    control.beforeWrite = gate.wait
     const first = put(store, 'a')
     await waitUntil(() => batches.length === 1)
     const others = Promise.all(['b', 'c', 'd'].map((key) => put(store, key)))
-    barrier.open()
+    gate.open()
     expect([await first, ...(await others)]).toEqual([1, 2, 3, 4])
     expect(batches.map(({ append }) => append.length)).toEqual([1, 3])
   })
@@ -82,8 +82,8 @@ describe('a store that is writing a batch', () => {
       })
     await add('k/first', true)
     const { events } = collectEvents(store)
-    const revisions = await Promise.all(Array.from({ length: 100 }, (_, at) => add(`k/${at}`, true)))
-    expect(revisions.map(({ revision }) => revision)).toEqual(Array.from({ length: 100 }, (_, at) => 4 + 2 * at))
+    const revisions = await Promise.all(Array.from({ length: 100 }, (_, index) => add(`k/${index}`, true)))
+    expect(revisions.map(({ revision }) => revision)).toEqual(Array.from({ length: 100 }, (_, index) => 4 + 2 * index))
     expect(events.filter(({ key }) => key === 'total').map(formatEvent)).toEqual(['put total@202=101<1'])
     expect(events).toHaveLength(101)
     expect(batches.at(-1)?.append).toHaveLength(101)
@@ -112,7 +112,7 @@ describe('a store that is writing a batch', () => {
   it('encodes a coalescable put only if it is kept, and passes the put itself to the next transaction', async () => {
     const { store } = await setUp()
     await put(store, 'total')
-    let encoded = 0
+    let encodings = 0
     class Total {
       readonly put = 'total'
       readonly isCoalescable = true
@@ -121,7 +121,7 @@ describe('a store that is writing a batch', () => {
         this.sum = sum
       }
       get value() {
-        encoded++
+        encodings++
         return bytes(String(this.sum))
       }
     }
@@ -132,7 +132,7 @@ describe('a store that is writing a batch', () => {
         return [new Total(coalescable instanceof Total ? coalescable.sum + 1 : 1)]
       })
     await Promise.all(Array.from({ length: 50 }, add))
-    expect(encoded).toBe(1)
+    expect(encodings).toBe(1)
     expect(text(await store.get('total'))).toBe('50')
     expect(events.map(formatEvent)).toEqual(['put total@51=50<total'])
     expect(events[0]?.entry?.coalescable).toBeUndefined()
@@ -154,18 +154,18 @@ describe('a store that is writing a batch', () => {
   it('keeps coalescable puts that create their key or precede its delete', async () => {
     const { store } = await setUp()
     const { events } = collectEvents(store)
-    const total = (value: string) => store.transact(() => [{ put: 'n', value: bytes(value), isCoalescable: true }])
-    await Promise.all([total('1'), total('2'), total('3'), remove(store, 'n'), total('4'), total('5')])
+    const putTotal = (value: string) => store.transact(() => [{ put: 'n', value: bytes(value), isCoalescable: true }])
+    await Promise.all([putTotal('1'), putTotal('2'), putTotal('3'), remove(store, 'n'), putTotal('4'), putTotal('5')])
     expect(events.map(formatEvent)).toEqual(['put n@1=1', 'put n@3=3<1', 'delete n@4<3', 'put n@5=4', 'put n@6=5<4'])
   })
 
   it('settles a transaction that has read from the batch after the batch is durable', async () => {
     const { control, batches, store } = await setUp()
-    const barrier = createGate()
-    control.beforeWrite = barrier.wait
+    const gate = createGate()
+    control.beforeWrite = gate.wait
     const settled: string[] = []
     const writing = put(store, 'a').then(() => settled.push('writer'))
-    const looking = store.transact((view) => (view.get('a') ? [] : [])).then(() => settled.push('reader'))
+    const reading = store.transact((view) => (view.get('a') ? [] : [])).then(() => settled.push('reader'))
     const throwing = store
       .transact((view) => {
         throw new Error(`there is ${view.get('a')?.key}`)
@@ -173,20 +173,20 @@ describe('a store that is writing a batch', () => {
       .catch(() => settled.push('thrower'))
     await waitUntil(() => batches.length === 1)
     expect(settled).toEqual([])
-    barrier.open()
-    await Promise.all([writing, looking, throwing])
+    gate.open()
+    await Promise.all([writing, reading, throwing])
     expect(settled.sort()).toEqual(['reader', 'thrower', 'writer'])
   })
 
   it('rejects transactions beyond the limit with StoreBusyError', async () => {
     const { control, batches, store } = await setUp()
-    const barrier = createGate()
-    control.beforeWrite = barrier.wait
+    const gate = createGate()
+    control.beforeWrite = gate.wait
     const writing = put(store, 'a')
     await waitUntil(() => batches.length === 1)
     const waiting = Array.from({ length: PENDING_MAX }, () => store.transact(() => []))
     await expect(put(store, 'b')).rejects.toThrow(StoreBusyError)
-    barrier.open()
+    gate.open()
     await Promise.all([writing, ...waiting])
     expect(await put(store, 'b')).toBe(2)
   })
@@ -275,9 +275,9 @@ describe('a store whose medium rejects a write', () => {
     control.beforeWrite = diskFull
     await advanceUntil(clock, () => batches.some(({ drop }) => drop.length > 0))
     control.beforeWrite = async () => {}
-    const dropping = () => batches.filter(({ drop }) => drop.length > 0)
-    await advanceUntil(clock, () => dropping().length === 2)
-    expect(dropping()[1]?.drop).toEqual(dropping()[0]?.drop)
+    const batchesWithDrops = () => batches.filter(({ drop }) => drop.length > 0)
+    await advanceUntil(clock, () => batchesWithDrops().length === 2)
+    expect(batchesWithDrops()[1]?.drop).toEqual(batchesWithDrops()[0]?.drop)
     await store.close()
     const reopened = await open()
     expect(reopened.stats()).toMatchObject({ keys: 0, historyEntries: 0, revision: 3 })
@@ -300,15 +300,15 @@ describe('a store after a write with unknown outcome', () => {
     const { control, batches, store, open } = await setUp()
     await put(store, 'a', 'old')
     const { events, ended } = collectEvents(store)
-    const barrier = createGate()
+    const gate = createGate()
     control.beforeWrite = async () => {
-      await barrier.wait()
+      await gate.wait()
       throw new Error('input/output error')
     }
     const writing = put(store, 'a', 'new')
     await waitUntil(() => batches.length === 2)
     const waiting = put(store, 'b')
-    barrier.open()
+    gate.open()
     for (const result of await Promise.allSettled([writing, waiting])) {
       expect(result).toMatchObject({ reason: expect.any(StoreClosedError) })
       expect(result).toMatchObject({ reason: { message: expect.stringContaining('input/output error') } })
@@ -329,7 +329,7 @@ describe('compaction', () => {
   it('keeps up with any load by dropping a bounded number of records with every batch', async () => {
     const { batches, store } = await setUp({ entriesMax: 100 })
     for (let round = 0; round < 20; round++) {
-      await Promise.all(Array.from({ length: 1_000 }, (_, at) => put(store, `k/${at}`, String(round))))
+      await Promise.all(Array.from({ length: 1_000 }, (_, index) => put(store, `k/${index}`, String(round))))
     }
     expect(Math.max(...batches.map(({ drop }) => drop.length))).toBeLessThanOrEqual(2_000)
     expect(store.stats().historyEntries).toBeLessThanOrEqual(1_100)
@@ -340,13 +340,13 @@ describe('expiry', () => {
   it('keeps a key that is renewed while its deletion is pending', async () => {
     const { clock, control, batches, store } = await setUp()
     await store.transact(() => [{ put: 'a', value: bytes('old'), expiresAtMs: clock.nowMs() + 1_000 }])
-    const barrier = createGate()
-    control.beforeWrite = barrier.wait
+    const gate = createGate()
+    control.beforeWrite = gate.wait
     const blocking = put(store, 'other')
     await waitUntil(() => batches.length === 2)
     const renewing = put(store, 'a', 'renewed')
     await clock.advance(2_000) // queues the deletion after the renewal
-    barrier.open()
+    gate.open()
     await Promise.all([blocking, renewing])
     await store.transact(() => [])
     expect(text(await store.get('a'))).toBe('renewed')

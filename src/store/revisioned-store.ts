@@ -188,7 +188,7 @@ class RevisionedStore implements Store {
 
   stats(): StoreStats {
     return {
-      keys: this.#index.live,
+      keys: this.#index.liveCount,
       revision: this.#revision,
       compactedRevision: this.#history.floors.ordinary,
       historyEntries: this.#history.entries,
@@ -295,12 +295,12 @@ class RevisionedStore implements Store {
   /** Rejects the writers of a batch that was not written, and reruns its other transactions, which may have read from it. */
   #rejectBatch(decided: readonly DecidedTransaction[], error: AppendRejectedError): void {
     this.#rejectedAtMs = this.#clock.monotonicMs()
-    const retry: PendingTransaction[] = []
+    const transactionsToRerun: PendingTransaction[] = []
     for (const { transaction, outcome } of decided) {
       if (outcome.is === 'written') transaction.reject(new WriteRejectedError(error.message, error))
-      else retry.push(transaction)
+      else transactionsToRerun.push(transaction)
     }
-    this.#pending.unshift(...retry)
+    this.#pending.unshift(...transactionsToRerun)
     this.#scheduleCompaction({ notBeforeMs: this.#clock.monotonicMs() + RETRY_MS })
   }
 

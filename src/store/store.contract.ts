@@ -160,7 +160,7 @@ export function storeContract(
         store.transact((view) => [{ put: 'n', value: bytes(String(Number(text(view.get('n')) ?? 0) + 1)) }])
       const results = await Promise.all(Array.from({ length: 2_500 }, increment))
       expect(text(await store.get('n'))).toBe('2500')
-      expect(results.map(({ revision }) => revision)).toEqual(Array.from({ length: 2_500 }, (_, at) => at + 1))
+      expect(results.map(({ revision }) => revision)).toEqual(Array.from({ length: 2_500 }, (_, index) => index + 1))
     })
 
     it('lists the existing keys below a prefix inside a transaction, in key order', async () => {
@@ -265,7 +265,7 @@ export function storeContract(
 
     it('returns pages with the number of remaining entries', async () => {
       const { store } = await setUp()
-      await Promise.all(Array.from({ length: 1_234 }, (_, at) => put(store, `k/${String(at).padStart(4, '0')}`)))
+      await Promise.all(Array.from({ length: 1_234 }, (_, index) => put(store, `k/${String(index).padStart(4, '0')}`)))
       await Promise.all([put(store, 'j'), put(store, 'l')])
       expect(await store.list({ prefix: 'k/', limit: 1_000 })).toMatchObject({ more: true, remaining: 234 })
       expect(await store.list({ prefix: 'k/', after: 'k/0999', limit: 234 })).toMatchObject({
@@ -294,12 +294,12 @@ export function storeContract(
 
     it('pages through one revision during concurrent writes', async () => {
       const { store } = await setUp()
-      for (let at = 0; at < 20; at++) await put(store, `k/${at}`, 'before')
+      for (let index = 0; index < 20; index++) await put(store, `k/${index}`, 'before')
       const first = await store.list({ prefix: 'k/', limit: 7 })
       const entries = [...first.entries]
       for (let page = first; page.more; ) {
         await put(store, `k/new-${entries.length}`, 'after')
-        for (let at = 0; at < 20; at += 3) await put(store, `k/${at}`, 'after')
+        for (let index = 0; index < 20; index += 3) await put(store, `k/${index}`, 'after')
         await remove(store, 'k/9')
         page = await store.list({ prefix: 'k/', limit: 7, after: entries.at(-1)?.key, atRevision: first.revision })
         entries.push(...page.entries)
@@ -311,7 +311,7 @@ export function storeContract(
 
     it('returns one revision despite concurrent writes and compaction', async () => {
       const { clock, store } = await setUp({ keepMs: 0, entriesMax: 0 })
-      const keys = Array.from({ length: 5_000 }, (_, at) => `k/${at}`)
+      const keys = Array.from({ length: 5_000 }, (_, index) => `k/${index}`)
       await Promise.all(keys.map((key) => put(store, key, 'before')))
       const pendingList = store.list({ prefix: 'k/' })
       await Promise.all(keys.map((key) => put(store, key, 'after')))
@@ -371,7 +371,7 @@ export function storeContract(
 
     it('SYS-3 replays large transactions in several calls, without gaps or duplicates', async () => {
       const { store } = await setUp()
-      for (let at = 0; at < 5; at++) {
+      for (let index = 0; index < 5; index++) {
         await store.transact(() => Array.from({ length: 300 }, (_, n) => ({ put: `k/${n}`, value: bytes('') })))
       }
       const calls: Revision[][] = []
@@ -379,7 +379,7 @@ export function storeContract(
       const watch = store.watch({ prefix: '', afterRevision: 0, onEvents, onEnd: () => {} })
       await waitUntil(() => watch.revision === 1_500)
       expect(calls.length).toBeGreaterThan(1)
-      expect(calls.flat()).toEqual(Array.from({ length: 1_500 }, (_, at) => at + 1))
+      expect(calls.flat()).toEqual(Array.from({ length: 1_500 }, (_, index) => index + 1))
     })
 
     it('delivers only changes under the prefix, and advances its revision for all changes', async () => {
@@ -541,7 +541,7 @@ export function storeContract(
 
     it('is compacted beyond entriesMax, oldest first, regardless of its age', async () => {
       const { clock, store } = await setUp({ entriesMax: 10 })
-      for (let at = 1; at <= 30; at++) await put(store, 'a', String(at))
+      for (let index = 1; index <= 30; index++) await put(store, 'a', String(index))
       await advanceUntil(clock, () => store.stats().historyEntries <= 10)
       expect(store.stats().historyEntries).toBe(10)
       expect(store.stats().compactedRevision).toBe(20)
@@ -570,9 +570,9 @@ export function storeContract(
       expect((await store.list({ prefix: '', atRevision: 5 })).entries.map(text)).toEqual(['3', '5'])
     })
 
-    it('of ordinary and brief keys is replayed in revision order', async () => {
+    it('is replayed in revision order across ordinary and brief keys', async () => {
       const { store } = await setUp({ brief: { prefixes: ['lease/'], keepMs: 60_000, entriesMax: 1_000 } })
-      for (let at = 0; at < 9; at++) await put(store, at % 3 ? 'claim/a' : 'lease/a', '')
+      for (let index = 0; index < 9; index++) await put(store, index % 3 ? 'claim/a' : 'lease/a', '')
       await store.transact(() => ['claim/b', 'lease/b', 'claim/c'].map((key) => ({ put: key, value: bytes('') })))
       const { events } = collectEvents(store, { afterRevision: 0 })
       await waitUntil(() => events.length === 12)
@@ -603,7 +603,7 @@ export function storeContract(
         const { clock, store, reopen } = await setUp({ keepMs: 60_000, brief })
         await put(store, 'claim/a', '1')
         await put(store, 'claim/a', '2')
-        for (let at = 3; at <= 7; at++) await put(store, 'lease/a', String(at))
+        for (let index = 3; index <= 7; index++) await put(store, 'lease/a', String(index))
         await advanceUntil(clock, () => store.stats().historyEntries === 1)
         await put(store, 'claim/b')
         await store.close()
@@ -622,7 +622,7 @@ export function storeContract(
 
     it('SYS-3 ends a watcher with CompactedError if its next changes are compacted', async () => {
       const { clock, store } = await setUp({ keepMs: 1_000 })
-      await Promise.all(Array.from({ length: 2_000 }, (_, at) => put(store, 'a', String(at))))
+      await Promise.all(Array.from({ length: 2_000 }, (_, index) => put(store, 'a', String(index))))
       const watchers = Array.from({ length: 50 }, () => collectEvents(store, { afterRevision: 0 }))
       await clock.advance(1_000)
       await advanceUntil(clock, () =>
@@ -632,7 +632,7 @@ export function storeContract(
       expect(overtaken.length).toBeGreaterThan(0)
       for (const { ended } of overtaken) expect(ended).toEqual([expect.any(CompactedError)])
       for (const { events } of watchers) {
-        expect(events.map(({ revision }) => revision)).toEqual(events.map((_, at) => at + 1))
+        expect(events.map(({ revision }) => revision)).toEqual(events.map((_, index) => index + 1))
       }
     })
   })
@@ -672,7 +672,7 @@ export function storeContract(
       const { events } = collectEvents(store)
       const expiresAtMs = clock.nowMs() + 1_000
       await store.transact(() =>
-        Array.from({ length: 700 }, (_, at) => ({ put: `k/${at}`, value: bytes(''), expiresAtMs })),
+        Array.from({ length: 700 }, (_, index) => ({ put: `k/${index}`, value: bytes(''), expiresAtMs })),
       )
       await advanceUntil(clock, () => events.length === 1_400)
       expect(store.stats().keys).toBe(0)
@@ -698,7 +698,7 @@ export function storeContract(
     it('waits for accepted transactions and rejects later calls', async () => {
       const { store, reopen } = await setUp()
       const { ended } = collectEvents(store)
-      const accepted = Promise.all(Array.from({ length: 2_000 }, (_, at) => put(store, `k/${at}`)))
+      const accepted = Promise.all(Array.from({ length: 2_000 }, (_, index) => put(store, `k/${index}`)))
       const closed = store.close()
       await expect(put(store, 'late')).rejects.toThrow(StoreClosedError)
       await closed
@@ -724,13 +724,16 @@ export function storeContract(
     const writes = fc.uniqueArray(write, {
       minLength: 1,
       maxLength: 3,
-      selector: (it) => ('put' in it ? it.put : it.delete),
+      selector: (write) => ('put' in write ? write.put : write.delete),
     })
     const step = fc.oneof(
       { weight: 6, arbitrary: fc.record({ do: fc.constant('transact' as const), writes }) },
       {
         weight: 2,
-        arbitrary: fc.record({ do: fc.constant('together' as const), all: fc.array(writes, { maxLength: 4 }) }),
+        arbitrary: fc.record({
+          do: fc.constant('transact concurrently' as const),
+          transactions: fc.array(writes, { maxLength: 4 }),
+        }),
       },
       { weight: 1, arbitrary: fc.record({ do: fc.constant('pass time' as const), ms: fc.nat({ max: 2_000 }) }) },
       { weight: 1, arbitrary: fc.record({ do: fc.constant('reopen' as const) }) },
@@ -754,17 +757,20 @@ export function storeContract(
         const model: HistoryModel = createModel()
         let store = first
         const transact = async (texts: WriteText[]) => (await store.transact(() => texts.map(encodeWrite))).revision
-        for (const it of steps) {
-          if (it.do === 'transact') expect(await transact(it.writes)).toBe(model.transact(it.writes))
-          else if (it.do === 'together') {
-            const revisions = await Promise.all(it.all.map(transact))
-            const results = it.all.map((writes, at) => ({ writes, revision: revisions[at] as Revision }))
+        for (const action of steps) {
+          if (action.do === 'transact') expect(await transact(action.writes)).toBe(model.transact(action.writes))
+          else if (action.do === 'transact concurrently') {
+            const revisions = await Promise.all(action.transactions.map(transact))
+            const results = action.transactions.map((writes, index) => ({
+              writes,
+              revision: revisions[index] as Revision,
+            }))
             while (results.length > 0) {
               if (!isOrdered) sortByCommitOrder(results, model)
               const { writes, revision } = results.shift() as (typeof results)[number]
               expect(revision).toBe(model.transact(writes))
             }
-          } else if (it.do === 'pass time') await clock.advance(it.ms)
+          } else if (action.do === 'pass time') await clock.advance(action.ms)
           else {
             await store.close()
             store = await reopen()

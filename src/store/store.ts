@@ -121,7 +121,7 @@ export interface Store {
   /**
    * Resolves with the revisions of the writes when they are durable and readable. Rejects with
    *   the error that `decide` threw;
-   *   WriteRejectedError       the storage wrote nothing, for example because the disk is full;
+   *   WriteRejectedError      the storage wrote nothing, for example because the disk is full;
    *   StoreBusyError          too many transactions are pending;
    *   StoreUnavailableError   the storage cannot be reached;
    *   StoreClosedError        the store was closed or failed.
@@ -145,7 +145,7 @@ export interface Store {
 }
 
 /** Receives the duration of a commit and the number of its writes. */
-export type CommitListener = (seconds: number, writes: number) => void
+export type CommitListener = (seconds: number, writeCount: number) => void
 
 export interface StoreStats {
   readonly keys: number

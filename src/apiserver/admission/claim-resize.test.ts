@@ -19,16 +19,16 @@ const BELOW_PREVIOUS = 'spec.resources.requests.storage: Forbidden: field can no
 let api: ServerFixture
 const start = async (options: Parameters<typeof createServerFixture>[0] = {}) => {
   api = await createServerFixture(options)
-  await createClass('grows', { allowVolumeExpansion: true })
+  await createClass('expandable', { allowVolumeExpansion: true })
 }
 beforeEach(() => start())
 afterEach(() => api.store.close())
 
 const createClass = (name: string, fields: object = {}) =>
   api.post(CLASSES, { metadata: { name }, provisioner: 'd.example.com', ...fields })
-const requesting = (storage: string) => ({ resources: { requests: { storage } } })
+const storageRequest = (storage: string) => ({ resources: { requests: { storage } } })
 const createClaim = async (size: string, spec: object = {}) => {
-  const body = { accessModes: ['ReadWriteOnce'], storageClassName: 'grows', ...requesting(size), ...spec }
+  const body = { accessModes: ['ReadWriteOnce'], storageClassName: 'expandable', ...storageRequest(size), ...spec }
   const response = await api.post(CLAIMS, { metadata: { name: 'a' }, spec: body })
   expect(response.status, response.text).toBe(201)
 }
@@ -42,7 +42,7 @@ const createBoundClaim = async (size: string, { capacity = size, spec = {} as ob
   await createClaim(size, spec)
   await setStatus({ phase: 'Bound', capacity: { storage: capacity } })
 }
-const resize = (size: string) => api.patch(`${CLAIMS}/a`, { spec: requesting(size) }, 'merge')
+const resize = (size: string) => api.patch(`${CLAIMS}/a`, { spec: storageRequest(size) }, 'merge')
 const getClaim = async () => (await api.get(`${CLAIMS}/a`)).json
 const expectRejected = async (size: string, code: number, expectedMessage: string) => {
   const previous = await getClaim()
@@ -61,7 +61,7 @@ describe('expanding a claim', () => {
   it('REX-1 is accepted if the claim is bound and its class allows expansion, and raises the high-water mark', async () => {
     await createBoundClaim('10Gi')
     expect(await expectAccepted('100Gi')).toMatchObject({
-      ...requesting('100Gi'),
+      ...storageRequest('100Gi'),
       allocatedResources: { storage: '100Gi' },
     })
   })
@@ -83,16 +83,16 @@ describe('expanding a claim', () => {
 
   it('REX-1 is rejected together with a change of class, because the new class did not provision the volume', async () => {
     await createBoundClaim('10Gi', { spec: { storageClassName: null } })
-    const spec = { ...requesting('20Gi'), storageClassName: 'grows' }
+    const spec = { ...storageRequest('20Gi'), storageClassName: 'expandable' }
     const { status, json } = await api.patch(`${CLAIMS}/a`, { spec }, 'merge')
     expect([status, json.message]).toEqual([403, NOT_EXPANDABLE])
   })
 
   it('REX-1 uses the class in the beta annotation if the claim has one', async () => {
-    const annotations = { 'volume.beta.kubernetes.io/storage-class': 'grows' }
+    const annotations = { 'volume.beta.kubernetes.io/storage-class': 'expandable' }
     await api.post(CLAIMS, {
       metadata: { name: 'a', annotations },
-      spec: { accessModes: ['ReadWriteOnce'], ...requesting('1Gi') },
+      spec: { accessModes: ['ReadWriteOnce'], ...storageRequest('1Gi') },
     })
     await setStatus({ phase: 'Bound', capacity: { storage: '1Gi' } })
     await expectAccepted('2Gi')
@@ -111,15 +111,15 @@ describe('expanding a claim', () => {
 
   it('REX-1 uses the current allowVolumeExpansion of the class', async () => {
     await createBoundClaim('10Gi')
-    await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: false }, 'merge')
+    await api.patch(`${CLASSES}/expandable`, { allowVolumeExpansion: false }, 'merge')
     await expectRejected('20Gi', 403, NOT_EXPANDABLE)
-    await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: true }, 'merge')
+    await api.patch(`${CLASSES}/expandable`, { allowVolumeExpansion: true }, 'merge')
     await expectAccepted('20Gi')
   })
 
   it('REX-1 compares the size with the previous request, not with the capacity of the volume', async () => {
     await createBoundClaim('10Gi', { capacity: '100Gi' })
-    await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: false }, 'merge')
+    await api.patch(`${CLASSES}/expandable`, { allowVolumeExpansion: false }, 'merge')
     await expectRejected('50Gi', 403, NOT_EXPANDABLE)
   })
 
@@ -148,7 +148,7 @@ describe('expanding a claim', () => {
       await createBoundClaim('10Gi')
       const { status } = await resize(size)
       expect([400, 422]).toContain(status)
-      expect((await getClaim()).spec).toMatchObject(requesting('10Gi'))
+      expect((await getClaim()).spec).toMatchObject(storageRequest('10Gi'))
     },
   )
 
@@ -156,7 +156,7 @@ describe('expanding a claim', () => {
     await createBoundClaim('10Gi')
     await expectRejected('1e30', 422, 'Invalid value: "1e30": must be at most 9223372036854775807')
     // As in Kubernetes, a quantity in binary units is capped at 63 bits.
-    expect(await expectAccepted('9999Ei')).toMatchObject(requesting('9223372036854775807'))
+    expect(await expectAccepted('9999Ei')).toMatchObject(storageRequest('9223372036854775807'))
   })
 
   it('REX-1 accepts a fraction of a byte with a warning', async () => {
@@ -170,7 +170,10 @@ describe('expanding a claim', () => {
 describe('lowering a request', () => {
   it.each(['13Gi', '10Gi'])('REX-2 from 15Gi to %s is accepted if the volume has 10Gi', async (size) => {
     await createBoundClaim('15Gi', { capacity: '10Gi' })
-    expect(await expectAccepted(size)).toMatchObject({ ...requesting(size), allocatedResources: { storage: '15Gi' } })
+    expect(await expectAccepted(size)).toMatchObject({
+      ...storageRequest(size),
+      allocatedResources: { storage: '15Gi' },
+    })
   })
 
   it.each(['3Gi', '10737418239', '9Gi'])('REX-2 to %s, below the capacity of the volume, is rejected', async (size) => {
@@ -180,7 +183,7 @@ describe('lowering a request', () => {
 
   it('REX-2 does not require a class that allows expansion', async () => {
     await createBoundClaim('15Gi', { capacity: '10Gi' })
-    await api.delete(`${CLASSES}/grows`)
+    await api.delete(`${CLASSES}/expandable`)
     await expectAccepted('12Gi')
     await expectRejected('13Gi', 403, NOT_EXPANDABLE)
   })
@@ -192,7 +195,11 @@ describe('lowering a request', () => {
 
   it('REX-2 reports all validation errors in one response', async () => {
     await createBoundClaim('15Gi', { capacity: '10Gi' })
-    const { json } = await api.patch(`${CLAIMS}/a`, { spec: { ...requesting('5Gi'), volumeMode: 'Block' } }, 'merge')
+    const { json } = await api.patch(
+      `${CLAIMS}/a`,
+      { spec: { ...storageRequest('5Gi'), volumeMode: 'Block' } },
+      'merge',
+    )
     expect(json.details.causes.map(({ field }: { field: string }) => field)).toEqual([
       'spec',
       'spec.resources.requests.storage',
@@ -204,9 +211,9 @@ describe('lowering a request', () => {
     await createBoundClaim('15Gi', { capacity: '10Gi' })
     const stale = await getClaim()
     await expectAccepted('20Gi')
-    const { status } = await api.put(`${CLAIMS}/a`, { ...stale, spec: { ...stale.spec, ...requesting('12Gi') } })
+    const { status } = await api.put(`${CLAIMS}/a`, { ...stale, spec: { ...stale.spec, ...storageRequest('12Gi') } })
     expect(status).toBe(409)
-    expect((await getClaim()).spec).toMatchObject(requesting('20Gi'))
+    expect((await getClaim()).spec).toMatchObject(storageRequest('20Gi'))
   })
 })
 
@@ -271,11 +278,11 @@ describe('the high-water mark of a claim', () => {
 })
 
 describe('with the RecoverVolumeExpansionFailure feature gate disabled', () => {
-  const gateOff = { gates: 'RecoverVolumeExpansionFailure=false' }
+  const disabledGate = { gates: 'RecoverVolumeExpansionFailure=false' }
 
   it('REX-10 rejects a lower request and accepts a higher one', async () => {
     await api.store.close()
-    await start(gateOff)
+    await start(disabledGate)
     await createBoundClaim('15Gi', { capacity: '10Gi' })
     await expectRejected('12Gi', 422, BELOW_PREVIOUS)
     expect((await expectAccepted('20Gi')).allocatedResources).toBeUndefined()
@@ -288,7 +295,7 @@ describe('with the RecoverVolumeExpansionFailure feature gate disabled', () => {
     await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
     await createBoundClaim('15Gi', { capacity: '10Gi' })
     await api.store.close()
-    api = await createServerFixture({ ...gateOff, medium })
+    api = await createServerFixture({ ...disabledGate, medium })
     expect(await expectAccepted('12Gi')).toMatchObject({ allocatedResources: { storage: '15Gi' } })
     await expectRejected('9Gi', 422, BELOW_CAPACITY)
     expect(await expectAccepted('30Gi')).toMatchObject({ allocatedResources: { storage: '30Gi' } })
@@ -299,7 +306,7 @@ describe('with the RecoverVolumeExpansionFailure feature gate disabled', () => {
   it('REX-10 drops the expansion fields that a controller writes, unless the claim already has them', async () => {
     await api.store.close()
     const medium = memoryMedium()
-    await start({ ...gateOff, medium })
+    await start({ ...disabledGate, medium })
     await createBoundClaim('10Gi')
     const expansionStatus = {
       allocatedResources: { storage: '20Gi' },
@@ -310,7 +317,7 @@ describe('with the RecoverVolumeExpansionFailure feature gate disabled', () => {
     api = await createServerFixture({ medium })
     await setStatus(expansionStatus)
     await api.store.close()
-    api = await createServerFixture({ ...gateOff, medium })
+    api = await createServerFixture({ ...disabledGate, medium })
     const nextExpansionStatus = {
       allocatedResourceStatuses: { storage: 'NodeResizePending' },
       allocatedResources: { storage: '30Gi' },
@@ -325,14 +332,14 @@ describe('with the RecoverVolumeExpansionFailure feature gate disabled', () => {
 
 describe('a quota that is charged by actual size', () => {
   const getUsedStorage = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
-  const startActual = async () => {
+  const startWithActualQuota = async () => {
     await api.store.close()
     await start({ expansionQuota: 'actual' })
     await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
   }
 
   it('PLUS-14 is released by the write that reports the size', async () => {
-    await startActual()
+    await startWithActualQuota()
     await createBoundClaim('10Gi')
     await expectAccepted('90Gi')
     await setStatus({
@@ -359,16 +366,16 @@ describe('a quota that is charged by actual size', () => {
   })
 
   it('PLUS-14 is not released by a dry run', async () => {
-    await startActual()
+    await startWithActualQuota()
     await createBoundClaim('10Gi')
     await expectAccepted('90Gi')
-    const { status, json } = await api.patch(`${CLAIMS}/a?dryRun=All`, { spec: requesting('10Gi') }, 'merge')
+    const { status, json } = await api.patch(`${CLAIMS}/a?dryRun=All`, { spec: storageRequest('10Gi') }, 'merge')
     expect([status, json.spec.allocatedResources]).toEqual([200, { storage: '10Gi' }])
     expect(await getUsedStorage()).toBe('90Gi')
   })
 
   it('PLUS-14 is consistent with the claim after a concurrent expansion and lower request', async () => {
-    await startActual()
+    await startWithActualQuota()
     for (let round = 0; round < 20; round++) {
       await createBoundClaim('10Gi')
       await expectAccepted('90Gi')

@@ -14,7 +14,7 @@ afterEach(() => api.store.close())
 const createClass = (name: string, annotations: Record<string, string> = {}) =>
   api.post(CLASSES, { metadata: { name, annotations }, provisioner: 'd.example.com' })
 
-async function classOfNewClaim({ spec = {}, annotations = {} }: { spec?: object; annotations?: object } = {}) {
+async function createClaimAndGetClass({ spec = {}, annotations = {} }: { spec?: object; annotations?: object } = {}) {
   const { status, json } = await api.post(CLAIMS, {
     metadata: { generateName: 'c-', annotations },
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
@@ -27,44 +27,44 @@ describe('the DefaultStorageClass admission plugin', () => {
   it('PROV-3 sets the default class on a claim without one', async () => {
     await createClass('plain')
     await createClass('usual', { [IS_DEFAULT]: 'true' })
-    expect(await classOfNewClaim()).toBe('usual')
+    expect(await createClaimAndGetClass()).toBe('usual')
   })
 
   it('PROV-3 recognises a default class by the beta annotation', async () => {
     await createClass('usual', { 'storageclass.beta.kubernetes.io/is-default-class': 'true' })
-    expect(await classOfNewClaim()).toBe('usual')
+    expect(await createClaimAndGetClass()).toBe('usual')
   })
 
   it('PROV-3 does not change a claim if there is no default class', async () => {
     await createClass('plain')
     await createClass('no', { [IS_DEFAULT]: 'false' })
     await createClass('empty', { [IS_DEFAULT]: '' })
-    expect(await classOfNewClaim()).toBeUndefined()
+    expect(await createClaimAndGetClass()).toBeUndefined()
   })
 
   it('PROV-3 keeps the class that a claim sets by field, by "" or by either annotation', async () => {
     await createClass('usual', { [IS_DEFAULT]: 'true' })
-    expect(await classOfNewClaim({ spec: { storageClassName: 'other' } })).toBe('other')
-    expect(await classOfNewClaim({ spec: { storageClassName: '' } })).toBe('')
+    expect(await createClaimAndGetClass({ spec: { storageClassName: 'other' } })).toBe('other')
+    expect(await createClaimAndGetClass({ spec: { storageClassName: '' } })).toBe('')
     for (const stage of ['beta', 'alpha']) {
       const annotations = { [`volume.${stage}.kubernetes.io/storage-class`]: 'old' }
-      expect(await classOfNewClaim({ annotations })).toBeUndefined()
+      expect(await createClaimAndGetClass({ annotations })).toBeUndefined()
     }
   })
 
   it('PROV-3 chooses the newest of several default classes, then the first by name', async () => {
     await createClass('b', { [IS_DEFAULT]: 'true' })
     await createClass('a', { [IS_DEFAULT]: 'true' })
-    expect(await classOfNewClaim()).toBe('a')
+    expect(await createClaimAndGetClass()).toBe('a')
     await api.clock.advance(2_000)
     await createClass('c', { [IS_DEFAULT]: 'true' })
-    expect(await classOfNewClaim()).toBe('c')
+    expect(await createClaimAndGetClass()).toBe('c')
     await api.delete(`${CLASSES}/c`)
-    expect(await classOfNewClaim()).toBe('a')
+    expect(await createClaimAndGetClass()).toBe('a')
   })
 
   it('PROV-3 uses a class that is created immediately before the claim', async () => {
-    const [, name] = await Promise.all([createClass('usual', { [IS_DEFAULT]: 'true' }), classOfNewClaim()])
+    const [, name] = await Promise.all([createClass('usual', { [IS_DEFAULT]: 'true' }), createClaimAndGetClass()])
     expect(name).toBe('usual')
   })
 

@@ -125,12 +125,12 @@ describe('limit ranges of claims', () => {
 
   it('PIO-7 bounds the ratio of limit to request if both are set', async () => {
     await createRange('ratio', forClaims({ maxLimitRequestRatio: { iops: '2' } }))
-    const requesting = (request: string, limit?: string) => ({
+    const iopsSpec = (request: string, limit?: string) => ({
       resources: { requests: { storage: '1Gi', iops: request }, ...(limit ? { limits: { iops: limit } } : {}) },
     })
-    expect((await createClaim('a', {}, requesting('100', '200'))).status).toBe(201)
-    expect((await createClaim('b', {}, requesting('100'))).status).toBe(201)
-    expect((await createClaim('c', {}, requesting('100', '250'))).json.message).toContain(
+    expect((await createClaim('a', {}, iopsSpec('100', '200'))).status).toBe(201)
+    expect((await createClaim('b', {}, iopsSpec('100'))).status).toBe(201)
+    expect((await createClaim('c', {}, iopsSpec('100', '250'))).json.message).toContain(
       'iops max limit to request ratio per PersistentVolumeClaim is 2, but provided ratio is 2.500000',
     )
   })
@@ -141,9 +141,9 @@ describe('limit ranges of claims', () => {
   })
 
   it('REX-2 accepts a lower request that still exceeds a newer bound', async () => {
-    const spec = { storageClassName: 'grows' }
+    const spec = { storageClassName: 'expandable' }
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
-      metadata: { name: 'grows' },
+      metadata: { name: 'expandable' },
       provisioner: 'd.example.com',
       allowVolumeExpansion: true,
     })
@@ -166,11 +166,11 @@ describe('limit ranges of claims', () => {
 
   it('SYS-4 checks an existing claim only when its requests change', async () => {
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
-      metadata: { name: 'grows' },
+      metadata: { name: 'expandable' },
       provisioner: 'd.example.com',
       allowVolumeExpansion: true,
     })
-    await createClaim('a', { storage: '5Gi' }, { storageClassName: 'grows' })
+    await createClaim('a', { storage: '5Gi' }, { storageClassName: 'expandable' })
     await api.patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound', capacity: { storage: '5Gi' } } }, 'merge')
     await createRange('late', forClaims({ max: { storage: '4Gi' } }))
     const patchClaim = (body: object) => api.patch(`${CLAIMS}/a`, body, 'merge')
@@ -209,7 +209,7 @@ describe('limit ranges of claims', () => {
 })
 
 describe('limit ranges of pods', () => {
-  const requesting = (requests: object, limits: object = {}) => ({ resources: { requests, limits } })
+  const aContainer = (requests: object, limits: object = {}) => ({ resources: { requests, limits } })
 
   it('SYS-4 sets defaults on containers and an annotation on the pod', async () => {
     await createRange('usual', {
@@ -217,7 +217,7 @@ describe('limit ranges of pods', () => {
       default: { cpu: '500m', memory: '512Mi' },
       defaultRequest: { cpu: '100m', memory: '256Mi' },
     })
-    const { json } = await createPod('a', {}, requesting({ cpu: '200m' }, { cpu: '400m' }))
+    const { json } = await createPod('a', {}, aContainer({ cpu: '200m' }, { cpu: '400m' }))
     expect(json.spec.containers.map(({ resources }: Json) => resources)).toEqual([
       { limits: { cpu: '500m', memory: '512Mi' }, requests: { cpu: '100m', memory: '256Mi' } },
       { limits: { cpu: '400m', memory: '512Mi' }, requests: { cpu: '200m', memory: '256Mi' } },
@@ -230,8 +230,8 @@ describe('limit ranges of pods', () => {
 
   it('SYS-4 bounds each container', async () => {
     await createRange('each', { type: 'Container', min: { cpu: '100m' }, max: { cpu: '1', memory: '1Gi' } })
-    expect((await createPod('a', requesting({ cpu: '100m' }, { cpu: '1', memory: '1Gi' }))).status).toBe(201)
-    const { status, json } = await createPod('b', requesting({ cpu: '50m' }, { cpu: '2', memory: '1Gi' }))
+    expect((await createPod('a', aContainer({ cpu: '100m' }, { cpu: '1', memory: '1Gi' }))).status).toBe(201)
+    const { status, json } = await createPod('b', aContainer({ cpu: '50m' }, { cpu: '2', memory: '1Gi' }))
     expect(status).toBe(403)
     expect(json.message).toBe(
       'pods "b" is forbidden: [minimum cpu usage per Container is 100m, but request is 50m, ' +
@@ -242,13 +242,13 @@ describe('limit ranges of pods', () => {
   it("SYS-4 bounds the sum over a pod's containers, and the ratio of limit to request", async () => {
     await createRange('whole', { type: 'Pod', max: { cpu: '2' }, maxLimitRequestRatio: { cpu: '3' } })
     expect(
-      (await createPod('a', requesting({ cpu: '1' }, { cpu: '1' }), requesting({ cpu: '1' }, { cpu: '1' }))).status,
+      (await createPod('a', aContainer({ cpu: '1' }, { cpu: '1' }), aContainer({ cpu: '1' }, { cpu: '1' }))).status,
     ).toBe(201)
     expect(
-      (await createPod('b', requesting({ cpu: '1' }, { cpu: '2' }), requesting({ cpu: '1' }, { cpu: '1' }))).json
+      (await createPod('b', aContainer({ cpu: '1' }, { cpu: '2' }), aContainer({ cpu: '1' }, { cpu: '1' }))).json
         .message,
     ).toContain('maximum cpu usage per Pod is 2, but limit is 3')
-    expect((await createPod('c', requesting({ cpu: '500m' }, { cpu: '2' }))).json.message).toContain(
+    expect((await createPod('c', aContainer({ cpu: '500m' }, { cpu: '2' }))).json.message).toContain(
       'cpu max limit to request ratio per Pod is 3, but provided ratio is 4.000000',
     )
     expect((await createPod('d', {})).json.message).toContain('maximum cpu usage per Pod is 2.  No limit is specified')

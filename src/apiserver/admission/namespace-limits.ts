@@ -17,7 +17,7 @@ import type { AnyObject } from '../objects/object-deps.ts'
 import { encodeStored, type Shared } from '../objects/stored-object.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 
-/** Maximum of quotas, and of limit ranges, per namespace. An etcd transaction has at most 128 operations. */
+/** Maximum number of quotas and of limit ranges in a namespace. An etcd transaction has at most 128 operations. */
 export const NAMESPACE_LIMITS_MAX = 100
 
 /** The index record, which is stored like an object but not served by the API. */
@@ -61,8 +61,8 @@ export const namespaceLimits: AdmissionPlugin = {
     const record = recordOf(request)
     const names = record?.[plural] ?? []
     if (operation === 'CREATE' && names.length >= NAMESPACE_LIMITS_MAX) {
-      const reason = `the namespace already has ${NAMESPACE_LIMITS_MAX} ${plural}, the maximum; delete one or merge two`
-      throw forbidden(resource, name, reason)
+      const message = `the namespace already has ${NAMESPACE_LIMITS_MAX} ${plural}, the maximum; delete one or merge two`
+      throw forbidden(resource, name, message)
     }
     const isSameSpec = old && after && jsonEquals(specOf(old), specOf(after))
     if (isSameSpec && names.includes(name)) return undefined

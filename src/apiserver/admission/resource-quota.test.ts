@@ -18,9 +18,9 @@ const createQuota = async (name: string, spec: object) => {
   expect(response.status, response.text).toBe(201)
 }
 const getUsed = async (name: string) => (await api.get(`${QUOTAS}/${name}`)).json.status?.used
-const storage = (size: string) => ({ resources: { requests: { storage: size } } })
+const storageRequest = (size: string) => ({ resources: { requests: { storage: size } } })
 const postClaim = (name: string, spec: object = {}) =>
-  api.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], ...storage('1Gi'), ...spec } })
+  api.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], ...storageRequest('1Gi'), ...spec } })
 const createClaim = async (name: string, spec: object = {}) => {
   const response = await postClaim(name, spec)
   expect(response.status, response.text).toBe(201)
@@ -37,16 +37,16 @@ const deleteClaim = async (name: string) => {
   expect((await api.patch(`${CLAIMS}/${name}`, { metadata: { finalizers: null } }, 'merge')).status).toBe(200)
 }
 const createBoundClaim = async (name: string, spec: object = {}) => {
-  await createClaim(name, { storageClassName: 'grows', ...spec })
+  await createClaim(name, { storageClassName: 'expandable', ...spec })
   await setStatus(name, { phase: 'Bound', capacity: { storage: '1Gi' } })
 }
 const createExpandableClass = () =>
   api.post('/apis/storage.k8s.io/v1/storageclasses', {
-    metadata: { name: 'grows' },
+    metadata: { name: 'expandable' },
     provisioner: 'd.example.com',
     allowVolumeExpansion: true,
   })
-const container = (name: string, requests?: object, limits?: object) => ({
+const aContainer = (name: string, requests?: object, limits?: object) => ({
   name,
   image: 'i',
   resources: { ...(requests ? { requests } : {}), ...(limits ? { limits } : {}) },
@@ -56,8 +56,8 @@ const postPod = (name: string, spec: object) => api.post(PODS, { metadata: { nam
 describe('a quota of claims', () => {
   it('REX-4 charges a claim from its creation until its removal from the store', async () => {
     await createQuota('team', { hard: { 'requests.storage': '10Gi', persistentvolumeclaims: '5' } })
-    await createClaim('a', storage('3Gi'))
-    await createClaim('b', storage('4Gi'))
+    await createClaim('a', storageRequest('3Gi'))
+    await createClaim('b', storageRequest('4Gi'))
     expect(await getUsed('team')).toEqual({ 'requests.storage': '7Gi', persistentvolumeclaims: '2' })
     await api.delete(`${CLAIMS}/a`)
     expect(await getUsed('team')).toMatchObject({ 'requests.storage': '7Gi' })
@@ -67,8 +67,8 @@ describe('a quota of claims', () => {
 
   it('REX-4 rejects a claim that exceeds it with the message of Kubernetes, and does not charge the claim', async () => {
     await createQuota('team', { hard: { 'requests.storage': '100Gi', persistentvolumeclaims: '1' } })
-    await createClaim('a', storage('95Gi'))
-    const { status, json } = await postClaim('b', storage('10Gi'))
+    await createClaim('a', storageRequest('95Gi'))
+    const { status, json } = await postClaim('b', storageRequest('10Gi'))
     expect(status).toBe(403)
     expect(json).toMatchObject({
       reason: 'Forbidden',
@@ -83,7 +83,7 @@ describe('a quota of claims', () => {
 
   it('REX-4 names only the exceeded resources in the message', async () => {
     await createQuota('team', { hard: { 'requests.storage': '5Gi', persistentvolumeclaims: '10' } })
-    const { json } = await postClaim('a', storage('6Gi'))
+    const { json } = await postClaim('a', storageRequest('6Gi'))
     expect(json.message).toContain(
       'exceeded quota: team, requested: requests.storage=6Gi, used: requests.storage=0, limited: requests.storage=5Gi',
     )
@@ -94,7 +94,7 @@ describe('a quota of claims', () => {
     const dryRun = (size: string) =>
       api.post(`${CLAIMS}?dryRun=All`, {
         metadata: { name: 'dry' },
-        spec: { accessModes: ['ReadWriteOnce'], ...storage(size) },
+        spec: { accessModes: ['ReadWriteOnce'], ...storageRequest(size) },
       })
     expect((await dryRun('5Gi')).status).toBe(201)
     const previous = api.store.revision
@@ -103,7 +103,7 @@ describe('a quota of claims', () => {
       message: expect.stringContaining('exceeded quota: team'),
     })
     expect(api.store.revision).toBe(previous)
-    await createClaim('a', storage('5Gi'))
+    await createClaim('a', storageRequest('5Gi'))
     expect((await dryRun('1Gi')).status).toBe(403)
   })
 
@@ -112,7 +112,7 @@ describe('a quota of claims', () => {
     await createQuota('team', { hard: { 'requests.storage': '5Gi' } })
     await createBoundClaim('a')
     const previous = api.store.revision
-    const dryRun = (size: string) => api.patch(`${CLAIMS}/a?dryRun=All`, { spec: storage(size) }, 'merge')
+    const dryRun = (size: string) => api.patch(`${CLAIMS}/a?dryRun=All`, { spec: storageRequest(size) }, 'merge')
     expect((await dryRun('5Gi')).status).toBe(200)
     expect((await dryRun('6Gi')).json).toMatchObject({ code: 403, message: expect.stringContaining('exceeded quota') })
     expect(api.store.revision).toBe(previous)
@@ -121,7 +121,7 @@ describe('a quota of claims', () => {
   it('SYS-4 charges an apply that creates a claim like a create', async () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '1' } })
     const apply = (name: string) => {
-      const spec = { accessModes: ['ReadWriteOnce'], ...storage('1Gi') }
+      const spec = { accessModes: ['ReadWriteOnce'], ...storageRequest('1Gi') }
       const object = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name }, spec }
       const headers = { 'content-type': 'application/apply-patch+yaml' }
       return api.call('PATCH', `${CLAIMS}/${name}?fieldManager=me`, JSON.stringify(object), headers)
@@ -194,7 +194,7 @@ describe('a quota of claims', () => {
 
   it('REX-4 rejects only additional usage after a limit is lowered below the current usage', async () => {
     await createQuota('team', { hard: { 'requests.storage': '10Gi' } })
-    await createClaim('a', storage('5Gi'))
+    await createClaim('a', storageRequest('5Gi'))
     await api.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '2Gi' } } }, 'merge')
     expect((await api.get(`${QUOTAS}/team`)).json.status).toEqual({
       hard: { 'requests.storage': '2Gi' },
@@ -203,22 +203,22 @@ describe('a quota of claims', () => {
     expect((await postClaim('b')).status).toBe(403)
     expect((await api.patch(`${CLAIMS}/a`, { metadata: { labels: { x: 'y' } } }, 'merge')).status).toBe(200)
     await deleteClaim('a')
-    await createClaim('b', storage('2Gi'))
+    await createClaim('b', storageRequest('2Gi'))
   })
 
   it('REX-4 counts the usage of added or newly scoped keys with the next charge', async () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '10' } })
-    await createClaim('a', storage('5Gi'))
+    await createClaim('a', storageRequest('5Gi'))
     await api.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '7Gi' } } }, 'merge')
     expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '1' })
-    expect((await postClaim('b', storage('3Gi'))).json.message).toContain('used: requests.storage=5Gi')
-    await createClaim('b', storage('2Gi'))
+    expect((await postClaim('b', storageRequest('3Gi'))).json.message).toContain('used: requests.storage=5Gi')
+    await createClaim('b', storageRequest('2Gi'))
     expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '7Gi' })
 
     const matchExpressions = [{ scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }]
     await api.patch(`${QUOTAS}/team`, { spec: { scopeSelector: { matchExpressions } } }, 'merge')
     expect(await getUsed('team')).toEqual({})
-    await createClaim('c', { volumeAttributesClassName: 'gold', ...storage('7Gi') })
+    await createClaim('c', { volumeAttributesClassName: 'gold', ...storageRequest('7Gi') })
     expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '7Gi' })
   })
 
@@ -226,27 +226,27 @@ describe('a quota of claims', () => {
     await createExpandableClass()
     await createQuota('team', { hard: { 'requests.storage': '1Ti' } })
     await createBoundClaim('a')
-    expect((await patchSpec('a', storage('10Gi'))).status).toBe(200)
-    expect((await patchSpec('a', storage('2Gi'))).status).toBe(200)
+    expect((await patchSpec('a', storageRequest('10Gi'))).status).toBe(200)
+    expect((await patchSpec('a', storageRequest('2Gi'))).status).toBe(200)
     expect(await getUsed('team')).toEqual({ 'requests.storage': '10Gi' })
     await setStatus('a', { allocatedResources: { storage: '20Gi' } })
     expect(await getUsed('team')).toEqual({ 'requests.storage': '20Gi' })
     await deleteClaim('a')
-    await createClaim('tiny', storage('1001m'))
+    await createClaim('tiny', storageRequest('1001m'))
     expect(await getUsed('team')).toEqual({ 'requests.storage': '2' })
   })
 
   it('REX-4 charges the difference of an expansion, and is not written when a request is lowered', async () => {
     await createExpandableClass()
     await createQuota('team', { hard: { 'requests.storage': '15Gi', persistentvolumeclaims: '1' } })
-    await createBoundClaim('a', storage('10Gi'))
-    expect((await patchSpec('a', storage('16Gi'))).json.message).toContain(
+    await createBoundClaim('a', storageRequest('10Gi'))
+    expect((await patchSpec('a', storageRequest('16Gi'))).json.message).toContain(
       'exceeded quota: team, requested: requests.storage=6Gi, used: requests.storage=10Gi, limited: requests.storage=15Gi',
     )
-    expect((await patchSpec('a', storage('15Gi'))).status).toBe(200)
+    expect((await patchSpec('a', storageRequest('15Gi'))).status).toBe(200)
     expect(await getUsed('team')).toEqual({ 'requests.storage': '15Gi', persistentvolumeclaims: '1' })
     const { resourceVersion } = (await api.get(`${QUOTAS}/team`)).json.metadata
-    expect((await patchSpec('a', storage('12Gi'))).status).toBe(200)
+    expect((await patchSpec('a', storageRequest('12Gi'))).status).toBe(200)
     expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
   })
 
@@ -254,7 +254,7 @@ describe('a quota of claims', () => {
     await createExpandableClass()
     await createQuota('team', { hard: { 'requests.storage': '2Gi' } })
     await createBoundClaim('a')
-    for (let n = 0; n < 3; n++) expect((await patchSpec('a', storage('3Gi'))).status).toBe(403)
+    for (let n = 0; n < 3; n++) expect((await patchSpec('a', storageRequest('3Gi'))).status).toBe(403)
     const { items } = (await api.get(EVENTS)).json
     const { uid } = (await api.get(`${CLAIMS}/a`)).json.metadata
     expect(items).toHaveLength(1)
@@ -267,10 +267,10 @@ describe('a quota of claims', () => {
       involvedObject: { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace: 'default', name: 'a', uid },
     })
     await api.clock.advance(11_000)
-    await patchSpec('a', storage('3Gi'))
+    await patchSpec('a', storageRequest('3Gi'))
     expect((await api.get(EVENTS)).json.items).toMatchObject([{ count: 2 }])
-    await api.patch(`${CLAIMS}/a?dryRun=All`, { spec: storage('9Gi') }, 'merge')
-    await postClaim('b', storage('9Gi'))
+    await api.patch(`${CLAIMS}/a?dryRun=All`, { spec: storageRequest('9Gi') }, 'merge')
+    await postClaim('b', storageRequest('9Gi'))
     expect((await api.get(EVENTS)).json.items).toHaveLength(1)
   })
 
@@ -282,10 +282,10 @@ describe('a quota of claims', () => {
         'requests.storage': '100Gi',
       },
     })
-    await createClaim('a', { storageClassName: 'gold', ...storage('3Gi') })
-    await createClaim('b', { storageClassName: 'silver', ...storage('50Gi') })
+    await createClaim('a', { storageClassName: 'gold', ...storageRequest('3Gi') })
+    await createClaim('b', { storageClassName: 'silver', ...storageRequest('50Gi') })
     const annotations = { 'volume.beta.kubernetes.io/storage-class': 'gold' }
-    const spec = { accessModes: ['ReadWriteOnce'], ...storage('1Gi') }
+    const spec = { accessModes: ['ReadWriteOnce'], ...storageRequest('1Gi') }
     expect((await api.post(CLAIMS, { metadata: { name: 'c', annotations }, spec })).status).toBe(201)
     expect(await getUsed('classes')).toEqual({
       'gold.storageclass.storage.k8s.io/requests.storage': '4Gi',
@@ -302,8 +302,8 @@ describe('a quota of claims', () => {
     await createQuota('c', { hard: { pods: '5' } })
     const watch = await api.watch(`${QUOTAS}?watch=1&resourceVersion=${api.store.revision}`)
     await createClaim('one')
-    expect((await postClaim('two', storage('5Gi'))).status).toBe(403)
-    await createClaim('three', storage('4Gi'))
+    expect((await postClaim('two', storageRequest('5Gi'))).status).toBe(403)
+    await createClaim('three', storageRequest('4Gi'))
     await watch.waitUntil((events) => events.length >= 4)
     expect(watch.events.map(({ object }) => `${object.metadata.name} ${Object.values(object.status.used)}`)).toEqual([
       'a 1',
@@ -344,7 +344,7 @@ describe('a quota of claims', () => {
       apiVersion: 'v1',
       resource: 'persistentvolumeclaims',
       namespace: 'default',
-      body: { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], ...storage('1Gi') } },
+      body: { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], ...storageRequest('1Gi') } },
     })
     const commit = (...names: string[]) =>
       api.post('/apis/stowage.dev/v1/commits', { writes: names.map((name) => create(name)) })
@@ -372,7 +372,7 @@ describe('a quota scoped to an attributes class', () => {
     hard: { persistentvolumeclaims: '1', 'requests.storage': '10Gi' },
     scopeSelector: { matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator: 'In', values }] },
   })
-  const claimCounts = async (...names: string[]) =>
+  const getClaimCounts = async (...names: string[]) =>
     Promise.all(names.map(async (name) => (await getUsed(name))?.persistentvolumeclaims ?? '0'))
 
   beforeEach(async () => {
@@ -383,7 +383,7 @@ describe('a quota scoped to an attributes class', () => {
   it('VAC-10 counts only the claims of its class', async () => {
     await createClaim('a', { volumeAttributesClassName: 'gold' })
     expect(await getUsed('gold')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
-    expect(await claimCounts('gold', 'silver', 'copper')).toEqual(['1', '0', '0'])
+    expect(await getClaimCounts('gold', 'silver', 'copper')).toEqual(['1', '0', '0'])
     expect((await postClaim('b', { volumeAttributesClassName: 'gold' })).json.message).toContain('exceeded quota: gold')
   })
 
@@ -391,32 +391,32 @@ describe('a quota scoped to an attributes class', () => {
     await createBoundClaim('a')
     expect((await patchSpec('a', { volumeAttributesClassName: 'gold' })).status).toBe(200)
     await setStatus('a', { currentVolumeAttributesClassName: 'gold' })
-    expect(await claimCounts('gold', 'silver')).toEqual(['1', '0'])
+    expect(await getClaimCounts('gold', 'silver')).toEqual(['1', '0'])
     expect((await patchSpec('a', { volumeAttributesClassName: 'silver' })).status).toBe(200)
-    expect(await claimCounts('gold', 'silver')).toEqual(['1', '1'])
+    expect(await getClaimCounts('gold', 'silver')).toEqual(['1', '1'])
     await setStatus('a', {
       modifyVolumeStatus: { targetVolumeAttributesClassName: 'silver', status: 'InProgress' },
     })
-    expect(await claimCounts('gold', 'silver')).toEqual(['1', '1'])
+    expect(await getClaimCounts('gold', 'silver')).toEqual(['1', '1'])
     await setStatus('a', { currentVolumeAttributesClassName: 'silver', modifyVolumeStatus: null })
-    expect(await claimCounts('gold', 'silver')).toEqual(['0', '1'])
+    expect(await getClaimCounts('gold', 'silver')).toEqual(['0', '1'])
     await createClaim('b', { volumeAttributesClassName: 'gold' })
   })
 
   it('VAC-10 is charged in full when a claim requests its class, and is not written again during the modification', async () => {
-    const versions = async () =>
+    const getVersions = async () =>
       (await api.get(QUOTAS)).json.items.map(({ metadata }: Json) => metadata.resourceVersion)
-    await createBoundClaim('a', storage('3Gi'))
+    await createBoundClaim('a', storageRequest('3Gi'))
     await setStatus('a', { currentVolumeAttributesClassName: 'bronze' })
     for (const name of ['gold', 'silver', 'copper']) {
       expect((await patchSpec('a', { volumeAttributesClassName: name })).status).toBe(200)
       expect(await getUsed(name)).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '3Gi' })
-      const previous = await versions()
+      const previous = await getVersions()
       await setStatus('a', { modifyVolumeStatus: { targetVolumeAttributesClassName: name, status: 'InProgress' } })
-      expect(await versions(), name).toEqual(previous)
+      expect(await getVersions(), name).toEqual(previous)
       await setStatus('a', { currentVolumeAttributesClassName: name, modifyVolumeStatus: null })
     }
-    expect(await claimCounts('gold', 'silver', 'copper')).toEqual(['0', '0', '1'])
+    expect(await getClaimCounts('gold', 'silver', 'copper')).toEqual(['0', '0', '1'])
   })
 
   it('VAC-10 PIO-7 limits iops and throughput of the claims of its class', async () => {
@@ -467,7 +467,7 @@ describe('a quota scoped to an attributes class', () => {
   })
 
   it('VAC-10 is charged for a status update even if exceeded, and rejects a spec update', async () => {
-    await createClaim('other', { volumeAttributesClassName: 'silver', ...storage('10Gi') })
+    await createClaim('other', { volumeAttributesClassName: 'silver', ...storageRequest('10Gi') })
     await createBoundClaim('a')
     expect((await patchSpec('a', { volumeAttributesClassName: 'silver' })).status).toBe(403)
     await setStatus('a', { currentVolumeAttributesClassName: 'silver' })
@@ -575,7 +575,7 @@ describe('a quota of other objects', () => {
     await createQuota('compute', {
       hard: { pods: '2', 'requests.cpu': '1', 'limits.memory': '1Gi', 'count/pods': '5' },
     })
-    const podSpec = (cpu: string, memory: string) => ({ containers: [container('c', { cpu }, { memory })] })
+    const podSpec = (cpu: string, memory: string) => ({ containers: [aContainer('c', { cpu }, { memory })] })
     expect((await postPod('a', podSpec('600m', '500Mi'))).status).toBe(201)
     expect(await getUsed('compute')).toEqual({
       pods: '1',
@@ -603,8 +603,8 @@ describe('a quota of other objects', () => {
       hard: { 'limits.cpu': '4', 'requests.memory': '4Gi', 'requests.ephemeral-storage': '1Gi' },
     })
     const { status, json } = await postPod('a', {
-      containers: [container('one', { memory: '1Mi' }), container('two')],
-      initContainers: [container('zero', {}, { cpu: '1' })],
+      containers: [aContainer('one', { memory: '1Mi' }), aContainer('two')],
+      initContainers: [aContainer('zero', {}, { cpu: '1' })],
     })
     expect(status).toBe(403)
     expect(json.message).toBe(
@@ -619,12 +619,12 @@ describe('a quota of other objects', () => {
     await createQuota('urgent', { hard: { pods: '0' }, scopeSelector: { matchExpressions } })
     await createClaim('claim')
     expect((await api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'm' } })).status).toBe(201)
-    expect((await postPod('a', { containers: [container('c')] })).status).toBe(201)
-    expect((await postPod('b', { containers: [container('c')] })).json.message).toContain('exceeded quota: besteffort')
-    const terminatingSpec = { containers: [container('c', { cpu: '1' })], activeDeadlineSeconds: 60 }
+    expect((await postPod('a', { containers: [aContainer('c')] })).status).toBe(201)
+    expect((await postPod('b', { containers: [aContainer('c')] })).json.message).toContain('exceeded quota: besteffort')
+    const terminatingSpec = { containers: [aContainer('c', { cpu: '1' })], activeDeadlineSeconds: 60 }
     expect((await postPod('c', terminatingSpec)).status).toBe(201)
     expect((await postPod('d', terminatingSpec)).json.message).toContain('exceeded quota: short')
-    const urgentSpec = { containers: [container('c', { cpu: '1' })], priorityClassName: 'high' }
+    const urgentSpec = { containers: [aContainer('c', { cpu: '1' })], priorityClassName: 'high' }
     expect((await postPod('e', urgentSpec)).json.message).toContain('exceeded quota: urgent')
   })
 })

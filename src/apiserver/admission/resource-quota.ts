@@ -45,14 +45,14 @@ export const resourceQuota: AdmissionPlugin = {
     const accounts = quotaAccountsOf(request)
     if (accounts.length === 0) return undefined
     if (operation === 'CREATE') checkConstraints(request, accounts)
-    const changes = createChangeCalculator({ kind, before: old as KubeObject | undefined, after })
-    const contents: ListObjects = ({ group, plural }) =>
+    const changesOf = createChangeCalculator({ kind, before: old as KubeObject | undefined, after })
+    const listObjects: ListObjects = ({ group, plural }) =>
       request.list({ group, plural, namespaced: true }, request.namespace)
     const writes: Write[] = []
     for (const account of accounts) {
       if (isQuota(resource) && account.name === request.name) continue // this write replaces that quota
-      const accountChanges = changes(account)
-      if (accountChanges.length > 0) writes.push(planCharge(request, account, accountChanges, contents))
+      const accountChanges = changesOf(account)
+      if (accountChanges.length > 0) writes.push(planCharge(request, account, accountChanges, listObjects))
     }
     return writes
   },
@@ -86,12 +86,12 @@ function planCharge(
   request: AdmissionRequest,
   account: QuotaAccount,
   changes: readonly Change[],
-  contents: ListObjects,
+  listObjects: ListObjects,
 ): Write {
   const { namespace, subresource, old, after, find } = request
   const { name } = account
   const { uid } = (after ?? old).metadata
-  const outcome = chargeQuota({ account, changes, uid, mayReject: subresource !== 'status', listObjects: contents })
+  const outcome = chargeQuota({ account, changes, uid, mayReject: subresource !== 'status', listObjects: listObjects })
   if (outcome.is === 'exceeded') {
     find(resourceQuotaKind, namespace, name) // retries the rejection if the quota has changed
     throw quotaExceeded(request, name, outcome.message)

@@ -1,4 +1,4 @@
-// Builds the documents of aggregated discovery, one for /api and one for /apis. The content is that of legacy.ts.
+// Builds the documents of aggregated discovery, one for /api and one for /apis. They list the same resources as legacy.ts.
 import type { Resource, Resources } from '../resources.ts'
 import { resourcesOf } from './legacy.ts'
 import { subresourcesOf, verbsOf } from './subresources.ts'

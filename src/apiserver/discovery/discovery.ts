@@ -21,7 +21,7 @@ import {
 import { apiGroup, apiGroupList, apiResourceList, apiVersions } from './legacy.ts'
 
 export interface Discovery {
-  /** Returns undefined if the path is not one of discovery or its group or version is not served. */
+  /** Returns undefined if the path does not belong to discovery, or its group or version is not served. */
   handle(path: string, headers: RequestHeaders): DocumentResponse | undefined
 }
 

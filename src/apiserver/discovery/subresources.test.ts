@@ -23,8 +23,8 @@ describe('subresources', () => {
   })
 })
 
-describe('verbs', () => {
-  it('of reviews are only create', () => {
+describe('verbsOf', () => {
+  it('returns only create for reviews', () => {
     const reviews = ALL_KINDS.filter((kind) => kind.isReview)
     expect(reviews.map(({ kind }) => kind)).toContain('TokenReview')
     for (const kind of reviews) expect(verbsOf(kind), kind.kind).toEqual(['create'])

@@ -37,7 +37,7 @@ export interface HttpsListener {
 export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsListener> {
   const { handle, pki, host, port, clock, log } = options
   const streams = new Set<ServerResponse>()
-  let stopping = false
+  let isStopping = false
   const server = createServer(
     {
       ...servingTlsOptions(pki),
@@ -48,7 +48,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       noDelay: true,
     },
     (incoming, outgoing) => {
-      if (stopping) outgoing.setHeader('connection', 'close')
+      if (isStopping) outgoing.setHeader('connection', 'close')
       void respond(incoming, outgoing)
     },
   )
@@ -83,7 +83,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       streams.add(outgoing)
       outgoing.on('close', () => streams.delete(outgoing))
       response.stream(sinkOf(outgoing))
-      if (stopping) outgoing.end()
+      if (isStopping) outgoing.end()
       return
     }
     const body = response.body ?? new Uint8Array()
@@ -101,7 +101,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     host,
     port: (server.address() as AddressInfo).port,
     stop: () => {
-      stopping = true
+      isStopping = true
       websockets.closeAll()
       return drain(server, streams, clock)
     },

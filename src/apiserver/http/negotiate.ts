@@ -1,6 +1,5 @@
 // Chooses the form of a response from the Accept header: plain object, Table or PartialObjectMetadata, as JSON, YAML or
-// protobuf.
-// The first supported clause of the header is used.
+// protobuf. The first supported clause of the header is used.
 import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { notAcceptable } from '../../api/status-error.ts'
 

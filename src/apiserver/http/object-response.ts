@@ -20,7 +20,7 @@ import {
   warningHeaders,
 } from './messages.ts'
 import { type AcceptedForm, type Form, negotiate } from './negotiate.ts'
-import { encodeAnswer, listTypeOf, partialObjectMetadata, type TypedValue } from './protobuf-response.ts'
+import { encodeTypedValue, listTypeOf, partialObjectMetadata, type TypedValue } from './protobuf-response.ts'
 import { type IncludeObject, partialOf, tableOf } from './table.ts'
 
 interface ResponseDeps {
@@ -57,12 +57,12 @@ export const successResponse = (
   return valueResponse(accepted, code, status, statusType)
 }
 
-/** Returns an error in protobuf if the client prefers it, otherwise in JSON, also to a client that accepts neither. */
+/** Returns an error in protobuf if the client prefers it, otherwise in JSON, even if the client accepts neither. */
 export function errorResponse({ headers }: ApiRequest, status: Status): ApiResponse {
   const response = statusResponse(status)
   if (!prefersProtobuf(headers.accept)) return response
   const contentType = { 'content-type': PROTOBUF_MEDIA }
-  return { ...response, headers: { ...response.headers, ...contentType }, body: encodeAnswer(statusType, status) }
+  return { ...response, headers: { ...response.headers, ...contentType }, body: encodeTypedValue(statusType, status) }
 }
 
 function prefersProtobuf(accept: string | undefined): boolean {
@@ -110,7 +110,7 @@ export function objectResponse(
       const meta = { resourceVersion: String(revision) }
       return jsonResponse(
         status,
-        tableOf(resource, [object], meta, { ...options, isList: false, columns: true }),
+        tableOf(resource, [object], meta, { ...options, isList: false, hasColumns: true }),
         headers,
       )
     }
@@ -128,18 +128,18 @@ export async function listResponse(
   deps: ResponseDeps,
   { request, resource }: ResponseCall,
   accepted: AcceptedForm,
-  listed: ListedObjects,
+  list: ListedObjects,
 ): Promise<ApiResponse> {
   const meta = {
-    resourceVersion: String(listed.revision),
-    ...(listed.continueToken ? { continue: listed.continueToken } : {}),
-    ...(listed.remaining ? { remainingItemCount: listed.remaining } : {}),
+    resourceVersion: String(list.revision),
+    ...(list.continueToken ? { continue: list.continueToken } : {}),
+    ...(list.remaining ? { remainingItemCount: list.remaining } : {}),
   }
   const head = { kind: `${resource.kind.kind}List`, apiVersion: resource.apiVersion, metadata: meta }
   if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.viewOf) {
-    return bytesResponse(200, listBytes(head, listed.entries))
+    return bytesResponse(200, listBytes(head, list.entries))
   }
-  const objects = listed.entries.map((entry) => viewOf(resource, deps.objects.decode(entry)))
+  const objects = list.entries.map((entry) => viewOf(resource, deps.objects.decode(entry)))
   switch (accepted.form) {
     case 'table': {
       const options = {
@@ -147,7 +147,7 @@ export async function listResponse(
         include: parseIncludeObject(request),
         nowMs: deps.clock.nowMs(),
       }
-      return jsonResponse(200, tableOf(resource, objects, meta, { ...options, isList: true, columns: true }))
+      return jsonResponse(200, tableOf(resource, objects, meta, { ...options, isList: true, hasColumns: true }))
     }
     case 'partial':
     case 'partialList': {
@@ -173,7 +173,7 @@ export async function valueResponse(
 ): Promise<ApiResponse> {
   if (accepted.media === 'json') return jsonResponse(status, value, headers)
   if (accepted.media === 'protobuf') {
-    return bytesResponse(status, encodeAnswer(type, value), { 'content-type': PROTOBUF_MEDIA, ...headers })
+    return bytesResponse(status, encodeTypedValue(type, value), { 'content-type': PROTOBUF_MEDIA, ...headers })
   }
   const { printYaml } = await import('../../api/yaml-body.ts')
   return bytesResponse(status, Buffer.from(await printYaml(value as unknown as JsonValue)), {

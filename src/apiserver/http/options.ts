@@ -174,7 +174,7 @@ function parseCount(query: URLSearchParams, name: string): number | undefined {
 /** A duration in the syntax of Go, such as `32s` or `1m30.5s`. */
 const DURATION = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/
 
-/** Rejects a malformed `timeout`, which every request except a watch may have. The server has its own bound on the time. */
+/** Rejects a malformed `timeout`, which every request except a watch may have. The server does not use its value. */
 export function checkTimeout(query: URLSearchParams): void {
   const timeout = query.get('timeout')
   if (!timeout || DURATION.test(timeout)) return
@@ -236,7 +236,7 @@ function deleteOptionsFromQuery(query: URLSearchParams): RawDeleteOptions {
 }
 
 function deleteOptionsFromBody(body: unknown): RawDeleteOptions {
-  const typeError = (field: string, requested: string) => badRequest(`DeleteOptions: ${field} must be ${requested}`)
+  const typeError = (field: string, expected: string) => badRequest(`DeleteOptions: ${field} must be ${expected}`)
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw typeError('the body', 'an object')
   const options: AnyObject = body
   if (options.kind !== undefined && options.kind !== '' && options.kind !== 'DeleteOptions') {

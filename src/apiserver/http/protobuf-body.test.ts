@@ -1,4 +1,4 @@
-// Tests requests with protobuf bodies, as sent by typed clients. protobuf-response.test.ts tests protobuf answers.
+// Tests requests with protobuf bodies, as sent by typed clients. protobuf-response.test.ts tests protobuf responses.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { configMap } from '../../api/kinds/config-map/config-map-schema.ts'

@@ -26,18 +26,18 @@ beforeEach(async () => {
 })
 afterEach(() => api.store.close())
 
-function read(answer: { bytes: Uint8Array; headers: Json }, type: ObjectType): Json {
-  expect(answer.headers['content-type']).toBe(PROTOBUF_MEDIA)
-  const { apiVersion, kind, raw } = decodeEnvelope(answer.bytes)
+function decodeResponse(response: { bytes: Uint8Array; headers: Json }, type: ObjectType): Json {
+  expect(response.headers['content-type']).toBe(PROTOBUF_MEDIA)
+  const { apiVersion, kind, raw } = decodeEnvelope(response.bytes)
   return { kind, apiVersion, ...decodeProtobuf(type, raw) }
 }
 
-describe('protobuf answers', () => {
+describe('protobuf responses', () => {
   it('SYS-5 contain the same object as JSON', async () => {
     const { json } = await api.get(`${MAPS}/a`)
-    expect(read(await api.get(`${MAPS}/a`, ACCEPT), configMapType)).toEqual(json)
+    expect(decodeResponse(await api.get(`${MAPS}/a`, ACCEPT), configMapType)).toEqual(json)
     const created = await api.post(MAPS, { metadata: { name: 'b' } }, ACCEPT)
-    expect([created.status, read(created, configMapType).metadata.name]).toEqual([201, 'b'])
+    expect([created.status, decodeResponse(created, configMapType).metadata.name]).toEqual([201, 'b'])
   })
 
   it('SYS-5 contain the same list as JSON, for every kind', async () => {
@@ -46,7 +46,7 @@ describe('protobuf answers', () => {
       if (kind.isReview) continue
       const path = `${apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`}/${plural}`
       const { items, ...head } = (await api.get(path)).json
-      const decoded = read(await api.get(path, ACCEPT), listOf(kind.type))
+      const decoded = decodeResponse(await api.get(path, ACCEPT), listOf(kind.type))
       expect({ items: [], ...decoded }, path).toMatchObject({ ...head, items })
     }
   })
@@ -54,9 +54,14 @@ describe('protobuf answers', () => {
   it('SYS-5 contain the metadata of an object and of a list', async () => {
     const { metadata } = (await api.get(`${MAPS}/a`)).json
     const partial = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }
-    expect(read(await api.get(`${MAPS}/a`, partialAccept('PartialObjectMetadata')), partialType)).toEqual(partial)
-    const listed = read(await api.get(MAPS, partialAccept('PartialObjectMetadataList')), listOf(partialType))
-    expect(listed).toMatchObject({
+    expect(decodeResponse(await api.get(`${MAPS}/a`, partialAccept('PartialObjectMetadata')), partialType)).toEqual(
+      partial,
+    )
+    const decodedList = decodeResponse(
+      await api.get(MAPS, partialAccept('PartialObjectMetadataList')),
+      listOf(partialType),
+    )
+    expect(decodedList).toMatchObject({
       kind: 'PartialObjectMetadataList',
       apiVersion: 'meta.k8s.io/v1',
       metadata: { resourceVersion: String(api.store.revision) },
@@ -67,17 +72,21 @@ describe('protobuf answers', () => {
   it('SYS-5 contain the Status of a failure and of a success', async () => {
     const failure = await api.get(`${MAPS}/absent`, ACCEPT)
     const { metadata: _, ...expected } = (await api.get(`${MAPS}/absent`)).json // an empty message is read as absent
-    expect([failure.status, read(failure, statusType)]).toEqual([404, expected])
+    expect([failure.status, decodeResponse(failure, statusType)]).toEqual([404, expected])
     await api.post(CLASSES, { metadata: { name: 'x' }, provisioner: 'example.com/p' })
     const deleted = await api.call('DELETE', `${MAPS}/a`, undefined, ACCEPT)
-    expect(read(deleted, statusType)).toMatchObject({ kind: 'Status', status: 'Success', details: { name: 'a' } })
+    expect(decodeResponse(deleted, statusType)).toMatchObject({
+      kind: 'Status',
+      status: 'Success',
+      details: { name: 'a' },
+    })
   })
 
   it('SYS-5 contain a review', async () => {
     const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
     const { type } = ALL_KINDS.find(({ plural }) => plural === 'selfsubjectreviews')!
-    const answer = await api.post(path, {}, ACCEPT)
-    expect(read(answer, type)).toMatchObject({
+    const response = await api.post(path, {}, ACCEPT)
+    expect(decodeResponse(response, type)).toMatchObject({
       kind: 'SelfSubjectReview',
       status: { userInfo: { username: 'tester' } },
     })

@@ -1,4 +1,4 @@
-// Encodes answers as protobuf: objects, lists and Status in their envelope, and the frames of a watch.
+// Encodes responses as protobuf: objects, lists and Status in their envelope, and the frames of a watch.
 import { objectMeta } from '../../api/kinds/shared/meta-schema.ts'
 import { encodeProtobuf } from '../../api/protobuf/encode.ts'
 import { encodeEnvelope } from '../../api/protobuf/envelope.ts'
@@ -6,7 +6,7 @@ import { createProtobufWriter } from '../../api/protobuf/writer.ts'
 import { list, type ObjectType, object, opt, req } from '../../api/schema.ts'
 import { listMeta } from '../openapi/envelope-types.ts'
 
-/** A value of an answer. Its fields are those of the type that accompanies it. */
+/** The content of a response. Its fields are those of the type that accompanies it. */
 export interface TypedValue {
   readonly kind: string
   readonly apiVersion: string
@@ -18,7 +18,7 @@ export const partialObjectMetadata: ObjectType = object(
   { metadata: opt(1, objectMeta, 'Standard object metadata.') },
 )
 
-/** Returns the type of a list of the type: all lists have the same field numbers. */
+/** Returns the type of a list with items of this type. All lists have the same field numbers. */
 export function listTypeOf(item: ObjectType): ObjectType {
   let type = listTypes.get(item)
   if (!type) {
@@ -32,17 +32,17 @@ export function listTypeOf(item: ObjectType): ObjectType {
 }
 const listTypes = new WeakMap<ObjectType, ObjectType>()
 
-export const encodeAnswer = (type: ObjectType, value: TypedValue): Buffer =>
+export const encodeTypedValue = (type: ObjectType, value: TypedValue): Buffer =>
   encodeEnvelope({ apiVersion: value.apiVersion, kind: value.kind, raw: encodeProtobuf(type, value) })
 
-/** The size of the length before each event of a watch. */
+/** The size of the length prefix of each event of a watch. */
 const FRAME_HEAD_BYTES = 4
 
 /** Encodes one event of a watch: its length in four bytes, and the event without an envelope of its own. */
-export function encodeFrame(type: string, answer: Uint8Array): Buffer {
+export function encodeFrame(type: string, object: Uint8Array): Buffer {
   const writer = createProtobufWriter()
   writer.string(1, type)
-  writer.message(2, () => writer.bytesField(1, answer))
+  writer.message(2, () => writer.bytesField(1, object))
   const event = writer.bytes()
   const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + event.length)
   frame.writeUInt32BE(event.length, 0)

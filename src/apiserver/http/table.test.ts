@@ -17,7 +17,7 @@ const renderTable = (
     resource,
     objects,
     { resourceVersion: '7' },
-    { metaVersion: 'v1', include, nowMs, isList, columns: true },
+    { metaVersion: 'v1', include, nowMs, isList, hasColumns: true },
   )
 }
 const aClass = (name: string, isDefault: boolean, creationTimestamp = '2026-01-01T00:00:00Z') => ({

@@ -22,7 +22,7 @@ export function tableOf(
   resource: Resource,
   objects: readonly AnyObject[],
   meta: TableMeta,
-  options: TableOptions & { isList: boolean; columns: boolean },
+  options: TableOptions & { isList: boolean; hasColumns: boolean },
 ): unknown {
   const { columns } = resource.kind
   const context = { nowMs: options.nowMs, siblings: options.isList ? objects : undefined }
@@ -30,7 +30,7 @@ export function tableOf(
     kind: 'Table',
     apiVersion: `meta.k8s.io/${options.metaVersion}`,
     metadata: meta,
-    columnDefinitions: options.columns ? columns.map(columnDefinition) : null,
+    columnDefinitions: options.hasColumns ? columns.map(columnDefinition) : null,
     rows: objects.map((object) => ({
       cells: columns.map((column) => column.cell(object, context)),
       object: rowObject(resource, object, options),

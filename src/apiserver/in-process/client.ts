@@ -37,8 +37,8 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     const resource = resourceOf(kind)
     const address = { namespace: kind.namespaced ? namespace : '', subresource: options.subresource ?? '' }
     // The path of a create has no name, except that of a subresource such as pods/binding.
-    const isInPath = verb !== 'create' || address.subresource !== ''
-    checkStoredScope(resource, { verb, ...address, name: isInPath ? name : '' })
+    const hasNameInPath = verb !== 'create' || address.subresource !== ''
+    checkStoredScope(resource, { verb, ...address, name: hasNameInPath ? name : '' })
     return {
       resource,
       ...address,

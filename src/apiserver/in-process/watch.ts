@@ -7,13 +7,13 @@ import type { StoreEvent, Watch } from '../../store/index.ts'
 import { parseListOptions } from '../http/options.ts'
 import { collectionPrefix } from '../keys.ts'
 import { type ObjectDeps, viewOf } from '../objects/object-deps.ts'
-import { waitForRevision } from '../objects/read.ts'
 import { selectorOf } from '../objects/selector.ts'
+import { waitForRevision } from '../objects/wait-for-revision.ts'
 import type { Resource } from '../resources.ts'
 import { listObjects } from '../verbs/list.ts'
 import { toApiError } from './errors.ts'
 
-/** Maximum of unread events. A watch with more of them ends, and the reader resumes it from the store's history. */
+/** Maximum number of unread events. A watch with more of them ends, and the reader resumes it from the store's history. */
 export const WATCH_BACKLOG_EVENTS_MAX = 10_000
 const BOOKMARK_INTERVAL_MS = 60_000
 
@@ -114,7 +114,7 @@ interface Backlog<E> {
 function createBacklog<E>(): Backlog<E> {
   let queue: E[] = []
   let readIndex = 0
-  let ended = false
+  let isEnded = false
   let failure: Error | undefined
   let resolveWaiting: (() => void) | undefined
   const wakeReader = () => {
@@ -123,14 +123,14 @@ function createBacklog<E>(): Backlog<E> {
   }
   return {
     push(events) {
-      if (ended) return
+      if (isEnded) return
       for (const event of events) queue.push(event)
-      if (queue.length - readIndex >= WATCH_BACKLOG_EVENTS_MAX) ended = true
+      if (queue.length - readIndex >= WATCH_BACKLOG_EVENTS_MAX) isEnded = true
       wakeReader()
     },
     end(error) {
-      if (ended) return
-      ended = true
+      if (isEnded) return
+      isEnded = true
       failure = error
       wakeReader()
     },
@@ -145,7 +145,7 @@ function createBacklog<E>(): Backlog<E> {
           return event
         }
         if (failure) throw failure
-        if (ended) return undefined
+        if (isEnded) return undefined
         await new Promise<void>((resolve) => {
           resolveWaiting = resolve
         })

@@ -18,7 +18,7 @@ import { documentV3 } from './document-v3.ts'
 import { encodeDocument } from './gnostic.ts'
 
 export interface OpenApi {
-  /** Returns undefined if the path is not one of OpenAPI or its group version is not served. */
+  /** Returns undefined if the path does not belong to OpenAPI, or its group version is not served. */
   handle(path: string, query: URLSearchParams, headers: RequestHeaders): DocumentResponse | undefined
 }
 

@@ -133,7 +133,7 @@ function itemOperations(resource: Resource, verbs: readonly Verb[], schemas: Sch
   const name = schemas.kind(resource)
   const deleteResponse = deleteReturnsObject ? name : schemas.type(status)
   return {
-    ...objectOperations(resource, verbs, schemas, { suffix: '', what: `the ${kind}` }),
+    ...objectOperations(resource, verbs, schemas, { suffix: '', subject: `the ${kind}` }),
     ...(verbs.includes('delete')
       ? {
           delete: {
@@ -156,7 +156,7 @@ function subresourceOperations(
 ): PathItem['operations'] {
   const { kind } = resource.kind
   const suffix = capitalize(name)
-  if (!body) return objectOperations(resource, verbs, schemas, { suffix, what: `the ${name} of the ${kind}` })
+  if (!body) return objectOperations(resource, verbs, schemas, { suffix, subject: `the ${name} of the ${kind}` })
   const type = BODY_TYPES[body.kind]
   if (!type)
     throw new Error(`subresource ${resource.plural}/${name}: there is no declared type for its body, ${body.kind}`)
@@ -181,7 +181,7 @@ function objectOperations(
   resource: Resource,
   verbs: readonly Verb[],
   schemas: Schemas,
-  { suffix, what: subject }: { suffix: string; what: string },
+  { suffix, subject }: { suffix: string; subject: string },
 ): PathItem['operations'] {
   const name = schemas.kind(resource)
   const responses = { 200: name, 201: name }

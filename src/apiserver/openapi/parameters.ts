@@ -34,7 +34,7 @@ export const PATCH_PARAMETERS = [...WRITE_PARAMETERS, FORCE]
 
 export const DELETE_PARAMETERS = [
   DRY_RUN,
-  query('gracePeriodSeconds', 'integer', 'Seconds until the object is deleted; 0 means at once.'),
+  query('gracePeriodSeconds', 'integer', 'Seconds until the object is deleted; 0 means immediately.'),
   query('orphanDependents', 'boolean', 'Old form of propagationPolicy: true means Orphan, false Background.'),
   query(
     'propagationPolicy',

@@ -34,7 +34,7 @@ const groupVersions = [{ group: 'storage.k8s.io', version: 'v1' }]
 const createOpenApi3Schemas = () => createSchemas({ dialect: openApi3, groupVersions })
 const createSwagger2Schemas = () => createSchemas({ dialect: swagger2, groupVersions })
 
-const room = object('io.example.v1.Room', 'A room.', { doors: req(1, int32, 'How many.') })
+const room = object('io.example.v1.Room', 'A room.', { doors: req(1, int32, 'Number of doors.') })
 const house = (fields: ObjectType['fields']) => object('io.example.v1.House', 'A house.', fields)
 
 /** Returns the published schema of a type. */
@@ -45,7 +45,7 @@ const schemaOf = (schemas: Schemas, type: ObjectType): Json => {
 
 /** Returns the published schema of a field of this type. */
 const publishedFieldSchema = (type: Type, extras: FieldExtras = {}): Json =>
-  schemaOf(createOpenApi3Schemas(), house({ it: ptr(1, type, '', extras) })).properties.it
+  schemaOf(createOpenApi3Schemas(), house({ value: ptr(1, type, '', extras) })).properties.value
 
 describe('schemas of values', () => {
   const CASES: readonly [string, Type, object][] = [
@@ -129,21 +129,26 @@ describe('schemas of fields', () => {
     expect(publishedFieldSchema(list(string), { list: 'set' })['x-kubernetes-list-type']).toBe('set')
     expect(publishedFieldSchema(room, { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
     expect(publishedFieldSchema(room, { atomic: false })['x-kubernetes-map-type']).toBe('granular')
-    const atomicType = object('io.example.v1.Key', 'A key.', { teeth: req(1, int32, 'How many.') }, { atomic: true })
+    const atomicType = object(
+      'io.example.v1.Key',
+      'A key.',
+      { teeth: req(1, int32, 'Number of teeth.') },
+      { atomic: true },
+    )
     expect(schemaOf(createOpenApi3Schemas(), atomicType)['x-kubernetes-map-type']).toBe('atomic')
     expect(publishedFieldSchema(map(string), { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
   })
 
   it('describe a reference as each dialect requires', () => {
-    const type = house({ kitchen: opt(1, room, 'Where one cooks.') })
+    const type = house({ kitchen: opt(1, room, 'The kitchen.') })
     expect(schemaOf(createOpenApi3Schemas(), type).properties.kitchen).toEqual({
       allOf: [{ $ref: '#/components/schemas/io.example.v1.Room' }],
       default: {},
-      description: 'Where one cooks.',
+      description: 'The kitchen.',
     })
     expect(schemaOf(createSwagger2Schemas(), type).properties.kitchen).toEqual({
       $ref: '#/definitions/io.example.v1.Room',
-      description: 'Where one cooks.',
+      description: 'The kitchen.',
     })
   })
 

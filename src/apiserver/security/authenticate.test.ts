@@ -17,13 +17,13 @@ import { clientCertificateOf, servingTlsOptions } from './tls.ts'
 const DAY_MS = 24 * 60 * 60 * 1_000
 const root = mkdtempSync(join(tmpdir(), 'stowage-authenticate-'))
 let pki: Pki
-let foreign: Pki
+let foreignPki: Pki
 let server: TestServer
 
 beforeAll(async () => {
   const clock = systemClock() // TLS uses the real time
-  pki = await loadOrCreatePki({ dir: join(root, 'ours'), clock })
-  foreign = await loadOrCreatePki({ dir: join(root, 'foreign'), clock })
+  pki = await loadOrCreatePki({ dir: join(root, 'own'), clock })
+  foreignPki = await loadOrCreatePki({ dir: join(root, 'foreign'), clock })
   server = await startServer({ pki, clock })
 })
 
@@ -34,19 +34,19 @@ afterAll(async () => {
 
 describe('a client certificate', () => {
   it('SYS-9 authenticates the user of its CN with the groups of its O', async () => {
-    const { authentication } = await server.ask({ tls: pki.admin })
+    const { authentication } = await server.send({ tls: pki.admin })
     expect(authentication).toMatchObject({
       is: 'authenticated',
       user: { name: 'stowage-admin', groups: ['system:masters', 'system:authenticated'] },
     })
-    expect(await server.ask({ tls: pki.viewer })).toMatchObject({
+    expect(await server.send({ tls: pki.viewer })).toMatchObject({
       authentication: { user: { name: 'stowage-viewer', groups: ['stowage:viewers', 'system:authenticated'] } },
     })
   })
 
   it('provides a group for each O, a UID and a credential ID', async () => {
     const ann = issueClientCertificate({ commonName: 'ann', organizations: ['shop', 'staff', 'a, b'], uid: 'u-1' })
-    const { authentication } = await server.ask({ tls: ann })
+    const { authentication } = await server.send({ tls: ann })
     expect(authentication).toMatchObject({
       is: 'authenticated',
       user: { name: 'ann', uid: 'u-1', groups: ['shop', 'staff', 'a, b', 'system:authenticated'] },
@@ -70,7 +70,7 @@ describe('a client certificate', () => {
   })
 
   it('SYS-9 is rejected if another CA with the same name issued it', async () => {
-    expect(await server.ask({ tls: foreign.admin })).toMatchObject({
+    expect(await server.send({ tls: foreignPki.admin })).toMatchObject({
       authentication: {
         is: 'rejected',
         status: {
@@ -84,17 +84,17 @@ describe('a client certificate', () => {
 
   it('is rejected if another CA issued it, even if TLS trusts that CA', async () => {
     const trustingServer = await startServer({
-      pki: { ...pki, caCert: pki.caCert + foreign.caCert },
+      pki: { ...pki, caCert: pki.caCert + foreignPki.caCert },
       clock: systemClock(),
     })
-    const { authentication, authorized } = await trustingServer.ask({ tls: foreign.admin })
+    const { authentication, authorized } = await trustingServer.send({ tls: foreignPki.admin })
     await trustingServer.close()
     expect(authorized).toBe(true)
     expect(authentication.is).toBe('rejected')
   })
 
   it('SYS-9 is rejected if it is a server certificate', async () => {
-    expect(await server.ask({ tls: { cert: pki.servingCert, key: pki.servingKey } })).toMatchObject({
+    expect(await server.send({ tls: { cert: pki.servingCert, key: pki.servingKey } })).toMatchObject({
       authentication: {
         status: {
           message:
@@ -106,7 +106,7 @@ describe('a client certificate', () => {
 
   it('is rejected if its subject has no CN', async () => {
     expect(
-      await server.ask({ tls: issueClientCertificate({ commonName: '', organizations: ['system:masters'] }) }),
+      await server.send({ tls: issueClientCertificate({ commonName: '', organizations: ['system:masters'] }) }),
     ).toMatchObject({
       authentication: {
         status: { message: 'Unauthorized: the client certificate has no user: its subject has no CN' },
@@ -116,7 +116,7 @@ describe('a client certificate', () => {
 
   it('is rejected after it has expired, with the time of expiry', async () => {
     const expired = issueClientCertificate({ commonName: 'ann' }, { notAfterMs: Date.UTC(2026, 0, 2) })
-    expect(await server.ask({ tls: expired })).toMatchObject({
+    expect(await server.send({ tls: expired })).toMatchObject({
       authentication: {
         status: {
           code: 401,
@@ -130,9 +130,9 @@ describe('a client certificate', () => {
     const clock = manualClock(systemClock().nowMs())
     const otherServer = await startServer({ pki, clock })
     const agent = otherServer.agentFor({ tls: pki.admin, keepAlive: true })
-    const firstResponse = await otherServer.ask({ agent })
+    const firstResponse = await otherServer.send({ agent })
     await clock.advance(366 * DAY_MS)
-    const secondResponse = await otherServer.ask({ agent })
+    const secondResponse = await otherServer.send({ agent })
     await otherServer.close()
     expect([firstResponse.authentication.is, secondResponse.authentication.is]).toEqual(['authenticated', 'rejected'])
     expect(secondResponse.connection).toBe(firstResponse.connection)
@@ -140,8 +140,8 @@ describe('a client certificate', () => {
 
   it('authenticates its user on a resumed session', async () => {
     const agent = server.agentFor({ tls: pki.viewer })
-    await server.ask({ agent })
-    expect(await server.ask({ agent })).toMatchObject({
+    await server.send({ agent })
+    expect(await server.send({ agent })).toMatchObject({
       resumed: true,
       authentication: { is: 'authenticated', user: { name: 'stowage-viewer' } },
     })
@@ -150,13 +150,13 @@ describe('a client certificate', () => {
 
 describe('a bearer token', () => {
   it('SYS-9 authenticates its user', async () => {
-    expect(await server.ask({ authorization: `Bearer ${pki.viewer.token}` })).toMatchObject({
+    expect(await server.send({ authorization: `Bearer ${pki.viewer.token}` })).toMatchObject({
       authentication: {
         is: 'authenticated',
         user: { name: 'stowage-viewer', groups: ['stowage:viewers', 'system:authenticated'] },
       },
     })
-    expect(await server.ask({ authorization: `bearer   ${pki.admin.token} ` })).toMatchObject({
+    expect(await server.send({ authorization: `bearer   ${pki.admin.token} ` })).toMatchObject({
       authentication: { is: 'authenticated', user: { name: 'stowage-admin' } },
     })
   })
@@ -167,7 +167,7 @@ describe('a bearer token', () => {
     ['Basic YWRtaW46YWRtaW4=', 'only bearer tokens are accepted in the Authorization header'],
     ['Negotiate abc', 'only bearer tokens are accepted in the Authorization header'],
   ])('SYS-9 is rejected rather than anonymous if it is invalid: %s', async (authorization, reason) => {
-    expect(await server.ask({ authorization })).toMatchObject({
+    expect(await server.send({ authorization })).toMatchObject({
       authentication: { is: 'rejected', status: { code: 401, message: `Unauthorized: ${reason}` } },
     })
   })
@@ -182,13 +182,13 @@ describe('a bearer token', () => {
 
   it('is used only if there is no valid certificate', async () => {
     const authorization = `Bearer ${pki.viewer.token}`
-    expect(await server.ask({ tls: pki.admin, authorization })).toMatchObject({
+    expect(await server.send({ tls: pki.admin, authorization })).toMatchObject({
       authentication: { user: { name: 'stowage-admin' } },
     })
-    expect(await server.ask({ tls: foreign.admin, authorization })).toMatchObject({
+    expect(await server.send({ tls: foreignPki.admin, authorization })).toMatchObject({
       authentication: { user: { name: 'stowage-viewer' } },
     })
-    expect(await server.ask({ tls: foreign.admin, authorization: 'Bearer unknown' })).toMatchObject({
+    expect(await server.send({ tls: foreignPki.admin, authorization: 'Bearer unknown' })).toMatchObject({
       authentication: { is: 'rejected' },
     })
   })
@@ -198,14 +198,14 @@ describe('a request without credentials', () => {
   const anonymous = { is: 'anonymous', user: { name: 'system:anonymous', groups: ['system:unauthenticated'] } }
 
   it('SYS-9 is authenticated as system:anonymous', async () => {
-    expect((await server.ask({})).authentication).toEqual(anonymous)
-    expect((await server.ask({ authorization: ' ' })).authentication).toEqual(anonymous)
+    expect((await server.send({})).authentication).toEqual(anonymous)
+    expect((await server.send({ authorization: ' ' })).authentication).toEqual(anonymous)
   })
 
   it('stays anonymous on a resumed session, although Node.js reports it as authorized', async () => {
     const agent = server.agentFor({})
-    await server.ask({ agent })
-    const secondResponse = await server.ask({ agent })
+    await server.send({ agent })
+    const secondResponse = await server.send({ agent })
     expect(secondResponse).toMatchObject({ resumed: true, authorized: true })
     expect(secondResponse.authentication).toEqual(anonymous)
   })
@@ -217,7 +217,7 @@ function issueClientCertificate(subject: SubjectName, { notAfterMs = systemClock
     subject,
     issuer: { commonName: 'stowage-ca' },
     key: privateKey,
-    issuerKey: createPrivateKey(readFileSync(join(root, 'ours', 'ca.key'))),
+    issuerKey: createPrivateKey(readFileSync(join(root, 'own', 'ca.key'))),
     use: 'client',
     serialNumber: randomBytes(16),
     notBeforeMs: Date.UTC(2026, 0, 1),
@@ -242,7 +242,7 @@ interface TestResponse {
 type TestServer = Awaited<ReturnType<typeof startServer>>
 
 async function startServer({ pki, clock }: { pki: Pki; clock: Clock }) {
-  const { caCert } = await loadOrCreatePki({ dir: join(root, 'ours'), clock: systemClock() })
+  const { caCert } = await loadOrCreatePki({ dir: join(root, 'own'), clock: systemClock() })
   const authenticator = createAuthenticator({ caCert, tokens: pki.tokens, clock })
   const httpsServer = https.createServer(servingTlsOptions(pki), (request, response) => {
     const socket = request.socket as TLSSocket
@@ -261,7 +261,7 @@ async function startServer({ pki, clock }: { pki: Pki; clock: Clock }) {
   const agentFor = ({ tls, keepAlive = false }: { tls?: { cert: string; key: string }; keepAlive?: boolean }) =>
     new https.Agent({ ca: pki.caCert, cert: tls?.cert, key: tls?.key, keepAlive })
 
-  const sendRequest = ({ tls, authorization, agent = agentFor({ tls }) }: TestRequest) =>
+  const send = ({ tls, authorization, agent = agentFor({ tls }) }: TestRequest) =>
     new Promise<TestResponse>((resolve, reject) => {
       const headers = authorization === undefined ? {} : { authorization }
       const request = https.get({ host: '127.0.0.1', port, agent, headers }, async (response) => {
@@ -277,7 +277,7 @@ async function startServer({ pki, clock }: { pki: Pki; clock: Clock }) {
       httpsServer.close(() => resolve())
       httpsServer.closeAllConnections()
     })
-  return { ask: sendRequest, agentFor, close }
+  return { send, agentFor, close }
 }
 
 interface TestRequest {

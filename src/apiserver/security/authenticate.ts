@@ -34,7 +34,7 @@ export interface AuthenticatorOptions {
   clock: Clock
 }
 
-/** Maximum of cached certificates. The least recently used one is dropped first. */
+/** Maximum number of cached certificates. The least recently used one is dropped first. */
 const CERTIFICATES_CACHED_MAX = 10_000
 
 export function createAuthenticator({ caCert, tokens, clock }: AuthenticatorOptions): Authenticator {

@@ -42,7 +42,7 @@ export function forbidden(attributes: AuthorizationAttributes, detail = ''): Rej
   }
 }
 
-export const unusableFileError = ({ file, why: reason, remedy }: { file: string; why: string; remedy: string }) =>
+export const unusableFileError = ({ file, reason, remedy }: { file: string; reason: string; remedy: string }) =>
   new Error(`Cannot use ${file}: ${reason}. ${remedy}`)
 
 export const invalidHostError = (host: string) =>

@@ -11,7 +11,7 @@ const asAdmin = (headers: DistinctHeaders) =>
   resolveImpersonation({ user: ADMIN, headers, authorizer: createBasicAuthorizer() })
 
 describe('impersonation', () => {
-  it('keeps the user of a request without its headers', async () => {
+  it('keeps the user of a request without impersonation headers', async () => {
     expect(await asAdmin({ accept: ['*/*'], 'impersonate-user': [''] })).toEqual({ is: 'self', user: ADMIN })
   })
 

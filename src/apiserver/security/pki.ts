@@ -115,14 +115,14 @@ async function ensureCa(files: PkiFiles): Promise<CertificateAuthority> {
   const keyPem = await files.read('ca.key')
   // The key is written before the certificate, so a missing key is not the result of an interrupted start.
   if (certPem !== undefined && keyPem === undefined)
-    throw unusableFileError({ file: files.path('ca.key'), why: 'it is missing, though ca.crt exists', remedy })
+    throw unusableFileError({ file: files.path('ca.key'), reason: 'it is missing, though ca.crt exists', remedy })
 
   const key = keyPem === undefined ? await createKey(files, 'ca.key') : parseKey(files.path('ca.key'), keyPem, remedy)
   if (certPem === undefined) return issueCa(files, key, 'it did not exist')
 
   const certificate = parseCertificate(files.path('ca.crt'), certPem, remedy)
   if (!certificate.checkPrivateKey(key))
-    throw unusableFileError({ file: files.path('ca.crt'), why: 'it does not belong to the key in ca.key', remedy })
+    throw unusableFileError({ file: files.path('ca.crt'), reason: 'it does not belong to the key in ca.key', remedy })
   const reason = renewalReason(certificate, { nowMs: files.nowMs, renewalMs: CA_RENEWAL_BEFORE_MS })
   return reason ? issueCa(files, key, reason) : { key, certificate, pem: certPem }
 }
@@ -262,10 +262,10 @@ function parseKey(file: string, pem: string, remedy: string): KeyObject {
   try {
     key = createPrivateKey(pem)
   } catch {
-    throw unusableFileError({ file, why: 'it is not a private key in PEM', remedy })
+    throw unusableFileError({ file, reason: 'it is not a private key in PEM', remedy })
   }
   if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1')
-    throw unusableFileError({ file, why: 'its key is not an ECDSA P-256 key', remedy })
+    throw unusableFileError({ file, reason: 'its key is not an ECDSA P-256 key', remedy })
   return key
 }
 
@@ -273,6 +273,6 @@ function parseCertificate(file: string, pem: string, remedy: string): X509Certif
   try {
     return new X509Certificate(pem)
   } catch {
-    throw unusableFileError({ file, why: 'it is not a certificate in PEM', remedy })
+    throw unusableFileError({ file, reason: 'it is not a certificate in PEM', remedy })
   }
 }

@@ -13,7 +13,7 @@ export const formatTokens = (tokens: readonly TokenRecord[]) => `${JSON.stringif
 /** Parses tokens.json. Error messages contain the path `file`, but no token. */
 export function parseTokens(content: string, file: string): TokenRecord[] {
   const unusableError = (reason: string) =>
-    unusableFileError({ file, why: reason, remedy: 'Correct it, or remove it and start again to create new tokens.' })
+    unusableFileError({ file, reason, remedy: 'Correct it, or remove it and start again to create new tokens.' })
 
   let document: unknown
   try {

@@ -9,13 +9,13 @@ import { keyOf, type WriteResult, type WriteVerb } from '../objects/write-verb.t
 import { withQuotaEvents } from '../quota-events.ts'
 import { planWrite } from './execute.ts'
 
-/** Maximum of writes in a commit. A larger commit would delay other writes for too long. */
+/** Maximum number of writes in a commit. A larger commit would delay other writes for too long. */
 export const COMMIT_WRITES_MAX = 500
 
 /** Returns the result of each write. The error of a failed write contains its index. */
 export async function executeCommit(deps: ObjectDeps, verbs: readonly WriteVerb[]): Promise<WriteResult[]> {
   if (verbs.length > COMMIT_WRITES_MAX) {
-    throw badRequest(`a commit takes at most ${COMMIT_WRITES_MAX} writes, and this one has ${verbs.length}: split it`)
+    throw badRequest(`a commit may have at most ${COMMIT_WRITES_MAX} writes; this one has ${verbs.length}: split it`)
   }
   let steps: PlannedStep[] = []
   let writes: readonly Write[] = []

@@ -19,7 +19,7 @@ import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../obje
 import { bindVerb } from './bind.ts'
 import { evictVerb } from './evict.ts'
 
-/** Maximum of attempts to generate an unused name. After that, the create fails with 409 and Retry-After. */
+/** Maximum number of attempts to generate an unused name. After that, the create fails with 409 and Retry-After. */
 const GENERATED_NAME_ATTEMPTS_MAX = 8
 
 /** Returns the verb of a POST to a collection or to a subresource such as pods/binding or pods/eviction. */

@@ -2,7 +2,7 @@
 import { notFound } from '../../api/status-error.ts'
 import type { Entry } from '../../store/index.ts'
 import { objectKey } from '../keys.ts'
-import { type ReadDeps, waitForRevision } from '../objects/read.ts'
+import { type ReadDeps, waitForRevision } from '../objects/wait-for-revision.ts'
 import type { Resource } from '../resources.ts'
 
 export async function getObject(

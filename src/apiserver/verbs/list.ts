@@ -4,8 +4,8 @@ import { badRequest, expired, resourceVersionTooLarge } from '../../api/status-e
 import { CompactedError, type Entry, FutureRevisionError, type ListResult, type Store } from '../../store/index.ts'
 import type { ListOptions } from '../http/options.ts'
 import { collectionPrefix } from '../keys.ts'
-import { type ReadDeps, waitForRevision } from '../objects/read.ts'
 import { selectorOf } from '../objects/selector.ts'
+import { type ReadDeps, waitForRevision } from '../objects/wait-for-revision.ts'
 import type { Resource } from '../resources.ts'
 
 export interface ListedObjects {

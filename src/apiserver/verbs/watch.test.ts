@@ -90,7 +90,7 @@ describe('a watch', () => {
     expect(watch.events).toMatchObject([
       { type: 'ERROR', object: { kind: 'Status', status: 'Failure', code: 410, reason: 'Expired' } },
     ])
-    expect(watch.ended).toBe(true)
+    expect(watch.isEnded).toBe(true)
   })
 
   it('from a future version waits three seconds, then fails with Retry-After', async () => {
@@ -130,9 +130,9 @@ describe('a watch', () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&timeoutSeconds=5&resourceVersion=${api.store.revision}`)
     await api.clock.advance(4_900)
-    expect(watch.ended).toBe(false)
+    expect(watch.isEnded).toBe(false)
     await api.clock.advance(200)
-    expect(watch.ended).toBe(true)
+    expect(watch.isEnded).toBe(true)
     expect(watch.events).toEqual([])
   })
 
@@ -142,16 +142,16 @@ describe('a watch', () => {
     const advanced = api.clock.advance(5_000)
     await Promise.all([advanced, create('a'), api.store.close()]) // a late event, and a late end of the store
     expect(watch.events.filter(({ object }) => object.code === 503)).toEqual([])
-    expect(watch.ended).toBe(true)
+    expect(watch.isEnded).toBe(true)
   })
 
   it('ends after 30 to 60 minutes without timeoutSeconds', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.clock.advance(30 * 60_000 - 1)
-    expect(watch.ended).toBe(false)
+    expect(watch.isEnded).toBe(false)
     await api.clock.advance(30 * 60_000)
-    expect(watch.ended).toBe(true)
+    expect(watch.isEnded).toBe(true)
   })
 })
 
@@ -236,7 +236,7 @@ describe('bookmarks', () => {
     const watch = await api.watch(`${MAPS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=10&resourceVersion=${from}`)
     await api.clock.advance(8_000)
     expect(bookmarks(watch.events)).toHaveLength(1)
-    expect(watch.ended).toBe(false)
+    expect(watch.isEnded).toBe(false)
   })
 
   it('mark the end of the initial events', async () => {

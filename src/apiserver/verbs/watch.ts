@@ -9,18 +9,18 @@ import { CompactedError, type StoreEvent, type Watch } from '../../store/index.t
 import type { StreamSink } from '../http/messages.ts'
 import type { AcceptedForm } from '../http/negotiate.ts'
 import type { ListOptions } from '../http/options.ts'
-import { encodeAnswer, encodeFrame, partialObjectMetadata, type TypedValue } from '../http/protobuf-response.ts'
+import { encodeFrame, encodeTypedValue, partialObjectMetadata, type TypedValue } from '../http/protobuf-response.ts'
 import { type IncludeObject, partialOf, tableOf } from '../http/table.ts'
 import { collectionPrefix } from '../keys.ts'
 import { viewOf } from '../objects/object-deps.ts'
-import { type ReadDeps, waitForRevision } from '../objects/read.ts'
 import { selectorOf } from '../objects/selector.ts'
 import { objectBytes, type Shared } from '../objects/stored-object.ts'
+import { type ReadDeps, waitForRevision } from '../objects/wait-for-revision.ts'
 import { status as statusType } from '../openapi/envelope-types.ts'
 import type { Resource } from '../resources.ts'
 import { listObjects } from './list.ts'
 
-/** Maximum of pending bytes. A client with more is disconnected and can resume from its last resourceVersion. */
+/** Maximum number of pending bytes. A client with more is disconnected and can resume from its last resourceVersion. */
 const WATCH_BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 const BOOKMARK_INTERVAL_MS = 60_000
 /** Maximum size of a slice of initial events, which are written slice by slice. */
@@ -239,13 +239,13 @@ class WatchStream {
 
   #encode(type: EventType, value: TypedValue, valueType: ObjectType): Buffer {
     if (this.#request.accepted.media !== 'protobuf') return encodeEvent(type, value)
-    return encodeFrame(type, encodeAnswer(valueType, value))
+    return encodeFrame(type, encodeTypedValue(valueType, value))
   }
 
   /** Returns a table with one row. The first table of the stream has the columns. */
   #tableOf(object: KubeObject, revision: number): unknown {
     const { accepted, resource, include } = this.#request
-    const columns = !this.#sentColumns
+    const hasColumns = !this.#sentColumns
     this.#sentColumns = true
     const { metaVersion } = accepted
     const meta = { resourceVersion: String(revision) }
@@ -254,7 +254,7 @@ class WatchStream {
       include,
       nowMs: this.#deps.clock.nowMs(),
       isList: false,
-      columns,
+      hasColumns,
     })
   }
 

@@ -23,7 +23,7 @@ afterEach(async () => {
 type Respond = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Starts an HTTP server that responds as specified, and a client for it. */
-async function aServer(respond: Respond, options: Partial<HttpClientOptions> = {}) {
+async function startServer(respond: Respond, options: Partial<HttpClientOptions> = {}) {
   const requests: string[] = []
   const server: Server = createServer((request, response) => {
     requests.push(`${request.method} ${request.url}`)
@@ -41,12 +41,12 @@ async function aServer(respond: Respond, options: Partial<HttpClientOptions> = {
   return { server, client, requests }
 }
 
-const json = (response: ServerResponse, status: number, body: unknown, headers = {}) => {
-  response.writeHead(status, { 'content-type': 'application/json', ...headers })
+const respondJson = (response: ServerResponse, aStatus: number, body: unknown, headers = {}) => {
+  response.writeHead(aStatus, { 'content-type': 'application/json', ...headers })
   response.end(JSON.stringify(body))
 }
-const status = (code: number, reason: string, message = 'as configured') => ({ kind: 'Status', code, reason, message })
-const object = (name: string, resourceVersion = '5') => ({
+const aStatus = (code: number, reason: string, message = 'as configured') => ({ kind: 'Status', code, reason, message })
+const aConfigMap = (name: string, resourceVersion = '5') => ({
   kind: 'ConfigMap',
   apiVersion: 'v1',
   metadata: { namespace: 'default', name, uid: name, resourceVersion },
@@ -64,7 +64,7 @@ async function waitFor(condition: () => boolean): Promise<void> {
   }
 }
 
-describe('the answers of a stock server', () => {
+describe('the responses of a stock server', () => {
   const csiNode = (drivers: unknown) => ({
     kind: 'CSINode',
     apiVersion: 'storage.k8s.io/v1',
@@ -72,22 +72,22 @@ describe('the answers of a stock server', () => {
     spec: { drivers },
   })
   const decoded = { metadata: { name: 'n', uid: 'u', resourceVersion: '5' }, spec: { drivers: [] } }
-  const withoutDrivers = (request: IncomingMessage, response: ServerResponse) => {
+  const respondWithoutDrivers = (request: IncomingMessage, response: ServerResponse) => {
     if (request.url?.includes('watch=true')) {
       response.writeHead(200)
       const lines = ['ADDED', 'MODIFIED', 'DELETED'].map((type) => JSON.stringify({ type, object: csiNode(null) }))
       response.end(`${lines.join('\n')}\n`)
     } else if (request.url?.includes('resourceVersion=list')) {
-      json(response, 200, {
+      respondJson(response, 200, {
         kind: 'CSINodeList',
         metadata: { resourceVersion: '5' },
         items: [csiNode(null), csiNode([])],
       })
-    } else json(response, 200, csiNode(null))
+    } else respondJson(response, 200, csiNode(null))
   }
 
   it('SYS-29 are the same for null, missing and empty lists, in every verb', async () => {
-    const { client } = await aServer(withoutDrivers)
+    const { client } = await startServer(respondWithoutDrivers)
     const signal = new AbortController().signal
     const { items } = await client.list(csiNodeKind, { resourceVersion: 'list' })
     const objects: unknown[] = [
@@ -102,8 +102,12 @@ describe('the answers of a stock server', () => {
   })
 
   it('SYS-29 may have null instead of items or resources', async () => {
-    const { client } = await aServer((request, response) =>
-      json(response, 200, request.url === '/apis/stowage.dev/v1' ? { resources: null } : { items: null, metadata: {} }),
+    const { client } = await startServer((request, response) =>
+      respondJson(
+        response,
+        200,
+        request.url === '/apis/stowage.dev/v1' ? { resources: null } : { items: null, metadata: {} },
+      ),
     )
     expect((await client.list(csiNodeKind)).items).toEqual([])
     expect(await client.commitsAtomically()).toBe(false)
@@ -113,26 +117,28 @@ describe('the answers of a stock server', () => {
 describe('an HTTP request', () => {
   it('is retried after 429 and 503 with Retry-After', async () => {
     const codes = [429, 503, 200]
-    const { client, requests } = await aServer((_request, response) => {
+    const { client, requests } = await startServer((_request, response) => {
       const code = codes.shift()!
-      if (code === 200) json(response, 200, object('a'))
-      else json(response, code, status(code, 'Busy'), { 'retry-after': '0' })
+      if (code === 200) respondJson(response, 200, aConfigMap('a'))
+      else respondJson(response, code, aStatus(code, 'Busy'), { 'retry-after': '0' })
     })
     expect((await client.get(configMapKind, ref)).metadata.name).toBe('a')
     expect(requests.length).toBe(3)
   })
 
   it('is retried at most 10 times, and not without Retry-After', async () => {
-    const busy = await aServer((_, response) => json(response, 429, status(429, 'Busy'), { 'retry-after': '0' }))
+    const busy = await startServer((_, response) =>
+      respondJson(response, 429, aStatus(429, 'Busy'), { 'retry-after': '0' }),
+    )
     expect(await errorOf(busy.client.get(configMapKind, ref))).toMatchObject({ code: 429 })
     expect(busy.requests.length).toBe(11)
-    const broken = await aServer((_, response) => json(response, 503, status(503, 'ServiceUnavailable')))
-    expect(await errorOf(broken.client.create(configMapKind, object('a')))).toMatchObject({ code: 503 })
+    const broken = await startServer((_, response) => respondJson(response, 503, aStatus(503, 'ServiceUnavailable')))
+    expect(await errorOf(broken.client.create(configMapKind, aConfigMap('a')))).toMatchObject({ code: 503 })
     expect(broken.requests.length).toBe(1)
   })
 
   it('fails with 503 if the server cannot be reached', async () => {
-    const { client, server } = await aServer((_, response) => json(response, 200, object('a')))
+    const { client, server } = await startServer((_, response) => respondJson(response, 200, aConfigMap('a')))
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
     const error = await errorOf(client.get(configMapKind, ref))
@@ -145,8 +151,8 @@ describe('an HTTP request', () => {
   })
 
   it('is retried after a broken connection only if it is a read', async () => {
-    const { client, requests } = await aServer((request) => void request.socket.destroy())
-    expect(await errorOf(client.create(configMapKind, object('a')))).toMatchObject({ code: 503 })
+    const { client, requests } = await startServer((request) => void request.socket.destroy())
+    expect(await errorOf(client.create(configMapKind, aConfigMap('a')))).toMatchObject({ code: 503 })
     expect(requests.length).toBe(1)
     expect(await errorOf(client.get(configMapKind, ref))).toMatchObject({ code: 503 })
     expect(requests.length).toBe(3)
@@ -155,7 +161,7 @@ describe('an HTTP request', () => {
   it('fails after its timeout if there is no response', async () => {
     const clock = manualClock()
     let hasRequest = false
-    const { client } = await aServer(
+    const { client } = await startServer(
       () => {
         hasRequest = true
       },
@@ -168,7 +174,7 @@ describe('an HTTP request', () => {
   })
 
   it('fails on abort', async () => {
-    const { client } = await aServer(() => {})
+    const { client } = await startServer(() => {})
     const closing = new AbortController()
     const error = errorOf(client.get(configMapKind, ref, { signal: closing.signal }))
     closing.abort()
@@ -176,7 +182,7 @@ describe('an HTTP request', () => {
   })
 
   it('reports the error response of a proxy', async () => {
-    const { client } = await aServer((_, response) => {
+    const { client } = await startServer((_, response) => {
       response.writeHead(502, { 'content-type': 'text/html' })
       response.end('<h1>Bad Gateway</h1>')
     })
@@ -188,9 +194,9 @@ describe('an HTTP request', () => {
 
   it('has the content type of its patch', async () => {
     const types: unknown[] = []
-    const { client } = await aServer((request, response) => {
+    const { client } = await startServer((request, response) => {
       types.push(request.headers['content-type'])
-      json(response, 200, object('a'))
+      respondJson(response, 200, aConfigMap('a'))
     })
     for (const type of ['merge', 'strategic', 'apply'] as const)
       await client.patch(configMapKind, ref, { type, body: {} })
@@ -204,7 +210,7 @@ describe('an HTTP request', () => {
   })
 
   it('does not include the token in errors', async () => {
-    const { client } = await aServer((request) => void request.socket.destroy())
+    const { client } = await startServer((request) => void request.socket.destroy())
     const error = await errorOf(client.get(configMapKind, ref))
     expect(JSON.stringify([error, error.message, error.stack])).not.toContain('secret-token')
   })
@@ -212,18 +218,18 @@ describe('an HTTP request', () => {
 
 describe('a commit to a server without transactions', () => {
   it('sends its writes one by one until one fails, and returns the index of that write', async () => {
-    const { client, requests } = await aServer((request, response) => {
-      if (request.url!.startsWith('/apis/stowage.dev')) return json(response, 404, status(404, 'NotFound'))
-      if (request.method === 'DELETE') return json(response, 409, status(409, 'Conflict'))
-      return json(response, 200, object('a'))
+    const { client, requests } = await startServer((request, response) => {
+      if (request.url!.startsWith('/apis/stowage.dev')) return respondJson(response, 404, aStatus(404, 'NotFound'))
+      if (request.method === 'DELETE') return respondJson(response, 409, aStatus(409, 'Conflict'))
+      return respondJson(response, 200, aConfigMap('a'))
     })
     expect(await client.commitsAtomically()).toBe(false)
     requests.length = 0
     const error = await errorOf(
       client.commit([
-        { do: 'create', kind: configMapKind, object: object('a') },
+        { do: 'create', kind: configMapKind, object: aConfigMap('a') },
         { do: 'delete', kind: configMapKind, ref },
-        { do: 'create', kind: configMapKind, object: object('b') },
+        { do: 'create', kind: configMapKind, object: aConfigMap('b') },
       ]),
     )
     expect(error).toMatchObject({ code: 409 })
@@ -237,11 +243,11 @@ describe('a commit to a server without transactions', () => {
 
 describe('a kind with several versions', () => {
   it('uses the first version that the server serves', async () => {
-    const { client, requests } = await aServer((request, response) => {
-      if (request.url === '/apis/storage.k8s.io/v1') return json(response, 404, status(404, 'NotFound'))
+    const { client, requests } = await startServer((request, response) => {
+      if (request.url === '/apis/storage.k8s.io/v1') return respondJson(response, 404, aStatus(404, 'NotFound'))
       if (request.url === '/apis/storage.k8s.io/v1beta1')
-        return json(response, 200, { resources: [{ name: 'storageclasses' }] })
-      return json(response, 200, { items: [], metadata: { resourceVersion: '1' } })
+        return respondJson(response, 200, { resources: [{ name: 'storageclasses' }] })
+      return respondJson(response, 200, { items: [], metadata: { resourceVersion: '1' } })
     })
     await client.list(storageClassKind)
     await client.list(storageClassKind)
@@ -253,50 +259,50 @@ describe('a kind with several versions', () => {
   })
 
   it('SYS-15 uses another version when the server no longer serves the first', async () => {
-    let served = ['v1', 'v1beta1']
-    const { client } = await aServer((request, response) => {
+    let servedVersions = ['v1', 'v1beta1']
+    const { client } = await startServer((request, response) => {
       const [, version = '', plural] = /^\/apis\/storage\.k8s\.io\/([^/]+)(?:\/([^?]+))?/.exec(request.url!) ?? []
-      if (!served.includes(version)) return json(response, 404, status(404, 'NotFound'))
-      if (!plural) return json(response, 200, { resources: [{ name: 'storageclasses' }] })
-      return json(response, 200, { items: [], metadata: { resourceVersion: version } })
+      if (!servedVersions.includes(version)) return respondJson(response, 404, aStatus(404, 'NotFound'))
+      if (!plural) return respondJson(response, 200, { resources: [{ name: 'storageclasses' }] })
+      return respondJson(response, 200, { items: [], metadata: { resourceVersion: version } })
     })
-    const versionUsed = async () => (await client.list(storageClassKind)).resourceVersion
-    expect(await versionUsed()).toBe('v1')
-    served = ['v1beta1']
-    expect(await errorOf(versionUsed())).toMatchObject({ code: 404 })
-    expect(await versionUsed()).toBe('v1beta1')
-    served = []
-    expect(await errorOf(versionUsed())).toMatchObject({ code: 404 })
+    const listAndGetVersion = async () => (await client.list(storageClassKind)).resourceVersion
+    expect(await listAndGetVersion()).toBe('v1')
+    servedVersions = ['v1beta1']
+    expect(await errorOf(listAndGetVersion())).toMatchObject({ code: 404 })
+    expect(await listAndGetVersion()).toBe('v1beta1')
+    servedVersions = []
+    expect(await errorOf(listAndGetVersion())).toMatchObject({ code: 404 })
     expect(await client.serves(storageClassKind)).toBe(false)
-    expect(await errorOf(versionUsed())).toMatchObject({ code: 404 })
-    served = ['v1']
-    expect(await versionUsed()).toBe('v1')
+    expect(await errorOf(listAndGetVersion())).toMatchObject({ code: 404 })
+    servedVersions = ['v1']
+    expect(await listAndGetVersion()).toBe('v1')
   })
 })
 
 describe('a watch', () => {
-  const read = async (events: AsyncIterable<WatchEvent<Json>>, into: WatchEvent<Json>[] = []) => {
-    for await (const event of events) into.push(event)
-    return into
+  const collectEvents = async (events: AsyncIterable<WatchEvent<Json>>, target: WatchEvent<Json>[] = []) => {
+    for await (const event of events) target.push(event)
+    return target
   }
   const line = (type: string, body: unknown) => `${JSON.stringify({ type, object: body })}\n`
-  const open = (response: ServerResponse) => {
+  const startResponse = (response: ServerResponse) => {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.flushHeaders()
   }
 
   it('reads events that are split at any byte, and ignores unknown event types', async () => {
-    const text = line('ADDED', object('ä', '6')) + line('SPECIAL', {}) + line('DELETED', object('b', '7'))
+    const text = line('ADDED', aConfigMap('ä', '6')) + line('SPECIAL', {}) + line('DELETED', aConfigMap('b', '7'))
     const bytes = Buffer.from(text)
-    const { client } = await aServer((_, response) => {
-      open(response)
-      const step = (at: number) => {
-        if (at >= bytes.length) return void response.end()
-        response.write(bytes.subarray(at, at + 7), () => setImmediate(step, at + 7))
+    const { client } = await startServer((_, response) => {
+      startResponse(response)
+      const writeFrom = (offset: number) => {
+        if (offset >= bytes.length) return void response.end()
+        response.write(bytes.subarray(offset, offset + 7), () => setImmediate(writeFrom, offset + 7))
       }
-      step(0)
+      writeFrom(0)
     })
-    const events = await read(
+    const events = await collectEvents(
       client.watch(configMapKind, { resourceVersion: '5', signal: new AbortController().signal }),
     )
     expect(
@@ -308,16 +314,16 @@ describe('a watch', () => {
   async function silentWatch(firstLine: string) {
     const clock = manualClock()
     let openedWatches = 0
-    const { client } = await aServer(
+    const { client } = await startServer(
       (_, response) => {
-        open(response)
+        startResponse(response)
         response.write(firstLine)
         openedWatches++
       },
       { clock, watchSilenceMs: 60_000 },
     )
     const events: WatchEvent<Json>[] = []
-    const ended = read(client.watch(configMapKind, { signal: new AbortController().signal }), events)
+    const ended = collectEvents(client.watch(configMapKind, { signal: new AbortController().signal }), events)
     ended.catch(() => {}) // the test reads the error later
     await waitFor(() => openedWatches === 1 && events.length === 1)
     await clock.advance(59_000)
@@ -325,48 +331,54 @@ describe('a watch', () => {
     return ended
   }
 
-  it('fails if a server that sends bookmarks sends nothing for too long, and says so', async () => {
-    expect(await errorOf(silentWatch(line('BOOKMARK', object('a'))))).toMatchObject({
+  it('fails with an explanation if a server that sends bookmarks is silent for too long', async () => {
+    expect(await errorOf(silentWatch(line('BOOKMARK', aConfigMap('a'))))).toMatchObject({
       code: 504,
-      message: expect.stringMatching(/^the watch of configmaps received no event and no bookmark of .* for 60 s$/),
+      message: expect.stringMatching(/^the watch of configmaps received no event and no bookmark from .* for 60 s$/),
     })
   })
 
   it('SYS-29 ends without an error if a server without bookmarks (etcd 3.4) is silent', async () => {
-    await expect(silentWatch(line('ADDED', object('a')))).resolves.toBeDefined()
+    await expect(silentWatch(line('ADDED', aConfigMap('a')))).resolves.toBeDefined()
   })
 
   it('fails with the error of the server in an event or in the response', async () => {
-    const asEvent = await aServer((_, response) => {
-      open(response)
-      response.end(line('ERROR', status(410, 'Expired', 'too old')))
+    const asEvent = await startServer((_, response) => {
+      startResponse(response)
+      response.end(line('ERROR', aStatus(410, 'Expired', 'too old')))
     })
     const signal = new AbortController().signal
-    expect(await errorOf(read(asEvent.client.watch(configMapKind, { resourceVersion: '1', signal })))).toMatchObject({
+    expect(
+      await errorOf(collectEvents(asEvent.client.watch(configMapKind, { resourceVersion: '1', signal }))),
+    ).toMatchObject({
       code: 410,
       reason: 'Expired',
     })
-    const asResponse = await aServer((_, response) => json(response, 429, status(429, 'TooManyRequests')))
-    expect(await errorOf(read(asResponse.client.watch(configMapKind, { signal })))).toMatchObject({ code: 429 })
+    const asResponse = await startServer((_, response) => respondJson(response, 429, aStatus(429, 'TooManyRequests')))
+    expect(await errorOf(collectEvents(asResponse.client.watch(configMapKind, { signal })))).toMatchObject({
+      code: 429,
+    })
   })
 
   it('fails on a line that is too long', async () => {
     const chunk = Buffer.alloc(1024 * 1024, 'x')
-    const { client } = await aServer((_, response) => {
-      open(response)
+    const { client } = await startServer((_, response) => {
+      startResponse(response)
       const writeChunk = () => void (!response.destroyed && response.write(chunk, writeChunk))
       writeChunk()
     })
-    const error = await errorOf(read(client.watch(configMapKind, { signal: new AbortController().signal })))
+    const error = await errorOf(collectEvents(client.watch(configMapKind, { signal: new AbortController().signal })))
     expect(error).toMatchObject({ code: 503, message: expect.stringContaining('longer than') })
   })
 
   it('fails if the connection breaks in the middle of a line', async () => {
-    const { client } = await aServer((_, response) => {
-      open(response)
+    const { client } = await startServer((_, response) => {
+      startResponse(response)
       response.write('{"type":"ADD', () => response.destroy())
     })
-    expect(await errorOf(read(client.watch(configMapKind, { signal: new AbortController().signal })))).toMatchObject({
+    expect(
+      await errorOf(collectEvents(client.watch(configMapKind, { signal: new AbortController().signal }))),
+    ).toMatchObject({
       code: 503,
     })
   })

@@ -25,7 +25,7 @@ export async function createHttpFixture(
   const { handle } = api.server
   const listen = (port: number) => listenHttps({ handle, pki, host: '127.0.0.1', port, clock, log: silentLog })
   const listener = await listen(0)
-  let restarted: HttpsListener | undefined
+  let restartedListener: HttpsListener | undefined
   const connection = {
     server: `https://127.0.0.1:${listener.port}`,
     ca: pki.caCert,
@@ -40,11 +40,11 @@ export async function createHttpFixture(
     listener,
     /** Listens on the same port again after the listener was stopped. */
     async restart() {
-      restarted = await listen(listener.port)
+      restartedListener = await listen(listener.port)
     },
     async stop() {
       client.close()
-      await (restarted ?? listener).stop()
+      await (restartedListener ?? listener).stop()
       await api.store.close()
     },
   }

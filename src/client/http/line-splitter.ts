@@ -18,24 +18,24 @@ export class LineSplitter {
     const lines: string[] = []
     let start = 0
     for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
-      const line = this.#take(chunk.subarray(start, end))
+      const line = this.#completeLine(chunk.subarray(start, end))
       if (line !== '') lines.push(line)
       start = end + 1
     }
-    if (start < chunk.length) this.#keep(chunk.subarray(start))
+    if (start < chunk.length) this.#buffer(chunk.subarray(start))
     return lines
   }
 
-  #take(end: Buffer): string {
+  #completeLine(end: Buffer): string {
     if (this.#chunks.length === 0) return end.toString('utf8')
-    this.#keep(end)
+    this.#buffer(end)
     const line = Buffer.concat(this.#chunks).toString('utf8')
     this.#chunks = []
     this.#size = 0
     return line
   }
 
-  #keep(chunk: Buffer): void {
+  #buffer(chunk: Buffer): void {
     this.#size += chunk.length
     if (this.#size > this.#bytesMax) throw new LineTooLongError(`a line is longer than ${this.#bytesMax} bytes`)
     this.#chunks.push(chunk)

@@ -32,7 +32,7 @@ afterEach(async () => {
 
 describe('a cache of a disabled kind', () => {
   /** Creates a server that can be restarted with another --runtime-config while the client runs. */
-  async function restartableServer(initialConfig: string) {
+  async function createRestartableServer(initialConfig: string) {
     const medium = memoryMedium()
     const clock = manualClock()
     let api = await createServerFixture({ medium, runtimeConfig: initialConfig })
@@ -66,7 +66,7 @@ describe('a cache of a disabled kind', () => {
   }
 
   it('SYS-15 stays empty, logs that once, and syncs when the kind is enabled', async () => {
-    const server = await restartableServer('')
+    const server = await createRestartableServer('')
     await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
     await server.restart(ALL_VERSIONS_DISABLED)
     const { cache, lines, signal } = startCache(server.client, server.clock)
@@ -82,7 +82,7 @@ describe('a cache of a disabled kind', () => {
   })
 
   it('SYS-15 keeps its objects while the kind is disabled, and syncs afterwards', async () => {
-    const server = await restartableServer('')
+    const server = await createRestartableServer('')
     await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
     const { cache, signal } = startCache(server.client, server.clock)
     await cache.whenSynced(signal)
@@ -99,7 +99,7 @@ describe('a cache of a disabled kind', () => {
   })
 
   it('SYS-15 blocks only the controllers that need it', async () => {
-    const server = await restartableServer(ALL_VERSIONS_DISABLED)
+    const server = await createRestartableServer(ALL_VERSIONS_DISABLED)
     const { cache, signal } = startCache(server.client, server.clock)
     const { client, clock } = server
     const configMaps = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })

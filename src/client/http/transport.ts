@@ -48,7 +48,7 @@ const SOCKETS_MAX = 512
 export function createTransport(options: TransportOptions): Transport {
   const { connection, clock, timeoutMs = TIMEOUT_MS, userAgent = 'stowage' } = options
   const base = new URL(connection.server)
-  const isPlain = base.protocol === 'http:'
+  const isPlaintext = base.protocol === 'http:'
   const trust = connection.ca ? { ca: connection.ca } : {}
   const tls = {
     ...(connection.serverName ? { servername: connection.serverName } : {}),
@@ -63,7 +63,7 @@ export function createTransport(options: TransportOptions): Transport {
   const address = {
     protocol: base.protocol,
     hostname: base.hostname.replace(/^\[|\]$/g, ''),
-    port: base.port || (isPlain ? 80 : 443),
+    port: base.port || (isPlaintext ? 80 : 443),
   }
   const pathPrefix = base.pathname.replace(/\/$/, '')
   // A connection keeps its client certificate, so a new certificate requires new connections.
@@ -74,7 +74,7 @@ export function createTransport(options: TransportOptions): Transport {
     for (const idle of Object.values(agent?.agent.freeSockets ?? {}).flat()) idle?.destroy()
     // Certificates are parsed once for all connections.
     const secureContext = () => createSecureContext({ ...trust, ...(cert ? { cert, key } : {}) })
-    const newAgent = isPlain
+    const newAgent = isPlaintext
       ? new HttpAgent(keepAlive)
       : new HttpsAgent({ ...keepAlive, ...tls, secureContext: secureContext() })
     // All connections of the agent have the same server and credentials, so the name of a connection can be constant. The
@@ -93,7 +93,7 @@ export function createTransport(options: TransportOptions): Transport {
     } catch (error) {
       throw unavailable(`no credentials for ${connection.server}: ${(error as Error).message}`)
     }
-    const start = isPlain ? httpRequest : httpsRequest
+    const start = isPlaintext ? httpRequest : httpsRequest
     return new Promise((resolve, reject) => {
       const outgoing: ClientRequest = start({
         ...address,
@@ -165,12 +165,12 @@ export function createTransport(options: TransportOptions): Transport {
     }
   }
 
-  const count = (lists: NodeJS.ReadOnlyDict<unknown[]>) =>
+  const countSockets = (lists: NodeJS.ReadOnlyDict<unknown[]>) =>
     Object.values(lists).reduce((sum, list) => sum + (list?.length ?? 0), 0)
   return {
     open,
     call,
-    sockets: () => (agent ? count(agent.agent.sockets) + count(agent.agent.freeSockets) : 0),
+    sockets: () => (agent ? countSockets(agent.agent.sockets) + countSockets(agent.agent.freeSockets) : 0),
     close: () => agent?.agent.destroy(),
   }
 }
@@ -184,7 +184,7 @@ export function unreachable(error: unknown, server: string): ApiError {
 
 const OTHER_CA = 'its certificate is not signed by the certificate authority in the kubeconfig'
 
-/** What the codes of frequent failures mean. */
+/** Explanations of frequent error codes. */
 const CONNECTION_HINTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'no server listens there',
   ENOTFOUND: 'the host name is unknown',

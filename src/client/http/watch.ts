@@ -1,6 +1,6 @@
 // Reads a watch over HTTP: a stream with one JSON event per line. Servers send bookmarks about once a minute, so a watch that
-// receives no data for longer than two of them fails. A server on etcd 3.4 sends none: there, a watch without events is
-// healthy, and ends without an error so that the caller opens it again, which shows whether the server can be reached.
+// receives no data for more than two minutes fails. A server on etcd 3.4 sends no bookmarks, so its watches may be silent:
+// they end without an error, and the caller finds out whether the server can be reached when it opens the watch again.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { ApiError, timedOut } from '../../api/status-error.ts'
@@ -54,7 +54,7 @@ export async function* readWatch<T extends KubeObject>(options: WatchStreamOptio
     if (signal.aborted || (isSilent && !sendsBookmarks)) return
     if (isSilent) {
       const seconds = silenceMs / 1_000
-      throw timedOut(`the watch of ${kind.plural} received no event and no bookmark of ${server} for ${seconds} s`)
+      throw timedOut(`the watch of ${kind.plural} received no event and no bookmark from ${server} for ${seconds} s`)
     }
     throw unreachable(error, server)
   } finally {

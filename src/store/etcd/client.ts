@@ -89,7 +89,7 @@ export class EtcdClient {
   readonly #members: readonly Client[]
   readonly #metadata = new Metadata()
   readonly #closed = new AbortController()
-  #current = 0
+  #currentMember = 0
 
   constructor(options: EtcdClientOptions) {
     this.#options = options
@@ -123,7 +123,7 @@ export class EtcdClient {
 
   /** Opens a watch at the current member and returns a function that cancels it. */
   watch(request: MessageInitShape<typeof WatchCreateRequestSchema>, handlers: WatchHandlers): () => void {
-    const member = this.#current
+    const member = this.#currentMember
     const stream: ClientDuplexStream<WatchRequest, WatchResponse> = this.#member(member).makeBidiStreamRequest(
       '/etcdserverpb.Watch/Watch',
       (message) => Buffer.from(toBinary(WatchRequestSchema, message)),
@@ -135,7 +135,7 @@ export class EtcdClient {
       if (isEnded) return
       isEnded = true
       stream.cancel()
-      this.#leave(member)
+      this.#switchFrom(member)
       handlers.onEnd(reason)
     }
     stream.on('data', (response: WatchResponse) => {
@@ -166,14 +166,14 @@ export class EtcdClient {
     const request = toBinary(requestSchema, create(requestSchema, init))
     const startedMs = clock.monotonicMs()
     for (let pauseMs = RETRY_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
-      const member = this.#current
+      const member = this.#currentMember
       const remainingMs = requestTimeoutMs - (clock.monotonicMs() - startedMs)
       try {
         return await this.#send(member, path, request, responseSchema, remainingMs)
       } catch (error) {
         const { code, details } = error as ServiceError
         if (!isTransient(code)) throw new EtcdRejectedError(details ?? String(error))
-        this.#leave(member)
+        this.#switchFrom(member)
         const isNotWritten = isRead || isNotSent(details)
         const isTimeoutNear = clock.monotonicMs() - startedMs + pauseMs >= requestTimeoutMs
         if (!isNotWritten || isTimeoutNear || this.#closed.signal.aborted) {
@@ -214,12 +214,12 @@ export class EtcdClient {
   }
 
   /** Switches to the next member, unless another call has already switched. */
-  #leave(member: number): void {
-    if (member === this.#current) this.#current = (member + 1) % this.#members.length
+  #switchFrom(member: number): void {
+    if (member === this.#currentMember) this.#currentMember = (member + 1) % this.#members.length
   }
 }
 
-const TRANSIENT: readonly status[] = [
+const TRANSIENT_CODES: readonly status[] = [
   status.UNAVAILABLE,
   status.CANCELLED, // by the timeout of this client
   status.DEADLINE_EXCEEDED,
@@ -227,7 +227,7 @@ const TRANSIENT: readonly status[] = [
   status.UNKNOWN,
   status.ABORTED,
 ]
-const isTransient = (code: status | undefined) => code !== undefined && TRANSIENT.includes(code)
+const isTransient = (code: status | undefined) => code !== undefined && TRANSIENT_CODES.includes(code)
 
 /** Whether the call failed before it reached etcd's log, because of a missing connection or leader. */
 const isNotSent = (details: string) => /No connection established|Name resolution failed|no leader/.test(details)

@@ -22,7 +22,7 @@ function setUp({ operationsMax = 128 } = {}) {
       new Promise((resolve, reject) => {
         const end = (error?: Error) => {
           if (error) reject(error)
-          else resolve(group.map((_, at): CommitResult => ({ committed: true, revision: at })))
+          else resolve(group.map((_, index): CommitResult => ({ committed: true, revision: index })))
           return nextTick()
         }
         calls.push({ keys: keysOf(group), end })
@@ -54,7 +54,7 @@ describe('CommitQueue', () => {
   it('groups transactions in order while two calls are in flight, and resolves each with its result', async () => {
     const { calls, commit, keepBusy, sentKeys } = setUp()
     await keepBusy()
-    const keys = Array.from({ length: GROUP_TRANSACTIONS_MAX + 1 }, (_, at) => `k${at}`)
+    const keys = Array.from({ length: GROUP_TRANSACTIONS_MAX + 1 }, (_, index) => `k${index}`)
     const commits = keys.map((key) => commit(key))
     await nextTick()
     expect(sentKeys()).toEqual(['busy-1', 'busy-2'])
@@ -63,7 +63,7 @@ describe('CommitQueue', () => {
     expect(sentKeys().slice(2)).toEqual([keys.slice(0, GROUP_TRANSACTIONS_MAX).join(' '), keys.at(-1)])
     await calls[2]?.end()
     await calls[3]?.end()
-    const revisions = keys.map((_, at) => at % GROUP_TRANSACTIONS_MAX)
+    const revisions = keys.map((_, index) => index % GROUP_TRANSACTIONS_MAX)
     expect(await Promise.all(commits)).toEqual(revisions.map((revision) => ({ committed: true, revision })))
   })
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts'
 import { type Revision, StoreUnavailableError, type Write, WriteRejectedError } from '../store.ts'
 import { SUB_REVISIONS } from './revision-mapping.ts'
 
-export const GROUP_TRANSACTIONS_MAX = 100 // leaves operations for larger transactions, of etcd's default of 128
+export const GROUP_TRANSACTIONS_MAX = 100 // below etcd's default limit of 128 operations, to leave room for larger transactions
 const GROUP_BYTES_MAX = 1024 * 1024 // etcd's default limit is 1.5 MiB (--max-request-bytes)
 const CALLS_MAX = 2 // etcd syncs one group to disk while it receives the next
 
@@ -41,7 +41,7 @@ export class CommitQueue {
   readonly #options: CommitQueueOptions
   #waiting: WaitingTransaction[] = []
   #calls = 0
-  #isAboutToSend = false
+  #isSendScheduled = false
 
   constructor(options: CommitQueueOptions) {
     this.#options = options
@@ -54,10 +54,10 @@ export class CommitQueue {
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ reads, writes, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
-      if (this.#isAboutToSend || this.#calls >= CALLS_MAX) return
-      this.#isAboutToSend = true
+      if (this.#isSendScheduled || this.#calls >= CALLS_MAX) return
+      this.#isSendScheduled = true
       queueMicrotask(() => {
-        this.#isAboutToSend = false // calls of commit() in the same turn form one group
+        this.#isSendScheduled = false // calls of commit() in the same turn form one group
         this.#sendNext()
       })
     })
@@ -109,8 +109,9 @@ function countFitting(waiting: readonly ConditionalWrite[], operationsMax: numbe
     operations = Math.max(operations, operationsOf(transaction))
     subRevisions += transaction.writes.length
     bytes += bytesOf(transaction)
-    const isTooMuch = count + 2 + operations > operationsMax || subRevisions > SUB_REVISIONS || bytes > GROUP_BYTES_MAX
-    if (isTooMuch && count > 0) break
+    const exceedsLimit =
+      count + 2 + operations > operationsMax || subRevisions > SUB_REVISIONS || bytes > GROUP_BYTES_MAX
+    if (exceedsLimit && count > 0) break
     count++
   }
   return count

@@ -56,9 +56,9 @@ export interface EtcdStoreOptions {
   readonly history?: HistoryOptions
   /** Maximum duration of an etcd call. Default: 5 seconds. */
   readonly requestTimeoutMs?: number
-  /** Interval of the compaction of etcd to the kept history. 0 disables it, if etcd compacts itself. Default: 5 minutes. */
+  /** How often etcd is compacted to the kept history. 0 disables it, for an etcd that compacts itself. Default: 5 minutes. */
   readonly compactEveryMs?: number
-  /** Maximum of operations in an etcd transaction (etcd's --max-txn-ops). Default: 128. */
+  /** Maximum number of operations in an etcd transaction (etcd's --max-txn-ops). Default: 128. */
   readonly transactionWritesMax?: number
 }
 
@@ -108,7 +108,7 @@ export class EtcdStore implements Store {
     this.#clock = clock
     this.#client = new EtcdClient({ endpoints, tls, clock, requestTimeoutMs })
     this.#layout = layoutOf(this.#options.prefix)
-    this.#checkHealth = createHealthCheck({ clock, check: () => this.#probe(), unresponsive: 'not responding' })
+    this.#checkHealth = createHealthCheck({ clock, check: () => this.#probe(), unresponsiveMessage: 'not responding' })
     this.#replica = new Replica({ clock, history })
     this.#commits = new CommitQueue({
       clock,
@@ -120,7 +120,7 @@ export class EtcdStore implements Store {
       get: (key) => this.#replica.get(key),
       list: (prefix) => this.#replica.list({ prefix }).entries,
       revision: () => this.#replica.revision,
-      commit: (member) => this.#commits.commit(member),
+      commit: (write) => this.#commits.commit(write),
       refresh: () => this.#refresh(),
       catchUp: (revision) => this.#catchUp(revision),
     })
@@ -299,7 +299,7 @@ export class EtcdStore implements Store {
     await this.#catchUp(await this.#newestRevision())
   }
 
-  /** Returns the first revision of etcd's newest one. The replica applies all revisions of an etcd revision together. */
+  /** Returns the first store revision of etcd's newest revision. The replica applies all revisions of an etcd revision together. */
   async #fetchNewestRevision(): Promise<Revision> {
     const knownRevision = this.#mapping.etcdRevisionOf(this.#replica.revision)
     const { header } = await this.#client.range({ key: this.#layout.about, countOnly: true })

@@ -15,7 +15,7 @@ const clock = systemClock()
 describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})` : ''}`, () => {
   const cleanups: (() => unknown)[] = []
   afterEach(async () => {
-    for (const end of cleanups.splice(0).reverse()) await end()
+    for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
   })
 
   async function startEtcdCluster(options?: EtcdOptions): Promise<RunningEtcd> {
@@ -55,7 +55,7 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
         }
       }
     }
-    const writing = Promise.all(counts.map(write))
+    const writers = Promise.all(counts.map(write))
     const total = () => counts.reduce((sum, { acknowledged }) => sum + acknowledged, 0)
     return {
       counts,
@@ -67,7 +67,7 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
       },
       async stop() {
         isStopped = true
-        await writing
+        await writers
       },
     }
   }
@@ -85,11 +85,11 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
     }
     expect(watcher.ended).toEqual([])
     await waitUntil(() => watcher.watch.revision >= store.revision)
-    const revisionOf = new Map<string, number>()
+    const lastWrites = new Map<string, number>()
     for (const { key, revision, entry } of watcher.events) {
       const n = Number(text(entry))
-      expect(n, `${key}@${revision}: each write once, in order`).toBeGreaterThan(revisionOf.get(key) ?? 0)
-      revisionOf.set(key, n)
+      expect(n, `${key}@${revision}: each write once, in order`).toBeGreaterThan(lastWrites.get(key) ?? 0)
+      lastWrites.set(key, n)
     }
   }
 
@@ -97,15 +97,15 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
     const etcd = await startEtcdCluster()
     const store = await open(etcd.endpoints)
     const watcher = collectEvents(store)
-    const writing = startWriting(store)
+    const writers = startWriting(store)
     for (let crash = 0; crash < 3; crash++) {
-      await writing.waitForAcknowledged(200)
+      await writers.waitForAcknowledged(200)
       await etcd.members[0]?.kill()
       await etcd.members[0]?.start()
     }
-    await writing.waitForAcknowledged(200)
-    await writing.stop()
-    await expectNothingLost(store, writing, watcher)
+    await writers.waitForAcknowledged(200)
+    await writers.stop()
+    await expectNothingLost(store, writers, watcher)
     const reopened = await open(etcd.endpoints)
     const replay = collectEvents(reopened, { afterRevision: 0 })
     await waitUntil(() => replay.watch.revision >= reopened.revision)
@@ -117,18 +117,18 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
     const store = await open(etcd.endpoints, { requestTimeoutMs: 5_000 })
     const secondStore = await open([...etcd.endpoints].reverse(), { requestTimeoutMs: 5_000 })
     const watchers = [collectEvents(store), collectEvents(secondStore)] as const
-    const writing = startWriting(store)
+    const writers = startWriting(store)
     for (let change = 0; change < 2; change++) {
-      await writing.waitForAcknowledged(100)
+      await writers.waitForAcknowledged(100)
       const leader = await etcd.leader()
       await leader.kill()
-      await writing.waitForAcknowledged(100)
+      await writers.waitForAcknowledged(100)
       await leader.start()
     }
-    await writing.waitForAcknowledged(100)
-    await writing.stop()
-    await expectNothingLost(store, writing, watchers[0])
-    await expectNothingLost(secondStore, writing, watchers[1])
+    await writers.waitForAcknowledged(100)
+    await writers.stop()
+    await expectNothingLost(store, writers, watchers[0])
+    await expectNothingLost(secondStore, writers, watchers[1])
     const newest = store.revision
     await waitUntil(() => watchers.every(({ watch }) => watch.revision >= newest))
     expect(watchers[1].events.map(formatEvent)).toEqual(watchers[0].events.map(formatEvent))

@@ -203,7 +203,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
       return { revision, observed, writes }
     }
     const results = await Promise.all(Array.from({ length: 300 }, (_, n) => run(n)))
-    results.sort((a, other) => a.revision - other.revision)
+    results.sort((a, b) => a.revision - b.revision)
     expect(new Set(results.map(({ revision }) => revision)).size).toBe(300)
     expect(new Set(results.map(({ revision }) => groupOf(revision))).size).toBeLessThan(300)
     const state = new Map<string, string>()
@@ -218,14 +218,14 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
 
   it('fails only the transaction of a group that has a conflict', async () => {
     const store = await open()
-    const [, index] = await transactAll(store, [[putOf('a')], [putOf('b')]])
+    const [, revisionOfB] = await transactAll(store, [[putOf('a')], [putOf('b')]])
     const { createRevision } = (await client.range({ key: layoutOf(prefix).about })).kvs[0] ?? {}
     const mapping = new RevisionMapping({ base: Number(createRevision) })
     const snapshot = await store.list({ prefix: '' })
     await put(store, 'b', 'changed by another')
     const group: ConditionalWrite[] = [
       { reads: new Map([['c', 0]]), writes: [putOf('c')] },
-      { reads: new Map([['b', index as number]]), writes: [{ delete: 'b' }, putOf('d')] },
+      { reads: new Map([['b', revisionOfB as number]]), writes: [{ delete: 'b' }, putOf('d')] },
       { reads: new Map([['a', snapshot.entries[0]?.modRevision as number]]), writes: [{ delete: 'a' }] },
     ]
     const { events } = collectEvents(store)

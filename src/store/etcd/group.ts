@@ -39,11 +39,15 @@ type RequestInit = MessageInitShape<typeof RequestOpSchema>
 
 export function encodeGroup(group: readonly ConditionalWrite[], context: GroupContext): TxnInit {
   const { firstSubs, size } = subRevisionsOf(group)
-  const members = group.map((member, index) => encodeMember(member, firstSubs[index] as number, context))
+  const transactions = group.map((transaction, index) =>
+    encodeTransaction(transaction, firstSubs[index] as number, context),
+  )
   const sizeRequest = size > 1 ? [putRequest(context.layout.group, Buffer.from(String(size)))] : []
-  const [single] = members
-  if (single && members.length === 1) return { ...single, success: [...sizeRequest, ...single.success] }
-  return { success: [...sizeRequest, ...members.map((value) => ({ request: { case: 'requestTxn' as const, value } }))] }
+  const [single] = transactions
+  if (single && transactions.length === 1) return { ...single, success: [...sizeRequest, ...single.success] }
+  return {
+    success: [...sizeRequest, ...transactions.map((value) => ({ request: { case: 'requestTxn' as const, value } }))],
+  }
 }
 
 /** Returns the sub-revision of each transaction's first write, and the number of writes in the group. */
@@ -65,13 +69,13 @@ export function decodeCommits(
   const { header, succeeded, responses } = response
   if (group.length === 1) return [{ committed: succeeded, revision: mapping.revisionOf(header?.revision) }]
   return subRevisionsOf(group).firstSubs.map((firstSub, index) => {
-    const member = responses[1 + index]?.response // responses[0] belongs to the put of `group`
-    const committed = member?.case === 'responseTxn' && member.value.succeeded
+    const result = responses[1 + index]?.response // responses[0] belongs to the put of `group`
+    const committed = result?.case === 'responseTxn' && result.value.succeeded
     return { committed, revision: mapping.revisionOf(header?.revision, firstSub) }
   })
 }
 
-function encodeMember({ reads, writes }: ConditionalWrite, firstSub: number, context: GroupContext) {
+function encodeTransaction({ reads, writes }: ConditionalWrite, firstSub: number, context: GroupContext) {
   const { layout, mapping, get } = context
   const createSubOf = (key: string, sub: number) => {
     if (!reads.get(key)) return sub
@@ -126,8 +130,8 @@ export function decodeChanges(
       changes.push(decodeChange(kv, key, mapping))
       nextSub = mapping.subOf((changes.at(-1) as Change).revision) + 1
     } else {
-      const index = mapping.revisionOf(revision, nextSub++)
-      changes.push({ key, revision: index, createRevision: index })
+      const deleteRevision = mapping.revisionOf(revision, nextSub++)
+      changes.push({ key, revision: deleteRevision, createRevision: deleteRevision })
     }
   }
   return { changes, revision: mapping.revisionOf(etcdRevision, size - 1) }

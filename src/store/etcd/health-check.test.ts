@@ -4,23 +4,23 @@ import { createHealthCheck } from './health-check.ts'
 
 function setUp() {
   const clock = manualClock()
-  const checks: { answer(problem?: string): void; fail(): void }[] = []
+  const checks: { complete(problem?: string): void; fail(): void }[] = []
   const check = () =>
     new Promise<string | undefined>((resolve, reject) => {
-      checks.push({ answer: resolve, fail: () => reject(new Error('connection refused')) })
+      checks.push({ complete: resolve, fail: () => reject(new Error('connection refused')) })
     })
-  return { clock, checks, checkHealth: createHealthCheck({ clock, check, unresponsive: 'not responding' }) }
+  return { clock, checks, checkHealth: createHealthCheck({ clock, check, unresponsiveMessage: 'not responding' }) }
 }
 
 describe('createHealthCheck', () => {
   it('SYS-11 returns the result of the check', async () => {
     const { clock, checks, checkHealth } = setUp()
     const healthy = checkHealth()
-    checks[0]!.answer()
+    checks[0]!.complete()
     expect(await healthy).toBeUndefined()
     await clock.advance(1_000)
     const unhealthy = checkHealth()
-    checks[1]!.answer('the disk is full')
+    checks[1]!.complete('the disk is full')
     expect(await unhealthy).toBe('the disk is full')
   })
 
@@ -43,7 +43,7 @@ describe('createHealthCheck', () => {
   it('shares one check among concurrent callers, and checks again after a second', async () => {
     const { clock, checks, checkHealth } = setUp()
     const concurrent = [checkHealth(), checkHealth()]
-    checks[0]!.answer('full')
+    checks[0]!.complete('full')
     expect(await Promise.all([...concurrent, checkHealth()])).toEqual(['full', 'full', 'full'])
     expect(checks).toHaveLength(1)
     await clock.advance(999)

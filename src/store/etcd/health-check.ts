@@ -10,13 +10,13 @@ export interface HealthCheckOptions {
   /** Resolves with the problem, or undefined if etcd is healthy. */
   check(): Promise<string | undefined>
   /** The problem to report if the check rejects or takes too long. */
-  readonly unresponsive: string
+  readonly unresponsiveMessage: string
 }
 
 export function createHealthCheck({
   clock,
   check,
-  unresponsive,
+  unresponsiveMessage,
 }: HealthCheckOptions): () => Promise<string | undefined> {
   let latest: { readonly result: Promise<string | undefined>; endedMs: number } | undefined
   return () => {
@@ -30,9 +30,9 @@ export function createHealthCheck({
 
   function checkWithTimeout(): Promise<string | undefined> {
     return new Promise((resolve) => {
-      const cancel = clock.after(CHECK_MS_MAX, () => resolve(unresponsive))
+      const cancel = clock.after(CHECK_MS_MAX, () => resolve(unresponsiveMessage))
       check()
-        .catch(() => unresponsive)
+        .catch(() => unresponsiveMessage)
         .then((problem) => {
           cancel()
           resolve(problem)

@@ -57,7 +57,7 @@ export function layoutOf(prefix: string): Layout {
   }
 }
 
-/** `text` ends in a slash, so the range ends at the same text with '0', the character after '/'. */
+/** Returns the range of the keys below `parent`. It ends in a slash, so the range ends at the same text with '0', the character after '/'. */
 const spanOf = (parent: string): KeySpan => ({
   start: Buffer.from(parent),
   end: Buffer.from(`${parent.slice(0, -1)}0`),

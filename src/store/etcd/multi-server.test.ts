@@ -72,7 +72,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     const [a, b] = await openTwo()
     const increment = (store: Store) =>
       store.transact((view) => [{ put: 'n', value: bytes(String(Number(text(view.get('n')) ?? 0) + 1)) }])
-    const steps = Array.from({ length: 200 }, (_, at) => increment(at % 2 ? a : b))
+    const steps = Array.from({ length: 200 }, (_, index) => increment(index % 2 ? a : b))
     const revisions = (await Promise.all(steps)).map(({ revision }) => revision)
     expect(new Set(revisions).size).toBe(200)
     expect(text(await a.get('n'))).toBe('200')
@@ -115,7 +115,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     const [a] = await openTwo()
     const value = Buffer.alloc(100_000, 'x')
     for (let n = 0; n < 40; n++) {
-      await a.transact(() => Array.from({ length: 5 }, (_, at) => ({ put: `k/${n}/${at}`, value })))
+      await a.transact(() => Array.from({ length: 5 }, (_, index) => ({ put: `k/${n}/${index}`, value })))
     }
     const calls: (readonly StoreEvent[])[] = []
     const store = await open()
@@ -127,13 +127,13 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     })
     await waitUntil(() => calls.flat().length >= 200)
     for (const events of calls) expect(events.length % 5).toBe(0)
-    const keys = Array.from({ length: 200 }, (_, at) => `k/${Math.floor(at / 5)}/${at % 5}`)
+    const keys = Array.from({ length: 200 }, (_, index) => `k/${Math.floor(index / 5)}/${index % 5}`)
     expect(calls.flat().map(({ key }) => key)).toEqual(keys)
   })
 
   it('does not write any part of a transaction that etcd rejects', async () => {
     const [a] = await openTwo()
-    const tooMany = Array.from({ length: 200 }, (_, at) => ({ put: `k/${at}`, value: bytes('') }))
+    const tooMany = Array.from({ length: 200 }, (_, index) => ({ put: `k/${index}`, value: bytes('') }))
     await expect(a.transact(() => tooMany)).rejects.toThrow(WriteRejectedError)
     await expect(a.transact(() => tooMany)).rejects.toThrow('too many operations')
     const tooLarge = [{ put: 'large', value: Buffer.alloc(3_000_000) }]
@@ -183,27 +183,29 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     const [a, b] = [await open(options), await open(options)]
     const { events } = collectEvents(a)
     const expiresAtMs = sharedClock.nowMs() + 1_000
-    await a.transact(() => Array.from({ length: 100 }, (_, at) => ({ put: `k/${at}`, value: bytes(''), expiresAtMs })))
+    await a.transact(() =>
+      Array.from({ length: 100 }, (_, index) => ({ put: `k/${index}`, value: bytes(''), expiresAtMs })),
+    )
     await advanceUntil(sharedClock, () => a.stats().keys === 0 && b.stats().keys === 0)
     expect(events.filter(({ type }) => type === 'delete')).toHaveLength(100)
   })
 
   it('compacts etcd to the history that is kept', async () => {
     prefix = `/shared-${stores++}`
-    const manual = manualClock()
-    const store = await open({ clock: manual, history: { keepMs: 60_000 }, requestTimeoutMs: 1e12 })
+    const testClock = manualClock()
+    const store = await open({ clock: testClock, history: { keepMs: 60_000 }, requestTimeoutMs: 1e12 })
     for (let n = 0; n < 5; n++) await put(store, 'a', String(n))
-    await manual.advance(60_000)
+    await testClock.advance(60_000)
     await put(store, 'a', 'last')
     const { createRevision } = (await store.get('a')) ?? {}
     const client = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
     const key = Buffer.from(`${prefix}/keys/a`)
-    const first = (await client.range({ key })).kvs[0]?.createRevision
+    const firstRevision = (await client.range({ key })).kvs[0]?.createRevision
     expect(createRevision).toBe(SUB_REVISIONS)
-    expect((await client.range({ key, revision: first })).kvs).toHaveLength(1)
-    await manual.advance(5 * 60_000)
+    expect((await client.range({ key, revision: firstRevision })).kvs).toHaveLength(1)
+    await testClock.advance(5 * 60_000)
     const isCompacted = () =>
-      client.range({ key, revision: first }).then(
+      client.range({ key, revision: firstRevision }).then(
         () => false,
         (error) => error.isCompacted,
       )
@@ -240,4 +242,4 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
 })
 
 const areInOrder = (events: readonly StoreEvent[]) =>
-  events.every((event, at) => at === 0 || (events[at - 1] as StoreEvent).revision <= event.revision)
+  events.every((event, index) => index === 0 || (events[index - 1] as StoreEvent).revision <= event.revision)

@@ -80,7 +80,7 @@ export class Replica {
   }
 
   get keys(): number {
-    return this.#index.live
+    return this.#index.liveCount
   }
 
   get historyEntries(): number {

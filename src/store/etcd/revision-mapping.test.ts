@@ -9,12 +9,12 @@ describe('RevisionMapping', () => {
 
   it('round-trips etcd revision and sub-revision, and preserves their order', () => {
     const base = 41
-    const moment = fc.record({
+    const position = fc.record({
       etcd: fc.integer({ min: base, max: 1e12 }),
       sub: fc.integer({ min: 0, max: SUB_REVISIONS - 1 }),
     })
     fc.assert(
-      fc.property(moment, moment, (a, b) => {
+      fc.property(position, position, (a, b) => {
         const mapping = new RevisionMapping({ base })
         const [first, second] = [a, b].map(({ etcd, sub }) => mapping.revisionOf(etcd, sub)) as [number, number]
         expect(mapping.etcdRevisionOf(first)).toBe(a.etcd)

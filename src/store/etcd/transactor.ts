@@ -153,11 +153,11 @@ export class Transactor {
   }
 }
 
-/** `first` is the revision of the first of `writes`; the others are consecutive. */
-function resultOf(first: Revision, requested: readonly Write[], writes: readonly Write[]): TransactionResult {
+/** `firstRevision` is the revision of the first of `writes`; the others are consecutive. */
+function resultOf(firstRevision: Revision, requested: readonly Write[], writes: readonly Write[]): TransactionResult {
   let index = 0
-  const revisions = requested.map((write) => (write === writes[index] ? first + index++ : 0))
-  return { revision: first + writes.length - 1, revisions }
+  const revisions = requested.map((write) => (write === writes[index] ? firstRevision + index++ : 0))
+  return { revision: firstRevision + writes.length - 1, revisions }
 }
 
 /** Thrown to abort `decide` when it reads a key that is being written. `decide` runs again after that write. */

@@ -4,10 +4,10 @@ import { decodeValue, encodeValue } from './value-codec.ts'
 
 describe('value codec', () => {
   it('round-trips values with expiry time and sub-revisions', () => {
-    const moment = fc.option(fc.integer({ min: 0, max: 8.64e15 }), { nil: undefined })
+    const expiryTime = fc.option(fc.integer({ min: 0, max: 8.64e15 }), { nil: undefined })
     const sub = fc.integer({ min: 0, max: 1023 })
     fc.assert(
-      fc.property(fc.uint8Array(), moment, sub, sub, (value, expiresAtMs, sub, createSub) => {
+      fc.property(fc.uint8Array(), expiryTime, sub, sub, (value, expiresAtMs, sub, createSub) => {
         const decoded = decodeValue(encodeValue({ value, expiresAtMs, sub, createSub }))
         expect(decoded).toMatchObject({ expiresAtMs, sub, createSub })
         expect([...decoded.value]).toEqual([...value])

@@ -52,7 +52,7 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
     onEnd: () => {},
   })
 
-  async function denseOnceDelivered(revision: Revision): Promise<Revision> {
+  async function waitForDenseRevision(revision: Revision): Promise<Revision> {
     while (follower.revision < revision) await new Promise((resolve) => setImmediate(resolve))
     return mapping.dense(revision)
   }
@@ -95,7 +95,7 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
     },
     async get(key) {
       const entry = await store.get(key)
-      await denseOnceDelivered(entry?.modRevision ?? 0)
+      await waitForDenseRevision(entry?.modRevision ?? 0)
       return entry && entryOf(entry)
     },
     async list({ atRevision, ...options }: ListOptions) {
@@ -103,7 +103,7 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
       const list = await store
         .list({ ...options, atRevision: sparseRevision })
         .catch((error) => Promise.reject(errorOf(error)))
-      const revision = await denseOnceDelivered(list.revision)
+      const revision = await waitForDenseRevision(list.revision)
       return { ...list, revision, entries: list.entries.map(entryOf) }
     },
     async transact(decide) {
@@ -115,7 +115,7 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
         list: (prefix) => storeView.list(prefix).map(entryOf),
       })
       const { revision, revisions } = await store.transact((storeView) => decide(view(storeView)))
-      const newest = await denseOnceDelivered(revision)
+      const newest = await waitForDenseRevision(revision)
       return {
         revision: newest,
         revisions: revisions.map((writeRevision) => (writeRevision === 0 ? 0 : mapping.dense(writeRevision))),

@@ -8,7 +8,7 @@ export type WriteText = { put: string; value: string } | { delete: string }
 export interface HistoryModel {
   /** The state at every revision, from 0 on. */
   readonly states: ReadonlyMap<string, string>[]
-  /** All changes, formatted like show(). */
+  /** All changes, formatted like formatEvent(). */
   readonly changes: { readonly key: string; readonly revision: Revision; readonly formatted: string }[]
   transact(writes: readonly WriteText[]): Revision
   wouldChange(writes: readonly WriteText[]): boolean
@@ -48,8 +48,8 @@ export async function expectModel(store: Store, model: HistoryModel, history: Hi
     const oldest = await expectStates(store, model, prefix)
     await expectChanges(store, model, { prefix, afterRevision: oldest })
     if (oldest > 0) expect(() => collectEvents(store, { prefix, afterRevision: oldest - 1 })).toThrow(CompactedError)
-    const keepsAll = (it: { keepMs?: number; entriesMax?: number } | undefined) =>
-      !it || (Number(it.keepMs) >= 1_000_000 && Number(it.entriesMax) >= 1_000)
+    const keepsAll = (limits: { keepMs?: number; entriesMax?: number } | undefined) =>
+      !limits || (Number(limits.keepMs) >= 1_000_000 && Number(limits.entriesMax) >= 1_000)
     if (keepsAll(history) && keepsAll(history.brief)) expect(oldest).toBe(0)
   }
 }
