@@ -57,12 +57,12 @@ export interface AgentFixture {
   readonly registry: Registry
   readonly agent: NodeAgent
   /** The errors passed to NotifyRegistrationStatus. An empty string is success. */
-  readonly notified: string[]
+  readonly notifiedErrors: string[]
   /** Resolves when the agent has stopped, with the error that stopped it, if any. */
   readonly stopped: Promise<Error | undefined>
   /** The sockets in the registration directory. The next scan detects changes. */
   readonly sockets: PluginSocket[]
-  start(more?: Partial<NodeAgentDeps>): void
+  start(overrides?: Partial<NodeAgentDeps>): void
   /** Stops the agent gracefully. */
   stop(): Promise<void>
   /** Kills the agent. Calls that it has in progress never return. */
@@ -98,10 +98,10 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
   const settings = fakeSettings({ controller: ['CREATE_DELETE_VOLUME'], ...options.settings })
   const fake = createFakeDriver({ clock: server.clock, settings })
   const registry = new Registry()
-  const notified: string[] = []
+  const notifiedErrors: string[] = []
   const sockets: PluginSocket[] = [{ path: SOCKET, id: '1' }]
   let isDriverUp = true
-  let seenCalls = 0
+  let seenCallCount = 0
   let run: AgentRun | undefined
   let agent: NodeAgent
 
@@ -148,7 +148,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
     disk,
     fake,
     registry,
-    notified,
+    notifiedErrors,
     sockets,
     get agent() {
       return agent
@@ -179,7 +179,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
               if (!isDriverUp) throw new Error('connection refused')
               return { type: 'CSIPlugin', name: DRIVER, endpoint: '/csi.sock', supportedVersions: ['1.0.0'] }
             },
-            notify: async (_socket, error = '') => void notified.push(error),
+            notify: async (_socket, error = '') => void notifiedErrors.push(error),
           },
         },
         connect: () => connect(process),
@@ -216,8 +216,8 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
     },
     setRules: (rules) => fake.script.setRules(rules),
     calls() {
-      const newCalls = fake.record.calls.slice(seenCalls)
-      seenCalls = fake.record.calls.length
+      const newCalls = fake.record.calls.slice(seenCallCount)
+      seenCallCount = fake.record.calls.length
       return newCalls.filter(({ method }) => VOLUME_CALLS.test(method)).map(({ method }) => method)
     },
 

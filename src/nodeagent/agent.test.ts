@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createAgentFixture, DRIVER, NODE, PODS, ROOT } from './agent.fixture.ts'
+import { CLAIMS, createAgentFixture, DRIVER, NODE, PODS, ROOT } from './agent.fixture.ts'
 import { noContainers } from './commands/containers.ts'
 
 describe('the node agent', () => {
@@ -10,7 +10,7 @@ describe('the node agent', () => {
     await fixture.untilRunning('shop')
     expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders`
-    expect(fixture.disk.mounted).toContain(`${target}/mount`)
+    expect(fixture.disk.mountPoints).toContain(`${target}/mount`)
     expect(JSON.parse(fixture.disk.snapshot()[`${target}/vol_data.json`]!)).toMatchObject({
       specVolID: 'pv-orders',
       driverName: DRIVER,
@@ -48,7 +48,7 @@ describe('the node agent', () => {
       reason: 'DeadlineExceeded',
       message: 'Pod was active on the node longer than the specified deadline',
     })
-    await fixture.waitUntil(() => fixture.disk.mounted.size === 0, 'the volume to be unmounted')
+    await fixture.waitUntil(() => fixture.disk.mountPoints.size === 0, 'the volume to be unmounted')
     await fixture.waitUntil(
       async () => (await fixture.events('job')).some((event) => event.startsWith('DeadlineExceeded: Pod was active')),
       'the event',
@@ -88,7 +88,7 @@ describe('the node agent', () => {
     await fixture.untilDeleted('shop')
     await fixture.untilIdle()
     expect(fixture.calls()).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume'])
-    expect(fixture.disk.mounted.size).toBe(0)
+    expect(fixture.disk.mountPoints.size).toBe(0)
     expect(newPaths(pathsBefore, fixture.disk.snapshot())).toEqual([])
   })
 
@@ -109,14 +109,14 @@ describe('the node agent', () => {
     expect(fixture.fake.record.overlaps).toEqual([])
   })
 
-  it('SYS-7 cleans up after a pod that is deleted without grace period', async () => {
+  it('SYS-7 cleans up after a pod that is deleted without a grace period', async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     const pathsBefore = fixture.disk.snapshot()
     await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
-    await fixture.waitUntil(() => fixture.disk.mounted.size === 0, 'everything to be unmounted')
+    await fixture.waitUntil(() => fixture.disk.mountPoints.size === 0, 'everything to be unmounted')
     await fixture.untilIdle()
     expect(newPaths(pathsBefore, fixture.disk.snapshot())).toEqual([])
   })
@@ -160,7 +160,7 @@ describe('the node agent', () => {
     })
   })
 
-  it('SYS-7 passes secrets to the driver and stores them in no event or record', async () => {
+  it('SYS-7 passes secrets to the driver, and does not store them in events or records', async () => {
     const fixture = await createAgentFixture({ settings: { secretKeys: [] } })
     await fixture.createVolume('orders', { csi: { nodeStageSecretRef: { namespace: 'default', name: 'keys' } } })
     await fixture.createPod('shop', ['orders'])
@@ -214,11 +214,27 @@ describe('the node agent', () => {
     await fixture.server.delete(`${PODS}/first`)
     await fixture.untilRunning('second')
   })
+
+  it('SYS-7 keeps a pod running while its claim is being deleted', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.server.delete(`${CLAIMS}/orders`)
+    await fixture.server.patch(`${PODS}/shop`, { metadata: { labels: { triggerReconcile: 'yes' } } }, 'merge')
+    await fixture.untilIdle()
+    expect(await fixture.phase('shop')).toBe('Running')
+    expect(await fixture.events('shop')).toEqual([])
+    fixture.kill()
+    fixture.start()
+    await fixture.untilIdle()
+    expect(await fixture.events('shop')).toEqual([])
+  })
 })
 
 /** Returns the paths that were added, except for directories that the agent does not remove. */
-function newPaths(pathsBefore: Record<string, string>, after: Record<string, string>): string[] {
-  return Object.keys(after).filter((path) => !(path in pathsBefore) && !PERMANENT_DIRECTORIES.test(path))
+function newPaths(pathsBefore: Record<string, string>, pathsAfter: Record<string, string>): string[] {
+  return Object.keys(pathsAfter).filter((path) => !(path in pathsBefore) && !PERMANENT_DIRECTORIES.test(path))
 }
 const PERMANENT_DIRECTORIES =
   /\/plugins\/kubernetes\.io(\/csi(\/fake\.stowage\.example|\/volumeDevices(\/staging|\/publish)?)?)?$/

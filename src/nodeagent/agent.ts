@@ -65,7 +65,7 @@ export interface NodeAgentDeps {
   /** The sockets of drivers without node-driver-registrar. */
   readonly driverSockets?: readonly string[]
   connect(endpoint: string): CsiConnection
-  /** Returns the IO rates of the device of a path, or undefined if the volume is not a separate device. */
+  /** Returns the IO rates of the volume at this path, or undefined if it is not a separate device. */
   ratesAt?(path: string): Promise<IoRates | undefined>
   /** Runs the containers. Default: volumes are mounted, but no process runs. */
   readonly containers?: Containers
@@ -75,7 +75,7 @@ export interface NodeAgentDeps {
   /** The maximum number of pods. Default 110. */
   readonly podsMax?: number
   /** The interval at which the node's lease is renewed. Default 10 s. */
-  readonly renewMs?: number
+  readonly renewIntervalMs?: number
   readonly version: string
 }
 
@@ -105,8 +105,8 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     labels: deps.labels ?? {},
     podsMax: deps.podsMax ?? PODS_MAX,
     version: deps.version,
-    cached: () => nodes.get({ name: nodeName }),
-    renewMs: deps.renewMs,
+    cachedNode: () => nodes.get({ name: nodeName }),
+    renewIntervalMs: deps.renewIntervalMs,
     clock,
     log,
   })
@@ -129,9 +129,9 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   const records = createMountRecords({ disk, paths, nodeName, log })
   const containers = deps.containers ?? noContainers()
   const mountBackoff = createMountBackoff({ clock })
-  const mounted = new Map<string, Map<string, MountedVolume>>()
+  const mountedVolumes = new Map<string, Map<string, MountedVolume>>()
   const statsCollector = createStatsCollector({
-    mounted,
+    mountedVolumes,
     drivers,
     metrics,
     clock,
@@ -139,7 +139,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     log,
     isBusy: () => isWorking(controller.queue),
     ratesAt: deps.ratesAt ?? (async () => undefined),
-    provisioned: async ({ csi }) => (csi ? provisionedIo(csi, client) : {}),
+    readProvisionedIo: async ({ csi }) => (csi ? provisionedIo(csi, client) : {}),
   })
 
   const pods = caches.of(podKind, { fieldSelector: `spec.nodeName=${nodeName}` })
@@ -178,7 +178,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     for (const { key } of orphanQueue.states()) orphanQueue.add(key)
   })
 
-  /** Loads the mount records. Returns the volumes that may still be in use since an earlier run. */
+  /** Loads the mount records. Returns the names of the volumes that may still be in use since an earlier run. */
   async function loadRecords(): Promise<string[]> {
     for (const path of [paths.registry, paths.plugins, paths.pods]) await disk.makeDirectory(path, 0o755)
     await records.load()
@@ -192,8 +192,8 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
 
   const orphanedStagings = () => records.stagings().filter((staging) => records.ofVolume(staging).length === 0)
 
-  function createPodDeps(volumesInUse: readonly string[]): PodDeps {
-    const inUse = createVolumesInUse({ initialNames: volumesInUse, report: heartbeat.setVolumesInUse })
+  function createPodDeps(initialNames: readonly string[]): PodDeps {
+    const volumesInUse = createVolumesInUse({ initialNames, report: heartbeat.setVolumesInUse })
     return {
       nodeName,
       client,
@@ -207,13 +207,13 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       records,
       disk,
       paths,
-      inUse,
+      volumesInUse,
       metrics,
       lock: keyedLock(),
       completedSteps: createCompletedSteps(),
       containers,
       mountBackoff,
-      mounted,
+      mountedVolumes,
       expand: deps.expand ?? createExpandVolume({ client, drivers, records, events, metrics, clock, random }),
       hostIP: deps.machine.address,
       node: () => ({ name: nodeName, labels: nodes.get({ name: nodeName })?.metadata.labels ?? {} }),
@@ -227,9 +227,9 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   }
 
   async function run(signal: AbortSignal, onReady?: () => void): Promise<void> {
-    const inUse = await loadRecords()
-    await heartbeat.register(inUse, signal)
-    podDeps = createPodDeps(inUse)
+    const namesInUse = await loadRecords()
+    await heartbeat.register(namesInUse, signal)
+    podDeps = createPodDeps(namesInUse)
     await heartbeat.markReady(csiNodeWriter.ensureCsiNode, signal)
     for (const uid of records.uids()) controller.queue.add(uid) // pods deleted while the agent was down cause no event
     for (const staging of orphanedStagings()) orphanQueue.add(volumeKey(staging))

@@ -5,7 +5,7 @@ import { type AgentFixtureOptions, CLAIMS, createAgentFixture, PODS, VOLUMES } f
 
 const GI = 1024 ** 3
 const EXPANDED_TO_2GI = { capacity: { storage: '2Gi' } }
-const aFailure = (code: CsiFailureCode, times?: number) => ({
+const failureRule = (code: CsiFailureCode, times?: number) => ({
   method: 'NodeExpandVolume',
   effect: { do: 'fail', code, message: 'injected' } as const,
   ...(times ? { times } : {}),
@@ -153,6 +153,19 @@ describe('a successful expansion', () => {
     })
   }
 
+  it('SYS-7 is made while the volume is mounted, and the claim is updated', async () => {
+    const fixture = await createExpandFixture()
+    await fixture.createVolume('orders')
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    fixture.calls()
+    await fixture.expandOnController(2, withResizeState('NodeResizePending'))
+    await fixture.untilExpanded()
+    expect(fixture.calls()).toEqual(['NodeExpandVolume'])
+    expect(await fixture.state()).toBeUndefined()
+    expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^FileSystemResizeSuccessful: /))
+  })
+
   it('REX-8 is saved even if the claim is edited during the call', async () => {
     const fixture = await createExpandFixture()
     await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
@@ -182,7 +195,7 @@ describe('a successful expansion', () => {
 })
 
 describe('a failed expansion', () => {
-  async function createFailingFixture(...rules: readonly ReturnType<typeof aFailure>[]) {
+  async function createFailingFixture(...rules: readonly ReturnType<typeof failureRule>[]) {
     const fixture = await createExpandFixture()
     const claim = { resources: { requests: { storage: '2Gi' } } }
     await fixture.createVolume('orders', {
@@ -199,7 +212,7 @@ describe('a failed expansion', () => {
 
   for (const code of ['OUT_OF_RANGE', 'INVALID_ARGUMENT', 'NOT_FOUND'] as const) {
     it(`REX-9 sets NodeResizeInfeasible after ${code}, and the pod runs`, async () => {
-      const fixture = await createFailingFixture(aFailure(code))
+      const fixture = await createFailingFixture(failureRule(code))
       await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
       await fixture.triggerReconcile()
       await fixture.untilIdle()
@@ -212,8 +225,8 @@ describe('a failed expansion', () => {
   }
 
   it('REX-9 is retried with backoff after another error while the pod runs', async () => {
-    const fixture = await createFailingFixture(aFailure('INTERNAL', 3))
-    await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error')
+    const fixture = await createFailingFixture(failureRule('INTERNAL', 3))
+    await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error condition')
     expect(await fixture.state()).toBe('NodeResizeInProgress')
     await fixture.untilExpanded()
     expect(fixture.expandCalls()).toHaveLength(4)
@@ -223,8 +236,8 @@ describe('a failed expansion', () => {
   })
 
   it('REX-9 is marked infeasible, for the controller to retry, if the request is lowered after a final error', async () => {
-    const fixture = await createFailingFixture(aFailure('INTERNAL'))
-    await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error')
+    const fixture = await createFailingFixture(failureRule('INTERNAL'))
+    await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error condition')
     const calls = fixture.expandCalls().length
     await fixture.server.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage: '1Gi' } } } }, 'merge')
     await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
@@ -238,18 +251,19 @@ describe('a failed expansion', () => {
   })
 
   it('REX-9 is retried after an uncertain error', async () => {
-    const fixture = await createFailingFixture(aFailure('DEADLINE_EXCEEDED', 1))
+    const fixture = await createFailingFixture(failureRule('DEADLINE_EXCEEDED', 1))
     await fixture.untilExpanded()
     expect(fixture.expandCalls()).toHaveLength(2)
   })
 
-  it('REX-9 is not retried until the next mount if the volume is in use', async () => {
-    const fixture = await createFailingFixture(aFailure('FAILED_PRECONDITION'))
-    await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error')
+  it('REX-9 SYS-7 is not retried until the next mount if the volume is in use, and the pod runs', async () => {
+    const fixture = await createFailingFixture(failureRule('FAILED_PRECONDITION'))
+    await fixture.waitUntil(async () => (await fixture.status()).conditions?.length === 2, 'the error condition')
     expect(await fixture.state()).toBe('NodeResizeInProgress')
     await fixture.triggerReconcile()
     await fixture.untilIdle()
     expect(fixture.expandCalls()).toHaveLength(1)
+    expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^VolumeResizeFailed: /))
     fixture.setRules([])
     await fixture.server.delete(`${PODS}/shop`)
     await fixture.untilDeleted('shop')

@@ -134,10 +134,10 @@ describe('an agent with a failing driver', () => {
     expect((await fixture.events('shop'))[0]).toMatch(
       /^FailedUnmount: UnmountVolume.TearDown failed for volume "pv-orders"/,
     )
-    expect(fixture.disk.mounted.size).toBe(2)
+    expect(fixture.disk.mountPoints.size).toBe(2)
     fixture.startDriver()
     await fixture.untilDeleted('shop')
-    expect(fixture.disk.mounted.size).toBe(0)
+    expect(fixture.disk.mountPoints.size).toBe(0)
   })
 
   it('SYS-7 removes a pod whose volume was deleted in the driver', async () => {
@@ -187,10 +187,10 @@ describe('an agent on a failing node', () => {
     expect((await fixture.events('shop'))[0]).toContain('occupied by a mount without a mount record')
     expect(await fixture.phase('shop')).toBe('Pending')
     expect(fixture.calls()).toEqual([])
-    expect(fixture.disk.mounted).toContain(target)
+    expect(fixture.disk.mountPoints).toContain(target)
   })
 
-  it('SYS-7 records an event for a full disk without a driver call, and recovers', async () => {
+  it('SYS-7 records an event and does not call the driver while the disk is full, then recovers', async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     fixture.disk.beforeWrite = (operation) => {
@@ -216,7 +216,7 @@ describe('an agent on a failing node', () => {
     fixture.fake.script.release()
     await fixture.untilDeleted('shop')
     expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodeUnstageVolume'])
-    expect(fixture.disk.mounted.size).toBe(0)
+    expect(fixture.disk.mountPoints.size).toBe(0)
   })
 
   it('SYS-7 mounts the volumes again after a reboot, and the pod stays Running', async () => {
@@ -229,7 +229,7 @@ describe('an agent on a failing node', () => {
     for (const volume of Object.values(fixture.fake.state.volumes)) delete volume.onNodes[NODE]
     fixture.calls()
     fixture.start()
-    await fixture.waitUntil(() => fixture.disk.mounted.size === 2, 'both mounts')
+    await fixture.waitUntil(() => fixture.disk.mountPoints.size === 2, 'both mounts')
     expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
     expect(await fixture.phase('shop')).toBe('Running')
   })
@@ -242,8 +242,11 @@ describe('an agent on a failing node', () => {
     fixture.kill()
     await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
     fixture.start()
-    await fixture.waitUntil(() => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()), 'the directory of the pod to go')
-    expect(fixture.disk.mounted.size).toBe(0)
+    await fixture.waitUntil(
+      () => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()),
+      'the directory of the pod to be removed',
+    )
+    expect(fixture.disk.mountPoints.size).toBe(0)
   })
 
   it('SYS-7 unstages volumes without publications', async () => {
@@ -260,7 +263,7 @@ describe('an agent on a failing node', () => {
     for (const volume of Object.values(fixture.fake.state.volumes)) delete volume.onNodes[NODE]?.published[target]
     fixture.calls()
     fixture.start()
-    await fixture.waitUntil(() => fixture.disk.mounted.size === 0, 'the volume to be unstaged')
+    await fixture.waitUntil(() => fixture.disk.mountPoints.size === 0, 'the volume to be unstaged')
     expect(fixture.calls()).toEqual(['NodeUnstageVolume'])
   })
 
@@ -270,9 +273,12 @@ describe('an agent on a failing node', () => {
     for (const uid of ['u-1', 'u-2']) fixture.disk.put(`${path(uid)}/vol_data.json`, 'file', '')
     fixture.disk.mountAt(`${path('u-2')}/mount`)
     fixture.start()
-    await fixture.waitUntil(() => !(`${ROOT}/pods/u-1` in fixture.disk.snapshot()), 'the directory of the pod to go')
+    await fixture.waitUntil(
+      () => !(`${ROOT}/pods/u-1` in fixture.disk.snapshot()),
+      'the directory of the pod to be removed',
+    )
     await fixture.untilIdle()
-    expect(fixture.disk.mounted).toContain(`${path('u-2')}/mount`)
+    expect(fixture.disk.mountPoints).toContain(`${path('u-2')}/mount`)
     expect(`${path('u-2')}/vol_data.json` in fixture.disk.snapshot()).toBe(true)
   })
 
@@ -284,7 +290,7 @@ describe('an agent on a failing node', () => {
     fixture.start()
     await fixture.waitUntil(() => fixture.agent.queueStates().some(({ key }) => key === 'u-1'), 'the failure')
     await fixture.untilIdle()
-    expect(fixture.disk.mounted).toContain(`${path}/mount`)
+    expect(fixture.disk.mountPoints).toContain(`${path}/mount`)
     expect(fixture.agent.queueStates()[0]?.message).toContain('not empty')
   })
 })
@@ -308,7 +314,7 @@ describe('a killed agent', () => {
         await fixture.server.delete(`${PODS}/shop`)
         await fixture.untilDeleted('shop')
         await fixture.untilIdle()
-        expect(fixture.disk.mounted.size).toBe(0)
+        expect(fixture.disk.mountPoints.size).toBe(0)
         expect(Object.values(fixture.fake.state.volumes).every(({ onNodes }) => !onNodes[NODE])).toBe(true)
       })
     }
@@ -345,9 +351,9 @@ describe('a killed agent', () => {
         await fixture.untilDeleted('shop')
         await fixture.waitUntil(
           () => !(`${ROOT}/pods/${uid}` in fixture.disk.snapshot()),
-          'the directory of the pod to go',
+          'the directory of the pod to be removed',
         )
-        expect(fixture.disk.mounted.size).toBe(0)
+        expect(fixture.disk.mountPoints.size).toBe(0)
         expect(Object.keys(fixture.disk.snapshot()).filter((path) => path.endsWith('vol_data.json'))).toEqual([])
         expect(fixture.fake.record.overlaps).toEqual([])
         await fixture.stop()

@@ -33,8 +33,8 @@ export interface VolumeStats extends Partial<Record<keyof typeof GAUGES, number>
 
 export type IoStats = Partial<Record<keyof typeof IO_GAUGES, number>>
 
-const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
-const PER_CLAIM = ['namespace', 'persistentvolumeclaim']
+const DURATION_BUCKETS_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
+const CLAIM_LABELS = ['namespace', 'persistentvolumeclaim']
 
 const GAUGES = {
   capacityBytes: ['kubelet_volume_stats_capacity_bytes', 'Capacity in bytes of the volume'],
@@ -66,14 +66,14 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
     name: 'csi_operations_seconds',
     help: 'Duration of calls to CSI drivers.',
     labelNames: ['driver_name', 'method_name', 'grpc_status_code', 'migrated'],
-    buckets: SECONDS,
+    buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   })
   const operations = new Histogram({
     name: 'storage_operation_duration_seconds',
     help: 'Duration of volume operations.',
     labelNames: ['volume_plugin', 'operation_name', 'status', 'migrated'],
-    buckets: SECONDS,
+    buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   })
   const createGauges = <K extends string>(
@@ -83,8 +83,8 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
     (Object.entries(definitions) as [K, readonly [string, string]][]).map(
       ([key, [name, help]]) => [key, new Gauge({ name, help, labelNames, registers: [registry] })] as const,
     )
-  const gauges = createGauges(GAUGES, PER_CLAIM)
-  const ioGauges = createGauges(IO_GAUGES, [...PER_CLAIM, 'direction'])
+  const gauges = createGauges(GAUGES, CLAIM_LABELS)
+  const ioGauges = createGauges(IO_GAUGES, [...CLAIM_LABELS, 'direction'])
   const set = (gauge: Gauge, labels: Record<string, string>, value: number | undefined) =>
     value === undefined ? gauge.remove(labels) : gauge.set(labels, value)
   const setVolume = (volume: VolumeLabels, stats: VolumeStats) => {

@@ -23,7 +23,6 @@ export function agentPaths(root: string) {
     pods,
     pod,
 
-    stagedDirectory: (driver: string, handle: string) => join(csi, pathSegment(driver), sha256(handle)),
     staging: (driver: string, handle: string) => join(csi, pathSegment(driver), sha256(handle), 'globalmount'),
     csiVolumes: (uid: string) => join(pod(uid), 'volumes', 'kubernetes.io~csi'),
     csiVolume: (uid: string, volume: string) => join(pod(uid), 'volumes', 'kubernetes.io~csi', pathSegment(volume)),

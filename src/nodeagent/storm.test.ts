@@ -5,26 +5,26 @@ import type { Random } from '../base/clock.ts'
 import { createAgentFixture, NODE, PODS } from './agent.fixture.ts'
 
 const SEEDS = [1, 2, 3, 4, 5]
-const PODS_MAX = 100
-const VOLUMES = 12
+const POD_COUNT = 100
+const VOLUME_COUNT = 12
 
 describe('an agent that is killed at random', () => {
   for (const seed of SEEDS) {
-    it(`SYS-7 unmounts the volumes of all ${PODS_MAX} deleted pods (seed ${seed})`, async () => {
+    it(`SYS-7 unmounts the volumes of all ${POD_COUNT} deleted pods (seed ${seed})`, async () => {
       const random = seededRandom(seed)
       const fixture = await createAgentFixture()
-      for (let index = 0; index < VOLUMES; index++) {
+      for (let index = 0; index < VOLUME_COUNT; index++) {
         const mode = index % 3 === 0 ? { volumeMode: 'Block' } : {}
         await fixture.createVolume(`v${index}`, { pv: mode, claim: mode })
       }
       const podNames: string[] = []
       let createdCount = 0
       let kills = 0
-      while (createdCount < PODS_MAX || podNames.length > 0) {
+      while (createdCount < POD_COUNT || podNames.length > 0) {
         const chance = random()
-        if (createdCount < PODS_MAX && chance < 0.4) {
+        if (createdCount < POD_COUNT && chance < 0.4) {
           const name = `p${createdCount++}`
-          const index = Math.floor(random() * VOLUMES)
+          const index = Math.floor(random() * VOLUME_COUNT)
           const claim = `v${index}`
           const device = { volumeMounts: [], volumeDevices: [{ name: claim, devicePath: '/dev/x' }] }
           await fixture.createPod(name, [claim], index % 3 === 0 ? { container: device } : {})
@@ -47,7 +47,7 @@ describe('an agent that is killed at random', () => {
         async () => (await fixture.server.get(PODS)).json.items.length === 0,
         'all pods to be deleted',
       )
-      await fixture.waitUntil(() => fixture.disk.mounted.size === 0, 'all volumes to be unmounted')
+      await fixture.waitUntil(() => fixture.disk.mountPoints.size === 0, 'all volumes to be unmounted')
       await fixture.waitUntil(() => fixture.agent.queueStates().length === 0, 'the agent to complete')
       const remainingPaths = Object.keys(fixture.disk.snapshot()).filter(
         (path) => path.includes('/pods/') || path.includes('vol_data'),
@@ -55,7 +55,7 @@ describe('an agent that is killed at random', () => {
       expect(remainingPaths).toEqual([])
       expect(Object.values(fixture.fake.state.volumes).filter(({ onNodes }) => onNodes[NODE])).toEqual([])
       expect(kills).toBeGreaterThan(5)
-      expect(fixture.calls().filter((call) => call === 'NodePublishVolume').length).toBeGreaterThan(PODS_MAX / 2)
+      expect(fixture.calls().filter((call) => call === 'NodePublishVolume').length).toBeGreaterThan(POD_COUNT / 2)
     })
   }
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { formatVolData, parseVolData } from './vol-data.ts'
 
 describe('vol_data.json', () => {
-  it('SYS-7 is parsed to the same data for any volume handle', () => {
+  it('SYS-7 round-trips any volume handle', () => {
     const text = fc.string({ minLength: 1 })
     fc.assert(
       fc.property(text, text, text, (volumeHandle, driverName, specVolID) => {

@@ -26,7 +26,7 @@ describe('a volume without a CSI driver', () => {
     )
     await fixture.untilRunning('shop')
     const path = `${ROOT}/pods/${uid}/volumes/kubernetes.io~empty-dir`
-    expect(fixture.disk.mounted).toEqual(new Set([`${path}/mem`]))
+    expect(fixture.disk.mountPoints).toEqual(new Set([`${path}/mem`]))
     fixture.disk.put(`${path}/tmp/file`, 'file', 'scratch')
     await fixture.server.delete(`${PODS}/shop`)
     await fixture.untilDeleted('shop')

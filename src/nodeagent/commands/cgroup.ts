@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type DetectedLimits, detectLimits } from '../../host/limits/open-limits.ts'
 
 export interface PodCgroups {
-  /** Creates the cgroup. Returns the cgroup.procs files to which a process writes its PID, or none without cgroups. */
+  /** Creates the cgroup. Returns the cgroup.procs files to which a process writes its PID, or none if cgroups are not available. */
   create(uid: string): Promise<string[]>
   /** Returns the PIDs in the cgroup. */
   processes(uid: string): Promise<number[]>

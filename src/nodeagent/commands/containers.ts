@@ -24,7 +24,7 @@ export interface Containers {
   /** Removes the records and logs of the pod's containers. */
   removeRecords(uid: string): Promise<void>
   /** Registers a function that is called with the UID of a pod whose containers have changed. */
-  onChange(run: (uid: string) => void): void
+  onChange(listener: (uid: string) => void): void
 }
 
 export const noContainers = (): Containers => ({
@@ -37,8 +37,8 @@ export const noContainers = (): Containers => ({
 })
 
 /**
- * Starts no process, but stops the processes that an earlier run of the agent started. If they kept running after their
- * pod, they would keep its volumes mounted and could write to them at the same time as the next pod.
+ * Returns containers that start no process, but still stop the processes that an earlier run of the agent started. If they
+ * kept running after their pod, they would keep its volumes mounted and could write to them at the same time as the next pod.
  */
 export const withoutNewContainers = (existing: Containers): Containers => ({
   ...existing,

@@ -42,12 +42,12 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
 
   const UID = '11111111-2222-3333-4444-555555555555'
   async function createContainers(): Promise<Containers> {
-    const created = await createHostContainers({ paths: agentPaths(root), disk, clock, log: silentLog })
+    const hostContainers = await createHostContainers({ paths: agentPaths(root), disk, clock, log: silentLog })
     changes = []
-    created.onChange(() => {
+    hostContainers.onChange(() => {
       for (const resolve of changes.splice(0)) resolve()
     })
-    return created
+    return hostContainers
   }
   const nextChange = () => new Promise<void>((resolve) => void changes.push(resolve))
   const volumes = (fields: Partial<VolumePath> = {}) =>
@@ -179,8 +179,8 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
   it('SYS-7 reports the exit code and log path of a crashing command', async () => {
     const { view } = await untilEnded(aPod(['sh', '-c', 'echo output; exit 3'], {}, { restartPolicy: 'Always' }))
     expect(view).toMatchObject({ is: 'waiting', reason: 'CrashLoopBackOff', last: { code: 3, reason: 'Error' } })
-    const log = /Its output is in (.*)$/.exec((view as { message: string }).message)?.[1] ?? ''
-    expect(await readFile(log, 'utf8')).toBe('output\n')
+    const logPath = /Its output is in (.*)$/.exec((view as { message: string }).message)?.[1] ?? ''
+    expect(await readFile(logPath, 'utf8')).toBe('output\n')
   })
 
   it('SYS-7 reports a command that cannot mount as ended, so that its pod can be deleted', async () => {

@@ -45,7 +45,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   if (cgroups.message) log.warn({ reason: cgroups.message }, 'commands run without a cgroup')
   const childPids = new Set<number>() // processes whose exit causes an event
   const timers = new Map<string, () => void>()
-  const deadlines = new Map<string, number>()
+  const deadlinesMs = new Map<string, number>()
   let notifyChange: (uid: string) => void = () => {}
 
   const notifyAfter = (uid: string, ms: number) => {
@@ -193,14 +193,14 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
         const isNext = init.every((view) => view.is === 'ended' && view.code === 0)
         const initPolicy = policy === 'Never' ? 'Never' : 'OnFailure'
         if (!isNext) init.push(waiting)
-        else if (isEmpty(container)) init.push({ is: 'ended', code: 0, reason: 'Completed' })
+        else if (hasNoCommand(container)) init.push({ is: 'ended', code: 0, reason: 'Completed' })
         else init.push(await advanceContainer(pod, container, volumes, initPolicy))
       }
       const isInitialized = init.every((view) => view.is === 'ended' && view.code === 0)
       const main: ContainerView[] = []
       for (const container of pod.spec?.containers ?? []) {
         if (!isInitialized) main.push(waiting)
-        else if (isEmpty(container)) main.push({ is: 'running' })
+        else if (hasNoCommand(container)) main.push({ is: 'running' })
         else main.push(await advanceContainer(pod, container, volumes, policy))
       }
       return { init, main }
@@ -219,16 +219,16 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
           return false
         }
         await cgroups.remove(uid)
-        deadlines.delete(uid)
+        deadlinesMs.delete(uid)
         return true
       }
-      const previousDeadlineMs = deadlines.get(uid)
+      const previousDeadlineMs = deadlinesMs.get(uid)
       const deadlineMs = Math.min(
         previousDeadlineMs ?? Number.POSITIVE_INFINITY,
         clock.monotonicMs() + graceSeconds * 1_000,
       )
       if (previousDeadlineMs === undefined) for (const pid of running) kill(-pid, 'SIGTERM')
-      deadlines.set(uid, deadlineMs)
+      deadlinesMs.set(uid, deadlineMs)
       const remainingMs = deadlineMs - clock.monotonicMs()
       if (remainingMs <= 0) {
         const processGroups = running.map((pid) => -pid)
@@ -242,7 +242,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       mapContainers(pod, async (container) => {
         const latest = await readLatestRun(pod.metadata.uid ?? '', container.name)
         if (latest) return viewOf(latest)
-        return isEmpty(container)
+        return hasNoCommand(container)
           ? { is: 'ended', code: 0, reason: 'Completed' }
           : { is: 'waiting', reason: 'ContainerCreating' } // never started
       }),
@@ -250,20 +250,20 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     async removeRecords(uid) {
       timers.get(uid)?.()
       timers.delete(uid)
-      deadlines.delete(uid)
+      deadlinesMs.delete(uid)
       await disk.removeTree(paths.containers(uid))
     },
 
-    onChange(run) {
-      notifyChange = run
+    onChange(listener) {
+      notifyChange = listener
     },
   }
 }
 
-/** Whether the container has no command. Images, which could define one, are not supported: it is reported as running. */
-const isEmpty = ({ command = [] }: Readonly<Container>) => command.length === 0
+/** Whether the container has no command. Images, which could define one, are not supported, so it is reported as running. */
+const hasNoCommand = ({ command = [] }: Readonly<Container>) => command.length === 0
 
-/** Returns 10 s after the first run, doubled with each run up to 5 min. */
+/** Returns the delay before the next run: 10 s after the first run, doubled after each further run, at most 5 min. */
 const restartDelayMs = (run: number): number => Math.min(RESTART_MS_MIN * 2 ** run, RESTART_MS_MAX)
 
 function viewOf({ run: restarts, state, last }: LatestRun): ContainerView {

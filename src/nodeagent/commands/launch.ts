@@ -94,7 +94,7 @@ echo $? >&3
 
 export interface LaunchedProcess {
   readonly pid: number
-  onExit(run: () => void): void
+  onExit(listener: () => void): void
 }
 
 export async function launch(
@@ -127,7 +127,7 @@ export async function launch(
       child.once('error', reject)
     })
     child.unref()
-    return { pid: child.pid!, onExit: (run) => void child.once('exit', run) }
+    return { pid: child.pid!, onExit: (listener) => void child.once('exit', listener) }
   } finally {
     await output.close()
   }

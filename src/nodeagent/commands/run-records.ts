@@ -31,7 +31,7 @@ export type RunState =
 /** Reported for a process that ended without writing its exit code: the exit code of SIGKILL. */
 const LOST_CODE = 137
 
-/** Returns undefined if the run was never started. */
+/** Reads the state of a run. Returns undefined if it was never started. */
 export async function readRun(files: RunFiles, disk: NodeDisk): Promise<RunState | undefined> {
   const started = await disk.readText(files.started)
   if (started === undefined) return undefined

@@ -13,7 +13,7 @@ export interface SecretRef {
 
 export interface CsiVolume extends VolumeIdentity {
   /** The name of the PV, or of the inline volume in the pod. */
-  readonly volume: string
+  readonly name: string
   readonly mode: VolumeMode
   readonly isInline: boolean
   readonly readOnly: boolean
@@ -42,7 +42,7 @@ export function csiVolumeOf(
   if (!csi) return undefined
   const annotation = pv.metadata.annotations?.[MOUNT_OPTIONS_ANNOTATION]
   return {
-    volume: pv.metadata.name ?? '',
+    name: pv.metadata.name ?? '',
     driver: csi.driver,
     handle: csi.volumeHandle,
     mode: volumeMode === 'Block' ? 'Block' : 'Filesystem',
@@ -65,7 +65,7 @@ export function inlineVolumeOf(pod: Readonly<Pod>, { name, csi }: Readonly<Volum
   if (!csi) return undefined
   const namespace = pod.metadata.namespace ?? ''
   return {
-    volume: name,
+    name,
     driver: csi.driver,
     handle: `csi-${sha256(`${pod.metadata.uid}${name}`)}`,
     mode: 'Filesystem',

@@ -94,7 +94,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
   }
 
   function recordOf({ volume, publication }: PublishedVolume): VolumeRecord {
-    const key = `${publication.uid}/${publication.volume}`
+    const key = `${publication.uid}/${publication.volumeName}`
     const existing = volumeRecords.get(key)
     if (existing) return existing
     for (const otherKey of volumeRecords.keys()) {
@@ -191,7 +191,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     }
     const rpcMessage = error instanceof CsiError ? error.rpcText : (error as Error).message
     const errorMessage = redactCredentials(rpcMessage, secrets)
-    const message = `NodeExpandVolume failed for volume "${volume.volume}" : ${errorMessage}`
+    const message = `NodeExpandVolume failed for volume "${volume.name}" : ${errorMessage}`
     events.record(podKind, pod, { type: 'Warning', reason: 'VolumeResizeFailed', message })
 
     const failure = { message: failureMessage(errorMessage) }
@@ -259,14 +259,14 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
 const expansionUnsupported = ({ driver }: CsiVolume): CsiError =>
   new CsiError('UNIMPLEMENTED', `driver ${driver} does not report the capability EXPAND_VOLUME on this node`)
 
-const expandSucceeded = ({ volume, mode }: CsiVolume): EventDetails => ({
+const expandSucceeded = ({ name, mode }: CsiVolume): EventDetails => ({
   type: 'Normal',
   reason: 'FileSystemResizeSuccessful',
-  message: `${mode === 'Block' ? 'MapVolume' : 'MountVolume'}.NodeExpandVolume succeeded for volume "${volume}"`,
+  message: `${mode === 'Block' ? 'MapVolume' : 'MountVolume'}.NodeExpandVolume succeeded for volume "${name}"`,
 })
 
-const readOnlyVolume = ({ volume }: CsiVolume): EventDetails => ({
+const readOnlyVolume = ({ name }: CsiVolume): EventDetails => ({
   type: 'Warning',
   reason: 'FileSystemResizeFailed',
-  message: `Requested read-only file system: volume "${volume}" is mounted read-only and cannot be expanded on this node`,
+  message: `Requested read-only file system: volume "${name}" is mounted read-only and cannot be expanded on this node`,
 })

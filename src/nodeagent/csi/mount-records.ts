@@ -28,7 +28,7 @@ export interface Staging extends VolumeIdentity {
 export interface Publication extends VolumeIdentity {
   readonly uid: string
   /** The name of the PV, or of the inline volume in the pod. */
-  readonly volume: string
+  readonly volumeName: string
   readonly mode: VolumeMode
   /** Whether this is a CSI ephemeral inline volume, which is neither attached nor staged. */
   readonly isInline: boolean
@@ -46,7 +46,7 @@ export interface MountRecords {
   publication(uid: string, volume: string): Publication | undefined
   stagingOf(volume: VolumeIdentity): Staging | undefined
   stagings(): Staging[]
-  /** Must be called before the driver. */
+  /** Must be called before the driver call. */
   recordPublication(publication: Publication): Promise<void>
   recordStaging(staging: Staging): Promise<void>
   /** Must be called after the unmount. Throws and removes nothing if the target is mounted or not empty. */
@@ -73,15 +73,15 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
   const stagings = new Map<string, Staging>()
 
   const addToIndex = (publication: Publication) => {
-    removeFromIndex(pods.get(publication.uid)?.get(publication.volume))
+    removeFromIndex(pods.get(publication.uid)?.get(publication.volumeName))
     const ofPod = pods.get(publication.uid) ?? new Map()
-    pods.set(publication.uid, ofPod.set(publication.volume, publication))
+    pods.set(publication.uid, ofPod.set(publication.volumeName, publication))
     const key = volumeKey(publication)
     publicationsByVolume.set(key, (publicationsByVolume.get(key) ?? new Set()).add(publication))
   }
   const removeFromIndex = (publication: Publication | undefined) => {
     if (!publication) return
-    pods.get(publication.uid)?.delete(publication.volume)
+    pods.get(publication.uid)?.delete(publication.volumeName)
     if (pods.get(publication.uid)?.size === 0) pods.delete(publication.uid)
     const key = volumeKey(publication)
     publicationsByVolume.get(key)?.delete(publication)
@@ -122,7 +122,7 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
 
   const publicationOf = (uid: string, volume: string, mode: VolumeMode, data: VolData): Publication => ({
     uid,
-    volume,
+    volumeName: volume,
     mode,
     driver: data.driverName,
     handle: data.volumeHandle,
@@ -157,10 +157,10 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
     }
   }
 
-  const dataOf = ({ volume, driver, handle, isInline, attachmentId }: Publication): VolData => ({
+  const volDataOf = ({ volumeName, driver, handle, isInline, attachmentId }: Publication): VolData => ({
     volumeHandle: handle,
     driverName: driver,
-    specVolID: volume,
+    specVolID: volumeName,
     nodeName,
     attachmentID: attachmentId,
     volumeLifecycleMode: isInline ? 'Ephemeral' : 'Persistent',
@@ -186,17 +186,17 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
     stagings: () => [...stagings.values()],
 
     async recordPublication(publication) {
-      const { uid, volume, mode } = publication
-      const data = formatVolData(dataOf(publication))
+      const { uid, volumeName, mode } = publication
+      const data = formatVolData(volDataOf(publication))
       if (mode === 'Filesystem') {
-        await disk.makeDirectory(paths.csiVolume(uid, volume), DIRECTORY_MODE)
-        await disk.writeText(join(paths.csiVolume(uid, volume), VOL_DATA), data)
+        await disk.makeDirectory(paths.csiVolume(uid, volumeName), DIRECTORY_MODE)
+        await disk.writeText(join(paths.csiVolume(uid, volumeName), VOL_DATA), data)
       } else {
-        await disk.makeDirectory(paths.blockPublish(volume), DIRECTORY_MODE)
-        await disk.makeDirectory(paths.blockData(volume), DIRECTORY_MODE)
-        await disk.writeText(join(paths.blockData(volume), VOL_DATA), data)
+        await disk.makeDirectory(paths.blockPublish(volumeName), DIRECTORY_MODE)
+        await disk.makeDirectory(paths.blockData(volumeName), DIRECTORY_MODE)
+        await disk.writeText(join(paths.blockData(volumeName), VOL_DATA), data)
         await disk.makeDirectory(paths.blockLinks(uid), DIRECTORY_MODE)
-        await disk.link(publication.target, paths.blockLink(uid, volume))
+        await disk.link(publication.target, paths.blockLink(uid, volumeName))
       }
       addToIndex(publication)
     },
@@ -211,23 +211,23 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
     },
 
     async removePublication(publication) {
-      const { uid, volume, mode, target } = publication
+      const { uid, volumeName, mode, target } = publication
       if (mode === 'Filesystem') {
         await removeDirectory(target)
-        await disk.removeFile(join(paths.csiVolume(uid, volume), VOL_DATA))
-        await removeDirectory(paths.csiVolume(uid, volume))
+        await disk.removeFile(join(paths.csiVolume(uid, volumeName), VOL_DATA))
+        await removeDirectory(paths.csiVolume(uid, volumeName))
       } else {
         if (await disk.isMountPoint(target)) throw new Error(`${target} is still mounted; nothing was removed`)
-        await disk.removeFile(paths.blockLink(uid, volume))
+        await disk.removeFile(paths.blockLink(uid, volumeName))
         const isLast = [...(publicationsByVolume.get(volumeKey(publication)) ?? [])].every(
           (other) => other === publication,
         )
         if (isLast) {
-          await disk.removeFile(join(paths.blockData(volume), VOL_DATA))
+          await disk.removeFile(join(paths.blockData(volumeName), VOL_DATA))
           for (const path of [
-            paths.blockData(volume),
-            join(paths.blockData(volume), '..'),
-            paths.blockPublish(volume),
+            paths.blockData(volumeName),
+            join(paths.blockData(volumeName), '..'),
+            paths.blockPublish(volumeName),
           ]) {
             await disk.removeEmptyDirectory(path)
           }

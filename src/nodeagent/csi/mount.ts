@@ -34,7 +34,7 @@ export interface MountDeps {
   readonly records: MountRecords
   readonly disk: NodeDisk
   readonly paths: AgentPaths
-  readonly inUse: VolumesInUse
+  readonly volumesInUse: VolumesInUse
   readonly metrics: AgentMetrics
   /** Serializes the operations on a volume. */
   readonly lock: KeyedLock
@@ -63,7 +63,7 @@ export const createCompletedSteps = (): CompletedSteps => ({
 /** The timeout that the kubelet uses for CSI calls. */
 export const CALL_TIMEOUT_MS = 120_000
 
-export const publicationKey = ({ uid, volume }: Pick<Publication, 'uid' | 'volume'>) => `${uid}/${volume}`
+export const publicationKey = ({ uid, volumeName }: Pick<Publication, 'uid' | 'volumeName'>) => `${uid}/${volumeName}`
 
 /** Throws VolumeError. */
 export async function mountCsiVolume(
@@ -75,9 +75,9 @@ export async function mountCsiVolume(
   const step = volume.mode === 'Block' ? 'MapVolume' : 'MountVolume'
   const driver = deps.drivers.get(volume.driver)
   const csiDriver = deps.csiDrivers.get({ name: volume.driver })
-  if (!driver) throw notRegistered(volume, step, deps.drivers)
+  if (!driver) throw notRegisteredError(volume, step, deps.drivers)
   if (volume.pv && !isReachableFrom(volume.pv, deps.node())) {
-    throw failedMount(`${step}.NodeAffinity check failed for volume "${volume.volume}" : no matching NodeSelectorTerms`)
+    throw failedMount(`${step}.NodeAffinity check failed for volume "${volume.name}" : no matching NodeSelectorTerms`)
   }
   checkSupported(volume, csiDriver, step)
 
@@ -114,7 +114,7 @@ interface MountOperation {
 /** Throws if the pod was deleted during the previous step. */
 function checkPodNeedsVolumes({ publication, volume, deps }: MountOperation): void {
   if (deps.needsVolumes(publication.uid)) return
-  throw waitingFor(`the pod is being deleted: volume "${volume.volume}" is not mounted`)
+  throw waitingFor(`the pod is being deleted: volume "${volume.name}" is not mounted`)
 }
 
 /**
@@ -126,14 +126,14 @@ async function confirmAttached(
   { metadata }: Readonly<VolumeAttachment>,
   { volume, deps, signal }: MountOperation,
 ): Promise<void> {
-  await deps.inUse.add(volume)
+  await deps.volumesInUse.add(volume)
   const name = metadata.name ?? ''
   const current = await find(deps.client, volumeAttachmentKind, { name }, { signal })
   const isConfirmed = current && current.metadata.uid === metadata.uid && isAttached(current)
   if (!isConfirmed)
-    throw waitingFor(`volume "${volume.volume}" is being detached from the node (VolumeAttachment ${name})`)
+    throw waitingFor(`volume "${volume.name}" is being detached from the node (VolumeAttachment ${name})`)
   if ((await deps.client.commitsAtomically()) || (await isListedAsAttached(volume, deps, signal))) return
-  throw waitingFor(`volume "${volume.volume}" is not among the attached volumes of node ${deps.nodeName}`)
+  throw waitingFor(`volume "${volume.name}" is not among the attached volumes of node ${deps.nodeName}`)
 }
 
 async function isListedAsAttached(
@@ -148,18 +148,18 @@ async function isListedAsAttached(
 const isAttached = ({ metadata, status }: Readonly<VolumeAttachment>): boolean =>
   status?.attached === true && metadata.deletionTimestamp === undefined
 
-function notRegistered(volume: CsiVolume, step: string, drivers: Drivers): VolumeError {
+function notRegisteredError(volume: CsiVolume, step: string, drivers: Drivers): VolumeError {
   if (!drivers.isSettled)
     return waitingFor(`the drivers of this node are still being registered; waiting for ${volume.driver}`)
   const registrationError = drivers.registrationErrorOf(volume.driver)
   return failedMount(
-    `${step}.SetUp failed for volume "${volume.volume}" : driver name ${volume.driver} not found in the list of ` +
+    `${step}.SetUp failed for volume "${volume.name}" : driver name ${volume.driver} not found in the list of ` +
       `registered CSI drivers${registrationError === undefined ? '. Start the driver on this node' : `: ${registrationError}`}`,
   )
 }
 
 function checkSupported(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, step: string): void {
-  const setUpError = (message: string) => failedMount(`${step}.SetUp failed for volume "${volume.volume}" : ${message}`)
+  const setUpError = (message: string) => failedMount(`${step}.SetUp failed for volume "${volume.name}" : ${message}`)
   if ((csiDriver?.spec.tokenRequests?.length ?? 0) > 0) {
     throw setUpError(`driver ${volume.driver} requires service account tokens, which this agent does not support`)
   }
@@ -174,7 +174,7 @@ function checkExclusiveUse({ metadata }: Readonly<Pod>, volume: CsiVolume, { rec
   const other = records.ofVolume(volume).find(({ uid }) => uid !== metadata.uid)
   if (!other) return
   throw failedMount(
-    `MountVolume.SetUp failed for volume "${volume.volume}" : volume uses the ReadWriteOncePod access mode and is ` +
+    `MountVolume.SetUp failed for volume "${volume.name}" : volume uses the ReadWriteOncePod access mode and is ` +
       'already in use by another pod',
   )
 }
@@ -188,29 +188,28 @@ function attachmentOf(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefi
   if (attachment && isAttached(attachment)) return attachment
   const message = attachment?.status?.attachError?.message
   if (message) {
-    throw new VolumeError(`AttachVolume.Attach failed for volume "${volume.volume}" : ${message}`, {
+    throw new VolumeError(`AttachVolume.Attach failed for volume "${volume.name}" : ${message}`, {
       reason: 'FailedAttachVolume',
       isWaiting: true,
     })
   }
-  throw waitingFor(`volume "${volume.volume}" is not attached to the node yet (VolumeAttachment ${name})`)
+  throw waitingFor(`volume "${volume.name}" is not attached to the node yet (VolumeAttachment ${name})`)
 }
 
 function publicationOf({ metadata }: Readonly<Pod>, volume: CsiVolume, attachmentId: string, { paths }: MountDeps) {
   const uid = metadata.uid ?? ''
   const { driver, handle, mode, isInline } = volume
-  const target =
-    mode === 'Block' ? paths.blockTarget(uid, volume.volume) : `${paths.csiVolume(uid, volume.volume)}/mount`
-  return { uid, volume: volume.volume, driver, handle, mode, isInline, attachmentId, target } satisfies Publication
+  const target = mode === 'Block' ? paths.blockTarget(uid, volume.name) : `${paths.csiVolume(uid, volume.name)}/mount`
+  return { uid, volumeName: volume.name, driver, handle, mode, isInline, attachmentId, target } satisfies Publication
 }
 
 /** Writes the record. Throws if the target path exists without a record. */
 async function recordPublication({ volume, publication, deps }: MountOperation): Promise<void> {
   const { records, disk, completedSteps } = deps
   const { target } = publication
-  const isRecorded = records.publication(publication.uid, publication.volume) !== undefined
+  const isRecorded = records.publication(publication.uid, publication.volumeName) !== undefined
   const setUpError = (message: string) =>
-    failedMount(`MountVolume.SetUp failed for volume "${volume.volume}" : target path ${target} ${message}`)
+    failedMount(`MountVolume.SetUp failed for volume "${volume.name}" : target path ${target} ${message}`)
 
   const kind = await disk.kindOf(target)
   const isMounted = kind !== undefined && (await disk.isMountPoint(target))
@@ -231,7 +230,7 @@ async function stage(operation: MountOperation): Promise<void> {
   if (volume.isInline || !driver.capabilities.has('STAGE_UNSTAGE_VOLUME')) return
   const key = volumeKey(volume)
   if (completedSteps.staged.has(key)) return
-  const path = volume.mode === 'Block' ? paths.blockStaging(volume.volume) : paths.staging(volume.driver, volume.handle)
+  const path = volume.mode === 'Block' ? paths.blockStaging(volume.name) : paths.staging(volume.driver, volume.handle)
   const staging: Staging = { driver: volume.driver, handle: volume.handle, mode: volume.mode, path }
   const isNew = records.stagingOf(volume) === undefined
   await records.recordStaging(staging)
@@ -311,7 +310,7 @@ async function applyFsGroup({ pod, volume, publication, driver, csiDriver, deps 
     )
   } catch (error) {
     throw failedMount(
-      `MountVolume.SetUp failed for volume "${volume.volume}" : applyFSGroup failed for vol ${volume.handle}: ` +
+      `MountVolume.SetUp failed for volume "${volume.name}" : applyFSGroup failed for vol ${volume.handle}: ` +
         (error as Error).message,
     )
   }
@@ -320,9 +319,9 @@ async function applyFsGroup({ pod, volume, publication, driver, csiDriver, deps 
 const readSecrets = async (ref: SecretRef | undefined, { client }: MountDeps, signal: AbortSignal) =>
   ref ? { ...(await readCredentials(client, ref, signal)) } : {}
 
-function toVolumeError(error: unknown, step: string, { volume, mode }: CsiVolume): VolumeError {
+function toVolumeError(error: unknown, step: string, { name, mode }: CsiVolume): VolumeError {
   const message = error instanceof CsiError ? error.rpcText : (error as Error).message
-  return new VolumeError(`${step} failed for volume "${volume}" : ${message}`, {
+  return new VolumeError(`${step} failed for volume "${name}" : ${message}`, {
     reason: mode === 'Block' ? 'FailedMapVolume' : 'FailedMount',
   })
 }

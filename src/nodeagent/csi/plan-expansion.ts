@@ -29,7 +29,7 @@ export type NodeExpansionPlan =
 
 const NOTHING: NodeExpansionPlan = { do: 'nothing' }
 
-/** `seenSize` is the capacity of the claim when the volume was mounted on this node. */
+/** `mountedSize` is the capacity of the claim when the volume was mounted on this node. */
 export function planNodeExpansion(
   { pv, claim, readOnly }: CsiVolume,
   mountedSize: string | undefined,

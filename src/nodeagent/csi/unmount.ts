@@ -6,7 +6,7 @@ import { type Publication, type Staging, volumeKey } from './mount-records.ts'
 
 export type UnmountDeps = Pick<
   MountDeps,
-  'drivers' | 'records' | 'disk' | 'inUse' | 'metrics' | 'lock' | 'completedSteps'
+  'drivers' | 'records' | 'disk' | 'volumesInUse' | 'metrics' | 'lock' | 'completedSteps'
 >
 
 /** Throws an error that names the volume. */
@@ -22,7 +22,7 @@ export async function unmountCsiVolume(
     const isLast = records.ofVolume(publication).every((other) => other === publication)
     const staging = records.stagingOf(publication)
     if (isLast && staging) await unstage(staging, deps, signal)
-    if (isLast) await deps.inUse.remove(publication)
+    if (isLast) await deps.volumesInUse.remove(publication)
     await records.removePublication(publication)
     completedSteps.neverPublished.delete(publicationKey(publication))
   })
@@ -33,17 +33,17 @@ export async function unstageOrphan(staging: Staging, deps: UnmountDeps, signal:
   await deps.lock(volumeKey(staging), async () => {
     if (deps.records.ofVolume(staging).length > 0 || deps.records.stagingOf(staging) !== staging) return
     await unstage(staging, deps, signal)
-    await deps.inUse.remove(staging)
+    await deps.volumesInUse.remove(staging)
   })
 }
 
 async function unpublish(publication: Publication, deps: UnmountDeps, signal: AbortSignal): Promise<void> {
   const { drivers, disk, metrics, completedSteps } = deps
   if (completedSteps.neverPublished.has(publicationKey(publication))) return // never called, or rejected with a final error
-  const { handle, target, volume, driver: name } = publication
+  const { handle, target, volumeName, driver: name } = publication
   const driver = drivers.get(name)
   const unmountError = (message: string) =>
-    new Error(`UnmountVolume.TearDown failed for volume "${volume}" : ${message}`)
+    new Error(`UnmountVolume.TearDown failed for volume "${volumeName}" : ${message}`)
   if (!driver)
     throw unmountError(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
   const operation = publication.mode === 'Block' ? 'unmap_volume' : 'volume_unmount'

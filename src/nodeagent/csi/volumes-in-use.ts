@@ -17,23 +17,23 @@ export interface VolumesInUseDeps {
 
 export function createVolumesInUse({ initialNames, report }: VolumesInUseDeps): VolumesInUse {
   const names = new Set(initialNames)
-  /** The last written list. Undefined after a failed write, whose result is unknown. */
-  let reported: string | undefined = JSON.stringify([...names].sort())
-  let reporting: Promise<void> = Promise.resolve()
+  /** The last written list as JSON. Undefined after a failed write, whose result is unknown. */
+  let reportedJson: string | undefined = JSON.stringify([...names].sort())
+  let lastFlush: Promise<void> = Promise.resolve()
 
   /** Merges concurrent changes into one report. Each caller waits for the report that contains its change. */
   async function flush(): Promise<void> {
-    const flushed = reporting
+    const currentFlush = lastFlush
       .catch(() => {})
       .then(async () => {
         const sortedNames = [...names].sort()
-        if (reported === JSON.stringify(sortedNames)) return
-        reported = undefined
+        if (reportedJson === JSON.stringify(sortedNames)) return
+        reportedJson = undefined
         await report(sortedNames)
-        reported = JSON.stringify(sortedNames)
+        reportedJson = JSON.stringify(sortedNames)
       })
-    reporting = flushed
-    await flushed
+    lastFlush = currentFlush
+    await currentFlush
   }
 
   return {

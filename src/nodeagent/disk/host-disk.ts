@@ -35,9 +35,9 @@ export interface HostDiskDeps {
 
 export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
   async function mountsUnder(path: string): Promise<string[]> {
-    const real = await realpath(path).catch(() => path)
+    const realPath = await realpath(path).catch(() => path)
     const targets = (await mounts.list()).map(({ target }) => target)
-    return targets.filter((target) => target === real || target.startsWith(`${real}/`))
+    return targets.filter((target) => target === realPath || target.startsWith(`${realPath}/`))
   }
 
   return {

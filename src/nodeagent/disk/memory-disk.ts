@@ -8,7 +8,7 @@ import { splitSubPath } from './sub-path.ts'
 export interface MemoryDisk extends NodeDisk {
   /** Returns all paths with their contents: the text of a file, `-> target` for a link, otherwise the kind. */
   snapshot(): Record<string, string>
-  readonly mounted: ReadonlySet<string>
+  readonly mountPoints: ReadonlySet<string>
   readonly groups: ReadonlyMap<string, GroupOptions>
   put(path: string, kind: PathKind, text?: string): void
   delete(path: string): void
@@ -26,7 +26,7 @@ interface Entry {
 
 export function createMemoryDisk(): MemoryDisk {
   const entries = new Map<string, Entry>([['/', { kind: 'directory', text: '' }]])
-  const mounted = new Set<string>()
+  const mountPoints = new Set<string>()
   const groups = new Map<string, GroupOptions>()
 
   const childrenOf = (path: string) => {
@@ -52,7 +52,7 @@ export function createMemoryDisk(): MemoryDisk {
   }
 
   const disk: MemoryDisk = {
-    mounted,
+    mountPoints,
     groups,
     put,
     delete(path) {
@@ -61,10 +61,10 @@ export function createMemoryDisk(): MemoryDisk {
     },
     mountAt(path) {
       put(path, entries.get(path)?.kind ?? 'directory')
-      mounted.add(path)
+      mountPoints.add(path)
     },
-    unmountAt: (path) => void mounted.delete(path),
-    reboot: () => mounted.clear(),
+    unmountAt: (path) => void mountPoints.delete(path),
+    reboot: () => mountPoints.clear(),
     snapshot() {
       const visibleEntries = [...entries].filter(([path]) => path !== '/').sort(([a], [b]) => (a < b ? -1 : 1))
       return Object.fromEntries(
@@ -107,7 +107,7 @@ export function createMemoryDisk(): MemoryDisk {
       beforeWrite('removeEmptyDirectory', path)
       const entry = entries.get(path)
       if (!entry) return true
-      if (entry.kind !== 'directory' || mounted.has(path) || childrenOf(path).length > 0) return false
+      if (entry.kind !== 'directory' || mountPoints.has(path) || childrenOf(path).length > 0) return false
       entries.delete(path)
       return true
     },
@@ -125,21 +125,21 @@ export function createMemoryDisk(): MemoryDisk {
       entries.set(path, { kind: 'link', text: target })
     },
 
-    isMountPoint: async (path) => mounted.has(resolveLink(path)),
-    mountsUnder: async (path) => [...mounted].filter((target) => target === path || target.startsWith(`${path}/`)),
+    isMountPoint: async (path) => mountPoints.has(resolveLink(path)),
+    mountsUnder: async (path) => [...mountPoints].filter((target) => target === path || target.startsWith(`${path}/`)),
     async bind(source, target) {
       beforeWrite('bind', target)
       if (!entries.has(resolveLink(source))) throw systemError('ENOENT', source)
       if (!entries.has(target)) put(target, entries.get(resolveLink(source))!.kind)
-      mounted.add(target)
+      mountPoints.add(target)
     },
     async mountTmpfs(path) {
       beforeWrite('mountTmpfs', path)
-      mounted.add(path)
+      mountPoints.add(path)
     },
     async unmount(path) {
       beforeWrite('unmount', path)
-      mounted.delete(path)
+      mountPoints.delete(path)
     },
     async applyFsGroup(root, options) {
       beforeWrite('applyFsGroup', root)

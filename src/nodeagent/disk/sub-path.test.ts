@@ -43,7 +43,7 @@ describe('makeSubPath', () => {
   })
 })
 
-describe('partsOf', () => {
+describe('splitSubPath', () => {
   it('SYS-7 returns no empty segment and no "..", or throws a SubPathError', () => {
     fc.assert(
       fc.property(fc.string(), (subPath) => {

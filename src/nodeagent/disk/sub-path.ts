@@ -1,5 +1,5 @@
-// Opens a path inside a volume. Because the volume may contain links that lead out of it, each part of the path is opened
-// relative to its open parent directory, and links are rejected.
+// Opens a path inside a volume. Because the volume may contain symbolic links that lead out of it, each part of the path is
+// opened relative to its open parent directory, and symbolic links are rejected.
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -39,7 +39,7 @@ export function splitSubPath(subPath: string): string[] {
   const parts = subPath.split('/').filter((part) => part !== '' && part !== '.')
   if (subPath.startsWith('/')) throw new SubPathError(`subPath ${quote(subPath)} must not be an absolute path`)
   if (parts.includes('..')) throw new SubPathError(`subPath ${quote(subPath)} must not contain ".."`)
-  if (subPath.includes('\0')) throw new SubPathError('subPath must not contain a zero byte')
+  if (subPath.includes('\0')) throw new SubPathError('subPath must not contain a NUL byte')
   return parts
 }
 

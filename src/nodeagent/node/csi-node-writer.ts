@@ -27,7 +27,7 @@ export interface CsiNodeWriter {
   ensureCsiNode(): Promise<void>
 }
 
-const NODE_IDS = 'csi.volume.kubernetes.io/nodeid'
+const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid'
 const VOLUMES_MAX = 2 ** 31 - 1 // the field is an int32
 const ATTEMPTS_MAX = 5
 const RETRY_MS_MIN = 10
@@ -87,7 +87,10 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
     const labels = node.metadata.labels ?? {}
     const hasLabels = Object.entries(topology).every(([key, value]) => labels[key] === value)
     if (hasLabels && ids[name] === nodeId) return
-    await patchNode(node, { labels: topology, annotations: { [NODE_IDS]: JSON.stringify({ ...ids, [name]: nodeId }) } })
+    await patchNode(node, {
+      labels: topology,
+      annotations: { [NODE_ID_ANNOTATION]: JSON.stringify({ ...ids, [name]: nodeId }) },
+    })
   }
 
   const patchNode = (node: Readonly<Node>, metadata: object) =>
@@ -117,7 +120,7 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
           const { [driverName]: removedId, ...otherIds } = nodeIdsOf(node)
           if (removedId === undefined) return
           const annotation = Object.keys(otherIds).length > 0 ? JSON.stringify(otherIds) : null
-          await patchNode(node, { annotations: { [NODE_IDS]: annotation } })
+          await patchNode(node, { annotations: { [NODE_ID_ANNOTATION]: annotation } })
         })
       }),
   }
@@ -154,7 +157,7 @@ function findLabelConflict(
 
 function nodeIdsOf({ metadata }: Readonly<Node>): Record<string, string> {
   try {
-    const ids = JSON.parse(metadata.annotations?.[NODE_IDS] ?? '{}')
+    const ids = JSON.parse(metadata.annotations?.[NODE_ID_ANNOTATION] ?? '{}')
     return typeof ids === 'object' && ids !== null && !Array.isArray(ids) ? ids : {}
   } catch {
     return {} // an invalid annotation is replaced by the next write

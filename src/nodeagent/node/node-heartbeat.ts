@@ -36,9 +36,9 @@ export interface NodeHeartbeatDeps {
   readonly podsMax: number
   readonly version: string
   /** Returns the cached Node, which saves a read if it has the expected status. */
-  cached?(): Readonly<Node> | undefined
+  cachedNode?(): Readonly<Node> | undefined
   /** The interval at which the lease is renewed. Default 10 s. */
-  readonly renewMs?: number | undefined
+  readonly renewIntervalMs?: number | undefined
   readonly clock: Clock
   readonly log: Logger
 }
@@ -49,7 +49,7 @@ export class NodeNameTakenError extends Error {
 
 const NODE_LEASES = 'kube-node-lease'
 const LEASE_SECONDS = 40
-const RENEW_MS = 10_000
+const RENEW_INTERVAL_MS = 10_000
 const STATUS_INTERVAL_MS = 300_000
 const STATUS_WRITES_MAX = 5
 
@@ -60,7 +60,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   let isReady = false
   let volumesInUse: readonly string[] = []
   let statusWrittenMs = Number.NEGATIVE_INFINITY
-  let writing: Promise<void> = Promise.resolve()
+  let lastWrite: Promise<void> = Promise.resolve()
 
   /** The lease after the last write, which saves a read before each renewal. */
   let lease: Readonly<Lease> | undefined
@@ -83,21 +83,21 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
 
   async function readAndRenew(): Promise<Readonly<Lease>> {
     const current = await find(client, leaseKind, leaseRef)
-    const renewed = renewedSpec()
+    const renewal = renewedSpec()
     if (!current) {
       return client.create(leaseKind, {
         metadata: { ...leaseRef },
-        spec: { ...renewed, acquireTime: renewed.renewTime },
+        spec: { ...renewal, acquireTime: renewal.renewTime },
       })
     }
     const otherUntilMs = otherHolderUntilMs(current, identity)
     if (otherUntilMs > clock.nowMs()) throw createNameTakenError(nodeName, current, clock.nowMs())
     const isNewHolder = current.spec?.holderIdentity !== identity
     const transition = isNewHolder
-      ? { acquireTime: renewed.renewTime, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }
+      ? { acquireTime: renewal.renewTime, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }
       : {}
     // Conditional on resourceVersion, so that only one of two agents that start concurrently acquires the lease.
-    return client.update(leaseKind, { ...current, spec: { ...current.spec, ...transition, ...renewed } })
+    return client.update(leaseKind, { ...current, spec: { ...current.spec, ...transition, ...renewal } })
   }
 
   const renewedSpec = () => ({
@@ -122,9 +122,9 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
 
   /** Serializes writes, so that an older list of volumes in use is never written last. */
   async function writeStatus(): Promise<void> {
-    const written = writing.catch(() => {}).then(writeStatusWithRetries)
-    writing = written
-    await written
+    const currentWrite = lastWrite.catch(() => {}).then(writeStatusWithRetries)
+    lastWrite = currentWrite
+    await currentWrite
   }
 
   /** Writes are conditional on resourceVersion, so that a delayed request of an earlier run has no effect. */
@@ -146,7 +146,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   async function isOverwritten(): Promise<boolean> {
     const isExpected = (node: Readonly<Node> | undefined): boolean =>
       node?.status?.conditions?.find(({ type }) => type === 'Ready')?.status === (isReady ? 'True' : 'False')
-    return !isExpected(deps.cached?.()) && !isExpected(await client.get(nodeKind, ref))
+    return !isExpected(deps.cachedNode?.()) && !isExpected(await client.get(nodeKind, ref))
   }
 
   function buildStatus(previous: Readonly<Node> | undefined): NodeStatus {
@@ -236,7 +236,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
     },
     async run(signal) {
       while (!signal.aborted) {
-        await clock.sleep(deps.renewMs ?? RENEW_MS, signal).catch(() => {})
+        await clock.sleep(deps.renewIntervalMs ?? RENEW_INTERVAL_MS, signal).catch(() => {})
         if (signal.aborted) return
         try {
           await renew()
@@ -245,11 +245,11 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
         } catch (error) {
           if (error instanceof NodeNameTakenError) throw error
           if (isNotFound(error)) {
-            await writeNode().catch(() => {}) // the Node was deleted while the agent runs
+            await writeNode().catch(() => {}) // the Node was deleted while the agent was running
             statusWrittenMs = Number.NEGATIVE_INFINITY
           }
           log.warn(
-            { node: nodeName, message: (error as Error).message },
+            { node: nodeName, reason: (error as Error).message },
             'cannot renew the node lease or write its status; retrying',
           )
         }

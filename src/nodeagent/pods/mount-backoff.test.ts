@@ -6,31 +6,31 @@ import { createMountBackoff } from './mount-backoff.ts'
 describe('the mount backoff', () => {
   it('SYS-7 grows from 0.5 s to about 2 min', async () => {
     const clock = manualClock()
-    const attempts = createMountBackoff({ clock })
-    const waits: number[] = []
+    const backoff = createMountBackoff({ clock })
+    const delaysMs: number[] = []
     for (let failures = 0; failures < 11; failures++) {
-      attempts.recordFailure('u', 'data', failedMount('failed'))
-      waits.push(attempts.retryInMs('u'))
-      expect(attempts.pendingError('u', 'data')?.message).toBe('failed')
-      await clock.advance(attempts.retryInMs('u'))
-      expect(attempts.pendingError('u', 'data')).toBeUndefined()
+      backoff.recordFailure('u', 'data', failedMount('failed'))
+      delaysMs.push(backoff.retryInMs('u'))
+      expect(backoff.pendingError('u', 'data')?.message).toBe('failed')
+      await clock.advance(backoff.retryInMs('u'))
+      expect(backoff.pendingError('u', 'data')).toBeUndefined()
     }
-    expect(waits).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 122_000, 122_000, 122_000])
+    expect(delaysMs).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 122_000, 122_000, 122_000])
   })
 
-  it('SYS-7 does not apply to a volume that waits for another component', () => {
-    const attempts = createMountBackoff({ clock: manualClock() })
-    attempts.recordFailure('u', 'data', waitingFor('not bound'))
-    expect(attempts.pendingError('u', 'data')).toBeUndefined()
-    attempts.recordFailure('u', 'data', failedMount('failed'))
-    expect(attempts.retryInMs('u')).toBe(500)
+  it('SYS-7 does not apply to a volume that delaysMs for another component', () => {
+    const backoff = createMountBackoff({ clock: manualClock() })
+    backoff.recordFailure('u', 'data', waitingFor('not bound'))
+    expect(backoff.pendingError('u', 'data')).toBeUndefined()
+    backoff.recordFailure('u', 'data', failedMount('failed'))
+    expect(backoff.retryInMs('u')).toBe(500)
   })
 
   it('SYS-7 applies to each volume separately and is reset on success', () => {
-    const attempts = createMountBackoff({ clock: manualClock() })
-    attempts.recordFailure('u', 'data', failedMount('failed'))
-    expect(attempts.pendingError('u', 'logs')).toBeUndefined()
-    attempts.recordSuccess('u', 'data')
-    expect(attempts.pendingError('u', 'data')).toBeUndefined()
+    const backoff = createMountBackoff({ clock: manualClock() })
+    backoff.recordFailure('u', 'data', failedMount('failed'))
+    expect(backoff.pendingError('u', 'logs')).toBeUndefined()
+    backoff.recordSuccess('u', 'data')
+    expect(backoff.pendingError('u', 'data')).toBeUndefined()
   })
 })

@@ -6,7 +6,7 @@ import type { VolumeError } from '../volume-error.ts'
 export interface MountBackoff {
   /** Returns the last error of the volume if its backoff has not ended. */
   pendingError(uid: string, volume: string): VolumeError | undefined
-  recordFailure(uid: string, volume: string, problem: VolumeError): void
+  recordFailure(uid: string, volume: string, error: VolumeError): void
   recordSuccess(uid: string, volume: string): void
   /** Returns the time until the next volume of the pod may be retried. */
   retryInMs(uid: string): number
@@ -19,35 +19,35 @@ export interface MountBackoff {
   removePod(uid: string): void
 }
 
-export const FIRST_RETRY_MS = 500
-export const LAST_RETRY_MS = 122_000
+export const RETRY_MS_MIN = 500
+export const RETRY_MS_MAX = 122_000
 
-interface Attempt {
+interface VolumeBackoff {
   failures: number
   dueMs: number
-  problem: VolumeError
+  error: VolumeError
 }
 
 export function createMountBackoff({ clock }: { readonly clock: Clock }): MountBackoff {
-  const pods = new Map<string, { sinceMs: number; readonly volumes: Map<string, Attempt> }>()
+  const pods = new Map<string, { sinceMs: number; readonly volumes: Map<string, VolumeBackoff> }>()
 
   return {
     pendingError(uid, volume) {
-      const attempt = pods.get(uid)?.volumes.get(volume)
-      return attempt && clock.monotonicMs() < attempt.dueMs ? attempt.problem : undefined
+      const backoff = pods.get(uid)?.volumes.get(volume)
+      return backoff && clock.monotonicMs() < backoff.dueMs ? backoff.error : undefined
     },
-    recordFailure(uid, volume, problem) {
+    recordFailure(uid, volume, error) {
       const pod = pods.get(uid) ?? { sinceMs: clock.monotonicMs(), volumes: new Map() }
       pods.set(uid, pod)
       // A wait has no backoff: the component that it waits for triggers a reconcile.
-      const failures = problem.isWaiting ? 0 : (pod.volumes.get(volume)?.failures ?? 0) + 1
-      const delayMs = problem.isWaiting ? 0 : Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS)
-      pod.volumes.set(volume, { failures, problem, dueMs: clock.monotonicMs() + delayMs })
+      const failures = error.isWaiting ? 0 : (pod.volumes.get(volume)?.failures ?? 0) + 1
+      const delayMs = error.isWaiting ? 0 : Math.min(RETRY_MS_MIN * 2 ** (failures - 1), RETRY_MS_MAX)
+      pod.volumes.set(volume, { failures, error, dueMs: clock.monotonicMs() + delayMs })
     },
     recordSuccess: (uid, volume) => void pods.get(uid)?.volumes.delete(volume),
     retryInMs(uid) {
-      const failing = [...(pods.get(uid)?.volumes.values() ?? [])].filter(({ problem }) => !problem.isWaiting)
-      return Math.max(0, Math.min(...failing.map(({ dueMs }) => dueMs - clock.monotonicMs()), LAST_RETRY_MS))
+      const failing = [...(pods.get(uid)?.volumes.values() ?? [])].filter(({ error }) => !error.isWaiting)
+      return Math.max(0, Math.min(...failing.map(({ dueMs }) => dueMs - clock.monotonicMs()), RETRY_MS_MAX))
     },
     waitedMs(uid) {
       const pod = pods.get(uid)
@@ -58,7 +58,7 @@ export function createMountBackoff({ clock }: { readonly clock: Clock }): MountB
       if (pod) pod.sinceMs = clock.monotonicMs()
     },
     endAll() {
-      for (const { volumes } of pods.values()) for (const attempt of volumes.values()) attempt.dueMs = 0
+      for (const { volumes } of pods.values()) for (const backoff of volumes.values()) backoff.dueMs = 0
     },
     removePod: (uid) => void pods.delete(uid),
   }

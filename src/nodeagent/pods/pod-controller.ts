@@ -18,7 +18,7 @@ import {
   source,
 } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
-import { FIRST_RETRY_MS, LAST_RETRY_MS } from './mount-backoff.ts'
+import { RETRY_MS_MAX, RETRY_MS_MIN } from './mount-backoff.ts'
 
 export const BY_UID = 'node/uid'
 const BY_CLAIM = 'node/claim'
@@ -60,7 +60,7 @@ export function createPodController(deps: PodControllerDeps): Controller {
     random,
     log,
     workers: WORKERS,
-    backoff: { baseMs: FIRST_RETRY_MS, maxMs: LAST_RETRY_MS },
+    backoff: { baseMs: RETRY_MS_MIN, maxMs: RETRY_MS_MAX },
     metrics,
     sources: [
       source({ cache: pods, keysOf: uidOf }),

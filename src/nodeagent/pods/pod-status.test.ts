@@ -81,12 +81,12 @@ describe('the status of a pod', () => {
 
   it('SYS-7 does not report a running init container as ready, and reports a completed one as ready', () => {
     const pod = aPod('Always', { initContainers: [{ name: 'prepare' }] })
-    const readyInit = (init: ContainerView) =>
+    const isInitReady = (init: ContainerView) =>
       statusOf(pod, { init: [init], main: [CREATING, CREATING] }, NOW).initContainerStatuses?.[0]?.ready
-    expect(readyInit(RUNNING)).toBe(false)
-    expect(readyInit(CREATING)).toBe(false)
-    expect(readyInit(anEndedContainer(1))).toBe(false)
-    expect(readyInit(anEndedContainer(0))).toBe(true)
+    expect(isInitReady(RUNNING)).toBe(false)
+    expect(isInitReady(CREATING)).toBe(false)
+    expect(isInitReady(anEndedContainer(1))).toBe(false)
+    expect(isInitReady(anEndedContainer(0))).toBe(true)
   })
 
   it('SYS-7 contains the last termination while a container waits for its restart', () => {

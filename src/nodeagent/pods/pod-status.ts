@@ -65,9 +65,9 @@ export function phaseOf({ spec }: Readonly<Pod>, { init, main }: PodView): Phase
 }
 
 export interface StatusOptions {
-  /** No container is started again, because the pod is being deleted. */
+  /** Whether no container is started again, because the pod is being deleted. */
   readonly isStopped?: boolean
-  /** Why the agent stopped the pod. Its phase is Failed, whatever its containers returned. */
+  /** The reason why the agent stopped the pod. The phase is then Failed, regardless of the exit codes of its containers. */
   readonly failure?: { readonly reason: string; readonly message: string }
 }
 
@@ -79,13 +79,13 @@ export function statusOf(
 ): PodStatus {
   const { spec, status: old } = pod
   const { generation } = pod.metadata
-  const observed = generation === undefined ? {} : { observedGeneration: generation }
+  const generationField = generation === undefined ? {} : { observedGeneration: generation }
   const phase = failure ? 'Failed' : isStopped ? stoppedPhaseOf(view) : phaseOf(pod, view)
   const isFinished = phase === 'Succeeded' || phase === 'Failed'
   const now = timestamp(nowMs)
   const containers = spec?.containers ?? []
-  const unready = containers.filter((_, index) => view.main[index]?.is !== 'running').map(({ name }) => name)
-  const unstarted = (spec?.initContainers ?? [])
+  const unreadyNames = containers.filter((_, index) => view.main[index]?.is !== 'running').map(({ name }) => name)
+  const incompleteNames = (spec?.initContainers ?? [])
     .filter((_, index) => !hasSucceeded(view.init[index]))
     .map(({ name }) => name)
 
@@ -93,16 +93,16 @@ export function statusOf(
     const previous = old?.conditions?.find((candidate) => candidate.type === type)
     const status = isTrue ? 'True' : 'False'
     const lastTransitionTime = previous?.status === status ? (previous.lastTransitionTime ?? now) : now
-    return { type, status, lastTransitionTime, ...(isTrue ? {} : details), ...observed }
+    return { type, status, lastTransitionTime, ...(isTrue ? {} : details), ...generationField }
   }
-  const notReady = isFinished
+  const notReadyDetails = isFinished
     ? { reason: phase === 'Succeeded' ? 'PodCompleted' : 'PodFailed' }
-    : { reason: 'ContainersNotReady', message: `containers with unready status: [${unready.join(' ')}]` }
-  const notInitialized = {
+    : { reason: 'ContainersNotReady', message: `containers with unready status: [${unreadyNames.join(' ')}]` }
+  const notInitializedDetails = {
     reason: 'ContainersNotInitialized',
-    message: `containers with incomplete status: [${unstarted.join(' ')}]`,
+    message: `containers with incomplete status: [${incompleteNames.join(' ')}]`,
   }
-  const isReady = !isFinished && unready.length === 0
+  const isReady = !isFinished && unreadyNames.length === 0
 
   const previousStatusOf = (list: 'initContainerStatuses' | 'containerStatuses', name: string) =>
     old?.[list]?.find((status) => status.name === name)
@@ -119,14 +119,14 @@ export function statusOf(
     })
 
   return {
-    ...observed,
+    ...generationField,
     phase,
     ...failure,
     conditions: [
       condition('PodReadyToStartContainers', phase !== 'Pending' && !isFinished),
-      condition('Initialized', unstarted.length === 0, notInitialized),
-      condition('Ready', isReady, notReady),
-      condition('ContainersReady', isReady, notReady),
+      condition('Initialized', incompleteNames.length === 0, notInitializedDetails),
+      condition('Ready', isReady, notReadyDetails),
+      condition('ContainersReady', isReady, notReadyDetails),
       condition('PodScheduled', true),
     ],
     ...(view.hostIP ? { hostIP: view.hostIP, hostIPs: [{ ip: view.hostIP }] } : {}),

@@ -34,7 +34,7 @@ export interface PodDeps extends MountDeps, ResolveDeps {
   readonly mountBackoff: MountBackoff
   readonly hostIP: string
   /** The mounted volumes by pod UID and volume name. */
-  readonly mounted: Map<string, Map<string, MountedVolume>>
+  readonly mountedVolumes: Map<string, Map<string, MountedVolume>>
   pod(uid: string): Readonly<Pod> | undefined
 }
 
@@ -73,7 +73,7 @@ function deadlineInMs({ spec, status }: Readonly<Pod>, nowMs: number): number {
   return Date.parse(status.startTime) + activeDeadlineSeconds * 1_000 - nowMs
 }
 
-/** Reconciles the pod again at its deadline at the latest. A backoff is shorter than any deadline matters. */
+/** Limits the delay of a retry, so that the deadline is enforced on time. A backoff is too short to need a limit. */
 function withinDeadline(outcome: Outcome, untilDeadlineMs: number): Outcome {
   if (untilDeadlineMs === Number.POSITIVE_INFINITY) return outcome
   if (outcome.is !== 'retry') return retryAfter(untilDeadlineMs, 'activeDeadlineSeconds is enforced')
@@ -88,8 +88,8 @@ const DEADLINE_EXCEEDED = {
 
 async function failPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const graceSeconds = pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
-  const wait = await stopPod(uid, deps, signal, { pod, graceSeconds })
-  if (wait) return wait
+  const pendingOutcome = await stopPod(uid, deps, signal, { pod, graceSeconds })
+  if (pendingOutcome) return pendingOutcome
   deps.events.record(podKind, pod, { type: 'Normal', ...DEADLINE_EXCEEDED })
   const finalView = await deps.containers.finalView(pod)
   const { main } = viewOfAll(pod, { is: 'waiting', reason: 'ContainerCreating' })
@@ -102,17 +102,17 @@ const isFinished = ({ status }: Readonly<Pod>): boolean => status?.phase === 'Su
 
 async function startPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   await deps.disk.makeDirectory(deps.paths.pod(uid), DIRECTORY_MODE)
-  if (!deps.mounted.has(uid)) await deps.containers.prepare(uid)
-  const volumes = deps.mounted.get(uid) ?? new Map<string, MountedVolume>()
-  deps.mounted.set(uid, volumes)
+  if (!deps.mountedVolumes.has(uid)) await deps.containers.prepare(uid)
+  const volumes = deps.mountedVolumes.get(uid) ?? new Map<string, MountedVolume>()
+  deps.mountedVolumes.set(uid, volumes)
   const usedVolumes = usedVolumesOf(pod)
   const problems = await Promise.all(
     usedVolumes.map((usedVolume) => tryMount(pod, uid, usedVolume, { volumes, deps, signal })),
   )
-  const missing = usedVolumes.flatMap(({ name }, index) =>
+  const unmounted = usedVolumes.flatMap(({ name }, index) =>
     problems[index] ? [{ name, problem: problems[index] }] : [],
   )
-  if (missing.length > 0) return waitForVolumes(pod, uid, missing, deps)
+  if (unmounted.length > 0) return waitForVolumes(pod, uid, unmounted, deps)
   deps.mountBackoff.removePod(uid)
 
   const subPathError = await prepareSubPaths(pod, volumes, deps.disk)
@@ -186,7 +186,7 @@ async function mount(
         previous?.publication && deps.completedSteps.published.has(publicationKey(previous.publication)) && !isDue
       const publication = isPublished ? previous.publication! : await mountCsiVolume(pod, volume, deps, signal)
       const expandInMs = await tryExpand({ pod, volume, publication }, deps, signal)
-      const path = volume.mode === 'Block' ? deps.paths.blockLink(uid, volume.volume) : publication.target
+      const path = volume.mode === 'Block' ? deps.paths.blockLink(uid, volume.name) : publication.target
       return {
         path,
         isDevice: volume.mode === 'Block',
@@ -206,7 +206,7 @@ async function tryExpand(published: PublishedVolume, deps: PodDeps, signal: Abor
     return await deps.expand(published, signal)
   } catch (error) {
     if (signal.aborted) throw error
-    const message = `NodeExpandVolume failed for volume "${published.volume.volume}" : ${(error as Error).message}`
+    const message = `NodeExpandVolume failed for volume "${published.volume.name}" : ${(error as Error).message}`
     deps.events.record(podKind, published.pod, { type: 'Warning', reason: 'VolumeResizeFailed', message })
     return EXPAND_RETRY_MS
   }
@@ -218,7 +218,7 @@ const requiresRepublish = ({ driver }: CsiVolume, deps: PodDeps): boolean =>
 const anyRequiresRepublish = (volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): boolean =>
   [...volumes.values()].some(({ csi }) => csi !== undefined && requiresRepublish(csi, deps))
 
-interface MissingVolume {
+interface UnmountedVolume {
   readonly name: string
   readonly problem: VolumeError
 }
@@ -226,13 +226,13 @@ interface MissingVolume {
 async function waitForVolumes(
   pod: Readonly<Pod>,
   uid: string,
-  missing: readonly MissingVolume[],
+  unmounted: readonly UnmountedVolume[],
   deps: PodDeps,
 ): Promise<Outcome> {
-  const problems = missing.map(({ problem }) => problem.message).join('; ')
+  const problems = unmounted.map(({ problem }) => problem.message).join('; ')
   if (deps.mountBackoff.waitedMs(uid) >= MOUNT_TIMEOUT_MS) {
     deps.mountBackoff.resetWait(uid)
-    const names = missing.map(({ name }) => name).join(' ')
+    const names = unmounted.map(({ name }) => name).join(' ')
     const message = `Unable to attach or mount volumes: unmounted volumes=[${names}]: timed out waiting for the condition: ${problems}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedMount', message })
   }
@@ -247,8 +247,8 @@ async function waitForVolumes(
 async function terminatePod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const graceSeconds =
     pod.metadata.deletionGracePeriodSeconds ?? pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
-  const wait = await stopPod(uid, deps, signal, { pod, graceSeconds })
-  if (wait) return wait
+  const pendingOutcome = await stopPod(uid, deps, signal, { pod, graceSeconds })
+  if (pendingOutcome) return pendingOutcome
   const isMarkedForRemoval = pod.metadata.deletionGracePeriodSeconds === 0
   if (!isFinished(pod)) await writeStatus(pod, await deps.containers.finalView(pod), deps, { isStopped: true })
   if (isMarkedForRemoval) return done // finalizers delay the removal
@@ -274,7 +274,7 @@ async function stopPod(
         unmountCsiVolume(publication, deps, signal).catch((error: Error) => void problems.push(error.message)),
       ),
   )
-  deps.mounted.delete(uid)
+  deps.mountedVolumes.delete(uid)
   deps.mountBackoff.removePod(uid)
   if (problems.length === 0) {
     await removeEmptyDirs(uid, deps)
@@ -286,8 +286,8 @@ async function stopPod(
 }
 
 async function removePod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
-  const wait = await stopPod(uid, deps, signal)
-  if (wait) return wait
+  const pendingOutcome = await stopPod(uid, deps, signal)
+  if (pendingOutcome) return pendingOutcome
   const { disk, paths } = deps
   await deps.containers.removeRecords(uid)
   await disk.removeTree(paths.subPaths(uid))

@@ -12,11 +12,11 @@ export interface UsedVolume {
 /** Returns the volumes that a container mounts or uses as a device. The kubelet skips all others, too. */
 export function usedVolumesOf({ spec }: Readonly<Pod>): UsedVolume[] {
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]
-  const mounted = new Set(containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)))
-  const devices = new Set(containers.flatMap(({ volumeDevices = [] }) => volumeDevices.map(({ name }) => name)))
+  const mountedNames = new Set(containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)))
+  const deviceNames = new Set(containers.flatMap(({ volumeDevices = [] }) => volumeDevices.map(({ name }) => name)))
   return (spec?.volumes ?? []).flatMap((volume) => {
     const { name } = volume
-    const [isMounted, isDevice] = [mounted.has(name), devices.has(name)]
+    const [isMounted, isDevice] = [mountedNames.has(name), deviceNames.has(name)]
     return isMounted || isDevice ? [{ volume, name, isMounted, isDevice }] : []
   })
 }

@@ -33,7 +33,7 @@ export interface Drivers {
   /** Has no effect if another endpoint is registered under this name. */
   unregister(driver: { readonly name: string; readonly endpoint: string }): Promise<void>
   /** Registers a function that is called after a driver was registered or unregistered, and after the first scan. */
-  onChange(run: () => void): void
+  onChange(listener: () => void): void
   /** Whether the first scan is complete, so that a driver that is not registered is missing. */
   readonly isSettled: boolean
   settle(): void
@@ -56,19 +56,19 @@ interface ConnectedDriver extends RegisteredDriver {
 }
 
 export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }: DriversDeps): Drivers {
-  const connected = new Map<string, ConnectedDriver>()
+  const driversByName = new Map<string, ConnectedDriver>()
   const registrationErrors = new Map<string, string>() // by driver
   const listeners: (() => void)[] = []
   let isSettled = false
 
   return {
-    get: (name) => connected.get(name),
+    get: (name) => driversByName.get(name),
     registrationErrorOf: (name) => registrationErrors.get(name),
-    list: () => [...connected.values()],
+    list: () => [...driversByName.values()],
 
     async register({ name, endpoint, version }, signal) {
       if (!DRIVER_NAME.test(name)) throw new Error(`${JSON.stringify(name)} is not a valid CSI driver name`)
-      const existing = connected.get(name)
+      const existing = driversByName.get(name)
       if (existing && compareVersions(version, existing.version) <= 0) {
         throw new Error(
           `a driver "${name}" is already registered on this node at ${existing.endpoint} with version ` +
@@ -90,7 +90,7 @@ export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }:
           maxVolumes: Number(info.maxVolumesPerNode),
         })
         existing?.connection.close()
-        connected.set(name, { name, endpoint, version, capabilities, connection, csi: serializeCalls(connection) })
+        driversByName.set(name, { name, endpoint, version, capabilities, connection, csi: serializeCalls(connection) })
         registrationErrors.delete(name)
       } catch (error) {
         connection.close()
@@ -98,18 +98,18 @@ export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }:
         throw error
       }
       log.info({ driver: name, endpoint }, 'registered a CSI driver')
-      for (const run of listeners) run()
+      for (const notify of listeners) notify()
     },
 
     async unregister({ name, endpoint }) {
-      const driver = connected.get(name)
+      const driver = driversByName.get(name)
       if (driver?.endpoint !== endpoint) return
       await removeFromCsiNode(name)
-      connected.delete(name)
+      driversByName.delete(name)
       registrationErrors.delete(name)
       driver.connection.close()
       log.info({ driver: name }, 'unregistered a CSI driver')
-      for (const run of listeners) run()
+      for (const notify of listeners) notify()
     },
 
     get isSettled() {
@@ -118,12 +118,12 @@ export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }:
     settle() {
       if (isSettled) return
       isSettled = true
-      for (const run of listeners) run()
+      for (const notify of listeners) notify()
     },
-    onChange: (run) => void listeners.push(run),
+    onChange: (listener) => void listeners.push(listener),
     close() {
-      for (const { connection } of connected.values()) connection.close()
-      connected.clear()
+      for (const { connection } of driversByName.values()) connection.close()
+      driversByName.clear()
     },
   }
 }

@@ -31,7 +31,7 @@ export function createPluginDirectory(options: { readonly path: string; readonly
       if (entry.isDirectory() && depth < DEPTH_MAX) await collectSockets(path, depth + 1, sockets)
       if (!entry.isSocket()) continue
       const stats = await lstat(path, { bigint: true }).catch(() => undefined)
-      if (stats) sockets.push({ path: path, id: `${stats.ino}:${stats.birthtimeNs}` })
+      if (stats) sockets.push({ path, id: `${stats.ino}:${stats.birthtimeNs}` })
     }
   }
 
@@ -51,7 +51,7 @@ export function createPluginDirectory(options: { readonly path: string; readonly
         )
       } catch (error) {
         log.debug(
-          { path: root, message: (error as Error).message },
+          { path: root, reason: (error as Error).message },
           'cannot watch this directory; it is scanned periodically',
         )
       }

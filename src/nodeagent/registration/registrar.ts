@@ -55,7 +55,7 @@ export function createRegistrar(deps: RegistrarDeps) {
   }
 
   const isRetryPending = (): boolean => [...states.values()].some(({ driver }) => driver === undefined)
-  const scanMs = directory.watchesAll ? WATCHED_SCAN_MS : SCAN_MS
+  const scanIntervalMs = directory.watchesAll ? WATCHED_SCAN_MS : SCAN_MS
 
   async function tryRegister({ path, id }: PluginSocket, signal: AbortSignal): Promise<void> {
     const state = states.get(path) ?? { id, failures: 0, dueMs: 0 }
@@ -125,7 +125,7 @@ export function createRegistrar(deps: RegistrarDeps) {
           log.warn({ reason: error.message }, 'cannot read the registration directory; retrying')
         })
         if (!signal.aborted)
-          await clock.sleep(isRetryPending() ? RETRY_SCAN_MS : scanMs, sleepAbort.signal).catch(() => {})
+          await clock.sleep(isRetryPending() ? RETRY_SCAN_MS : scanIntervalMs, sleepAbort.signal).catch(() => {})
       }
       signal.removeEventListener('abort', wake)
       stopWatching()

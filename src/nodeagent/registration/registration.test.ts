@@ -8,7 +8,7 @@ const settings = { nodes: [{ id: NODE, segments, maxVolumes: 7 }] }
 
 describe('registration of a driver', () => {
   it('CAP-3 writes topology labels, sorted keys, node ID and volume limit', async () => {
-    const { server, notified } = await createAgentFixture({ settings })
+    const { server, notifiedErrors } = await createAgentFixture({ settings })
     const node = (await server.get(NODE_URL)).json
     expect(node.metadata.labels).toMatchObject({
       ...segments,
@@ -22,21 +22,21 @@ describe('registration of a driver', () => {
       { name: DRIVER, nodeID: NODE, topologyKeys: ['example.com/node', 'example.com/zone'], allocatable: { count: 7 } },
     ])
     expect(csiNode.metadata.ownerReferences).toMatchObject([{ kind: 'Node', name: NODE, uid: node.metadata.uid }])
-    expect(notified).toEqual([''])
+    expect(notifiedErrors).toEqual([''])
   })
 
   it('CAP-3 fails while a label of the node contradicts the topology, and reports both values', async () => {
     const fixture = await createAgentFixture({ settings, autoStart: false })
     await fixture.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
     fixture.start()
-    await fixture.waitUntil(() => fixture.notified.length > 0, 'the notification')
-    expect(fixture.notified[0]).toMatch(/example.com\/zone=b, but driver "fake.stowage.example" reports a/)
+    await fixture.waitUntil(() => fixture.notifiedErrors.length > 0, 'the notification')
+    expect(fixture.notifiedErrors[0]).toMatch(/example.com\/zone=b, but driver "fake.stowage.example" reports a/)
     expect(fixture.agent.drivers().registered).toEqual([])
     expect(Object.values(fixture.agent.drivers().problems)[0]).toContain('example.com/zone=b')
     expect((await fixture.server.get(CSI_NODE)).json.spec.drivers ?? []).toEqual([])
     await fixture.server.patch(NODE_URL, { metadata: { labels: { 'example.com/zone': null } } }, 'merge')
     await fixture.waitUntil(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
-    expect(fixture.notified.at(-1)).toBe('')
+    expect(fixture.notifiedErrors.at(-1)).toBe('')
   })
 
   it('CAP-3 removes a driver from CSINode when its socket is removed, and keeps the labels', async () => {
@@ -52,7 +52,7 @@ describe('registration of a driver', () => {
   it('CAP-3 registers a recreated socket again', async () => {
     const fixture = await createAgentFixture({ settings })
     fixture.sockets.splice(0, 1, { path: fixture.sockets[0]!.path, id: 'another' })
-    await fixture.waitUntil(() => fixture.notified.length === 2, 'the second notification')
+    await fixture.waitUntil(() => fixture.notifiedErrors.length === 2, 'the second notification')
     expect(fixture.agent.drivers().registered).toEqual([DRIVER])
   })
 
@@ -88,14 +88,14 @@ describe('registration of a driver', () => {
     expect(fixture.agent.drivers().registered).toEqual([])
     fixture.startDriver()
     await fixture.waitUntil(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
-    expect(fixture.notified).toEqual([])
+    expect(fixture.notifiedErrors).toEqual([])
   })
 
   it('SYS-7 rejects a second driver with the same name', async () => {
     const fixture = await createAgentFixture()
     fixture.sockets.push({ path: `${ROOT}/plugins_registry/second.sock`, id: '2' })
-    await fixture.waitUntil(() => fixture.notified.length > 1, 'the second notification')
-    expect(fixture.notified[1]).toContain('already registered on this node')
+    await fixture.waitUntil(() => fixture.notifiedErrors.length > 1, 'the second notification')
+    expect(fixture.notifiedErrors[1]).toContain('already registered on this node')
     expect(fixture.agent.drivers().registered).toEqual([DRIVER])
   })
 })

@@ -11,7 +11,10 @@ export interface IoRatesDeps {
   readonly clock: Clock
 }
 
-/** Returns a function from a path to its IO rates, or undefined if the volume is on the same device as the agent's root. */
+/**
+ * Returns a function that reads the IO rates of the volume at a path. The function returns undefined if no device is mounted
+ * at the path, or if the device also contains the agent's root.
+ */
 export function createIoRates({ root, mounts, clock }: IoRatesDeps): (path: string) => Promise<IoRates | undefined> {
   const counters = createCounters({ clock })
   return async (path) => {

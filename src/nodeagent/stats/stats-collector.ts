@@ -10,7 +10,7 @@ import type { MountedVolume } from '../pods/reconcile-pod.ts'
 import type { Drivers } from '../registration/drivers.ts'
 
 export interface StatsDeps {
-  readonly mounted: ReadonlyMap<string, ReadonlyMap<string, MountedVolume>>
+  readonly mountedVolumes: ReadonlyMap<string, ReadonlyMap<string, MountedVolume>>
   readonly drivers: Drivers
   readonly metrics: AgentMetrics
   readonly clock: Clock
@@ -21,7 +21,7 @@ export interface StatsDeps {
   /** Returns the IO rates of the volume at this path, or undefined if it is not a separate device. */
   ratesAt(path: string): Promise<IoRates | undefined>
   /** Returns the provisioned IO. Undefined values are not limited. */
-  provisioned(volume: MountedVolume): Promise<{ readonly iops?: number; readonly throughputBytes?: number }>
+  readProvisionedIo(volume: MountedVolume): Promise<{ readonly iops?: number; readonly throughputBytes?: number }>
 }
 
 export interface StatsCollector {
@@ -32,7 +32,7 @@ export interface StatsCollector {
 
 const PERIOD_MS = 60_000
 const FIRST_COLLECTION_MS = 1_000
-/** While pods are reconciled, the first collection is delayed at most until this time after the mount. */
+/** While pods are being reconciled, the first collection is delayed at most until this time after the mount. */
 const FIRST_COLLECTION_MS_MAX = 10_000
 /** Delay of the second sample, which a rate requires. */
 const SECOND_SAMPLE_MS = 2_000
@@ -40,49 +40,51 @@ const STATS_TIMEOUT_MS = 120_000
 const WORKERS = 4
 
 export function createStatsCollector(deps: StatsDeps): StatsCollector {
-  const { mounted, drivers, metrics, clock, random, log } = deps
-  const exported = new Map<string, VolumeLabels[]>()
+  const { mountedVolumes, drivers, metrics, clock, random, log } = deps
+  const exportedLabels = new Map<string, VolumeLabels[]>()
   const queue = createWorkQueue({ name: 'volume-stats', clock, random, log, workers: WORKERS })
 
   const isRecentlyPublished = (uid: string): boolean =>
-    [...(mounted.get(uid)?.values() ?? [])].some(
+    [...(mountedVolumes.get(uid)?.values() ?? [])].some(
       ({ publishedMs }) => clock.monotonicMs() - publishedMs < FIRST_COLLECTION_MS_MAX,
     )
 
   async function collect(uid: string): Promise<Outcome> {
-    if (!exported.has(uid) && isRecentlyPublished(uid) && deps.isBusy())
-      return retryAfter(FIRST_COLLECTION_MS, 'waiting until no pods are reconciled')
+    if (!exportedLabels.has(uid) && isRecentlyPublished(uid) && deps.isBusy())
+      return retryAfter(FIRST_COLLECTION_MS, 'waiting until no pods are being reconciled')
     const labels: VolumeLabels[] = []
-    for (const volume of mounted.get(uid)?.values() ?? []) {
+    for (const volume of mountedVolumes.get(uid)?.values() ?? []) {
       const { namespace = '', name = '' } = volume.csi?.claim?.metadata ?? {}
       if (!volume.csi?.claim || !volume.publication) continue
       const label = { namespace, persistentvolumeclaim: name }
-      const stats = await statsOf(volume)
+      const stats = await readStats(volume)
       if (stats) metrics.setVolume(label, stats)
       labels.push(label)
     }
-    for (const previous of exported.get(uid) ?? []) {
+    for (const previous of exportedLabels.get(uid) ?? []) {
       const isExported = labels.some((label) => isSame(label, previous)) || isExportedForOtherPod(uid, previous)
       if (!isExported) metrics.removeVolume(previous)
     }
     if (labels.length === 0) {
-      exported.delete(uid)
+      exportedLabels.delete(uid)
       return done
     }
-    const isFirst = !exported.has(uid)
-    exported.set(uid, labels)
+    const isFirst = !exportedLabels.has(uid)
+    exportedLabels.set(uid, labels)
     if (isFirst) return retryAfter(SECOND_SAMPLE_MS, 'IO rates need a second sample')
     return retryAfter(PERIOD_MS * (1 + random()), 'stats are collected periodically')
   }
 
   const isExportedForOtherPod = (uid: string, label: VolumeLabels) =>
-    [...exported].some(([otherUid, labels]) => otherUid !== uid && labels.some((candidate) => isSame(candidate, label)))
+    [...exportedLabels].some(
+      ([otherUid, labels]) => otherUid !== uid && labels.some((candidate) => isSame(candidate, label)),
+    )
 
   /** Returns undefined if the call failed: the previous values remain exported. */
-  async function statsOf(volume: MountedVolume): Promise<VolumeStats | undefined> {
+  async function readStats(volume: MountedVolume): Promise<VolumeStats | undefined> {
     const { publication, csi } = volume
     const driver = drivers.get(publication!.driver)
-    if (!driver?.capabilities.has('GET_VOLUME_STATS')) return ioOf(volume)
+    if (!driver?.capabilities.has('GET_VOLUME_STATS')) return readIoStats(volume)
     try {
       const response = await driver.csi.node.nodeGetVolumeStats(
         { volumeId: publication!.handle, volumePath: publication!.target },
@@ -100,21 +102,21 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
           ? { inodes: Number(inodes.total), inodesFree: Number(inodes.available), inodesUsed: Number(inodes.used) }
           : {}),
         ...(response.volumeCondition ? { healthAbnormal: response.volumeCondition.abnormal ? 1 : 0 } : {}),
-        ...(await ioOf(volume)),
+        ...(await readIoStats(volume)),
       }
     } catch (error) {
       log.debug(
-        { volume: publication!.volume, message: (error as Error).message },
+        { volume: publication!.volumeName, reason: (error as Error).message },
         'cannot collect the stats of this volume',
       )
       return undefined
     }
   }
 
-  async function ioOf(volume: MountedVolume): Promise<Pick<VolumeStats, 'read' | 'write'>> {
+  async function readIoStats(volume: MountedVolume): Promise<Pick<VolumeStats, 'read' | 'write'>> {
     const rates = await deps.ratesAt(volume.publication!.target)
     if (!rates) return {}
-    const { iops, throughputBytes } = await deps.provisioned(volume)
+    const { iops, throughputBytes } = await deps.readProvisionedIo(volume)
     const toIoStats = (usedIops: number, usedBytes: number): IoStats => ({
       iopsUsed: usedIops,
       throughputUsed: usedBytes,
@@ -126,8 +128,8 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
 
   return {
     update(uid) {
-      if (!mounted.has(uid)) queue.add(uid)
-      else if (!exported.has(uid)) queue.addAfter(uid, FIRST_COLLECTION_MS)
+      if (!mountedVolumes.has(uid)) queue.add(uid)
+      else if (!exportedLabels.has(uid)) queue.addAfter(uid, FIRST_COLLECTION_MS)
     },
     run: (signal) => queue.run(collect, signal),
   }

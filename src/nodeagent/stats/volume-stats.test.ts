@@ -1,4 +1,4 @@
-// Tests of the volume stats that the agent serves.
+// Tests of the volume stats that the agent exports as metrics.
 import { describe, expect, it } from 'vitest'
 import { createAgentFixture, PODS } from '../agent.fixture.ts'
 
@@ -13,21 +13,21 @@ describe('the stats of a volume', () => {
       const lines = (await fixture.registry.metrics())
         .split('\n')
         .filter((line) => /^(kubelet|stowage)_volume/.test(line))
-      return lines.map((line) => line.replace('namespace="default",persistentvolumeclaim="orders"', 'it'))
+      return lines.map((line) => line.replace('namespace="default",persistentvolumeclaim="orders"', 'claim'))
     }
     await fixture.waitUntil(async () => (await exportedSamples()).length > 0, 'the metrics of the volume')
     expect(await exportedSamples()).toEqual([
-      'kubelet_volume_stats_capacity_bytes{it} 1073741824',
-      'kubelet_volume_stats_available_bytes{it} 1073741824',
-      'kubelet_volume_stats_used_bytes{it} 0',
-      'stowage_volume_iops_used{it,direction="read"} 10',
-      'stowage_volume_iops_used{it,direction="write"} 30',
-      'stowage_volume_iops_available{it,direction="read"} 90',
-      'stowage_volume_iops_available{it,direction="write"} 70',
-      'stowage_volume_throughput_used_bytes{it,direction="read"} 1000',
-      'stowage_volume_throughput_used_bytes{it,direction="write"} 2000',
-      'stowage_volume_throughput_available_bytes{it,direction="read"} 10484760',
-      'stowage_volume_throughput_available_bytes{it,direction="write"} 10483760',
+      'kubelet_volume_stats_capacity_bytes{claim} 1073741824',
+      'kubelet_volume_stats_available_bytes{claim} 1073741824',
+      'kubelet_volume_stats_used_bytes{claim} 0',
+      'stowage_volume_iops_used{claim,direction="read"} 10',
+      'stowage_volume_iops_used{claim,direction="write"} 30',
+      'stowage_volume_iops_available{claim,direction="read"} 90',
+      'stowage_volume_iops_available{claim,direction="write"} 70',
+      'stowage_volume_throughput_used_bytes{claim,direction="read"} 1000',
+      'stowage_volume_throughput_used_bytes{claim,direction="write"} 2000',
+      'stowage_volume_throughput_available_bytes{claim,direction="read"} 10484760',
+      'stowage_volume_throughput_available_bytes{claim,direction="write"} 10483760',
     ])
     expect(await fixture.registry.metrics()).toMatch(
       /storage_operation_duration_seconds_count\{volume_plugin="kubernetes.io\/csi:fake.stowage.example",operation_name="volume_mount",status="success",migrated="false"\} 1/,

@@ -155,7 +155,7 @@ export async function runExpandingNode(context: ProcessContext): Promise<void> {
       const { handle, mode } = volume
       const publication = {
         uid: 'user',
-        volume: volume.volume,
+        volumeName: volume.name,
         mode,
         driver: DRIVER,
         handle,

@@ -44,7 +44,7 @@ export function createMachine(
           for (const path of [...Object.keys(staged), ...Object.keys(published)]) volumes.set(path, `${driver}^${id}`)
         }
       }
-      return [...disk.mounted].map((path) => ({ path, volume: volumes.get(path) }))
+      return [...disk.mountPoints].map((path) => ({ path, volume: volumes.get(path) }))
     },
     cutPower() {
       if (!isOn) return

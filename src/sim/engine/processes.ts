@@ -212,7 +212,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       ...commonDeps(env),
       nodeName: name,
       identity: `${name}_agent`,
-      renewMs: RENEW_MS,
+      renewIntervalMs: RENEW_MS,
       root: ROOT,
       client,
       caches,
