@@ -49,7 +49,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await outcomeOf(fixture.create('twice', { parameters: { provisioning: 'thin' } }))).toMatch(
         /^ALREADY_EXISTS/,
       )
-      expect(await outcomeOf(fixture.create('twice', { mutable: { iops: '5' } }))).toMatch(/^ALREADY_EXISTS/)
+      expect(await outcomeOf(fixture.create('twice', { mutableParameters: { iops: '5' } }))).toMatch(/^ALREADY_EXISTS/)
       await fixture.remove(id)
     })
 
@@ -222,10 +222,10 @@ function testDriverContract(backend: BackendName): void {
       await fixture.publish(id)
       expect(await outcomeOf(fixture.publish(id))).toBe('OK')
       expect(await outcomeOf(fixture.publish(id, { mode: Mode.SINGLE_NODE_WRITER }))).toMatch(/^ALREADY_EXISTS/)
-      await fixture.publish(id, { at: 'second' })
-      expect(await outcomeOf(fixture.publish(id, { at: 'third', mode: Mode.SINGLE_NODE_SINGLE_WRITER }))).toMatch(
-        /^FAILED_PRECONDITION: .*only one target path/,
-      )
+      await fixture.publish(id, { targetName: 'second' })
+      expect(
+        await outcomeOf(fixture.publish(id, { targetName: 'third', mode: Mode.SINGLE_NODE_SINGLE_WRITER })),
+      ).toMatch(/^FAILED_PRECONDITION: .*only one target path/)
       expect(await readdir(fixture.path(''))).not.toContain('third')
       expect(await outcomeOf(fixture.remove(id))).toMatch(/^FAILED_PRECONDITION/)
       await fixture.unpublish(id, 'second')
@@ -365,9 +365,9 @@ function testDriverContract(backend: BackendName): void {
       const limits = { iops: '500' }
       const rejection =
         /^INVALID_ARGUMENT: iops and throughput cannot be enforced on this node: The volume is a directory/
-      expect(await outcomeOf(fixture.create('limited', { mutable: limits }))).toMatch(rejection)
+      expect(await outcomeOf(fixture.create('limited', { mutableParameters: limits }))).toMatch(rejection)
       expect(await outcomeOf(fixture.create('limited', { parameters: { throughput: '10' } }))).toMatch(rejection)
-      const volumeId = await fixture.create('free', { mutable: { iops: '0' } })
+      const volumeId = await fixture.create('free', { mutableParameters: { iops: '0' } })
       const { controllerModifyVolume } = fixture.csi.controller
       expect(await outcomeOf(controllerModifyVolume({ volumeId, mutableParameters: limits }))).toMatch(rejection)
       expect(await outcomeOf(controllerModifyVolume({ volumeId, mutableParameters: { iops: '0' } }))).toBe('OK')
@@ -376,7 +376,7 @@ function testDriverContract(backend: BackendName): void {
     })
 
     itWith('loop')('VAC-5 modifies all attributes or none, and reports limits that are not enforced', async () => {
-      const { id } = await fixture.use('limited', { mutable: { iops: '500' } })
+      const { id } = await fixture.use('limited', { mutableParameters: { iops: '500' } })
       const modify = (mutableParameters: Record<string, string>) =>
         fixture.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters })
       const getCondition = async () =>
@@ -399,7 +399,7 @@ function testDriverContract(backend: BackendName): void {
 
   describe('after a restart', () => {
     it('SYS-6 keeps volumes, snapshots and mounts', async () => {
-      const { id, path } = await fixture.use('kept', backend === 'loop' ? { mutable: { iops: '100' } } : {})
+      const { id, path } = await fixture.use('kept', backend === 'loop' ? { mutableParameters: { iops: '100' } } : {})
       await fixture.restart()
       expect(await listVolumes()).toEqual([id])
       expect(await outcomeOf(fixture.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path }))).toBe('OK')
@@ -419,8 +419,8 @@ function testDriverContract(backend: BackendName): void {
       expect(await listVolumes()).toEqual([])
       expect(await readdir(join(fixture.pool, '.stowage', 'set-aside'))).toEqual([`volumes-${id}.json`])
       expect(await listFiles()).toHaveLength(1)
-      expect(fixture.logged.join('\n')).toMatch(/a record is invalid and was set aside/)
-      expect(fixture.logged.join('\n')).toMatch(/the pool contains files without a record/)
+      expect(fixture.logLines.join('\n')).toMatch(/a record is invalid and was set aside/)
+      expect(fixture.logLines.join('\n')).toMatch(/the pool contains files without a record/)
 
       // The name stays reserved while the data exists, and its space stays allocated.
       const data = (await listFiles())[0]!
@@ -478,10 +478,10 @@ function testDriverContract(backend: BackendName): void {
       await writeFile(join(fixture.pool, '.stowage', 'pool.json'), '{"backend":')
       await mkdir(join(fixture.pool, '.stowage', 'volumes', 'a-directory'))
       await fixture.start()
-      expect(fixture.running.backend).toBe(backend)
+      expect(fixture.runningDriver.backend).toBe(backend)
       expect(await listVolumes()).toEqual([id])
-      expect(fixture.logged.join('\n')).toMatch(/marker is invalid and was set aside.*pool\.json/)
-      expect(fixture.logged.join('\n')).toMatch(/cannot read a record.*volumes\/a-directory/)
+      expect(fixture.logLines.join('\n')).toMatch(/marker is invalid and was set aside.*pool\.json/)
+      expect(fixture.logLines.join('\n')).toMatch(/cannot read a record.*volumes\/a-directory/)
       await rm(join(fixture.pool, '.stowage', 'volumes', 'a-directory'), { recursive: true })
       await fixture.remove(id)
     })
@@ -506,7 +506,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await outcomeOf(expansion)).toMatch(missingContent)
       expect(await listFiles()).toEqual([])
       await fixture.restart()
-      expect(fixture.logged.join('\n')).toMatch(/a volume is damaged/)
+      expect(fixture.logLines.join('\n')).toMatch(/a volume is damaged/)
       await fixture.remove(id)
       expect(await listVolumes()).toEqual([])
     })

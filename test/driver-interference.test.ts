@@ -205,7 +205,7 @@ describe.skipIf(skipped)(`a pool on a full disk${skipSuffix}`, () => {
       const { id, path } = await fixture.use('a', { ...SMALL, parameters: { provisioning: 'thin' } })
       await fillDisk(join(fixture.pool, 'filler'))
       await fixture.restart()
-      expect(fixture.running.backend).toBe('loop')
+      expect(fixture.runningDriver.backend).toBe('loop')
       expect(await outcomeOf(fixture.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path }))).toBe('OK')
       expect(await outcomeOf(fixture.create('b', SMALL))).toMatch(/^RESOURCE_EXHAUSTED: 32Mi does not fit .* available/)
       await fixture.unpublish(id)

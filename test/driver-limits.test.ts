@@ -48,8 +48,10 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
     },
   ] as const)('PIO-10 enforces $key within 10 % for $workload, and changes it under load', async ({ key, load }) => {
     const [initialLimit, changedLimit] = key === 'iops' ? [100, 250] : [10, 25]
-    const { id, path } = await fixture.use(`limited-${++volumes}`, { mutable: { [key]: String(initialLimit) } })
-    await fixture.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
+    const { id, path } = await fixture.use(`limited-${++volumes}`, {
+      mutableParameters: { [key]: String(initialLimit) },
+    })
+    await fixture.runningDriver.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     expect(await conditionOf(id)).toMatch(/ are enforced/)
 
     const writer = startWriters(cgroup.directory, join(path, 'file'), load)
@@ -71,8 +73,8 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
   })
 
   it('PIO-10 removes a limit at once, and restores the remaining one after a restart', async () => {
-    const { id } = await fixture.use(`restored-${++volumes}`, { mutable: { iops: '100', throughput: '10' } })
-    await fixture.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
+    const { id } = await fixture.use(`restored-${++volumes}`, { mutableParameters: { iops: '100', throughput: '10' } })
+    await fixture.runningDriver.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     const device = await deviceOf(id)
     const readLimits = async () => (await fixture.machine.host.limits.appliedLimits(device)).map(({ limit }) => limit)
     const bothLimits = { readIops: 100, writeIops: 100, readBps: 10 * MIB, writeBps: 10 * MIB }
@@ -80,7 +82,7 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
     await fixture.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters: { iops: '0' } })
     for (const line of await readLimits()) expect(line).toEqual({ readBps: 10 * MIB, writeBps: 10 * MIB })
     await fixture.restart()
-    await fixture.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
+    await fixture.runningDriver.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     expect(await readLimits()).not.toEqual([])
     for (const line of await readLimits()) expect(line).toEqual({ readBps: 10 * MIB, writeBps: 10 * MIB })
     await fixture.unpublish(id)

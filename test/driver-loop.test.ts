@@ -149,7 +149,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
         /^INVALID_ARGUMENT: .*mount flags/,
       )
       expect(await outcomeOf(fixture.stage(id, { flags: ['no-such-flag=s3cret'] }))).not.toContain('s3cret')
-      expect(fixture.logged.join('\n')).not.toContain('s3cret')
+      expect(fixture.logLines.join('\n')).not.toContain('s3cret')
       expect(await listLoops()).toEqual([])
       await fixture.stage(id, { flags: ['noatime'] })
       await fixture.publish(id)
@@ -180,7 +180,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       const path = await fixture.publish(id, { readonly: true })
       await expect(writeFile(join(path, 'x'), '')).rejects.toThrow(/EROFS/)
       expect(await outcomeOf(fixture.publish(id))).toMatch(/^ALREADY_EXISTS: .*read-only/)
-      const writable = await fixture.publish(id, { at: 'writable' })
+      const writable = await fixture.publish(id, { targetName: 'writable' })
       await writeFile(join(writable, 'x'), 'seen')
       expect(await readFile(join(path, 'x'), 'utf8')).toBe('seen')
       await fixture.unpublish(id, 'writable')
@@ -336,7 +336,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       const mountPoint = await fixture.machine.directory('by-hand')
       await fixture.machine.host.mounts.mount(attachedDevice, mountPoint, 'xfs')
       await fixture.start()
-      expect(fixture.logged.join('\n')).toMatch(/found at startup and not changed .*which has no record/)
+      expect(fixture.logLines.join('\n')).toMatch(/found at startup and not changed .*which has no record/)
       expect(await outcomeOf(fixture.remove(id))).toMatch(/^FAILED_PRECONDITION: .*in use at .*by-hand/)
       await fixture.machine.host.mounts.unmount(mountPoint)
       await fixture.machine.host.loops.detach(attachedDevice)
@@ -360,7 +360,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
     })
 
     it('SYS-6 clears records of missing mounts and devices, as after a reboot', async () => {
-      const { id, path } = await fixture.use('rebooted', { mutable: { iops: '100' } })
+      const { id, path } = await fixture.use('rebooted', { mutableParameters: { iops: '100' } })
       await writeFile(join(path, 'data'), 'survives')
       await fixture.stop()
       for (const target of [path, fixture.path(`stage-${id}`)]) await fixture.machine.host.mounts.unmount(target)
@@ -393,6 +393,6 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
   it('SYS-6 reports its backend and missing capabilities in GetPluginInfo', async () => {
     const info = await fixture.csi.identity.getPluginInfo({})
     expect(info).toMatchObject({ name: 'local.csi.stowage.dev', vendorVersion: '1.2.3', manifest: { backend: 'loop' } })
-    expect(Object.values(info.manifest).length).toBe(1 + fixture.running.shortcomings.length)
+    expect(Object.values(info.manifest).length).toBe(1 + fixture.runningDriver.shortcomings.length)
   })
 })

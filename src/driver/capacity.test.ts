@@ -3,7 +3,7 @@ import { chooseBytes, describeSizeMismatch } from './capacity.ts'
 
 const MIB = 1_048_576
 const GIB = 1_073_741_824
-const limits = { minimumBytes: 300 * MIB, subject: 'A volume with xfs' }
+const rules = { minimumBytes: 300 * MIB, subject: 'A volume with xfs' }
 
 describe('chooseBytes', () => {
   it.each([
@@ -13,23 +13,23 @@ describe('chooseBytes', () => {
     ['the minimum for a smaller request', { requiredBytes: 128 * MIB, limitBytes: 0 }, 300 * MIB],
     ['the minimum for a smaller request below the limit', { requiredBytes: 1, limitBytes: GIB }, 300 * MIB],
     ['the minimum if it equals the limit', { requiredBytes: 128 * MIB, limitBytes: 300 * MIB }, 300 * MIB],
-  ])('SYS-6 returns %s', (_, range, bytes) => expect(chooseBytes(range, limits)).toBe(bytes))
+  ])('SYS-6 returns %s', (_, range, bytes) => expect(chooseBytes(range, rules)).toBe(bytes))
 
   it.each([
     { requiredBytes: 0, limitBytes: 299 * MIB },
     { requiredBytes: 10 * MIB, limitBytes: 299 * MIB },
   ])('SYS-6 rejects a limit below the minimum: %j', (range) => {
-    expect(() => chooseBytes(range, limits)).toThrow(
+    expect(() => chooseBytes(range, rules)).toThrow(
       'A volume with xfs needs at least 300Mi, and limit_bytes is 299Mi. Request that size or more.',
     )
   })
 
   it('SYS-6 rejects a copy that is smaller than its source, and rounds a copy up to the minimum', () => {
-    const copy = { ...limits, sourceBytes: 400 * MIB, subject: 'A copy of 400Mi' }
+    const copy = { ...rules, sourceBytes: 400 * MIB, subject: 'A copy of 400Mi' }
     expect(() => chooseBytes({ requiredBytes: 350 * MIB, limitBytes: 0 }, copy)).toThrow(
       'A copy of 400Mi needs at least 400Mi. Request that size or more.',
     )
-    const smallSource = { ...limits, sourceBytes: 100 * MIB }
+    const smallSource = { ...rules, sourceBytes: 100 * MIB }
     expect(chooseBytes({ requiredBytes: 100 * MIB, limitBytes: 0 }, smallSource)).toBe(300 * MIB)
   })
 })

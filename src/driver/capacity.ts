@@ -3,7 +3,7 @@
 import type { CapacityRange } from '../csi/gen/csi_pb.js'
 import { formatSize, invalid, outOfRange } from './errors.ts'
 
-export interface Range {
+export interface SizeRange {
   /** Zero if not specified. */
   readonly requiredBytes: number
   readonly limitBytes: number
@@ -12,7 +12,7 @@ export interface Range {
 /** The size of volumes without a requested size. */
 const DEFAULT_BYTES = 1_073_741_824
 
-export function parseRange(range: CapacityRange | undefined): Range {
+export function parseRange(range: CapacityRange | undefined): SizeRange {
   const { requiredBytes = 0n, limitBytes = 0n } = range ?? {}
   if (requiredBytes < 0n || limitBytes < 0n) throw invalid('Sizes in capacity_range must not be negative.')
   if (limitBytes > 0n && requiredBytes > limitBytes) {
@@ -34,7 +34,7 @@ export interface SizeRules {
 }
 
 /** Returns the size of the new volume, or throws OUT_OF_RANGE. */
-export function chooseBytes({ requiredBytes, limitBytes }: Range, rules: SizeRules): number {
+export function chooseBytes({ requiredBytes, limitBytes }: SizeRange, rules: SizeRules): number {
   const { minimumBytes, sourceBytes = 0, subject } = rules
   const ceiling = limitBytes === 0 ? Number.POSITIVE_INFINITY : limitBytes
   const neededBytes = Math.max(minimumBytes, sourceBytes)
@@ -50,7 +50,10 @@ export function chooseBytes({ requiredBytes, limitBytes }: Range, rules: SizeRul
 }
 
 /** Returns a message if an existing volume of this size does not match the request. */
-export function describeSizeMismatch({ requiredBytes, limitBytes }: Range, capacityBytes: number): string | undefined {
+export function describeSizeMismatch(
+  { requiredBytes, limitBytes }: SizeRange,
+  capacityBytes: number,
+): string | undefined {
   if (requiredBytes > capacityBytes)
     return `it has ${formatSize(capacityBytes)}, and ${formatSize(requiredBytes)} is requested`
   if (limitBytes > 0 && capacityBytes > limitBytes)

@@ -61,8 +61,8 @@ export const mountRecordOf = (driver: DriverContext, id: VolumeId): MountRecord 
 /** Returns the recorded staging of the volume if it is actually mounted. */
 export async function findStaging(driver: DriverContext, id: VolumeId): Promise<Staging | undefined> {
   const volume = driver.volumes.get(id)
-  const staged = driver.mountRecords.get(id)?.staged
-  return volume && staged && (await driver.backend.node.isStaged(volume, staged)) ? staged : undefined
+  const staging = driver.mountRecords.get(id)?.staged
+  return volume && staging && (await driver.backend.node.isStaged(volume, staging)) ? staging : undefined
 }
 
 /** Saves the record, or removes it if the volume is neither staged nor published. */

@@ -25,9 +25,9 @@ export interface DriverFixture {
   readonly csi: CsiConnection
   readonly machine: HostFixture
   readonly pool: string
-  readonly running: RunningDriver
+  readonly runningDriver: RunningDriver
   /** Log lines as `message {fields}`. */
-  readonly logged: readonly string[]
+  readonly logLines: readonly string[]
   /** Returns a staging or target path that does not exist yet. */
   path(name: string): string
   stop(): Promise<void>
@@ -36,7 +36,7 @@ export interface DriverFixture {
   create(name: string, options?: VolumeOptions): Promise<string>
   stage(id: string, options?: UseOptions): Promise<void>
   publish(id: string, options?: UseOptions): Promise<string>
-  unpublish(id: string, at?: string): Promise<void>
+  unpublish(id: string, targetName?: string): Promise<void>
   unstage(id: string): Promise<void>
   remove(id: string): Promise<void>
   /** Creates, stages and publishes a volume, and returns its id and target path. */
@@ -50,7 +50,7 @@ interface VolumeOptions {
   readonly fsType?: string
   readonly isBlock?: boolean
   readonly parameters?: Record<string, string>
-  readonly mutable?: Record<string, string>
+  readonly mutableParameters?: Record<string, string>
   readonly source?: MessageInitShape<typeof VolumeContentSourceSchema>
   readonly topology?: Record<string, string>
 }
@@ -61,7 +61,7 @@ export interface UseOptions {
   readonly mode?: Mode
   readonly flags?: string[]
   readonly readonly?: boolean
-  readonly at?: string
+  readonly targetName?: string
 }
 
 export interface DriverFixtureOptions {
@@ -91,10 +91,10 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
   const logLines: string[] = []
   const log = collectingLog(logLines)
   const csi = connectDriver({ address: endpoint, clock, log, timeoutMs: 60_000 })
-  let running: RunningDriver
+  let runningDriver: RunningDriver
 
   const start = async () => {
-    running = await startDriver({
+    runningDriver = await startDriver({
       endpoint,
       nodeId: NODE,
       pool,
@@ -116,24 +116,27 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
     csi,
     machine,
     pool,
-    get running() {
-      return running
+    get runningDriver() {
+      return runningDriver
     },
-    logged: logLines,
+    logLines,
     path,
     start,
-    stop: () => running.stop(),
+    stop: () => runningDriver.stop(),
     async restart() {
-      await running.stop()
+      await runningDriver.stop()
       await start()
     },
-    async create(name, { bytes = 320 * MIB, limitBytes = 0, parameters, mutable, source, topology, ...use } = {}) {
+    async create(
+      name,
+      { bytes = 320 * MIB, limitBytes = 0, parameters, mutableParameters, source, topology, ...use } = {},
+    ) {
       const { volume } = await csi.controller.createVolume({
         name,
         capacityRange: { requiredBytes: BigInt(bytes), limitBytes: BigInt(limitBytes) },
         volumeCapabilities: [capabilityOf(use)],
         parameters: parameters ?? {},
-        mutableParameters: mutable ?? {},
+        mutableParameters: mutableParameters ?? {},
         ...(source ? { volumeContentSource: source } : {}),
         ...(topology ? { accessibilityRequirements: { requisite: [{ segments: topology }] } } : {}),
       })
@@ -147,18 +150,18 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
         volumeCapability: capabilityOf(use),
       })
     },
-    async publish(id, { at = `publish-${id}`, readonly = false, ...use } = {}) {
+    async publish(id, { targetName = `publish-${id}`, readonly = false, ...use } = {}) {
       await csi.node.nodePublishVolume({
         volumeId: id,
         stagingTargetPath: stagingOf(id),
-        targetPath: path(at),
+        targetPath: path(targetName),
         volumeCapability: capabilityOf(use),
         readonly,
       })
-      return path(at)
+      return path(targetName)
     },
-    async unpublish(id, at = `publish-${id}`) {
-      await csi.node.nodeUnpublishVolume({ volumeId: id, targetPath: path(at) })
+    async unpublish(id, targetName = `publish-${id}`) {
+      await csi.node.nodeUnpublishVolume({ volumeId: id, targetPath: path(targetName) })
     },
     async unstage(id) {
       await csi.node.nodeUnstageVolume({ volumeId: id, stagingTargetPath: stagingOf(id) })
@@ -173,7 +176,7 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
     },
     async dispose() {
       csi.close()
-      await running.stop()
+      await runningDriver.stop()
       await machine.dispose()
     },
   }

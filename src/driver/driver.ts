@@ -84,8 +84,8 @@ export async function startDriver(options: DriverOptions): Promise<RunningDriver
     const listener =
       options.metricsAddress && (await listenMetrics(options.metricsAddress, { text: metrics.text, log }))
     const server = await serve(options, driver, registry)
-    const stopping = new AbortController()
-    const limitsRun = driver.limits.run(stopping.signal)
+    const limitsAbort = new AbortController()
+    const limitsRun = driver.limits.run(limitsAbort.signal)
     log.info({ backend: backend.name, pool: directory, poolBytes: driver.pool.sizeBytes }, 'the local driver is ready')
     return {
       backend: backend.name,
@@ -95,7 +95,7 @@ export async function startDriver(options: DriverOptions): Promise<RunningDriver
       setWorkloadCgroups: driver.limits.setWorkloadCgroups,
       async stop() {
         await server.stop()
-        stopping.abort()
+        limitsAbort.abort()
         await limitsRun
         await listener?.stop()
         await lock.release()
@@ -120,21 +120,21 @@ async function openDriver(
   const { nodeId, topologyKey, clock, log } = options
   const stateDirectory = stateIn(directory)
   const reserve = await openReserve(join(stateDirectory, 'reserve'))
-  const files = { setAsideDirectory: setAsideIn(directory), reserve, log }
+  const sharedOptions = { setAsideDirectory: setAsideIn(directory), reserve, log }
   const volumes = await openRecordFiles({
-    ...files,
+    ...sharedOptions,
     directory: join(stateDirectory, 'volumes'),
     parse: parseVolumeRecord,
     isDurable: true,
   })
   const snapshots = await openRecordFiles({
-    ...files,
+    ...sharedOptions,
     directory: join(stateDirectory, 'snapshots'),
     parse: parseSnapshotRecord,
     isDurable: true,
   })
   const mountRecords = await openRecordFiles({
-    ...files,
+    ...sharedOptions,
     directory: join(stateDirectory, 'presences'),
     parse: parseMountRecord,
     isDurable: false,
@@ -151,8 +151,8 @@ async function openDriver(
   const locks = createLocks()
   const detectedLimits = machine.facts.limits
   const list = async () => (detectedLimits.version === 'none' ? [] : listCgroups(detectedLimits.root))
-  const watch = async (created: () => void) =>
-    detectedLimits.version === 'none' ? undefined : watchCgroups(detectedLimits.root, created)
+  const watch = async (onCreate: () => void) =>
+    detectedLimits.version === 'none' ? undefined : watchCgroups(detectedLimits.root, onCreate)
   const cgroups = createWorkloadCgroups({ patterns: options.workloadCgroups, list, watch })
   const limits = createLimitReconciler({ node: backend.node, volumes, mountRecords, locks, cgroups, clock, log })
   const topology = { [topologyKey]: nodeId }

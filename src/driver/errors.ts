@@ -23,8 +23,8 @@ export const nameTakenError = (kind: string, name: string, difference: string) =
 
 export const alreadyExists = (message: string) => new CsiError('ALREADY_EXISTS', message)
 
-export const operationInProgress = (kind: string) =>
-  new CsiError('ABORTED', `Another operation on ${kind} is in progress. Retry when it has completed.`)
+export const operationInProgress = (id: string) =>
+  new CsiError('ABORTED', `Another operation on ${id} is in progress. Retry when it has completed.`)
 
 export const invalidToken = (token: string) =>
   new CsiError('ABORTED', `Starting token ${quote(token)} is not valid. Start again with the first page.`)

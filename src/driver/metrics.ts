@@ -27,11 +27,15 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
   )
   const poolFree = gauge('pool_free_bytes', 'Free space of the file system that contains the pool.')
   const objects = gauge('objects', 'Volumes and snapshots in the pool.', ['kind'])
-  const staged = gauge('staged_volumes', 'Volumes that are staged on this node.')
+  const stagedVolumes = gauge('staged_volumes', 'Volumes that are staged on this node.')
 
   const perVolume = ['volume_id']
-  const healthy = gauge('volume_healthy', '0 for a volume whose file or directory is damaged or missing.', perVolume)
-  const enforced = gauge(
+  const volumeHealthy = gauge(
+    'volume_healthy',
+    '0 for a volume whose file or directory is damaged or missing.',
+    perVolume,
+  )
+  const limitEnforced = gauge(
     'limit_enforced',
     '1 if the limits of a staged volume are enforced, 0 if they are not.',
     perVolume,
@@ -41,7 +45,7 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
     'Limit of IO operations per second, for reads and writes each.',
     perVolume,
   )
-  const bytesLimit = gauge(
+  const throughputLimit = gauge(
     'volume_throughput_limit_bytes',
     'Limit of bytes per second, for reads and writes each.',
     perVolume,
@@ -49,8 +53,8 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
   const perDirection = ['volume_id', 'direction']
   const iops = gauge('volume_iops', 'Current IO operations per second.', perDirection)
   const throughput = gauge('volume_throughput_bytes', 'Current bytes per second.', perDirection)
-  const iopsLeft = gauge('volume_iops_available', 'Unused part of the iops limit.', perDirection)
-  const throughputLeft = gauge(
+  const iopsAvailable = gauge('volume_iops_available', 'Unused part of the iops limit.', perDirection)
+  const throughputAvailable = gauge(
     'volume_throughput_available_bytes',
     'Unused part of the throughput limit.',
     perDirection,
@@ -58,14 +62,14 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
   const operations = gauge('volume_io_operations', 'IO operations since the volume was staged.', perDirection)
   const transferredBytes = gauge('volume_io_bytes', 'Bytes transferred since the volume was staged.', perDirection)
   const volumeGauges = [
-    healthy,
-    enforced,
+    volumeHealthy,
+    limitEnforced,
     iopsLimit,
-    bytesLimit,
+    throughputLimit,
     iops,
     throughput,
-    iopsLeft,
-    throughputLeft,
+    iopsAvailable,
+    throughputAvailable,
     operations,
     transferredBytes,
   ]
@@ -77,17 +81,20 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
     poolFree.set(await driver.pool.freeBytes())
     objects.set({ kind: 'volume' }, volumes.length)
     objects.set({ kind: 'snapshot' }, driver.snapshots.list().length)
-    staged.set(driver.mountRecords.list().filter((mountRecord) => mountRecord.staged).length)
+    stagedVolumes.set(driver.mountRecords.list().filter((mountRecord) => mountRecord.staged).length)
 
     for (const volumeGauge of volumeGauges) volumeGauge.reset()
     for (const volume of volumes) {
       const labels = { volume_id: volume.id }
-      healthy.set(labels, volume.state === 'deleting' || (await driver.backend.contents.findProblem(volume)) ? 0 : 1)
+      volumeHealthy.set(
+        labels,
+        volume.state === 'deleting' || (await driver.backend.contents.findProblem(volume)) ? 0 : 1,
+      )
       const { iops: iopsMax, throughputBytes } = volume.limits
       if (iopsMax !== undefined) iopsLimit.set(labels, iopsMax)
-      if (throughputBytes !== undefined) bytesLimit.set(labels, throughputBytes)
+      if (throughputBytes !== undefined) throughputLimit.set(labels, throughputBytes)
       const enforcement = driver.limits.enforcement(volume.id)
-      if (enforcement) enforced.set(labels, enforcement.is === 'enforced' ? 1 : 0)
+      if (enforcement) limitEnforced.set(labels, enforcement.is === 'enforced' ? 1 : 0)
       await refreshIo(labels, volume.id, { iopsMax, throughputBytes })
     }
   }
@@ -116,8 +123,8 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
       throughput.set(labels, bps)
       operations.set(labels, count)
       transferredBytes.set(labels, bytes)
-      if (iopsMax !== undefined) iopsLeft.set(labels, Math.max(0, iopsMax - ops))
-      if (throughputBytes !== undefined) throughputLeft.set(labels, Math.max(0, throughputBytes - bps))
+      if (iopsMax !== undefined) iopsAvailable.set(labels, Math.max(0, iopsMax - ops))
+      if (throughputBytes !== undefined) throughputAvailable.set(labels, Math.max(0, throughputBytes - bps))
     }
   }
 

@@ -11,8 +11,8 @@ describe('class parameters', () => {
   })
 
   it('PROV-19 specify file system, provisioning and limits', () => {
-    const slow = { fsType: 'ext4', provisioning: 'thin', overcommit: '2.5', iops: '100', throughput: '10' }
-    expect(parseParameters(slow, {})).toEqual({
+    const parameters = { fsType: 'ext4', provisioning: 'thin', overcommit: '2.5', iops: '100', throughput: '10' }
+    expect(parseParameters(parameters, {})).toEqual({
       fsType: 'ext4',
       provisioning: 'thin',
       overcommit: 2.5,

@@ -13,7 +13,7 @@ export interface ClassParameters {
   readonly rates: RateLimits
 }
 
-type Parameters = Readonly<Record<string, string>>
+type ParameterMap = Readonly<Record<string, string>>
 
 /** Parameters with the limits of volumes if their claims do not specify any. */
 const ON_CREATE: Readonly<Record<string, string>> = {
@@ -28,7 +28,7 @@ const IGNORED_KEYS = ['csi.storage.k8s.io/pvc/name', 'csi.storage.k8s.io/pvc/nam
 const OVERCOMMIT_MAX = 100
 
 /** Combines both kinds of parameters. A key with different values in both is rejected. */
-export function parseParameters(parameters: Parameters, mutable: Parameters): ClassParameters {
+export function parseParameters(parameters: ParameterMap, mutable: ParameterMap): ClassParameters {
   checkKeys(parameters, CLASS_KEYS, 'class parameter')
   const mutableRates = parseMutableParameters(mutable)
   const classRates = parseRates(resolveOnCreate(parameters))
@@ -47,14 +47,14 @@ export function parseParameters(parameters: Parameters, mutable: Parameters): Cl
 const RESERVED_PREFIX = 'csi.storage.k8s.io/'
 
 /** Returns the parameters of the driver. A GetCapacity request also contains those for the sidecars. */
-export function ownParameters(parameters: Parameters): Parameters {
+export function ownParameters(parameters: ParameterMap): ParameterMap {
   const ownEntries = Object.fromEntries(Object.entries(parameters).filter(([key]) => !key.startsWith(RESERVED_PREFIX)))
   const fsType = parameters[`${RESERVED_PREFIX}fstype`]
   return fsType ? { fsType, ...ownEntries } : ownEntries
 }
 
 /** Parses mutable parameters. Zero removes a limit. */
-export function parseMutableParameters(mutable: Parameters): RateLimits {
+export function parseMutableParameters(mutable: ParameterMap): RateLimits {
   checkKeys(mutable, MUTABLE_KEYS, 'mutable parameter')
   return parseRates(mutable)
 }
@@ -62,14 +62,14 @@ export function parseMutableParameters(mutable: Parameters): RateLimits {
 /** Applies a change: omitted keys keep their values, zero removes a limit. */
 export const changeRates = (rates: RateLimits, change: RateLimits): RateLimits => withoutZeros({ ...rates, ...change })
 
-function checkKeys(parameters: Parameters, knownKeys: readonly string[], kind: string): void {
+function checkKeys(parameters: ParameterMap, knownKeys: readonly string[], kind: string): void {
   for (const key of Object.keys(parameters)) {
     if (knownKeys.includes(key) || IGNORED_KEYS.includes(key)) continue
     throw invalid(`Unknown ${kind} ${quote(key)}. Supported: ${knownKeys.join(', ')}.`)
   }
 }
 
-function resolveOnCreate(parameters: Parameters): Parameters {
+function resolveOnCreate(parameters: ParameterMap): ParameterMap {
   const rates: Record<string, string> = {}
   for (const key of MUTABLE_KEYS) if (parameters[key] !== undefined) rates[key] = parameters[key]
   for (const [alias, key] of Object.entries(ON_CREATE)) {
@@ -83,7 +83,7 @@ function resolveOnCreate(parameters: Parameters): Parameters {
   return rates
 }
 
-const parseRates = ({ iops, throughput }: Parameters): RateLimits => ({
+const parseRates = ({ iops, throughput }: ParameterMap): RateLimits => ({
   ...(iops === undefined ? {} : { iops: parseIops(iops) }),
   ...(throughput === undefined ? {} : { throughputBytes: parseThroughput(throughput) }),
 })
@@ -94,14 +94,14 @@ function withoutZeros({ iops, throughputBytes }: RateLimits): RateLimits {
 
 function checkConsistent(
   key: string,
-  classRates: number | undefined,
-  mutableRates: number | undefined,
-  { parameters, mutable }: { parameters: Parameters; mutable: Parameters },
+  classRate: number | undefined,
+  mutableRate: number | undefined,
+  { parameters, mutable }: { parameters: ParameterMap; mutable: ParameterMap },
 ): void {
-  if (classRates === undefined || mutableRates === undefined || classRates === mutableRates) return
-  const inClass = parameters[key] ?? parameters[`provisioned-${key}-on-create`] ?? ''
+  if (classRate === undefined || mutableRate === undefined || classRate === mutableRate) return
+  const classValue = parameters[key] ?? parameters[`provisioned-${key}-on-create`] ?? ''
   throw invalid(
-    `${key} is ${quote(inClass)} in the class parameters and ${quote(mutable[key] ?? '')} in the mutable ones. ` +
+    `${key} is ${quote(classValue)} in the class parameters and ${quote(mutable[key] ?? '')} in the mutable ones. ` +
       'Set it in only one of them.',
   )
 }

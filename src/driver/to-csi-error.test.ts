@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CsiError } from '../csi/errors.ts'
 import { FrozenError, OccupiedError, ProgramFailedError } from '../host/index.ts'
-import { asSentence, formatSize, withFullStop } from './errors.ts'
 import { toCsiError } from './to-csi-error.ts'
 
 const describeError = (error: unknown) => {
@@ -41,10 +40,4 @@ describe('toCsiError', () => {
     const programmingError = new TypeError('x is not a function')
     expect(toCsiError(programmingError)).toBe(programmingError)
   })
-})
-
-it('SYS-6 error messages have sizes with a unit and sentences with one full stop', () => {
-  expect([0, 777, 300 * 1_048_576].map(formatSize)).toEqual(['0 bytes', '777 bytes', '300Mi'])
-  expect(['is limited.', 'is limited', 'is limited..\n'].map(withFullStop)).toEqual(Array(3).fill('is limited.'))
-  expect(asSentence('the driver may not')).toBe('The driver may not.')
 })

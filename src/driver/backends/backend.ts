@@ -41,11 +41,11 @@ export interface Backend {
 export interface Contents {
   create(volume: VolumeRecord): Promise<void>
   /** Creates the volume as a consistent copy of its source, which may be staged, and extends it to its size. */
-  copy(source: ContentSource, volume: VolumeRecord, staged: Staging | undefined): Promise<void>
+  copy(source: ContentSource, volume: VolumeRecord, staging: Staging | undefined): Promise<void>
   /** Creates a consistent copy of the volume, even while it is in use. */
   snapshot(
     volume: VolumeRecord,
-    staged: Staging | undefined,
+    staging: Staging | undefined,
     snapshot: SnapshotRecord,
   ): Promise<{ readonly allocatedBytes: number }>
   /** Never shrinks. Throws NoSpaceError and changes nothing if the pool does not have enough space. */
@@ -65,7 +65,7 @@ export interface Contents {
 /** Operations on a volume on this node. */
 export interface NodeOperations {
   /**
-   * Attaches and mounts the volume. Clears limits of a previous volume of the device; limit() applies those of the volume.
+   * Attaches and mounts the volume. Clears the limits that a previous volume left on the device; limit() sets the new ones.
    * Calls `save` to persist a changed record before the step that relies on it.
    */
   stage(
@@ -76,8 +76,8 @@ export interface NodeOperations {
   unstage(volume: VolumeRecord, path: string): Promise<void>
   isStaged(volume: VolumeRecord, staging: Staging): Promise<boolean>
   publish(volume: VolumeRecord, staging: Staging, publication: Publication): Promise<void>
-  /** Removes mounts of this volume at the path. `recorded` is the publication in the mount record, if any. */
-  unpublish(volume: VolumeRecord, path: string, recorded: Publication | undefined): Promise<void>
+  /** Removes mounts of this volume at the path. `publication` is the one in the mount record, if any. */
+  unpublish(volume: VolumeRecord, path: string, publication: Publication | undefined): Promise<void>
   isPublished(volume: VolumeRecord, publication: Publication): Promise<boolean>
   /** Returns all paths at which the volume is mounted, recorded or not. */
   findMountPaths(volume: VolumeRecord, mountRecord: MountRecord | undefined): Promise<readonly string[]>

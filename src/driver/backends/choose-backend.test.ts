@@ -1,36 +1,36 @@
 import { describe, expect, it } from 'vitest'
 import { chooseBackend } from './choose-backend.ts'
 
-const able = { canLoop: { available: true }, canMount: { available: true } } as const
-const unable = {
+const SUPPORTED = { canLoop: { available: true }, canMount: { available: true } } as const
+const UNSUPPORTED = {
   canLoop: { available: false, message: 'no rights.' },
   canMount: { available: false, message: 'no rights.' },
 } as const
 
 describe('chooseBackend', () => {
   it('SYS-6 chooses loop if the machine supports it, otherwise directory with the reason', () => {
-    expect(chooseBackend({ requested: 'auto', existing: undefined, facts: able }).backend).toBe('loop')
-    expect(chooseBackend({ requested: 'auto', existing: undefined, facts: unable })).toEqual({
+    expect(chooseBackend({ requested: 'auto', existing: undefined, facts: SUPPORTED }).backend).toBe('loop')
+    expect(chooseBackend({ requested: 'auto', existing: undefined, facts: UNSUPPORTED })).toEqual({
       backend: 'directory',
       message: 'no rights.',
     })
-    expect(chooseBackend({ requested: 'directory', existing: undefined, facts: able }).message).toBe(
+    expect(chooseBackend({ requested: 'directory', existing: undefined, facts: SUPPORTED }).message).toBe(
       'the driver runs with --backend directory',
     )
   })
 
   it('SYS-6 chooses the backend of the existing volumes in the pool', () => {
-    expect(chooseBackend({ requested: 'auto', existing: 'directory', facts: able }).backend).toBe('directory')
-    expect(() => chooseBackend({ requested: 'auto', existing: 'loop', facts: unable })).toThrow(
+    expect(chooseBackend({ requested: 'auto', existing: 'directory', facts: SUPPORTED }).backend).toBe('directory')
+    expect(() => chooseBackend({ requested: 'auto', existing: 'loop', facts: UNSUPPORTED })).toThrow(
       /does not work here: no rights/,
     )
-    expect(() => chooseBackend({ requested: 'directory', existing: 'loop', facts: able })).toThrow(
+    expect(() => chooseBackend({ requested: 'directory', existing: 'loop', facts: SUPPORTED })).toThrow(
       /Choose another pool/,
     )
   })
 
   it('SYS-6 rejects loop if the machine does not support it', () => {
-    expect(() => chooseBackend({ requested: 'loop', existing: undefined, facts: unable })).toThrow(
+    expect(() => chooseBackend({ requested: 'loop', existing: undefined, facts: UNSUPPORTED })).toThrow(
       /use --backend directory/,
     )
   })

@@ -92,7 +92,7 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
   return {
     create: (volume) => createDirectory(volume.id),
     copy: (source, volume) => copyTree(contentPathOf(pool, source.id), contentPathOf(pool, volume.id)),
-    async snapshot(volume, _staged, snapshot) {
+    async snapshot(volume, _staging, snapshot) {
       await copyTree(contentPathOf(pool, volume.id), contentPathOf(pool, snapshot.id))
       return { allocatedBytes: (await usage.ofDirectory(contentPathOf(pool, snapshot.id))).usedBytes }
     },

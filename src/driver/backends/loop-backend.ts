@@ -75,24 +75,24 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
 
   const copy = (from: string, to: string) => files.copy(from, to, { keepFreeBytes: MINIMUM_FREE_BYTES })
 
-  const copyConsistently = async (from: string, to: string, staged: Staging | undefined) => {
-    if (staged?.accessType === 'mount') return filesystems.whileFrozen(staged.path, () => copy(from, to))
+  const copyConsistently = async (from: string, to: string, staging: Staging | undefined) => {
+    if (staging?.accessType === 'mount') return filesystems.whileFrozen(staging.path, () => copy(from, to))
     // Data written to a raw device may still be in the page cache.
-    if (staged) for (const device of await devicesOf(loops, from)) await files.syncFile(device)
+    if (staging) for (const device of await devicesOf(loops, from)) await files.syncFile(device)
     return copy(from, to)
   }
 
   return {
     create: (volume) => resize(volume, volume.capacityBytes),
 
-    async copy(source, volume, staged) {
-      await copyConsistently(imagePathOf(pool, source.id), imagePathOf(pool, volume.id), staged)
+    async copy(source, volume, staging) {
+      await copyConsistently(imagePathOf(pool, source.id), imagePathOf(pool, volume.id), staging)
       await resize(volume, volume.capacityBytes)
     },
 
-    async snapshot(volume, staged, snapshot) {
+    async snapshot(volume, staging, snapshot) {
       const to = imagePathOf(pool, snapshot.id)
-      await copyConsistently(imagePathOf(pool, volume.id), to, staged)
+      await copyConsistently(imagePathOf(pool, volume.id), to, staging)
       return { allocatedBytes: (await files.sizes(to))?.allocatedBytes ?? 0 }
     },
 

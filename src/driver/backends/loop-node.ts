@@ -157,22 +157,24 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
   }
 
   async function undoPublish(volume: VolumeRecord, path: string, isCreated: boolean): Promise<void> {
-    const volumeDevices = await loopsOf(loops, imagePathOf(pool, volume.id))
-    const devicesOfVolume = volumeDevices.map(({ device }) => device)
-    const { isFree } = await unmountVolume(mounts, path, { id: volume.id, devices: devicesOfVolume })
+    const volumeLoops = await loopsOf(loops, imagePathOf(pool, volume.id))
+    const volumeDevices = volumeLoops.map(({ device }) => device)
+    const { isFree } = await unmountVolume(mounts, path, { id: volume.id, devices: volumeDevices })
     if (isCreated && isFree) await removeTarget(path)
-    for (const { device, file, isReadOnly } of volumeDevices) if (isReadOnly) await detachIfUnused(device, file)
+    for (const { device, file, isReadOnly } of volumeLoops) if (isReadOnly) await detachIfUnused(device, file)
   }
 
-  async function unpublish(volume: VolumeRecord, path: string, recorded: Publication | undefined): Promise<void> {
-    const volumeDevices = await loopsOf(loops, imagePathOf(pool, volume.id))
-    const { unmounted, isFree } = await unmountVolume(mounts, path, {
+  async function unpublish(volume: VolumeRecord, path: string, publication: Publication | undefined): Promise<void> {
+    const volumeLoops = await loopsOf(loops, imagePathOf(pool, volume.id))
+    const { unmountedDevices, isFree } = await unmountVolume(mounts, path, {
       id: volume.id,
-      devices: volumeDevices.map(({ device }) => device),
-      mayBeStale: recorded?.accessType === 'block',
+      devices: volumeLoops.map(({ device }) => device),
+      mayBeStale: publication?.accessType === 'block',
     })
-    if (isFree && (recorded || unmounted.length > 0)) await removeTarget(path)
-    const readOnlyLoops = volumeDevices.filter(({ device, isReadOnly }) => isReadOnly && unmounted.includes(device))
+    if (isFree && (publication || unmountedDevices.length > 0)) await removeTarget(path)
+    const readOnlyLoops = volumeLoops.filter(
+      ({ device, isReadOnly }) => isReadOnly && unmountedDevices.includes(device),
+    )
     for (const { device, file } of readOnlyLoops) await detachIfUnused(device, file)
   }
 
@@ -295,13 +297,13 @@ async function recoverDevices(
   const warnings: string[] = []
   const poolLoops = (await loops.list()).filter((loop) => loop.file.startsWith(`${volumesIn(pool)}/`))
   const usedDevices = new Set<string>()
-  const recovered: MountRecord[] = []
+  const recoveredRecords: MountRecord[] = []
 
   for (const mountRecord of mountRecords) {
     const volume = volumes.find((candidate) => candidate.id === mountRecord.id)
     if (!volume) continue
-    const volumeDevices = poolLoops.filter((loop) => loop.file === imagePathOf(pool, volume.id))
-    const staged = mountRecord.staged && (await findStaging(mountRecord.staged, volumeDevices))
+    const volumeLoops = poolLoops.filter((loop) => loop.file === imagePathOf(pool, volume.id))
+    const staged = mountRecord.staged && (await findStaging(mountRecord.staged, volumeLoops))
     if (staged) {
       devices.set(volume.id, staged.device)
       usedDevices.add(staged.device)
@@ -312,34 +314,34 @@ async function recoverDevices(
     const published: Publication[] = []
     for (const publication of mountRecord.published) {
       const source = await mounts.sourceOf(publication.path)
-      if (source !== undefined && volumeDevices.some((loop) => loop.device === source)) {
+      if (source !== undefined && volumeLoops.some((loop) => loop.device === source)) {
         usedDevices.add(source)
         published.push(publication)
       } else await removeTarget(publication.path).catch(() => {}) // the publish was not completed
     }
-    recovered.push({ ...mountRecord, staged: staged?.staging, published })
+    recoveredRecords.push({ ...mountRecord, staged: staged?.staging, published })
   }
 
   for (const loop of poolLoops) {
     if (usedDevices.has(loop.device)) continue
     await limits.clear(loop.device)
-    const mountedAt = (await mounts.mountsOf(loop.device)).map((mount) => mount.target)
-    if (mountedAt.length > 0) {
-      warnings.push(`${loop.device} (${loop.file}) is mounted at ${mountedAt.join(', ')}, which has no record`)
+    const mountPaths = (await mounts.mountsOf(loop.device)).map((mount) => mount.target)
+    if (mountPaths.length > 0) {
+      warnings.push(`${loop.device} (${loop.file}) is mounted at ${mountPaths.join(', ')}, which has no record`)
       continue
     }
-    const detached = await loops.detach(loop.device, { file: loop.file })
+    const result = await loops.detach(loop.device, { file: loop.file })
     notes.push(
-      `${loop.device} (${basename(loop.file)}) was unused and is ${detached.is === 'detached' ? 'detached' : 'being detached'}`,
+      `${loop.device} (${basename(loop.file)}) was unused and is ${result.is === 'detached' ? 'detached' : 'being detached'}`,
     )
   }
-  return { mountRecords: recovered, notes, warnings }
+  return { mountRecords: recoveredRecords, notes, warnings }
 
-  async function findStaging(staging: Staging, volumeDevices: readonly LoopDevice[]) {
-    const writable = volumeDevices.filter((loop) => !loop.isReadOnly)
-    if (staging.accessType === 'block') return writable[0] && { staging, device: writable[0].device }
+  async function findStaging(staging: Staging, volumeLoops: readonly LoopDevice[]) {
+    const writableLoops = volumeLoops.filter((loop) => !loop.isReadOnly)
+    if (staging.accessType === 'block') return writableLoops[0] && { staging, device: writableLoops[0].device }
     const source = await mounts.sourceOf(staging.path)
-    const device = writable.find((loop) => loop.device === source)?.device
+    const device = writableLoops.find((loop) => loop.device === source)?.device
     return device === undefined ? undefined : { staging, device }
   }
 }

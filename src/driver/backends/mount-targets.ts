@@ -38,17 +38,17 @@ export async function unmountVolume(
   mounts: Mounts,
   path: string,
   { id, devices, mayBeStale = false }: { id: string; devices: readonly string[]; mayBeStale?: boolean },
-): Promise<{ readonly unmounted: readonly string[]; readonly isFree: boolean }> {
-  const unmounted: string[] = []
+): Promise<{ readonly unmountedDevices: readonly string[]; readonly isFree: boolean }> {
+  const unmountedDevices: string[] = []
   for (;;) {
     const target = await inspectTarget(mounts, path, async () => devices)
-    if (target.is === 'nothing') return { unmounted, isFree: true }
+    if (target.is === 'nothing') return { unmountedDevices, isFree: true }
     if (target.is === 'other' && !(mayBeStale && target.isDeviceNode)) {
       await requireNotCovered(mounts, path, { id, devices })
-      return { unmounted, isFree: false }
+      return { unmountedDevices, isFree: false }
     }
     await mounts.unmount(path, { topmostOnly: true })
-    if (target.is === 'volume') unmounted.push(target.device)
+    if (target.is === 'volume') unmountedDevices.push(target.device)
   }
 }
 

@@ -4,7 +4,7 @@ import type { CreateVolumeRequest, VolumeContentSource } from '../../csi/gen/csi
 import type { FilesystemType } from '../../host/host.ts'
 import { NoSpaceError } from '../../host/index.ts'
 import { parseSupportedCapability, type RequestedCapability } from '../capabilities.ts'
-import { chooseBytes, describeSizeMismatch, parseRange, type Range } from '../capacity.ts'
+import { chooseBytes, describeSizeMismatch, parseRange, type SizeRange } from '../capacity.ts'
 import {
   type DriverContext,
   findStaging,
@@ -47,7 +47,7 @@ export async function createVolume(request: CreateVolumeRequest, driver: DriverC
     }
     if (existing) await discardVolume(existing, driver) // a failed attempt, or an unfinished deletion
     const volume = planVolume(request.name, requested, driver)
-    if (!requested.includesThisNode) throw notAccessible(topologyText(driver))
+    if (!requested.includesThisNode) throw notAccessible(formatTopology(driver))
     await requireNoUnrecordedContent(driver, id)
     if (requested.source) await requireUndamagedSource(requested.source, driver)
     await create(volume, driver)
@@ -62,7 +62,7 @@ interface VolumeRequest {
   readonly parameters: ClassParameters
   /** Undefined if neither the class nor a capability specifies one. */
   readonly fsType?: FilesystemType
-  readonly range: Range
+  readonly range: SizeRange
   readonly source?: ContentSource
   readonly includesThisNode: boolean
 }
@@ -121,7 +121,7 @@ function includesThisNode(
   return topologies.length === 0 || topologies.some(({ segments }) => isThisNode(driver, segments))
 }
 
-const topologyText = (driver: DriverContext) =>
+const formatTopology = (driver: DriverContext) =>
   Object.entries(driver.topology)
     .map(([key, value]) => `${key}=${value}`)
     .join(', ')
@@ -165,7 +165,7 @@ function planVolume(name: string, requested: VolumeRequest, driver: DriverContex
         sourceBytes: origin.bytes,
         subject: `A copy of ${formatSize(origin.bytes)}`,
       })
-    : chooseBytes(requested.range, { minimumBytes, subject: subject })
+    : chooseBytes(requested.range, { minimumBytes, subject })
   return {
     format: RECORD_FORMAT,
     id: volumeIdOf(name),
@@ -184,7 +184,7 @@ function planVolume(name: string, requested: VolumeRequest, driver: DriverContex
 }
 
 /** Requests the size of the source for a copy without a requested size. */
-const withDefaultSize = (range: Range, bytes: number): Range =>
+const withDefaultSize = (range: SizeRange, bytes: number): SizeRange =>
   range.requiredBytes === 0 ? { ...range, requiredBytes: bytes } : range
 
 function getOrigin(source: ContentSource, driver: DriverContext) {
@@ -216,7 +216,7 @@ async function create(volume: VolumeRecord, driver: DriverContext): Promise<void
   } catch (error) {
     await discardVolume(volume, driver).catch((undoError: Error) => {
       log.error(
-        { volume: volume.id, message: undoError.message },
+        { volume: volume.id, reason: undoError.message },
         'creating a volume failed and its remains could not be removed; they are removed at the next start',
       )
     })

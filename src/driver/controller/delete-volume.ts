@@ -16,8 +16,8 @@ export async function deleteVolume({ volumeId }: DeleteVolumeRequest, driver: Dr
       await requireNoUnrecordedContent(driver, volumeId)
       return {} // already deleted
     }
-    const staged = await findStaging(driver, volumeId)
-    if (staged) throw failedPrecondition(`Volume ${volumeId} is staged at ${staged.path}. Unstage it first.`)
+    const staging = await findStaging(driver, volumeId)
+    if (staging) throw failedPrecondition(`Volume ${volumeId} is staged at ${staging.path}. Unstage it first.`)
     const paths = await driver.backend.node.findMountPaths(volume, driver.mountRecords.get(volumeId))
     if (paths.length > 0)
       throw failedPrecondition(`Volume ${volumeId} is in use at ${paths.join(', ')}. Unpublish and unstage it first.`)

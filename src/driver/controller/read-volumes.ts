@@ -16,8 +16,8 @@ import { paginate } from './paginate.ts'
 import { conditionOf, volumeMessage } from './volume-message.ts'
 
 export async function listVolumes(request: ListVolumesRequest, driver: DriverContext) {
-  const created = driver.volumes.list().filter(({ state }) => state !== 'creating')
-  const { items, nextToken } = paginate(created, request, isVolumeId)
+  const createdVolumes = driver.volumes.list().filter(({ state }) => state !== 'creating')
+  const { items, nextToken } = paginate(createdVolumes, request, isVolumeId)
   return { entries: items.map((volume) => ({ volume: volumeMessage(volume, driver) })), nextToken }
 }
 

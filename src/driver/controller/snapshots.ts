@@ -70,10 +70,10 @@ async function returnExisting(
 async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<SnapshotRecord> {
   const { backend, snapshots, pool, log } = driver
   const volume = getVolumeRecord(driver, snapshot.sourceVolumeId)
-  const staged = await findStaging(driver, volume.id)
+  const staging = await findStaging(driver, volume.id)
   try {
     await snapshots.save(snapshot)
-    const { allocatedBytes } = await backend.contents.snapshot(volume, staged, snapshot)
+    const { allocatedBytes } = await backend.contents.snapshot(volume, staging, snapshot)
     await pool.allocate(snapshot.id, { ...ON_DEMAND, capacityBytes: allocatedBytes })
     const ready: SnapshotRecord = { ...snapshot, state: 'ready', allocatedBytes }
     await snapshots.save(ready)
@@ -82,7 +82,7 @@ async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<
   } catch (error) {
     await discardSnapshot(snapshot, driver).catch((undoError: Error) => {
       log.error(
-        { snapshot: snapshot.id, message: undoError.message },
+        { snapshot: snapshot.id, reason: undoError.message },
         'creating a snapshot failed and its remains could not be removed; they are removed at the next start',
       )
     })
@@ -121,13 +121,13 @@ export async function deleteSnapshot({ snapshotId }: DeleteSnapshotRequest, driv
 
 export async function listSnapshots(request: ListSnapshotsRequest, driver: DriverContext) {
   const { snapshotId, sourceVolumeId } = request
-  const created = driver.snapshots.list().filter(({ state }) => state !== 'creating')
-  const matching = created.filter(
+  const createdSnapshots = driver.snapshots.list().filter(({ state }) => state !== 'creating')
+  const matchingSnapshots = createdSnapshots.filter(
     (snapshot) =>
       (snapshotId === '' || snapshot.id === snapshotId) &&
       (sourceVolumeId === '' || snapshot.sourceVolumeId === sourceVolumeId),
   )
-  const { items, nextToken } = paginate(matching, request, isSnapshotId)
+  const { items, nextToken } = paginate(matchingSnapshots, request, isSnapshotId)
   const entries = []
   for (const snapshot of items) entries.push({ snapshot: await snapshotMessage(snapshot, driver) })
   return { entries, nextToken }

@@ -14,14 +14,14 @@ const VOLUME = { id: ID, limits: { iops: 100 } } as VolumeRecord
 function setUp({ isWatched = false } = {}) {
   const clock = manualClock()
   let notifyCreated = () => {}
-  const applied: string[] = []
-  let foundCgroups: string[] = []
+  const appliedLimits: string[] = []
+  let existingCgroups: string[] = []
   let failure: Error | undefined
   const reconciler = createLimitReconciler({
     node: {
       async limit({ limits }, cgroups): Promise<Enforcement> {
         if (failure) throw failure
-        applied.push(`${limits.iops ?? 'none'} in ${cgroups.join(' ') || 'nothing'}`)
+        appliedLimits.push(`${limits.iops ?? 'none'} in ${cgroups.join(' ') || 'nothing'}`)
         return cgroups.length > 0
           ? { is: 'enforced', cgroups, caveats: [] }
           : { is: 'not enforced', message: 'no cgroup' }
@@ -31,11 +31,11 @@ function setUp({ isWatched = false } = {}) {
     mountRecords: { get: () => undefined } as unknown as Records<MountRecord>,
     locks: createLocks(),
     cgroups: {
-      find: async () => foundCgroups,
+      find: async () => existingCgroups,
       ...(isWatched
         ? {
-            watch: async (created: () => void) => {
-              notifyCreated = created
+            watch: async (onCreate: () => void) => {
+              notifyCreated = onCreate
               return { close() {} }
             },
           }
@@ -47,12 +47,12 @@ function setUp({ isWatched = false } = {}) {
   return {
     reconciler,
     clock,
-    applied,
-    setFound: (paths: string[]) => {
-      foundCgroups = paths
+    appliedLimits,
+    setCgroups: (paths: string[]) => {
+      existingCgroups = paths
     },
     createCgroups: (paths: string[]) => {
-      foundCgroups = paths
+      existingCgroups = paths
       notifyCreated()
     },
     setFailure: (error: Error | undefined) => {
@@ -63,25 +63,25 @@ function setUp({ isWatched = false } = {}) {
 
 describe('createLimitReconciler', () => {
   it('PIO-10 limits a container that starts later at the next scan, and writes its limits once', async () => {
-    const { reconciler, clock, applied, setFound } = setUp()
+    const { reconciler, clock, appliedLimits, setCgroups } = setUp()
     expect((await reconciler.enforce(VOLUME)).is).toBe('not enforced')
     const stop = new AbortController()
     const running = reconciler.run(stop.signal)
     await clock.nextTurn()
     await clock.advance(10_000)
-    expect(applied).toEqual(['100 in nothing'])
-    setFound(['/pods/a'])
+    expect(appliedLimits).toEqual(['100 in nothing'])
+    setCgroups(['/pods/a'])
     await clock.advance(2_000)
-    expect(applied).toEqual(['100 in nothing', '100 in /pods/a'])
+    expect(appliedLimits).toEqual(['100 in nothing', '100 in /pods/a'])
     expect(reconciler.enforcement(ID)?.is).toBe('enforced')
     await clock.advance(20_000)
-    expect(applied).toHaveLength(2)
+    expect(appliedLimits).toHaveLength(2)
     stop.abort()
     await running
   })
 
   it('PIO-10 limits a new cgroup as soon as it is created if the hierarchy is watched, without waiting for a scan', async () => {
-    const { reconciler, clock, applied, createCgroups } = setUp({ isWatched: true })
+    const { reconciler, clock, appliedLimits, createCgroups } = setUp({ isWatched: true })
     await reconciler.enforce(VOLUME)
     const stop = new AbortController()
     const running = reconciler.run(stop.signal)
@@ -89,28 +89,28 @@ describe('createLimitReconciler', () => {
     const startMs = clock.monotonicMs()
     createCgroups(['/pods/a'])
     for (let turn = 0; turn < 5; turn++) await clock.nextTurn()
-    expect(applied).toEqual(['100 in nothing', '100 in /pods/a'])
+    expect(appliedLimits).toEqual(['100 in nothing', '100 in /pods/a'])
     createCgroups(['/pods/a', '/pods/b'])
     for (let turn = 0; turn < 5; turn++) await clock.nextTurn()
-    expect(applied.at(-1)).toBe('100 in /pods/a /pods/b')
+    expect(appliedLimits.at(-1)).toBe('100 in /pods/a /pods/b')
     expect(clock.monotonicMs()).toBe(startMs)
     stop.abort()
     await running
   })
 
   it('PIO-10 limits a configured cgroup when it is created', async () => {
-    const { reconciler, clock, applied, setFound, setFailure } = setUp()
-    setFound(['/later'])
+    const { reconciler, clock, appliedLimits, setCgroups, setFailure } = setUp()
+    setCgroups(['/later'])
     setFailure(new Error('cgroup /later does not exist'))
     await reconciler.enforce(VOLUME)
     const stop = new AbortController()
     const running = reconciler.run(stop.signal)
     await clock.nextTurn()
     await clock.advance(4_000)
-    expect(applied).toEqual([])
+    expect(appliedLimits).toEqual([])
     setFailure(undefined)
     await clock.advance(2_000)
-    expect(applied).toEqual(['100 in /later'])
+    expect(appliedLimits).toEqual(['100 in /later'])
     expect(reconciler.enforcement(ID)?.is).toBe('enforced')
     stop.abort()
     await running
@@ -124,14 +124,14 @@ describe('createLimitReconciler', () => {
   })
 
   it('PIO-10 limits explicitly set cgroups immediately until the volume is removed', async () => {
-    const { reconciler, applied } = setUp()
+    const { reconciler, appliedLimits } = setUp()
     await reconciler.enforce(VOLUME)
     await reconciler.setWorkloadCgroups(ID, ['/tenant'])
-    expect(applied.at(-1)).toBe('100 in /tenant')
+    expect(appliedLimits.at(-1)).toBe('100 in /tenant')
     reconciler.remove(ID)
     expect(reconciler.enforcement(ID)).toBeUndefined()
     await reconciler.enforce(VOLUME)
-    expect(applied.at(-1)).toBe('100 in nothing')
+    expect(appliedLimits.at(-1)).toBe('100 in nothing')
   })
 
   it('PIO-10 ignores a volume without limits', async () => {

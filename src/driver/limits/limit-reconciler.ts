@@ -1,7 +1,7 @@
 // Enforces the IO limits of staged volumes. The node agent creates the cgroup of a pod before it publishes volumes for it, so
-// NodePublishVolume limits the pod before its first container starts. Cgroups that appear later, such as those of single
-// containers, are limited when the watch of the hierarchy reports them, and where it cannot be watched, by a periodic scan.
-// The last result per volume is available for metrics and conditions.
+// NodePublishVolume limits the pod before its first container starts. Cgroups that are created later, such as those of single
+// containers, are limited when a watch of the hierarchy reports them, or by a periodic scan if it cannot be watched. The last
+// result of each volume is available for metrics and conditions.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Enforcement } from '../../host/host.ts'
@@ -36,11 +36,11 @@ export interface LimitReconcilerDeps {
 }
 
 /**
- * If the hierarchy cannot be watched: the longest time that a process in a new cgroup runs without limits. Shorter intervals
- * would cost more CPU time.
+ * The scan interval if the hierarchy cannot be watched, and thus the longest time that a process in a new cgroup runs without
+ * limits. A shorter interval would cost more CPU time.
  */
 const SCAN_INTERVAL_MS = 2_000
-/** With a watch: finds cgroups whose event was lost. */
+/** The scan interval if the hierarchy is watched. The scan finds cgroups whose event was lost. */
 const RESYNC_INTERVAL_MS = 60_000
 
 export function createLimitReconciler({
@@ -91,7 +91,7 @@ export function createLimitReconciler({
           ({ is }) => is === 'enforced',
           (error: Error) => {
             log.warn(
-              { volume: id, message: error.message },
+              { volume: id, reason: error.message },
               'cannot update the limits of a volume; retrying at the next scan',
             )
             return false
@@ -148,6 +148,6 @@ function isUpToDate({ enforcement, cgroups }: Outcome, currentCgroups: readonly 
   if (currentCgroups.join('\n') !== cgroups.join('\n')) return false
   if (enforcement.is === 'not enforced') return currentCgroups.length === 0
   return currentCgroups.every((cgroup) =>
-    enforcement.cgroups.some((limited) => cgroup === limited || cgroup.startsWith(`${limited}/`)),
+    enforcement.cgroups.some((limitedCgroup) => cgroup === limitedCgroup || cgroup.startsWith(`${limitedCgroup}/`)),
   )
 }

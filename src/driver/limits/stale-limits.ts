@@ -20,16 +20,16 @@ export async function clearStaleLimits(detected: DetectedLimits, limits: Pick<Io
         numbers.add(number!)
     }
   }
-  const cleared: string[] = []
+  const clearedDevices: string[] = []
   for (const number of numbers) {
-    if (await hasFile(number)) continue
+    if (await hasBackingFile(number)) continue
     await limits.clear(`/dev/loop${number}`)
-    cleared.push(`/dev/loop${number}`)
+    clearedDevices.push(`/dev/loop${number}`)
   }
-  return cleared
+  return clearedDevices
 }
 
-const hasFile = (number: string): Promise<boolean> =>
+const hasBackingFile = (number: string): Promise<boolean> =>
   readFile(`/sys/block/loop${number}/loop/backing_file`).then(
     () => true,
     () => false,

@@ -5,8 +5,8 @@
 export interface WorkloadCgroups {
   /** Returns paths in the hierarchy. */
   find(podUids: readonly string[]): Promise<string[]>
-  /** Calls `created` after cgroups were created. Returns undefined if the hierarchy cannot be watched. */
-  watch?(created: () => void): Promise<{ close(): void } | undefined>
+  /** Calls `onCreate` after cgroups were created. Returns undefined if the hierarchy cannot be watched. */
+  watch?(onCreate: () => void): Promise<{ close(): void } | undefined>
 }
 
 export interface WorkloadCgroupsDeps {
@@ -17,18 +17,18 @@ export interface WorkloadCgroupsDeps {
 }
 
 export function createWorkloadCgroups({ patterns, list, watch }: WorkloadCgroupsDeps): WorkloadCgroups {
-  const exact = patterns.filter((pattern) => !pattern.includes('*'))
+  const exactPaths = patterns.filter((pattern) => !pattern.includes('*'))
   const globs = patterns.filter((pattern) => pattern.includes('*')).map(parseGlob)
 
   return {
     ...(watch ? { watch } : {}),
     async find(podUids) {
       const names = podUids.filter(isUid).flatMap((uid) => [`pod${uid}`, `pod${uid.replaceAll('-', '_')}`])
-      if (globs.length === 0 && names.length === 0) return exact
+      if (globs.length === 0 && names.length === 0) return exactPaths
       const isOfPod = (cgroup: string) =>
         cgroup.split('/').some((element) => names.some((name) => isPodElement(element, name)))
       const matching = (await list()).filter((cgroup) => globs.some((glob) => glob.test(cgroup)) || isOfPod(cgroup))
-      return [...new Set([...exact, ...matching])]
+      return [...new Set([...exactPaths, ...matching])]
     },
   }
 }

@@ -5,7 +5,7 @@ import { NodeServiceCapability_RPC_Type as Rpc } from '../../csi/gen/csi_pb.js'
 import type { DriverContext } from '../context.ts'
 import { publishVolume, unpublishVolume } from './publish.ts'
 import { stageVolume, unstageVolume } from './stage.ts'
-import { expandOnNode, volumeStats } from './stats-and-expand.ts'
+import { expandOnNode, getVolumeStats } from './stats-and-expand.ts'
 
 const CAPABILITIES = [Rpc.STAGE_UNSTAGE_VOLUME, Rpc.GET_VOLUME_STATS, Rpc.EXPAND_VOLUME, Rpc.SINGLE_NODE_MULTI_WRITER]
 
@@ -14,7 +14,7 @@ export const createNodeService = (driver: DriverContext): ServiceHandlers<typeof
   nodeUnstageVolume: (request) => unstageVolume(request, driver),
   nodePublishVolume: (request) => publishVolume(request, driver),
   nodeUnpublishVolume: (request) => unpublishVolume(request, driver),
-  nodeGetVolumeStats: (request) => volumeStats(request, driver),
+  nodeGetVolumeStats: (request) => getVolumeStats(request, driver),
   nodeExpandVolume: (request) => expandOnNode(request, driver),
   async nodeGetCapabilities() {
     return { capabilities: CAPABILITIES.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })) }

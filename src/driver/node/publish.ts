@@ -18,8 +18,8 @@ import { absolutePath } from './paths.ts'
 import { checkSupported } from './stage.ts'
 
 /** The key that the node agent adds to the volume context if CSIDriver has podInfoOnMount. */
-const POD_UID = 'csi.storage.k8s.io/pod.uid'
-const EPHEMERAL = 'csi.storage.k8s.io/ephemeral'
+const POD_UID_KEY = 'csi.storage.k8s.io/pod.uid'
+const EPHEMERAL_KEY = 'csi.storage.k8s.io/ephemeral'
 
 export async function publishVolume(request: NodePublishVolumeRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missingField('volume_id')
@@ -27,7 +27,7 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
   if (!request.volumeCapability) throw missingField('volume_capability')
   const capability = parseCapability(request.volumeCapability)
   const path = absolutePath(request.targetPath, 'target_path')
-  if (request.volumeContext[EPHEMERAL] === 'true') throw invalid('Inline volumes are not supported. Use a claim.')
+  if (request.volumeContext[EPHEMERAL_KEY] === 'true') throw invalid('Inline volumes are not supported. Use a claim.')
   const { id } = getVolumeRecord(driver, request.volumeId)
   if (request.stagingTargetPath === '')
     throw failedPrecondition('staging_target_path is required: volumes are staged before they are published.')
@@ -37,13 +37,13 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
     const volume = getVolumeRecord(driver, id)
     const isReadOnly = request.readonly || capability.isReadOnly
     checkSupported(volume, { ...capability, isReadOnly }, driver)
-    const staged = (await findStaging(driver, id)) ?? (await reattachDevice(volume, stagingPath, driver))
-    if (!staged || staged.path !== stagingPath)
+    const staging = (await findStaging(driver, id)) ?? (await reattachDevice(volume, stagingPath, driver))
+    if (!staging || staging.path !== stagingPath)
       throw failedPrecondition(`Volume ${id} is not staged at ${stagingPath}. Stage it first.`)
-    if (staged.accessType !== capability.accessType)
-      throw failedPrecondition(`Volume ${id} is staged as ${staged.accessType}, not as ${capability.accessType}.`)
-    const podUid = request.volumeContext[POD_UID]
-    await publish(volume, staged, publicationOf(path, capability, isReadOnly, podUid), driver)
+    if (staging.accessType !== capability.accessType)
+      throw failedPrecondition(`Volume ${id} is staged as ${staging.accessType}, not as ${capability.accessType}.`)
+    const podUid = request.volumeContext[POD_UID_KEY]
+    await publish(volume, staging, publicationOf(path, capability, isReadOnly, podUid), driver)
     if (hasLimits(volume.limits)) await driver.limits.enforce(volume) // the user may be in a new cgroup
     return {}
   })
@@ -51,15 +51,15 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
 
 /** Attaches the device of a staged block volume again if an operator has detached it, which is possible before a publish. */
 async function reattachDevice(volume: VolumeRecord, path: string, driver: DriverContext): Promise<Staging | undefined> {
-  const recorded = driver.mountRecords.get(volume.id)?.staged
-  if (recorded?.path !== path || recorded.accessType !== 'block') return undefined
+  const staging = driver.mountRecords.get(volume.id)?.staged
+  if (staging?.path !== path || staging.accessType !== 'block') return undefined
   await requireUndamaged(driver, volume, 'published')
-  await driver.backend.node.stage(volume, recorded, {
+  await driver.backend.node.stage(volume, staging, {
     mountFlags: [],
     save: (changed) => driver.volumes.save(changed),
   })
   driver.log.warn({ volume: volume.id }, 'the device of a staged volume was detached; attached it again')
-  return recorded
+  return staging
 }
 
 const publicationOf = (
@@ -77,19 +77,19 @@ const publicationOf = (
 
 async function publish(
   volume: VolumeRecord,
-  staged: Staging,
+  staging: Staging,
   requested: Publication,
   driver: DriverContext,
 ): Promise<void> {
   const { node } = driver.backend
   const mountRecord = mountRecordOf(driver, volume.id)
-  const active: Publication[] = []
+  const activePublications: Publication[] = []
   for (const publication of mountRecord.published)
-    if (await node.isPublished(volume, publication)) active.push(publication)
+    if (await node.isPublished(volume, publication)) activePublications.push(publication)
 
-  const existing = active.find((publication) => publication.path === requested.path)
+  const existing = activePublications.find((publication) => publication.path === requested.path)
   if (existing) return checkSamePublication(volume, existing, requested)
-  const otherPublication = active[0]
+  const otherPublication = activePublications[0]
   if (
     otherPublication &&
     [requested, otherPublication].some((publication) => publication.accessMode === SINGLE_WRITER)
@@ -99,12 +99,13 @@ async function publish(
     )
   }
   const stalePublication = mountRecord.published.find((publication) => publication.path === requested.path)
-  if (stalePublication) await node.unpublish(volume, stalePublication.path, stalePublication) // clean up the target path, because its device was detached
-  await saveMountRecord(driver, { ...mountRecord, published: [...active, requested] })
+  // Clean up the target path of a publication whose device was detached.
+  if (stalePublication) await node.unpublish(volume, stalePublication.path, stalePublication)
+  await saveMountRecord(driver, { ...mountRecord, published: [...activePublications, requested] })
   try {
-    await node.publish(volume, staged, requested)
+    await node.publish(volume, staging, requested)
   } catch (error) {
-    await saveMountRecord(driver, { ...mountRecord, published: active })
+    await saveMountRecord(driver, { ...mountRecord, published: activePublications })
     throw error
   }
 }
@@ -137,12 +138,12 @@ export async function unpublishVolume(request: NodeUnpublishVolumeRequest, drive
   return driver.locks.run({ exclusive: [volumeId, path] }, async () => {
     const volume = getVolumeRecord(driver, volumeId)
     const mountRecord = mountRecordOf(driver, volumeId)
-    const recorded = mountRecord.published.find((publication) => publication.path === path)
-    await driver.backend.node.unpublish(volume, path, recorded)
-    if (!recorded) return {}
+    const publication = mountRecord.published.find((candidate) => candidate.path === path)
+    await driver.backend.node.unpublish(volume, path, publication)
+    if (!publication) return {}
     await saveMountRecord(driver, {
       ...mountRecord,
-      published: mountRecord.published.filter((publication) => publication.path !== path),
+      published: mountRecord.published.filter((candidate) => candidate.path !== path),
     })
     return {}
   })

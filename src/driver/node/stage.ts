@@ -28,8 +28,8 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
     checkSupported(volume, capability, driver)
     const { accessType, accessMode, mountFlags } = capability
     const staging: Staging = { path, accessType, accessMode, flagsDigest: digestOfFlags(mountFlags) }
-    const staged = await findStaging(driver, id)
-    if (staged) checkSameStaging(volume, staged, staging)
+    const existing = await findStaging(driver, id)
+    if (existing) checkSameStaging(volume, existing, staging)
     else {
       await requireUndamaged(driver, volume, 'staged')
       await stage(volume, staging, mountFlags, driver)
@@ -42,10 +42,10 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
 /** Throws FAILED_PRECONDITION if this volume does not support the capability. */
 export function checkSupported(volume: VolumeRecord, capability: RequestedCapability, driver: DriverContext): void {
   if (!volume.accessTypes.includes(capability.accessType)) {
-    const created = volume.accessTypes[0] === 'block' ? 'as a block volume' : 'with a file system'
-    const requested = capability.accessType === 'block' ? 'as a block volume' : 'with a file system'
+    const createdUse = volume.accessTypes[0] === 'block' ? 'as a block volume' : 'with a file system'
+    const requestedUse = capability.accessType === 'block' ? 'as a block volume' : 'with a file system'
     throw failedPrecondition(
-      `Volume ${volume.id} was created ${created} and cannot be used ${requested}. Create another volume.`,
+      `Volume ${volume.id} was created ${createdUse} and cannot be used ${requestedUse}. Create another volume.`,
     )
   }
   if (capability.accessType === 'mount' && capability.fsType && capability.fsType !== volume.fsType) {
@@ -58,16 +58,16 @@ export function checkSupported(volume: VolumeRecord, capability: RequestedCapabi
     throw failedPrecondition(`Volume ${volume.id} does not support this access here. ${asSentence(ability.message)}`)
 }
 
-function checkSameStaging({ id }: VolumeRecord, staged: Staging, requested: Staging): void {
-  if (staged.path !== requested.path)
-    throw failedPrecondition(`Volume ${id} is already staged at ${staged.path}. Unstage it there first.`)
+function checkSameStaging({ id }: VolumeRecord, existing: Staging, requested: Staging): void {
+  if (existing.path !== requested.path)
+    throw failedPrecondition(`Volume ${id} is already staged at ${existing.path}. Unstage it there first.`)
   const isSame =
-    staged.accessType === requested.accessType &&
-    staged.accessMode === requested.accessMode &&
-    staged.flagsDigest === requested.flagsDigest
+    existing.accessType === requested.accessType &&
+    existing.accessMode === requested.accessMode &&
+    existing.flagsDigest === requested.flagsDigest
   if (!isSame) {
     throw alreadyExists(
-      `Volume ${id} is staged at ${staged.path} as ${staged.accessType} ${staged.accessMode}, with other options. Unstage it first.`,
+      `Volume ${id} is staged at ${existing.path} as ${existing.accessType} ${existing.accessMode}, with other options. Unstage it first.`,
     )
   }
 }
@@ -92,12 +92,14 @@ export async function unstageVolume(request: NodeUnstageVolumeRequest, driver: D
   return driver.locks.run({ exclusive: [id, path] }, async () => {
     const volume = getVolumeRecord(driver, id)
     const mountRecord = mountRecordOf(driver, id)
-    const mountedAt = await driver.backend.node.findMountPaths(volume, mountRecord)
+    const mountPaths = await driver.backend.node.findMountPaths(volume, mountRecord)
     // A volume that is mounted at the path is staged, even if its mount record was invalid and set aside.
-    if (mountRecord.staged?.path !== path && !mountedAt.includes(path)) return {} // not staged there
-    const users = mountedAt.filter((mountPath) => mountPath !== path)
-    if (users.length > 0)
-      throw failedPrecondition(`Volume ${id} is still published at ${users.join(', ')}. Unpublish it there first.`)
+    if (mountRecord.staged?.path !== path && !mountPaths.includes(path)) return {} // not staged there
+    const publishPaths = mountPaths.filter((mountPath) => mountPath !== path)
+    if (publishPaths.length > 0)
+      throw failedPrecondition(
+        `Volume ${id} is still published at ${publishPaths.join(', ')}. Unpublish it there first.`,
+      )
     await driver.backend.node.unstage(volume, path)
     driver.limits.remove(id)
     await saveMountRecord(driver, { ...mountRecord, staged: undefined, published: [] })

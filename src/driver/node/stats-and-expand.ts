@@ -8,7 +8,7 @@ import { failedPrecondition, formatSize, missingField, notAtPath, outOfRange, wi
 import type { AccessType, VolumeRecord } from '../pool/records.ts'
 import { cleanPath } from './paths.ts'
 
-export async function volumeStats(request: NodeGetVolumeStatsRequest, driver: DriverContext) {
+export async function getVolumeStats(request: NodeGetVolumeStatsRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.volumePath === '') throw missingField('volume_path')
   const volume = getVolumeRecord(driver, request.volumeId)
@@ -36,14 +36,14 @@ export async function expandOnNode(request: NodeExpandVolumeRequest, driver: Dri
   return driver.locks.run({ exclusive: [id] }, async () => {
     const volume = getVolumeRecord(driver, id)
     await findAtPath(volume, request.volumePath, driver)
-    const staged = await findStaging(driver, id)
-    if (!staged) throw notAtPath(id, request.volumePath)
+    const staging = await findStaging(driver, id)
+    if (!staging) throw notAtPath(id, request.volumePath)
     if (range.requiredBytes > volume.capacityBytes) {
       throw outOfRange(
         `Volume ${id} has ${formatSize(volume.capacityBytes)}. Expand it to ${formatSize(range.requiredBytes)} at the controller first.`,
       )
     }
-    const growth = await driver.backend.node.grow(volume, staged)
+    const growth = await driver.backend.node.grow(volume, staging)
     if (growth.is !== 'grown') {
       throw failedPrecondition(
         `The file system of volume ${id} cannot grow while it is in use; it grows when it is next staged: ${withFullStop(growth.message)}`,
@@ -60,9 +60,9 @@ async function findAtPath(
   driver: DriverContext,
 ): Promise<{ path: string; accessType: AccessType }> {
   const path = cleanPath(volumePath)
-  const staged = await findStaging(driver, volume.id)
-  if (staged?.path === path) return staged
-  const published = driver.mountRecords.get(volume.id)?.published.find((publication) => publication.path === path)
-  if (published && (await driver.backend.node.isPublished(volume, published))) return published
+  const staging = await findStaging(driver, volume.id)
+  if (staging?.path === path) return staging
+  const publication = driver.mountRecords.get(volume.id)?.published.find((candidate) => candidate.path === path)
+  if (publication && (await driver.backend.node.isPublished(volume, publication))) return publication
   throw notAtPath(volume.id, volumePath)
 }

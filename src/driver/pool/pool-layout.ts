@@ -47,13 +47,13 @@ export async function findUnrecorded(
   const unknown: UnrecordedContent[] = []
   for (const directory of [volumesIn(pool), snapshotsIn(pool)]) {
     for (const file of await readdir(directory)) {
-      const unfinished = UNFINISHED_EXTENSIONS.find((ending) => file.endsWith(ending))
-      const name = unfinished ? file.slice(0, -unfinished.length) : file
+      const unfinishedExtension = UNFINISHED_EXTENSIONS.find((extension) => file.endsWith(extension))
+      const name = unfinishedExtension ? file.slice(0, -unfinishedExtension.length) : file
       const id = name.endsWith(IMAGE_EXTENSION) ? name.slice(0, -IMAGE_EXTENSION.length) : name
       const path = join(directory, file)
-      const isOurs = isVolumeId(id) || isSnapshotId(id)
-      if (isOurs && unfinished) leftovers.push(path)
-      else if (!isOurs) unknown.push({ path })
+      const isContentId = isVolumeId(id) || isSnapshotId(id)
+      if (isContentId && unfinishedExtension) leftovers.push(path)
+      else if (!isContentId) unknown.push({ path })
       else if (!isKnown(id)) unknown.push({ path, id })
     }
   }

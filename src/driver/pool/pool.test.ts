@@ -58,12 +58,12 @@ describe('createPool', () => {
     const request = record({
       id: constantFrom('a', 'b', 'c', 'd', 'e'),
       capacityBytes: integer({ min: 1, max: 12 * GIB }),
-      share: constantFrom(RESERVED, thin(1), thin(1.5), thin(3)),
+      policy: constantFrom(RESERVED, thin(1), thin(1.5), thin(3)),
     })
     await assert(
       asyncProperty(array(request, { maxLength: 20 }), async (requests) => {
         const pool = aPool()
-        const allocate = ({ id, share: policy, capacityBytes }: (typeof requests)[number]) =>
+        const allocate = ({ id, policy, capacityBytes }: (typeof requests)[number]) =>
           pool.allocate(id, { ...policy, capacityBytes }).catch((error) => expect(error).toBeInstanceOf(CsiError))
         await Promise.all(requests.map(allocate))
         expect(pool.promisedBytes).toBeLessThanOrEqual(pool.sizeBytes)

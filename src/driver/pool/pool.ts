@@ -49,13 +49,13 @@ export interface PoolOptions {
 export const MINIMUM_FREE_BYTES = 64 * 1_048_576
 
 export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate }: PoolOptions): Pool {
-  const weights = new Map<string, number>()
+  const promisedBytesById = new Map<string, number>()
   let promisedBytes = 0
 
   const record = (id: string, { capacityBytes, overcommit }: SpaceRequest) => {
-    const weight = Math.ceil(capacityBytes / overcommit)
-    promisedBytes += weight - (weights.get(id) ?? 0)
-    weights.set(id, weight)
+    const bytes = Math.ceil(capacityBytes / overcommit)
+    promisedBytes += bytes - (promisedBytesById.get(id) ?? 0)
+    promisedBytesById.set(id, bytes)
   }
   /** Returns the space for a volume that already has `ownBytes`. */
   const computeAvailable = ({ provisioning, overcommit }: SpacePolicy, physicalBytes: number, ownBytes = 0): number => {
@@ -86,7 +86,7 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
         )
       }
       const diskBytes = await physicalBytes()
-      const available = computeAvailable(request, diskBytes, weights.get(id) ?? 0)
+      const available = computeAvailable(request, diskBytes, promisedBytesById.get(id) ?? 0)
       if (request.capacityBytes > available) {
         throw insufficientSpace({ requestedBytes: request.capacityBytes, availableBytes: available, pool: directory })
       }
@@ -94,8 +94,8 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
     },
     record,
     release(id) {
-      promisedBytes -= weights.get(id) ?? 0
-      weights.delete(id)
+      promisedBytes -= promisedBytesById.get(id) ?? 0
+      promisedBytesById.delete(id)
     },
   }
 }

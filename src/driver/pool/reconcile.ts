@@ -37,7 +37,7 @@ function listCopiedVolumes({ volumes, snapshots }: DriverContext): ReadonlySet<V
 /** Logs a failure and continues, so that one damaged volume does not prevent the start of the driver. */
 async function logFailure(driver: DriverContext, subject: string, work: () => Promise<void>): Promise<void> {
   await work().catch((error: Error) => {
-    driver.log.error({ what: subject, reason: error.message }, 'recovery failed; fix the cause and restart the driver')
+    driver.log.error({ subject, reason: error.message }, 'recovery failed; fix the cause and restart the driver')
   })
 }
 
@@ -111,7 +111,7 @@ async function recoverMounts(driver: DriverContext, maybeFrozen: ReadonlySet<Vol
   for (const { id } of previousRecords)
     if (!recovered.mountRecords.some((record) => record.id === id)) await mountRecords.remove(id)
   for (const mountRecord of recovered.mountRecords) {
-    await logFailure(driver, `presence of volume ${mountRecord.id}`, async () => {
+    await logFailure(driver, `mount record of volume ${mountRecord.id}`, async () => {
       if (!isDeepStrictEqual(mountRecord, mountRecords.get(mountRecord.id))) await saveMountRecord(driver, mountRecord)
       const volume = volumes.get(mountRecord.id)
       if (mountRecord.staged && volume) await limits.enforce(volume)

@@ -38,7 +38,7 @@ export async function openRecordFiles<R extends { readonly id: string }>(
   const { directory, setAsideDirectory, isDurable, reserve } = options
   await ensureDirectory(directory)
   const records = await readRecords(options)
-  let sorted: readonly R[] | undefined
+  let sortedRecords: readonly R[] | undefined
   const fileOf = (id: string) => join(directory, `${id}${EXTENSION}`)
   const saveWith = async (write: typeof replaceFile, record: R) => {
     const path = fileOf(record.id)
@@ -54,14 +54,14 @@ export async function openRecordFiles<R extends { readonly id: string }>(
       throw isDiskFull(error) ? noSpaceForRecord(path) : error
     }
     records.set(record.id, record)
-    sorted = undefined
+    sortedRecords = undefined
   }
 
   return {
     get: (id) => records.get(id),
     list() {
-      sorted ??= [...records.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
-      return sorted
+      sortedRecords ??= [...records.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+      return sortedRecords
     },
     save: (record) => saveWith(isDurable ? writePrivateFile : replaceFile, record),
     saveWithoutSync: (record) => saveWith(replaceFile, record),
@@ -69,7 +69,7 @@ export async function openRecordFiles<R extends { readonly id: string }>(
       await rm(fileOf(id), { force: true })
       if (isDurable) await syncDirectory(directory)
       records.delete(id)
-      sorted = undefined
+      sortedRecords = undefined
       await reserve?.renew() // the content is also deleted, so there is space again
     },
     async findSetAside(id) {
@@ -115,7 +115,7 @@ async function readRecords<R extends { readonly id: string }>({
     if (isProblem(record)) {
       const movedTo = await moveAside(path, setAsideDirectory)
       log.error(
-        { file: path, movedTo: movedTo, message: record.problem },
+        { file: path, movedTo, reason: record.problem },
         'a record is invalid and was set aside; the content that it describes stays in the pool unchanged',
       )
     } else records.set(record.id, record)

@@ -97,8 +97,8 @@ export const parseVolumeRecord: Parse<VolumeRecord> = (value, id) =>
     id: (value) => value === id && isVolumeId(id),
     name: isText,
     state: isOneOf(VOLUME_STATES),
-    capacityBytes: isBytes,
-    growingToBytes: optional(isBytes),
+    capacityBytes: isNonNegativeInteger,
+    growingToBytes: optional(isNonNegativeInteger),
     provisioning: isOneOf(['reserved', 'thin']),
     overcommit: (value) => typeof value === 'number' && value >= 1,
     accessTypes: isListOf(isAccessType),
@@ -117,11 +117,11 @@ export const parseSnapshotRecord: Parse<SnapshotRecord> = (value, id) =>
     name: isText,
     state: isOneOf(SNAPSHOT_STATES),
     sourceVolumeId: (value) => isText(value) && isVolumeId(value),
-    sizeBytes: isBytes,
-    allocatedBytes: isBytes,
+    sizeBytes: isNonNegativeInteger,
+    allocatedBytes: isNonNegativeInteger,
     fsType: isOneOf(['xfs', 'ext4']),
     accessTypes: isListOf(isAccessType),
-    createdAtMs: isBytes,
+    createdAtMs: isNonNegativeInteger,
     isUnused: optional(isFlag),
   })
 
@@ -130,28 +130,28 @@ export const parseMountRecord: Parse<MountRecord> = (value, id) =>
     format: (value) => value === RECORD_FORMAT,
     id: (value) => value === id && isVolumeId(id),
     staged: optional(
-      (value) => isMap(value) && isText(value.path) && isAccessType(value.accessType) && isText(value.flagsDigest),
+      (value) => isObject(value) && isText(value.path) && isAccessType(value.accessType) && isText(value.flagsDigest),
     ),
     published: isListOf(
-      (value) => isMap(value) && isText(value.path) && isAccessType(value.accessType) && isFlag(value.isReadOnly),
+      (value) => isObject(value) && isText(value.path) && isAccessType(value.accessType) && isFlag(value.isReadOnly),
     ),
   })
 
 type Check = (value: unknown) => boolean
 
 function checkRecord<R>(value: unknown, checks: { readonly [K in keyof Required<R>]: Check }): R | { problem: string } {
-  if (!isMap(value)) return { problem: 'it is not a JSON object' }
+  if (!isObject(value)) return { problem: 'it is not a JSON object' }
   for (const [key, check] of Object.entries<Check>(checks)) {
     if (!check(value[key])) return { problem: `its ${key} is ${value[key] === undefined ? 'missing' : 'invalid'}` }
   }
   return value as R
 }
 
-const isMap = (value: unknown): value is Record<string, unknown> =>
+const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isFlag: Check = (value) => typeof value === 'boolean'
-const isBytes: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0
+const isNonNegativeInteger: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0
 const isOneOf =
   (allowedValues: readonly string[]): Check =>
   (value) =>
@@ -166,8 +166,8 @@ const optional =
   (value) =>
     value === undefined || check(value)
 const isRateLimits: Check = (value) =>
-  isMap(value) && optional(isBytes)(value.iops) && optional(isBytes)(value.throughputBytes)
+  isObject(value) && optional(isNonNegativeInteger)(value.iops) && optional(isNonNegativeInteger)(value.throughputBytes)
 const isSource: Check = (value) =>
-  isMap(value) &&
+  isObject(value) &&
   isText(value.id) &&
   (value.kind === 'volume' ? isVolumeId(value.id) : value.kind === 'snapshot' && isSnapshotId(value.id))
