@@ -40,7 +40,7 @@ import type { AttachingContext } from './context.ts'
 import { COMPONENT } from './events.ts'
 import type { AttachingMetrics } from './metrics.ts'
 import { isMounted, isNodeStateChanged, isOutOfService, isReady } from './node-state.ts'
-import { claimsAtNode, needsVolumes } from './pod-use.ts'
+import { claimsOfAssignedPod, needsVolumes } from './pod-use.ts'
 import { PODS_BY_CLAIM } from './read-volume.ts'
 import { reconcileVolume } from './reconcile-volume.ts'
 import { reportAttached } from './report-attached.ts'
@@ -92,7 +92,7 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
     forceDetachAfterMs: options.forceDetachAfterMs ?? FORCE_DETACH_AFTER_MS,
   }
   const { pods, claims, volumes, attachments, nodes, csiNodes, drivers, states } = context
-  pods.addIndex(PODS_BY_CLAIM, claimsAtNode)
+  pods.addIndex(PODS_BY_CLAIM, claimsOfAssignedPod)
   indexVolumes(volumes)
   indexAttachments(attachments)
 
@@ -157,7 +157,7 @@ const volumeNamesOfClaim = ({ spec }: Readonly<PersistentVolumeClaim>): ObjectKe
   spec?.volumeName ? [spec.volumeName] : []
 
 const volumesOfPod = (pod: Readonly<Pod>, { claims }: AttachingContext): ObjectKey[] =>
-  claimsAtNode(pod).flatMap((key) => {
+  claimsOfAssignedPod(pod).flatMap((key) => {
     const claim = claims.get(key)
     return claim ? volumeNamesOfClaim(claim) : []
   })

@@ -29,7 +29,7 @@ const isMountedOn = (nodeName: string) => fixture.mounts.get(nodeName)!.has(atta
 async function waitUntilMounted(nodeName: string): Promise<void> {
   await fixture.waitUntil(
     () => isMountedOn(nodeName),
-    `the volume on ${nodeName}`,
+    `the volume to be mounted on ${nodeName}`,
     () => fixture.runAgents(),
   )
 }
@@ -40,7 +40,7 @@ describe('a pod on a node', () => {
     await fixture.aVolume()
     await fixture.start()
     await fixture.aPod('web', 'left')
-    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     expect(await fixture.attachment('left')).toMatchObject({
       metadata: { name: attachmentOn('left'), finalizers: [FINALIZER] },
       spec: { attacher: DRIVER, nodeName: 'left', source: { persistentVolumeName: 'data' } },
@@ -83,7 +83,7 @@ describe('a pod on a node', () => {
     await fixture.aVolume()
     await fixture.start()
     await fixture.aPod('web', 'left')
-    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.patchStatus(podKind, 'web', { phase: 'Succeeded' })
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
     expect(fixture.publishedOn()).toEqual([])
@@ -95,7 +95,7 @@ describe('a pod on a node', () => {
     await fixture.start()
     await fixture.aPod('first', 'left')
     await fixture.aPod('second', 'left')
-    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.deletePod('first')
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
@@ -112,7 +112,7 @@ describe('a pod on a node', () => {
     await fixture.settle()
     expect(process.queueState('data')?.message).toBe('node later, where a pod needs the volume, does not exist')
     await fixture.client.create(nodeKind, { metadata: { name: 'later' } } as never)
-    await fixture.waitUntil(async () => (await fixture.attachments()).length === 1, 'the attachment')
+    await fixture.waitUntil(async () => (await fixture.attachments()).length === 1, 'the attachment to be created')
   })
 
   it('SYS-18 gets one event for each failure of the driver', async () => {
@@ -127,7 +127,7 @@ describe('a pod on a node', () => {
     ])
     await fixture.start({ attacher: { retryIntervalStartMs: 4_000 } })
     await fixture.aPod('web', 'left')
-    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.settle()
     expect(fixture.eventReasons()).toEqual(['FailedAttachVolume', 'FailedAttachVolume', 'SuccessfulAttachVolume'])
     expect(fixture.events[0]?.message).toBe(
@@ -184,7 +184,7 @@ describe('a single-node volume', () => {
     await fixture.server.clock.advance(2_000)
     await fixture.aPod('a-new', 'left')
     await fixture.start()
-    await fixture.waitUntil(() => isAttachedTo('right'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('right'), 'the volume to be attached')
     await fixture.settle()
     expect((await fixture.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['right'])
   })
@@ -194,7 +194,7 @@ describe('a single-node volume', () => {
     await fixture.aVolume()
     await fixture.start()
     await fixture.aPod('web', 'left')
-    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.server.post('/apis/storage.k8s.io/v1/volumeattachments', {
       metadata: { name: 'user-created' },
       spec: { attacher: DRIVER, nodeName: 'right', source: { persistentVolumeName: 'data' } },
@@ -202,12 +202,15 @@ describe('a single-node volume', () => {
     await fixture.waitUntil(
       async () =>
         (await fixture.attachments()).find(({ metadata }) => metadata.name === 'user-created')?.status?.attachError,
-      'the rejection',
+      'the attach error',
     )
     expect(fixture.publishedOn()).toEqual(['id-left'])
 
     await fixture.deletePod('web')
-    await fixture.waitUntil(() => fixture.publishedOn().join() === 'id-right', 'the user-created attachment')
+    await fixture.waitUntil(
+      () => fixture.publishedOn().join() === 'id-right',
+      'the volume to be attached for the user-created attachment',
+    )
   })
 
   it('SYS-18 stays on its node if the response to the create request was lost', async () => {
@@ -238,7 +241,7 @@ describe('a single-node volume', () => {
     await fixture.settle()
     expect((await fixture.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['left'])
     deliverEvents()
-    await fixture.waitUntil(() => isAttachedTo('right'), 'the attachment of the second pod')
+    await fixture.waitUntil(() => isAttachedTo('right'), 'the volume to be attached for the second pod')
     expect((await fixture.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['right'])
   })
 })
@@ -249,7 +252,7 @@ it('SYS-18 attaches a multi-node volume to all its nodes', async () => {
   await fixture.start()
   await fixture.aPod('first', 'left')
   await fixture.aPod('second', 'right')
-  await fixture.waitUntil(() => fixture.publishedOn().length === 2, 'both attachments')
+  await fixture.waitUntil(() => fixture.publishedOn().length === 2, 'the volume to be published on both nodes')
   expect(fixture.publishedOn().sort()).toEqual(['id-left', 'id-right'])
 })
 
@@ -307,7 +310,10 @@ describe('a lost node', () => {
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
     await fixture.server.clock.advance(3_000)
-    await fixture.waitUntil(() => fixture.publishedOn().join() === 'id-right', 'the other node')
+    await fixture.waitUntil(
+      () => fixture.publishedOn().join() === 'id-right',
+      'the volume to be published on the other node',
+    )
     expect(await registry.metrics()).toContain('attachdetach_controller_forced_detaches{reason="timeout"} 1')
   })
 
@@ -322,7 +328,7 @@ describe('a lost node', () => {
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
     await fixture.runAgents()
-    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the detach')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the volume to be detached')
   })
 
   it('SYS-18 has its volumes force-detached after six minutes if the Node was deleted', async () => {
@@ -332,7 +338,7 @@ describe('a lost node', () => {
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
     await fixture.server.clock.advance(6 * MINUTE_MS + 1)
-    await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the detach')
+    await fixture.waitUntil(async () => (await fixture.attachments()).length === 0, 'the volume to be detached')
     expect(fixture.publishedOn()).toEqual([])
   })
 
@@ -351,7 +357,7 @@ describe('a lost node', () => {
     await fixture.patchStatus(nodeKind, 'left', {
       conditions: [{ type: 'Ready', status: 'False', reason: 'Starting' }],
     })
-    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the detach after the report')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the volume to be detached after the report')
   })
 
   it('SYS-18 has its volumes detached at once if it never reported a status and is older than the attachment', async () => {
@@ -364,9 +370,9 @@ describe('a lost node', () => {
     } as never)
     await fixture.start()
     await fixture.aPod('web', 'silent')
-    await fixture.waitUntil(() => fixture.publishedOn().length === 1, 'the attach')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 1, 'the volume to be attached')
     await fixture.deletePod('web')
-    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the detach')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the volume to be detached')
   })
 
   it('SYS-18 keeps its volumes if it recovers before a force-detach is committed', async () => {
@@ -420,7 +426,7 @@ it('SYS-18 exports the Kubernetes metrics', async () => {
   await fixture.start({ metrics: createAttachingMetrics(registry) })
   await fixture.aPod('first', 'left')
   await fixture.aPod('second', 'left')
-  await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
+  await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
   const metrics = await registry.metrics()
   const plugin = 'kubernetes.io/csi:disks.example.com'
   expect(metrics).toContain(
@@ -460,7 +466,7 @@ describe('status.volumesAttached of a node', () => {
       },
     })
     await fixture.aPod('web', 'left')
-    await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
+    await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
     await fixture.deletePod('web')
     await fixture.waitUntil(() => hasReportedMount, 'the attempt to detach')
     await fixture.settle()
@@ -468,7 +474,7 @@ describe('status.volumesAttached of a node', () => {
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
     await fixture.runAgents()
-    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the detach')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 0, 'the volume to be detached')
   })
 })
 
@@ -477,7 +483,7 @@ it('SYS-18 deletes the attachment of a force-deleted volume once it is unmounted
   await fixture.aVolume()
   await fixture.start()
   await fixture.aPod('web', 'left')
-  await fixture.waitUntil(() => isAttachedTo('left'), 'the attachment')
+  await fixture.waitUntil(() => isAttachedTo('left'), 'the volume to be attached')
   await fixture.patchStatus(nodeKind, 'left', { volumesInUse: [attachedName()] })
   const body = { metadata: { finalizers: null } }
   await fixture.client.delete(persistentVolumeKind, { name: 'data' })

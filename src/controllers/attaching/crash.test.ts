@@ -16,7 +16,7 @@ interface Scenario {
 }
 
 const isMounted = (fixture: AttachingFixture, nodeName: string) => fixture.mounts.get(nodeName)!.has(attachedName())
-const isEmpty = async (fixture: AttachingFixture) =>
+const isDetached = async (fixture: AttachingFixture) =>
   (await fixture.attachments()).length === 0 && fixture.publishedOn().length === 0 && !isMounted(fixture, 'left')
 
 const SCENARIOS: readonly Scenario[] = [
@@ -34,7 +34,7 @@ const SCENARIOS: readonly Scenario[] = [
       if (isMounted(fixture, 'left')) await fixture.deletePod('web')
     },
     isComplete: async (fixture) =>
-      fixture.publishedOn().length === 0 && fixture.fake.record.calls.length > 4 && isEmpty(fixture),
+      fixture.publishedOn().length === 0 && fixture.fake.record.calls.length > 4 && isDetached(fixture),
   },
   {
     title: 'a volume moves to a pod on another node',
@@ -69,7 +69,7 @@ const SCENARIOS: readonly Scenario[] = [
     isComplete: async (fixture) =>
       fixture.fake.record.calls.some(({ method }) => method === 'ControllerPublishVolume') &&
       (await fixture.client.get(nodeKind, { name: 'left' })).status?.volumesInUse === undefined &&
-      isEmpty(fixture),
+      isDetached(fixture),
   },
 ]
 

@@ -26,7 +26,7 @@ export function attachProblem(
     return attachFailed(
       volumeName,
       `node ${nodeName} has reached the driver's limit of ${problem.volumesMax} volumes; ` +
-        'it is attached when another volume has been detached',
+        'the volume is attached after another one has been detached',
     )
   }
   return failedAttach(`Multi-Attach error for volume "${volumeName}" ${describeUsers(pod, problem.usedBy)}`)
@@ -34,11 +34,11 @@ export function attachProblem(
 
 function describeUsers(pod: Readonly<Pod>, usedBy: readonly Readonly<Pod>[]): string {
   if (usedBy.length === 0) return "Volume is already exclusively attached to one node and can't be attached to another"
-  const samePods = usedBy.filter(({ metadata }) => metadata.namespace === pod.metadata.namespace)
-  const otherCount = usedBy.length - samePods.length
+  const namedPods = usedBy.filter(({ metadata }) => metadata.namespace === pod.metadata.namespace)
+  const otherCount = usedBy.length - namedPods.length
   const otherPods = `${otherCount} pod(s) in different namespaces`
-  if (samePods.length === 0) return `Volume is already used by ${otherPods}`
-  const names = samePods.map(({ metadata }) => metadata.name).join(', ')
+  if (namedPods.length === 0) return `Volume is already used by ${otherPods}`
+  const names = namedPods.map(({ metadata }) => metadata.name).join(', ')
   return `Volume is already used by pod(s) ${names}${otherCount > 0 ? ` and ${otherPods}` : ''}`
 }
 

@@ -3,11 +3,11 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { pluginNameOf } from '../../volumes/attachment-names.ts'
 import type { AttachingContext } from './context.ts'
-import type { Force } from './plan-volume.ts'
+import type { ForceDetachReason } from './plan-volume.ts'
 import { desiredAttachments } from './read-volume.ts'
 
 export interface AttachingMetrics {
-  countForcedDetach(reason: Force): void
+  countForcedDetach(reason: ForceDetachReason): void
   /** Computes the gauges from this context until the returned function is called. */
   collectFrom(context: AttachingContext): () => void
 }

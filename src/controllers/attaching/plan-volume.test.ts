@@ -84,7 +84,7 @@ describe('planVolume', () => {
           fc
             .record({
               isBeingDeleted: fc.boolean(),
-              isOurs: fc.boolean(),
+              isManaged: fc.boolean(),
               node: fc.constantFrom('ready' as const, 'lost' as const, 'out of service' as const),
               isMounted: fc.boolean(),
               lostForMs: fc.nat(720_000),

@@ -39,16 +39,16 @@ export interface AttachmentView {
   readonly node: 'ready' | 'lost' | 'out of service'
   /** True for every volume on a node that was deleted, or recreated without a status. */
   readonly isMounted: boolean
-  /** Time since which the node is lost and no pod needs the attachment. */
+  /** How long the node has been lost while no pod needed the attachment. */
   readonly lostForMs: number
 }
 
 export type Step =
   | { readonly do: 'attach'; readonly desired: DesiredAttachment }
-  | { readonly do: 'detach'; readonly attachment: Attachment; readonly force?: Force }
+  | { readonly do: 'detach'; readonly attachment: Attachment; readonly force?: ForceDetachReason }
   | Wait
 
-export type Force = 'timeout' | 'out-of-service'
+export type ForceDetachReason = 'timeout' | 'out-of-service'
 
 export interface Wait {
   readonly do: 'wait'

@@ -4,7 +4,7 @@ import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 
 /** Returns the keys of the pod's claims; none if the pod is not assigned to a node. */
-export const claimsAtNode = (pod: Readonly<Pod>): string[] => (pod.spec?.nodeName ? claimsOfPod(pod) : [])
+export const claimsOfAssignedPod = (pod: Readonly<Pod>): string[] => (pod.spec?.nodeName ? claimsOfPod(pod) : [])
 
 /**
  * Whether a pod still needs its volumes on its node. A pod being deleted needs them while one of its containers may run,

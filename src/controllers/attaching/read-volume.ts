@@ -39,15 +39,15 @@ export function desiredAttachments(volume: Volume, context: AttachingContext): D
   if (!claim || claim.metadata.uid !== claimRef.uid || claim.status?.phase !== 'Bound') return []
   if (claim.spec?.volumeName !== volume.metadata.name) return []
 
-  const byNode = new Map<string, Readonly<Pod>[]>()
+  const podsByNode = new Map<string, Readonly<Pod>[]>()
   for (const pod of pods.byIndex(PODS_BY_CLAIM, keyOfObject(claim)).toSorted(byAge)) {
     const nodeName = pod.spec?.nodeName ?? ''
     if (!usesClaim(pod, claim) || !needsVolumes(pod, isOutOfService(nodes.get(nodeName)))) continue
-    const podsOnNode = byNode.get(nodeName)
+    const podsOnNode = podsByNode.get(nodeName)
     if (podsOnNode) podsOnNode.push(pod)
-    else byNode.set(nodeName, [pod])
+    else podsByNode.set(nodeName, [pod])
   }
-  return [...byNode].map(([nodeName, pods]) => {
+  return [...podsByNode].map(([nodeName, pods]) => {
     const placement = { driver: csi.driver, handle: csi.volumeHandle, nodeName }
     return {
       nodeName,

@@ -11,7 +11,7 @@ import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/in
 import type { Attachment } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
 import { attachedVolumeName } from './node-state.ts'
-import { type DesiredAttachment, type Force, planVolume, type Step, type Wait } from './plan-volume.ts'
+import { type DesiredAttachment, type ForceDetachReason, planVolume, type Step, type Wait } from './plan-volume.ts'
 import { readVolume } from './read-volume.ts'
 import { reportProgress } from './report-progress.ts'
 
@@ -80,7 +80,7 @@ async function attach(
       metadata: { name: attachmentName },
       spec: { attacher: driver, nodeName, source: { persistentVolumeName: volumeName } },
     } as VolumeAttachment)
-    states.of(volumeName).pending.add(metadata.uid)
+    states.of(volumeName).unreportedUids.add(metadata.uid)
     await waitForCache(metadata.resourceVersion, volumeName, context, signal)
     return undefined
   } catch (error) {
@@ -119,7 +119,7 @@ async function waitForCache(
  */
 async function detach(
   attachment: Attachment,
-  force: Force | undefined,
+  force: ForceDetachReason | undefined,
   context: AttachingContext,
 ): Promise<Outcome | undefined> {
   const { client, nodes, attachments, volumes, detaching, metrics } = context

@@ -6,7 +6,7 @@ import { attachFailed, attachProblem, attachSucceeded, recordOnPods } from './ev
 import type { DesiredAttachment, Step, VolumeView } from './plan-volume.ts'
 
 export function reportProgress(view: VolumeView, steps: readonly Step[], context: AttachingContext): void {
-  const { reported, pending } = context.states.of(view.name)
+  const { reportedProblems, unreportedUids } = context.states.of(view.name)
   const existing = new Set<string>()
   for (const desired of view.desired) {
     const match = view.attachments.find(({ attachment }) => attachment.metadata.name === desired.attachmentName)
@@ -15,10 +15,10 @@ export function reportProgress(view: VolumeView, steps: readonly Step[], context
       reportAttachment(view.name, desired, match.attachment, context)
     }
   }
-  for (const uid of pending) if (!existing.has(uid)) pending.delete(uid)
+  for (const uid of unreportedUids) if (!existing.has(uid)) unreportedUids.delete(uid)
 
   const desiredNodes = new Set(view.desired.map(({ nodeName }) => nodeName))
-  for (const nodeName of reported.keys()) if (!desiredNodes.has(nodeName)) reported.delete(nodeName)
+  for (const nodeName of reportedProblems.keys()) if (!desiredNodes.has(nodeName)) reportedProblems.delete(nodeName)
   for (const step of steps) {
     if (step.do !== 'wait' || !step.report) continue
     const { desired, problem } = step.report
@@ -35,14 +35,14 @@ function reportAttachment(
   attachment: Attachment,
   context: AttachingContext,
 ): void {
-  const { reported, pending } = context.states.of(volumeName)
+  const { reportedProblems, unreportedUids } = context.states.of(volumeName)
   const { uid } = attachment.metadata
   if (isAttached(attachment)) {
-    reported.delete(desired.nodeName)
-    if (pending.delete(uid)) recordOnPods(context.events, desired.pods, () => attachSucceeded(volumeName))
+    reportedProblems.delete(desired.nodeName)
+    if (unreportedUids.delete(uid)) recordOnPods(context.events, desired.pods, () => attachSucceeded(volumeName))
     return
   }
-  pending.add(uid)
+  unreportedUids.add(uid)
   const { attachError } = attachment.status ?? {}
   if (!attachError) return
   const { time = '', message = 'the driver reported no reason' } = attachError
@@ -58,8 +58,8 @@ function reportOnce(
   volumeName: string,
   record: () => void,
 ): void {
-  const { reported } = states.of(volumeName)
-  if (reported.get(desired.nodeName) === content) return
-  reported.set(desired.nodeName, content)
+  const { reportedProblems } = states.of(volumeName)
+  if (reportedProblems.get(desired.nodeName) === content) return
+  reportedProblems.set(desired.nodeName, content)
   record()
 }

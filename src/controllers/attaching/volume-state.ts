@@ -8,9 +8,9 @@ export interface VolumeState {
   /** By uid of the attachment: the monotonic time since which its node is lost and no pod needs it. */
   lostSinceMs: Map<string, number>
   /** Uids of attachments for which no SuccessfulAttachVolume event was recorded yet. */
-  pending: Set<string>
+  unreportedUids: Set<string>
   /** By node name: the last problem that was recorded as an event. */
-  reported: Map<string, string>
+  reportedProblems: Map<string, string>
   /** The changes that the volume waits for since its last reconcile. */
   waits: readonly WaitTarget[]
   /** The attachment that is being created and is not in the cache yet. */
@@ -35,8 +35,8 @@ export class VolumeStates {
     if (existing) return existing
     const empty: VolumeState = {
       lostSinceMs: new Map(),
-      pending: new Set(),
-      reported: new Map(),
+      unreportedUids: new Set(),
+      reportedProblems: new Map(),
       waits: [],
       creation: undefined,
     }
@@ -73,8 +73,8 @@ export class VolumeStates {
 
   /** Called after every reconcile. */
   removeIfEmpty(volumeName: string): void {
-    const { lostSinceMs, pending, reported, waits, creation } = this.of(volumeName)
-    const isEmpty = lostSinceMs.size + pending.size + reported.size + waits.length === 0 && !creation
+    const { lostSinceMs, unreportedUids, reportedProblems, waits, creation } = this.of(volumeName)
+    const isEmpty = lostSinceMs.size + unreportedUids.size + reportedProblems.size + waits.length === 0 && !creation
     if (isEmpty) this.#volumes.delete(volumeName)
   }
 

@@ -124,14 +124,14 @@ const byVolumeName = ({ spec }: Claim): string[] => (spec?.volumeName ? [spec.vo
 
 function claimsOfVolume(volume: Volume, { claims }: BindingContext): ObjectKey[] {
   const owner = claimKeyOf(volume)
-  const named = claims.byIndex(CLAIMS_BY_VOLUME, volume.metadata.name).map(keyOfObject)
-  return owner === undefined ? named : [owner, ...named]
+  const referencingClaims = claims.byIndex(CLAIMS_BY_VOLUME, volume.metadata.name).map(keyOfObject)
+  return owner === undefined ? referencingClaims : [owner, ...referencingClaims]
 }
 
 function claimsOfClass(storageClass: Readonly<Stored<StorageClass>>, { claims }: BindingContext): ObjectKey[] {
-  const named = claims.byIndex(CLAIMS_BY_CLASS, storageClass.metadata.name)
+  const ofClass = claims.byIndex(CLAIMS_BY_CLASS, storageClass.metadata.name)
   const withoutClass = isMarkedDefault(storageClass) ? claims.byIndex(CLAIMS_BY_CLASS, NO_CLASS) : []
-  return [...named, ...withoutClass].map(keyOfObject)
+  return [...ofClass, ...withoutClass].map(keyOfObject)
 }
 
 const unboundClaimsOf = (pod: Readonly<Pod>, { claims }: BindingContext): ObjectKey[] =>

@@ -173,9 +173,9 @@ for (const isAtomic of [true, false]) {
       await start()
       await fixture.claim('c', { spec: { volumeName: 'later' } })
       await fixture.settle()
-      const reason = 'volume "later" not found: the claim names it and waits until it exists'
-      expect(fixture.eventsOf('c')).toEqual([`Normal FailedBinding: ${reason}`])
-      expect(fixture.queueStates()).toEqual({ 'default/c': `stuck: ${reason}` })
+      const message = 'volume "later" not found: the claim names it and waits until it exists'
+      expect(fixture.eventsOf('c')).toEqual([`Normal FailedBinding: ${message}`])
+      expect(fixture.queueStates()).toEqual({ 'default/c': `stuck: ${message}` })
       await fixture.volume('later')
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')

@@ -40,9 +40,9 @@ function loseConnectionAfter(writesDone: number) {
 }
 
 describe('a binder that crashes', () => {
-  for (const [done, written] of ['no object', ...WRITES].entries()) {
-    it(`PROV-5 completes the binding after it crashed when ${written} was written`, async () => {
-      const { connection, wrapClient } = loseConnectionAfter(done)
+  for (const [writesDone, lastWritten] of ['no object', ...WRITES].entries()) {
+    it(`PROV-5 completes the binding after it crashed when ${lastWritten} was written`, async () => {
+      const { connection, wrapClient } = loseConnectionAfter(writesDone)
       fixture = await createBindingFixture({ isAtomic: false, wrapClient })
       await fixture.volume('pv', AVAILABLE)
       await fixture.claim('c')
@@ -51,9 +51,9 @@ describe('a binder that crashes', () => {
       await fixture.stopControllers()
       const before = summarize(await fixture.getClaim('c'), await fixture.getVolume('pv'))
       expect([before.volume.isOwned, before.volume.phase === 'Bound', Boolean(before.claim.volumeName)]).toEqual([
-        done > 0,
-        done > 1,
-        done > 2,
+        writesDone > 0,
+        writesDone > 1,
+        writesDone > 2,
       ])
       connection.isRestored = true
       await fixture.settle()

@@ -37,7 +37,7 @@ export interface ClaimSituation {
   readonly claim: Claim
   /** The volume of spec.volumeName; undefined if the field is empty or the volume does not exist. */
   readonly namedVolume: Volume | undefined
-  /** `named` was just read from the server rather than from the cache, which may be behind. */
+  /** Whether `namedVolume` was just read from the server rather than from the cache, which may be behind. */
   readonly isLive: boolean
   /** The class that the claim names, if it exists. */
   readonly storageClass: Readonly<StorageClass> | undefined
@@ -135,12 +135,12 @@ function planUnbound(situation: ClaimSituation): ClaimAction {
     const event = bindingModeNotSet(className ?? '')
     return { do: 'wait', message: event.message, event }
   }
-  const isDeleted = claim.metadata.deletionTimestamp !== undefined
+  const isBeingDeleted = claim.metadata.deletionTimestamp !== undefined
   const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
   // A claim being deleted binds only to the volume provisioned for it, so that the volume is then reclaimed.
-  const volume = situation.findVolume({ isDelayed: isDelayed || isDeleted })
+  const volume = situation.findVolume({ isDelayed: isDelayed || isBeingDeleted })
   if (volume) return { do: 'bind', volume }
-  if (isDeleted) return { do: 'wait', message: 'the claim is being deleted' }
+  if (isBeingDeleted) return { do: 'wait', message: 'the claim is being deleted' }
   if (className === undefined) {
     const defaultClassName = situation.defaultClass()?.metadata.name
     if (defaultClassName) return { do: 'assign class', className: defaultClassName }
@@ -164,8 +164,8 @@ function planProvisioning(className: string, { storageClass, isInProcess }: Clai
   const message = `waiting for the provisioner "${provisioner}" to create a volume`
   if (isInProcess(provisioner)) return { do: 'provision', provisioner, message }
   if (provisioner.startsWith(IN_TREE_PREFIX)) {
-    const reason = `the provisioner "${provisioner}" of its class "${className}" does not exist; waiting for a volume of that class`
-    return { do: 'wait', message: reason, event: provisionerNotFound(provisioner) }
+    const problem = `the provisioner "${provisioner}" of its class "${className}" does not exist; waiting for a volume of that class`
+    return { do: 'wait', message: problem, event: provisionerNotFound(provisioner) }
   }
   return { do: 'provision', provisioner, message, event: externalProvisioning(provisioner) }
 }

@@ -13,7 +13,7 @@ import type { VolumePhase } from './volume-status.ts'
 export interface VolumeSituation extends ReclaimSituation {
   /** The claim with the namespace and name of claimRef. Its uid may differ. */
   readonly claim: Claim | undefined
-  /** `claim` was just read from the server rather than from the cache, which may be behind. */
+  /** Whether `claim` was just read from the server rather than from the cache, which may be behind. */
   readonly isLive: boolean
 }
 

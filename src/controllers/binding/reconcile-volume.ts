@@ -37,8 +37,8 @@ async function attemptVolume(name: ObjectKey, context: BindingContext): Promise<
     return done
   }
   const claimKey = claimKeyOf(volume)
-  const cached = claimKey === undefined ? undefined : context.claims.get(claimKey)
-  const action = plan(volume, { claim: cached, isLive: false }, context)
+  const cachedClaim = claimKey === undefined ? undefined : context.claims.get(claimKey)
+  const action = plan(volume, { claim: cachedClaim, isLive: false }, context)
   if (action.do !== 'read claim') return apply(action, volume, context)
   const claim = await readClaim(context, refOfKey(claimKey ?? ''))
   return apply(plan(volume, { claim, isLive: true }, context), volume, context)
@@ -93,8 +93,8 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
 /** Returns a patch that frees the volume, or with `keepsName` keeps it reserved for any claim with that name. */
 function clearedClaimRef(volume: Volume, { keepsName }: { readonly keepsName: boolean }): ObjectPatch {
   if (keepsName) return { spec: { claimRef: { uid: null, resourceVersion: null } } }
-  const isMarked = annotationOf(volume, BOUND_BY_CONTROLLER) !== undefined
-  return { spec: { claimRef: null }, ...(isMarked ? { annotations: { [BOUND_BY_CONTROLLER]: null } } : {}) }
+  const isBoundByController = annotationOf(volume, BOUND_BY_CONTROLLER) !== undefined
+  return { spec: { claimRef: null }, ...(isBoundByController ? { annotations: { [BOUND_BY_CONTROLLER]: null } } : {}) }
 }
 
 async function reclaim(reclaimPlan: Reclaim, volume: Volume, context: BindingContext): Promise<Outcome> {

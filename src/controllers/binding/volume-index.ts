@@ -82,6 +82,6 @@ export function createVolumeIndex(volumes: Cache<PersistentVolume>): VolumeIndex
   }
 }
 
-/** Available, not reserved and not being deleted. */
+/** Whether the volume is Available, not reserved and not being deleted. */
 const isFree = ({ metadata, spec, status }: Volume): boolean =>
   status?.phase === 'Available' && !spec?.claimRef && !metadata.deletionTimestamp

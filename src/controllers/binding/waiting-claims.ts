@@ -26,10 +26,10 @@ export function createWaitingClaims(): WaitingClaims {
   const byKey = new Map<ObjectKey, WaitingClaim>()
 
   function remove(claimKey: ObjectKey): void {
-    const entry = byKey.get(claimKey)
-    if (!entry) return
+    const waitingClaim = byKey.get(claimKey)
+    if (!waitingClaim) return
     byKey.delete(claimKey)
-    groups.remove(matchKey(entry.requirements), groupOf(entry.requirements), entry)
+    groups.remove(matchKey(waitingClaim.requirements), groupOf(waitingClaim.requirements), waitingClaim)
   }
 
   return {
@@ -38,9 +38,9 @@ export function createWaitingClaims(): WaitingClaims {
     },
     add(requirements, waitingSince) {
       remove(requirements.claimKey)
-      const entry = { requirements, waitingSince }
-      byKey.set(requirements.claimKey, entry)
-      groups.add(matchKey(requirements), groupOf(requirements), entry)
+      const waitingClaim = { requirements, waitingSince }
+      byKey.set(requirements.claimKey, waitingClaim)
+      groups.add(matchKey(requirements), groupOf(requirements), waitingClaim)
     },
     remove,
     take(candidate) {

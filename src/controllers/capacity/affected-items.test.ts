@@ -16,7 +16,7 @@ const segmentIds = (...terms: Term[]) =>
   affectedItemsOf(aVolume(...terms)).map((affected) => (affected.is === 'segment' ? affected.id : affected))
 
 describe('affectedItemsOf', () => {
-  it('CAP-8 returns the segments of the terms, in any order of keys', () => {
+  it('CAP-8 returns the segments of the terms, regardless of key order', () => {
     expect(
       segmentIds(
         { matchExpressions: [labelIs('zone', 'a'), labelIs('rack', '1')] },

@@ -21,12 +21,12 @@ export interface Batches {
 export function createBatches({ clock, quietMs, maxDelayMs, flush }: BatchOptions): Batches {
   const batches = new Map<string, { readonly firstMs: number; lastMs: number; cancel: () => void }>()
 
-  function check(id: string, affected: AffectedItems): void {
+  function flushIfDue(id: string, affected: AffectedItems): void {
     const batch = batches.get(id)!
     const dueMs = Math.min(batch.lastMs + quietMs, batch.firstMs + maxDelayMs)
     const remainingMs = dueMs - clock.monotonicMs()
     if (remainingMs > 0) {
-      batch.cancel = clock.after(remainingMs, () => check(id, affected))
+      batch.cancel = clock.after(remainingMs, () => flushIfDue(id, affected))
       return
     }
     batches.delete(id)
@@ -42,7 +42,7 @@ export function createBatches({ clock, quietMs, maxDelayMs, flush }: BatchOption
         batch.lastMs = nowMs
         return
       }
-      const cancel = clock.after(quietMs, () => check(id, affected))
+      const cancel = clock.after(quietMs, () => flushIfDue(id, affected))
       batches.set(id, { firstMs: nowMs, lastMs: nowMs, cancel })
     },
     stop() {

@@ -226,21 +226,21 @@ function createDriverClient(fake: FakeDriver): CsiDriver {
 }
 
 function recordWrites(client: Client, writes: string[]): Client {
-  const count = (verb: string, kind: Kind) => {
+  const record = (verb: string, kind: Kind) => {
     if (kind === capacityKind) writes.push(verb)
   }
   return {
     ...client,
     create: (kind, ...args) => {
-      count('create', kind)
+      record('create', kind)
       return client.create(kind, ...args)
     },
     patch: (kind, ...args) => {
-      count('patch', kind)
+      record('patch', kind)
       return client.patch(kind, ...args)
     },
     delete: (kind, ...args) => {
-      count('delete', kind)
+      record('delete', kind)
       return client.delete(kind, ...args)
     },
   }

@@ -3,9 +3,10 @@ import { LAST_FAILURE } from '../../volumes/names.ts'
 import { type CapacityFixture, createCapacityFixture } from './capacity.fixture.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
-const FAILED = 'GetCapacity for class "bad" failed: rpc error: code = InvalidArgument desc = unknown parameter "fsTyp"'
+const FAILURE_MESSAGE =
+  'GetCapacity for class "bad" failed: rpc error: code = InvalidArgument desc = unknown parameter "fsTyp"'
 const failGetCapacity = (effect: object) => [{ method: 'GetCapacity', effect: { do: 'fail', ...effect } }] as never
-const INVALID = { code: 'INVALID_ARGUMENT', message: 'unknown parameter "fsTyp"' }
+const INVALID_PARAMETER = { code: 'INVALID_ARGUMENT', message: 'unknown parameter "fsTyp"' }
 
 async function createFixture(): Promise<CapacityFixture> {
   const fixture = await createCapacityFixture()
@@ -25,32 +26,32 @@ const failureOf = async ({ server }: CapacityFixture, name: string): Promise<str
   (await server.get(`${CLAIMS}/${name}`)).json.metadata.annotations?.[LAST_FAILURE]
 
 describe('a class for which GetCapacity fails', () => {
-  it('CAP-6 is reported once on the claims that wait for it, also on later ones', async () => {
+  it('CAP-6 is reported once on the claims that wait for it, including claims created later', async () => {
     const fixture = await createFixture()
     await aClaim(fixture, 'earlier')
     await aClaim(fixture, 'other', 'good')
-    fixture.fake.script.setRules(failGetCapacity(INVALID))
+    fixture.fake.script.setRules(failGetCapacity(INVALID_PARAMETER))
     await fixture.start()
     await aClaim(fixture, 'later')
     await fixture.settle()
     await fixture.advance(60_000)
-    for (const name of ['earlier', 'later']) expect(await failureOf(fixture, name)).toBe(FAILED)
+    for (const name of ['earlier', 'later']) expect(await failureOf(fixture, name)).toBe(FAILURE_MESSAGE)
     expect(await failureOf(fixture, 'other')).toBeUndefined()
-    expect(fixture.events).toEqual(['earlier', 'later'].map((name) => [name, 'ProvisioningFailed', FAILED]))
+    expect(fixture.events).toEqual(['earlier', 'later'].map((name) => [name, 'ProvisioningFailed', FAILURE_MESSAGE]))
   })
 
   it('CAP-6 is no longer reported once the driver accepts it, or the class is deleted', async () => {
     const fixture = await createFixture()
     await aClaim(fixture, 'data')
-    fixture.fake.script.setRules(failGetCapacity(INVALID))
+    fixture.fake.script.setRules(failGetCapacity(INVALID_PARAMETER))
     await fixture.start()
-    expect(await failureOf(fixture, 'data')).toBe(FAILED)
+    expect(await failureOf(fixture, 'data')).toBe(FAILURE_MESSAGE)
     await fixture.deleteClass('bad')
     await fixture.settle()
     expect(await failureOf(fixture, 'data')).toBeUndefined()
     await fixture.aClass('bad', { fsTyp: 'xfs' })
     await fixture.settle()
-    expect(await failureOf(fixture, 'data')).toBe(FAILED)
+    expect(await failureOf(fixture, 'data')).toBe(FAILURE_MESSAGE)
     fixture.fake.script.setRules([])
     await fixture.advance(300_000)
     expect(await failureOf(fixture, 'data')).toBeUndefined()
@@ -64,7 +65,9 @@ describe('a class for which GetCapacity fails', () => {
     expect(await failureOf(fixture, 'data')).toBeUndefined()
     fixture.fake.script.setRules([])
     await fixture.advance(300_000)
-    fixture.fake.script.setRules([{ method: 'GetCapacity', nth: 1, effect: { do: 'fail', ...INVALID } }] as never)
+    fixture.fake.script.setRules([
+      { method: 'GetCapacity', nth: 1, effect: { do: 'fail', ...INVALID_PARAMETER } },
+    ] as never)
     await fixture.advance(60_000)
     expect(await failureOf(fixture, 'data')).toBeUndefined()
   })

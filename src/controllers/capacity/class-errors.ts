@@ -1,6 +1,6 @@
 // Reports a class for which GetCapacity fails in every segment, for example because of a bad parameter. Such a class has no
-// capacity objects, so no pod with a claim of the class can be scheduled. The reason is recorded as an event and an
-// annotation of the waiting claims, from which the scheduler adds it to the message of the pod.
+// capacity objects, so no pod with a claim of the class can be scheduled. The error is recorded on the waiting claims, as
+// an event and as an annotation, which the scheduler includes in its message about the pod.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -12,9 +12,9 @@ import { LAST_FAILURE, LAST_FAILURE_CHARACTERS_MAX } from '../../volumes/names.t
 import { type ItemKey, parseItemKey } from './items.ts'
 
 export interface ClassErrors {
-  failed(key: ItemKey, message: string): void
-  succeeded(key: ItemKey): void
-  /** The item is no longer desired. */
+  recordFailure(key: ItemKey, message: string): void
+  recordSuccess(key: ItemKey): void
+  /** Must be called for an item that is no longer desired. */
   forget(key: ItemKey): void
   /** Settles when the write in flight has settled. */
   stop(): Promise<void>
@@ -30,47 +30,47 @@ export interface ClassErrorsDeps {
 const BY_CLASS = 'capacity: class of waiting claims'
 
 interface ClassState {
-  /** The items of the class for which the driver has answered. */
-  readonly succeeded: Set<ItemKey>
-  readonly failed: Set<ItemKey>
-  /** The annotation of the waiting claims, while every item fails. */
-  text: string | undefined
+  /** The items of the class for which GetCapacity succeeded. */
+  readonly succeededItems: Set<ItemKey>
+  readonly failedItems: Set<ItemKey>
+  /** The annotation of the waiting claims while every item fails. */
+  message: string | undefined
 }
 
 /** Bounded by the items of the driver. */
 export function createClassErrors({ client, claims, events, log }: ClassErrorsDeps): ClassErrors {
-  claims.addIndex(BY_CLASS, classesOfWaiting)
+  claims.addIndex(BY_CLASS, classIfWaiting)
   const states = new Map<string, ClassState>()
   let writes = Promise.resolve()
   const unsubscribe = claims.subscribe({ added: reportTo, updated: reportTo })
   let isStopped = false
 
   function stateOf(className: string): ClassState {
-    const state = states.get(className) ?? { succeeded: new Set(), failed: new Set(), text: undefined }
+    const state = states.get(className) ?? { succeededItems: new Set(), failedItems: new Set(), message: undefined }
     states.set(className, state)
     return state
   }
 
   function reportTo(claim: Claim): void {
-    for (const className of classesOfWaiting(claim)) {
-      const text = states.get(className)?.text
-      // A reason of another component stays: two writers would replace each other's text for ever.
-      if (text === undefined || annotationOf(claim, LAST_FAILURE) !== undefined) continue
-      annotate(claim, text)
-      events?.record(persistentVolumeClaimKind, claim, { type: 'Warning', reason: 'ProvisioningFailed', message: text })
+    for (const className of classIfWaiting(claim)) {
+      const message = states.get(className)?.message
+      // Keep the message of another component: otherwise two writers would overwrite each other's messages forever.
+      if (message === undefined || annotationOf(claim, LAST_FAILURE) !== undefined) continue
+      annotate(claim, message)
+      events?.record(persistentVolumeClaimKind, claim, { type: 'Warning', reason: 'ProvisioningFailed', message })
     }
   }
 
-  function clear(className: string, text: string): void {
+  function removeAnnotations(className: string, message: string): void {
     for (const claim of claims.byIndex(BY_CLASS, className)) {
-      if (annotationOf(claim, LAST_FAILURE) === text) annotate(claim, null)
+      if (annotationOf(claim, LAST_FAILURE) === message) annotate(claim, null)
     }
   }
 
   /** Writes one claim after the other, because a class may have thousands of waiting claims. */
-  function annotate(claim: Claim, text: string | null): void {
+  function annotate(claim: Claim, message: string | null): void {
     const { namespace, name, uid } = claim.metadata
-    const body = { metadata: { uid, annotations: { [LAST_FAILURE]: text } } }
+    const body = { metadata: { uid, annotations: { [LAST_FAILURE]: message } } }
     writes = writes.then(async () => {
       if (isStopped) return
       try {
@@ -84,32 +84,33 @@ export function createClassErrors({ client, claims, events, log }: ClassErrorsDe
   }
 
   return {
-    failed(key, message) {
+    recordFailure(key, message) {
       const { className } = parseItemKey(key)
       const state = stateOf(className)
-      state.failed.add(key)
-      state.succeeded.delete(key)
-      if (state.succeeded.size > 0 || state.text !== undefined) return
+      state.failedItems.add(key)
+      state.succeededItems.delete(key)
+      if (state.succeededItems.size > 0 || state.message !== undefined) return
       const text = `GetCapacity for class ${JSON.stringify(className)} failed: ${message}`
-      state.text = text.length > LAST_FAILURE_CHARACTERS_MAX ? `${text.slice(0, LAST_FAILURE_CHARACTERS_MAX)}…` : text
+      state.message =
+        text.length > LAST_FAILURE_CHARACTERS_MAX ? `${text.slice(0, LAST_FAILURE_CHARACTERS_MAX)}…` : text
       for (const claim of claims.byIndex(BY_CLASS, className)) reportTo(claim)
     },
-    succeeded(key) {
+    recordSuccess(key) {
       const { className } = parseItemKey(key)
       const state = stateOf(className)
-      state.failed.delete(key)
-      state.succeeded.add(key)
-      if (state.text !== undefined) clear(className, state.text)
-      state.text = undefined
+      state.failedItems.delete(key)
+      state.succeededItems.add(key)
+      if (state.message !== undefined) removeAnnotations(className, state.message)
+      state.message = undefined
     },
     forget(key) {
       const { className } = parseItemKey(key)
       const state = states.get(className)
       if (!state) return
-      state.failed.delete(key)
-      state.succeeded.delete(key)
-      if (state.failed.size + state.succeeded.size > 0) return
-      if (state.text !== undefined) clear(className, state.text)
+      state.failedItems.delete(key)
+      state.succeededItems.delete(key)
+      if (state.failedItems.size + state.succeededItems.size > 0) return
+      if (state.message !== undefined) removeAnnotations(className, state.message)
       states.delete(className)
     },
     async stop() {
@@ -120,8 +121,8 @@ export function createClassErrors({ client, claims, events, log }: ClassErrorsDe
   }
 }
 
-/** Returns the class of a claim without a volume. */
-function classesOfWaiting(claim: Claim): string[] {
+/** Returns the class of a claim that waits for a volume; none for other claims. */
+function classIfWaiting(claim: Claim): string[] {
   const className = claimClassName(claim)
   return className && !claim.spec?.volumeName && !claim.metadata.deletionTimestamp ? [className] : []
 }

@@ -40,7 +40,7 @@ export interface CapacityCleaner {
 const QUEUE = 'csistoragecapacity-cleaner'
 const MISSING_FOR_MS = 600_000
 const BY_PRODUCER = 'capacity: managed by'
-const LIVE_LIST_PAGE = 500
+const LIST_PAGE_SIZE = 500
 
 export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleaner {
   const {
@@ -191,7 +191,7 @@ async function hasDriverReturned(client: Client, producer: ProducerKey, signal: 
   if (csiNode && producersOn(csiNode).includes(producer)) return true
   if (!node.mayBeHash) return false
   for (let continueToken: string | undefined; ; ) {
-    const page = await client.list(csiNodeKind, { limit: LIVE_LIST_PAGE, continueToken, signal })
+    const page = await client.list(csiNodeKind, { limit: LIST_PAGE_SIZE, continueToken, signal })
     if (page.items.some((csiNode) => producersOn(csiNode).includes(producer))) return true
     if (!page.continueToken) return false
     continueToken = page.continueToken

@@ -56,7 +56,7 @@ function aCluster() {
 }
 
 describe('createClusterSegments', () => {
-  it('CAP-4 groups nodes with equal labels into one segment, in any order of keys', () => {
+  it('CAP-4 groups nodes with equal labels into one segment, regardless of key order', () => {
     const { nodes, csiNodes, start } = aCluster()
     for (const [name, keys] of [
       ['n1', ['zone', 'rack']],

@@ -22,7 +22,7 @@ export interface ClusterSegments extends Segments {
 
 export function createClusterSegments({ driverName, nodes, csiNodes }: ClusterSegmentsOptions): ClusterSegments {
   const byNode = new Map<string, Segment>()
-  const segments = new Map<string, { readonly segment: Segment; nodes: number }>()
+  const segments = new Map<string, { readonly segment: Segment; nodeCount: number }>()
   const followers = new Set<(segment: Segment) => void>()
   const notify = (segment: Segment) => {
     for (const follower of followers) follower(segment)
@@ -40,16 +40,16 @@ export function createClusterSegments({ driverName, nodes, csiNodes }: ClusterSe
   function addNode(name: string, segment: Segment): void {
     const existing = segments.get(segment.id)
     byNode.set(name, existing?.segment ?? segment)
-    if (existing) existing.nodes++
+    if (existing) existing.nodeCount++
     else {
-      segments.set(segment.id, { segment, nodes: 1 })
+      segments.set(segment.id, { segment, nodeCount: 1 })
       notify(segment)
     }
   }
 
   function removeNode(segment: Segment): void {
     const existing = segments.get(segment.id)
-    if (!existing || --existing.nodes > 0) return
+    if (!existing || --existing.nodeCount > 0) return
     segments.delete(segment.id)
     notify(segment)
   }

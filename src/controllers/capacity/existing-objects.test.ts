@@ -159,14 +159,14 @@ describe('objects that other writers change', () => {
   it('CAP-8 are created once by two reconciles before the watch event arrives', async () => {
     const fixture = await createFixtureWithOneZone()
     let release = () => {}
-    const eventsHeld = new Promise<void>((resolve) => {
+    const eventsReleased = new Promise<void>((resolve) => {
       release = resolve
     })
     const wrapClient = (client: Client): Client => ({
       ...client,
       async *watch(kind, request) {
         for await (const event of client.watch(kind, request)) {
-          if (kind.kind === 'CSIStorageCapacity' && event.type === 'added') await eventsHeld
+          if (kind.kind === 'CSIStorageCapacity' && event.type === 'added') await eventsReleased
           yield event
         }
       },

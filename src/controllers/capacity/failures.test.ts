@@ -27,10 +27,10 @@ function recordingLog() {
 /** Returns a client of a server that can be stopped. Requests then fail and watches break. */
 function switchableServer(client: Client) {
   const flaky = createFlakyClient(client)
-  const down = new ApiError(503, 'ServiceUnavailable', 'the server is unavailable')
+  const outage = new ApiError(503, 'ServiceUnavailable', 'the server is unavailable')
   let isDown = false
   const throwIfDown = () => {
-    if (isDown) throw down
+    if (isDown) throw outage
   }
   const wrapped: Client = {
     ...flaky,
@@ -56,9 +56,9 @@ function switchableServer(client: Client) {
     client: wrapped,
     stop() {
       isDown = true
-      flaky.watchError = down
-      flaky.listError = down
-      flaky.cut(down)
+      flaky.watchError = outage
+      flaky.listError = outage
+      flaky.cut(outage)
     },
     start() {
       isDown = false
@@ -76,14 +76,14 @@ describe('a failing driver', () => {
     fixture.fake.script.setRules([{ method: 'GetCapacity', effect: { do: 'fail', code: 'INTERNAL' } }])
     await fixture.aVolume('v', GI, 'a')
     await fixture.advance(100)
-    const failedFrom = fixture.getCapacityCalls()
+    const callsBefore = fixture.getCapacityCalls()
     // random() is 0.5, so the backoff is three quarters of 1, 2, 4, 8 seconds.
     const retriesAfter: number[] = []
     for (const ms of [750, 1_500, 3_000, 6_000]) {
       await fixture.advance(ms - 1)
-      retriesAfter.push(fixture.getCapacityCalls() - failedFrom)
+      retriesAfter.push(fixture.getCapacityCalls() - callsBefore)
       await fixture.advance(1)
-      retriesAfter.push(fixture.getCapacityCalls() - failedFrom)
+      retriesAfter.push(fixture.getCapacityCalls() - callsBefore)
     }
     expect(retriesAfter).toEqual([0, 1, 1, 2, 2, 3, 3, 4])
     expect(await fixture.objects()).toEqual(objectsBefore)
@@ -190,7 +190,7 @@ describe('a failing API server', () => {
     const fixture = await createCapacityFixture()
     for (let i = 0; i < 10; i++) await fixture.aNode(`n${i}`, { zone: 'a', host: `h${i}` }, ['zone', 'host'])
     await fixture.aClass('fast')
-    await fixture.start({ options: { writes: { perSecond: 1, burst: 5 } } })
+    await fixture.start({ options: { writeRateLimit: { perSecond: 1, burst: 5 } } })
     expect(fixture.writes).toHaveLength(5)
     await fixture.advance(1_000)
     expect(fixture.writes).toHaveLength(6)

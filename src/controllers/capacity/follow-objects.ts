@@ -19,11 +19,15 @@ export interface FollowObjectsOptions {
 
 export function followObjects(options: FollowObjectsOptions): () => void {
   const { objects, desired, published, reports, template, onChange } = options
-  const check = (object: Readonly<CSIStorageCapacity>) => {
+  const queueIfChanged = (object: Readonly<CSIStorageCapacity>) => {
     const key = itemKeyOf(object)
     const report = reports.get(key)
     const isUnchanged = desired.get(key) && report && isUpToDate(object, report, template)
     if (!isUnchanged || published.of(key).length > 1) onChange(key)
   }
-  return objects.subscribe({ added: check, updated: check, deleted: (object) => onChange(itemKeyOf(object)) })
+  return objects.subscribe({
+    added: queueIfChanged,
+    updated: queueIfChanged,
+    deleted: (object) => onChange(itemKeyOf(object)),
+  })
 }

@@ -30,7 +30,7 @@ function withSnapshots() {
   }
   let version = 1
   return {
-    around: (client: Client): Client => ({
+    wrapClient: (client: Client): Client => ({
       ...client,
       serves: async (kind) => kind.group === SNAPSHOT_GROUP || client.serves(kind),
       watch: (kind, request) =>
@@ -51,18 +51,18 @@ describe('followSnapshots', () => {
     await fixture.aNode('n2', { zone: 'b' })
     await fixture.aClass('fast')
     const snapshots = withSnapshots()
-    await fixture.start({ wrapClient: snapshots.around })
+    await fixture.start({ wrapClient: snapshots.wrapClient })
     await fixture.advance(1_000)
     expect(fixture.getCapacityCalls()).toBe(2) // an existing snapshot does not cause a call
     await fixture.aVolume('v', GI, 'a')
     await fixture.advance(100)
     const [handle] = Object.keys(fixture.fake.state.volumes) as [string]
     const countCallsAfter = async (change: () => void) => {
-      const existing = fixture.getCapacityCalls()
+      const callsBefore = fixture.getCapacityCalls()
       change()
       await fixture.settle()
       await fixture.advance(100)
-      return fixture.getCapacityCalls() - existing
+      return fixture.getCapacityCalls() - callsBefore
     }
     expect(await countCallsAfter(() => snapshots.send('added', handle))).toBe(1)
     expect(await countCallsAfter(() => snapshots.send('modified', handle))).toBe(0)

@@ -10,7 +10,7 @@ export interface LastReports {
   /** Must be called for an item that is no longer desired, so that memory is bounded by the desired items. */
   delete(key: ItemKey): void
   /** Number of items that have no object because the driver reports no capacity. */
-  readonly omitted: number
+  readonly omittedCount: number
 }
 
 export function createLastReports(): LastReports {
@@ -27,7 +27,7 @@ export function createLastReports(): LastReports {
       reports.delete(key)
       omitted.delete(key)
     },
-    get omitted() {
+    get omittedCount() {
       return omitted.size
     },
   }

@@ -28,18 +28,18 @@ export interface CapacityOptions {
   /** The pod of this process, and the number of controllers from the pod up to the owner. By default there is no owner. */
   readonly owner?: { readonly podName: string; readonly level: number }
   /** Rate limit of writes of capacity objects. By default there is no limit. */
-  readonly writes?: RateLimit
+  readonly writeRateLimit?: RateLimit
   /** Pause after which a batch of volume changes is processed. Default 100 ms. */
   readonly batchQuietMs?: number
   /** Maximum duration of a batch of volume changes. Default 1 s. */
-  readonly batchMs?: number
+  readonly batchMaxMs?: number
   /** Whether the process runs producers of several drivers. If true, queue names include the driver's name. Default false. */
   readonly prefixesQueueNames?: boolean
 }
 
-export interface CapacitySettings extends Required<Omit<CapacityOptions, 'owner' | 'writes'>> {
+export interface CapacitySettings extends Required<Omit<CapacityOptions, 'owner' | 'writeRateLimit'>> {
   readonly owner?: CapacityOptions['owner']
-  readonly writes?: RateLimit
+  readonly writeRateLimit?: RateLimit
   readonly backoff: Backoff
 }
 
@@ -51,7 +51,7 @@ const DEFAULTS = {
   retryIntervalStartMs: 1_000,
   retryIntervalMaxMs: 300_000,
   batchQuietMs: 100,
-  batchMs: 1_000,
+  batchMaxMs: 1_000,
   prefixesQueueNames: false,
 } as const
 

@@ -69,7 +69,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
   const batches = createBatches({
     clock,
     quietMs: settings.batchQuietMs,
-    maxDelayMs: settings.batchMs,
+    maxDelayMs: settings.batchMaxMs,
     flush: (affected) => addAll(keysOf(affected, desired)),
   })
   const onChange = (affected: AffectedItems) => {
@@ -77,19 +77,19 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
   }
   const unfollowVolumes = followVolumes({ driverName, volumes, claims, segments, desired, onChange })
   const unfollowObjects = followObjects({ objects, desired, published, reports, template, onChange: queue.add })
-  const observed = {
+  const observedProducer = {
     driverName,
     ...(mode.is === 'local' ? { node: mode.node } : {}),
     counts: () => ({
-      goal: desired.size - reports.omitted,
+      goal: desired.size - reports.omittedCount,
       ...published.count((key) => desired.get(key) !== undefined),
     }),
   }
-  capacityMetrics?.producers.add(observed)
+  capacityMetrics?.producers.add(observedProducer)
   const classErrors = createClassErrors({ client, claims, events: deps.events, log })
 
   const context: ItemContext = {
-    client: settings.writes ? rateLimited(client, settings.writes, clock) : client,
+    client: settings.writeRateLimit ? rateLimited(client, settings.writeRateLimit, clock) : client,
     driver,
     timeoutMs: settings.timeoutMs,
     log,
@@ -113,7 +113,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
       queue.run(reconcile, signal),
     ])
   } finally {
-    capacityMetrics?.producers.delete(observed)
+    capacityMetrics?.producers.delete(observedProducer)
     unfollowObjects()
     unfollowVolumes()
     await classErrors.stop()

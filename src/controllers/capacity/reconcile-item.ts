@@ -20,10 +20,10 @@ export interface ItemContext extends WriteContext {
   readonly desired: Pick<DesiredItems, 'get'>
   readonly published: PublishedObjects
   readonly reports: LastReports
-  readonly classErrors: Pick<ClassErrors, 'failed' | 'succeeded' | 'forget'>
+  readonly classErrors: Pick<ClassErrors, 'recordFailure' | 'recordSuccess' | 'forget'>
   readonly pause: ServerPause
   readonly template: ObjectTemplate
-  /** Throws if the owner of new objects does not exist any more: they would be collected as soon as they are created. */
+  /** Throws if the owner of new objects no longer exists, because the garbage collector would delete them at once. */
   readonly confirmOwner?: (signal: AbortSignal) => Promise<void>
 }
 
@@ -64,15 +64,15 @@ async function callGetCapacity(
   const { driver, timeoutMs, log, classErrors } = context
   try {
     const report = await getCapacity(driver, item, { timeoutMs, signal })
-    classErrors.succeeded(key)
+    classErrors.recordSuccess(key)
     return report
   } catch (error) {
     const message = error instanceof CsiError ? error.rpcText : (error as Error).message
     const { storageClass, segment } = item
     const fields = { storageClass: storageClass.metadata.name, segment: segment.labels, message }
     if (!signal.aborted) log.warn(fields, 'GetCapacity failed; retrying')
-    // A driver that is starting or overloaded says nothing about the class.
-    if (error instanceof CsiError && !isUncertain(error)) classErrors.failed(key, message)
+    // An uncertain error, such as that of a driver that is starting or overloaded, is not an error of the class.
+    if (error instanceof CsiError && !isUncertain(error)) classErrors.recordFailure(key, message)
     return backOff(`GetCapacity failed: ${message}`)
   }
 }

@@ -13,8 +13,8 @@ export interface Segments {
   all(): Iterable<Segment>
   /** Returns the segment of a node, or undefined if the node is in no segment. */
   ofNode(node: string): Segment | undefined
-  /** Calls `changed` when a segment is added or removed, until the returned function is called. */
-  follow(changed: (segment: Segment) => void): () => void
+  /** Calls `onChange` when a segment is added or removed, until the returned function is called. */
+  follow(onChange: (segment: Segment) => void): () => void
 }
 
 export function segmentOf(labels: Readonly<Record<string, string>>): Segment {

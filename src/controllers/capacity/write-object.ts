@@ -66,12 +66,12 @@ async function tryWrite(context: WriteContext, signal: AbortSignal, write: () =>
     if (isConflict(error) || isAlreadyExists(error))
       return backOff(`the object changed during the reconcile: ${message}`)
     if (isNotFound(error) && error.details?.kind === capacityKind.plural) return OBJECT_DELETED
-    if (REJECTED.includes(code)) return backOff(`the API server rejected the object: ${message}`)
+    if (REJECTION_CODES.includes(code)) return backOff(`the API server rejected the object: ${message}`)
     pause.recordFailure(message)
     return backOff(`the API server failed: ${message}`)
   }
 }
 
-const REJECTED: readonly number[] = [400, 413, 422]
+const REJECTION_CODES: readonly number[] = [400, 413, 422]
 
 const refOf = ({ metadata: { namespace = '', name = '' } }: Capacity) => ({ namespace, name })

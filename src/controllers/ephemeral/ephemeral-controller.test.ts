@@ -69,7 +69,7 @@ const aPod = async (name: string, template: object = { spec }) => {
 describe('createEphemeralController', () => {
   it('CAP-14 creates a claim from the template and makes the pod its owner', async () => {
     const pod = await aPod('web', { metadata: { labels: { a: '1' }, annotations: { b: '2' } }, spec })
-    await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim')
+    await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim to be created')
     const { metadata, spec: createdSpec } = (await server.get(`${CLAIMS}/web-v`)).json
     expect(metadata.labels).toEqual({ a: '1' })
     expect(metadata.annotations).toEqual({ b: '2' })
@@ -85,7 +85,7 @@ describe('createEphemeralController', () => {
   it('CAP-14 does not change a claim that the pod does not own, and records an event', async () => {
     await server.post(CLAIMS, { metadata: { name: 'web-v', annotations: { user: 'alice' } }, spec })
     await aPod('web')
-    await waitUntil(() => recordedEvents.length > 0, 'the event')
+    await waitUntil(() => recordedEvents.length > 0, 'the event to be recorded')
     expect(recordedEvents).toEqual([
       'web Warning FailedBinding: ephemeral volume v: PVC default/web-v was not created for pod default/web (pod is not owner)',
     ])
@@ -96,7 +96,7 @@ describe('createEphemeralController', () => {
     await server.delete(`${CLAIMS}/web-v`)
     await waitUntil(
       async () => (await server.get(`${CLAIMS}/web-v`)).json.metadata?.ownerReferences !== undefined,
-      'a new claim',
+      'a new claim to be created',
     )
   })
 
@@ -104,25 +104,25 @@ describe('createEphemeralController', () => {
     await server.post('/api/v1/namespaces', { metadata: { name: 'other' } })
     await server.post('/api/v1/namespaces/other/persistentvolumeclaims', { metadata: { name: 'web-v' }, spec })
     await aPod('web')
-    await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim')
+    await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim to be created')
     expect(recordedEvents).toEqual([])
   })
 
   it('CAP-14 recreates a deleted claim while the pod exists', async () => {
     await aPod('web')
-    await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim')
+    await waitUntil(exists(`${CLAIMS}/web-v`), 'the claim to be created')
     const { uid } = (await server.get(`${CLAIMS}/web-v`)).json.metadata
     await server.patch(`${CLAIMS}/web-v`, { metadata: { finalizers: null } }, 'merge')
     await server.delete(`${CLAIMS}/web-v`)
     const currentUid = async () => (await server.get(`${CLAIMS}/web-v`)).json.metadata?.uid
-    await waitUntil(async () => ![undefined, uid].includes(await currentUid()), 'another claim')
+    await waitUntil(async () => ![undefined, uid].includes(await currentUid()), 'another claim to be created')
   })
 
   it('SYS-4 records an event if a quota rejects the claim, and creates the claim after the quota is raised', async () => {
     const quotas = '/api/v1/namespaces/default/resourcequotas'
     await server.post(quotas, { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '0' } } })
     await aPod('p')
-    await waitUntil(() => recordedEvents.length > 0, 'the event')
+    await waitUntil(() => recordedEvents.length > 0, 'the event to be recorded')
     expect(recordedEvents[0]).toBe(
       'p Warning FailedBinding: ephemeral volume v: create PVC p-v: persistentvolumeclaims "p-v" is forbidden: ' +
         'exceeded quota: team, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0',
@@ -132,6 +132,6 @@ describe('createEphemeralController', () => {
     await waitUntil(async () => {
       await server.clock.advance(1_000)
       return isCreated()
-    }, 'the claim')
+    }, 'the claim to be created')
   })
 })

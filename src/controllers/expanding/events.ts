@@ -31,10 +31,10 @@ export const resizeFailedMessage = (volumeName: string, driverName: string, mess
 export const inUseMessage = (claimKey: string, driverName: string): string =>
   `Unable to expand ${claimKey} because CSI driver ${driverName} only supports offline expansion and volume is currently in-use`
 
-export const resizeCancelled = (from: string, volumeName: string, size: string): EventDetails => ({
+export const resizeCancelled = (cancelledSize: string, volumeName: string, size: string): EventDetails => ({
   type: 'Normal',
   reason: 'VolumeResizeCancelled',
-  message: `Expansion of volume ${volumeName} to ${from} was cancelled: the claim requests no more than its current size ${size}.`,
+  message: `Expansion of volume ${volumeName} to ${cancelledSize} was cancelled: the claim requests no more than its current size ${size}.`,
 })
 
 export interface LoweredRequest {

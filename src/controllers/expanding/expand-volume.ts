@@ -6,7 +6,7 @@
 //   OK, but too small            ControllerResizeInfeasible, error condition  after slowRetryMs
 //   infeasible                   ControllerResizeInfeasible, error condition  after slowRetryMs
 //   other final error            error condition                              with backoff
-//   uncertain error or timeout   error condition from the second one on       with backoff, for the size requested then
+//   uncertain error or timeout   error condition from the second one on       with backoff, for the latest requested size
 
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -77,10 +77,13 @@ export async function expandVolume(
   if (delay) return retryAfter(delay.afterMs, delay.message)
 
   const time = formatTime(clock.nowMs())
-  const start = { first: () => startedPatch(target, time), retry: () => restartedPatch(time), resume: undefined }[
-    attempt
-  ]
-  const claim = (start && (await saveClaim([claimWrite(initialClaim, start())], context.saver))) ?? initialClaim
+  const buildStartPatch = {
+    first: () => startedPatch(target, time),
+    retry: () => restartedPatch(time),
+    resume: undefined,
+  }[attempt]
+  const claim =
+    (buildStartPatch && (await saveClaim([claimWrite(initialClaim, buildStartPatch())], context.saver))) ?? initialClaim
   events.record(persistentVolumeClaimKind, claim, resizeStarted(volumeName))
   const previousPossibleSize = records.possibleSize(initialClaim)
   records.recordCall(claim, target, previousPossibleSize)
@@ -89,17 +92,17 @@ export async function expandVolume(
     result = await callDriver(request, target, context, signal)
   } catch (error) {
     const message = messageOf(error, request.secrets)
-    const failed = { error, message, target, attempt, previousPossibleSize }
-    return saveFailure(failed, { claim, volume }, context, signal)
+    const failure = { error, message, target, attempt, previousPossibleSize }
+    return saveFailure(failure, { claim, volume }, context, signal)
   }
   return saveExpanded({ claim, volume }, result, context)
 }
 
-/** A lowered request continues the change that is in progress: the throttle does not delay it. */
+/** Whether the request was lowered during an expansion. It continues the change in progress, so it is not throttled. */
 function isLowered(claim: Claim, target: string): boolean {
-  const alloc = allocatedStorage(claim)
-  const isControllers = resizeStateOf(claim)?.startsWith('ControllerResize') ?? false
-  return isControllers && alloc !== undefined && isLess(target, alloc)
+  const allocated = allocatedStorage(claim)
+  const isControllerState = resizeStateOf(claim)?.startsWith('ControllerResize') ?? false
+  return isControllerState && allocated !== undefined && isLess(target, allocated)
 }
 
 /**
@@ -127,8 +130,8 @@ export async function findLostExpansion(
     if (isUnrelated) throw error
     // A driver that keeps rejecting even the recorded size cannot report the actual one: cancel as the user requested.
     const isRejected = error instanceof CsiError && !isUncertain(error)
-    if (!(error instanceof CsiError) || saysUnexpanded(error)) return undefined
-    if (isRejected && records.recordFailedSizeCheck(claim) >= CHECKS_MAX) return undefined
+    if (!(error instanceof CsiError) || impliesUnexpanded(error)) return undefined
+    if (isRejected && records.recordFailedSizeCheck(claim) >= SIZE_CHECKS_MAX) return undefined
     const message = `the expansion is cancelled as soon as the driver reports the volume's size: ${messageOf(error, request?.secrets ?? {})}`
     const patch = failureReport(claim, message, clock.nowMs())
     if (patch) await saveClaim([unconditionalClaimWrite(claim, patch)], saver)
@@ -136,14 +139,14 @@ export async function findLostExpansion(
   }
 }
 
-/** Final errors to a check of the actual size, after which the expansion is cancelled all the same. */
-const CHECKS_MAX = 5
+/** After this many final errors to a check of the actual size, the expansion is cancelled anyway. */
+const SIZE_CHECKS_MAX = 5
 
-/** The size is not supported, or the volume is in use: the driver has not expanded it before either. */
-const saysUnexpanded = (error: CsiError): boolean =>
+/** Whether the error implies that the volume was not expanded: the size is not supported, or the volume is in use. */
+const impliesUnexpanded = (error: CsiError): boolean =>
   isInfeasibleExpand(error) || error.codeName === 'UNIMPLEMENTED' || error.codeName === 'FAILED_PRECONDITION'
 
-/** The error condition, unless the claim has it already: an error that lasts is not written with every retry. */
+/** Returns a patch with the error condition, or undefined if the claim has it already, so that retries do not write it. */
 function failureReport(claim: Claim, errorMessage: string, nowMs: number): StatusPatch | undefined {
   const message = failureMessage(errorMessage)
   const isReported = resizeCondition(claim, 'ControllerResizeError')?.message === message
@@ -226,7 +229,7 @@ async function saveFailure(
   events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
   const isTooSmall = error instanceof TooSmallError
   if (!isTooSmall && isUncertain(error)) {
-    // One such error is part of a normal restart of a driver; one that lasts is reported.
+    // A single uncertain error is normal when a driver restarts, so only a repeated one is reported.
     const patch = attempt === 'first' ? undefined : failureReport(claim, errorMessage, clock.nowMs())
     if (patch) await saveClaim([unconditionalClaimWrite(claim, patch)], saver)
     return failedCall(target, `${errorMessage} (the driver may still be expanding the volume)`)
@@ -281,13 +284,13 @@ async function saveExpanded(
   return changed
 }
 
-/** Whether an earlier, larger request gave the volume its size: the high-water mark covers it, the last request does not. */
+/** Whether the volume got its size from an earlier, larger request: only the high-water mark covers that size. */
 function isFromEarlierRequest(claim: Claim, size: string): boolean {
-  const mark = claim.spec?.allocatedResources?.storage
-  return mark !== undefined && !isLess(mark, size) && isLess(allocatedStorage(claim) ?? size, size)
+  const highWaterMark = claim.spec?.allocatedResources?.storage
+  return highWaterMark !== undefined && !isLess(highWaterMark, size) && isLess(allocatedStorage(claim) ?? size, size)
 }
 
-/** Concurrent edits while a result is saved. After more edits the reconcile starts again and repeats the call. */
+/** Maximum number of edits while a result is saved. After more edits the reconcile starts again and repeats the call. */
 const EDITS_MAX = 5
 
 /** Retries the write if a user edited the request during the call, because the driver's result is still valid. */

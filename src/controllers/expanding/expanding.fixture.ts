@@ -323,7 +323,7 @@ export async function createExpandingFixture({
         `still waiting for: ${description}; ${JSON.stringify({ view: await fixture.view(), recorded }, null, 1)}`,
       )
     },
-    untilState: (state: string | undefined, name = 'data') =>
+    waitForState: (state: string | undefined, name = 'data') =>
       fixture.waitUntil(async () => (await fixture.view(name)).state === state, `state ${state}`),
     /** Runs everything that is ready, without advancing the clock. */
     async settle() {

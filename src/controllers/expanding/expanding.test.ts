@@ -37,7 +37,7 @@ describe('expanding a claim', () => {
     await fixture.aClaim('data', { size: '1G' })
     fixture.start()
     await fixture.request('2G')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(await fixture.view()).toMatchObject({ alloc: '2G', cap: '1G', pvcap: '2G', preResize: '1G' })
     expect(await fixture.isNodeExpansionNotRequired()).toBe(false)
     expect(fixture.expandCalls()).toEqual([2_000_000_000])
@@ -50,7 +50,7 @@ describe('expanding a claim', () => {
     await fixture.aClaim('data', { size: '1G' })
     fixture.start()
     await fixture.request('2G')
-    await fixture.waitUntil(async () => (await fixture.view()).cap === '2G', 'the expansion')
+    await fixture.waitUntil(async () => (await fixture.view()).cap === '2G', 'the expansion to finish')
     const view = await fixture.view()
     expect(view).toMatchObject({ alloc: '2G', pvcap: '2G', conditions: [] })
     expect([view.state, view.preResize]).toEqual([undefined, undefined])
@@ -63,7 +63,7 @@ describe('expanding a claim', () => {
     })
     fixture.start()
     await fixture.request('20Gi')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(await fixture.isNodeExpansionNotRequired(), 'the next expansion may need the node').toBe(false)
   })
 
@@ -72,7 +72,7 @@ describe('expanding a claim', () => {
     await fixture.aClaim()
     fixture.start()
     await fixture.request('11.5Gi')
-    await fixture.waitUntil(async () => (await fixture.view()).cap === '12Gi', 'the expansion')
+    await fixture.waitUntil(async () => (await fixture.view()).cap === '12Gi', 'the expansion to finish')
     expect(await fixture.view()).toMatchObject({ pvcap: '12Gi', alloc: '11776Mi' })
   })
 
@@ -84,7 +84,7 @@ describe('expanding a claim', () => {
     await fixture.request('20Gi', 'device')
     await fixture.waitUntil(
       () => fixture.expandCalls('files').length + fixture.expandCalls('device').length === 2,
-      'both calls',
+      'both expand calls',
     )
     const capabilityOf = (name: string) =>
       (fixture.fake.record.calls.find((call) => call.volume === name)!.request as { volumeCapability?: unknown })
@@ -111,14 +111,14 @@ describe('expanding a claim', () => {
     })
     const process = fixture.start()
     await fixture.request('20Gi')
-    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the missing secret')
+    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the backoff after the missing secret')
     expect(fixture.events.at(-1)?.message).toMatch(/error getting secret key in namespace default/)
     expect((await fixture.view()).state, 'nothing was started').toBeUndefined()
 
     const token = Buffer.from('s3cr3t-token').toString('base64')
     await fixture.server.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'key' }, data: { token } })
     fixture.setExpandEffect(failWith('INTERNAL', 'the token s3cr3t-token has expired'), 1)
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(fixture.fake.record.calls.at(-1)?.secretKeys).toEqual(['token'])
     expect(JSON.stringify(fixture.events)).not.toContain('s3cr3t')
     expect(JSON.stringify(fixture.events)).toContain('***stripped***')
@@ -134,7 +134,7 @@ describe('expanding a claim', () => {
     })
     fixture.start()
     await fixture.request('20Gi')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     await fixture.completeNodeExpansion('20Gi')
     const { status } = (await fixture.claim())!
     expect(status?.allocatedResourceStatuses).toEqual({ 'example.com/x': 'NodeResizePending' })
@@ -146,7 +146,7 @@ describe('expanding a claim', () => {
     await fixture.aClaim()
     const firstProcess = fixture.start()
     await fixture.request('20Gi')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     await firstProcess.stop()
     await fixture.completeNodeExpansion('20Gi')
     expect((await fixture.view()).preResize).toBe('10Gi')
@@ -173,17 +173,17 @@ describe('expanding a claim', () => {
 
   it('REX-1 expands only volumes on the node that the instance serves', async () => {
     await openFixture({ driver: { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments: { host: 'a' } }] } })
-    const at = (host: string) => ({
+    const affinityTo = (host: string) => ({
       nodeAffinity: {
         required: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'host', operator: 'In', values: [host] }] }] },
       },
     })
-    await fixture.aClaim('on-node', { pv: at('a') })
-    await fixture.aClaim('elsewhere', { pv: at('b') })
+    await fixture.aClaim('on-node', { pv: affinityTo('a') })
+    await fixture.aClaim('elsewhere', { pv: affinityTo('b') })
     fixture.start({ node: { name: 'node-a', segments: { host: 'a' } } })
     await fixture.request('20Gi', 'on-node')
     await fixture.request('20Gi', 'elsewhere')
-    await fixture.untilState('NodeResizePending', 'on-node')
+    await fixture.waitForState('NodeResizePending', 'on-node')
     await fixture.settle()
     expect(fixture.expandCalls('elsewhere')).toEqual([])
   })
@@ -207,16 +207,16 @@ describe('expanding a claim', () => {
     await fixture.aClaim('data', { size: '3Gi' })
     fixture.start()
     await fixture.request('9Gi')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(await fixture.view()).toMatchObject({ alloc: '9Gi', pvcap: '9Gi', preResize: '3Gi' })
     await fixture.rejectNodeExpansion()
     await fixture.request('5Gi')
-    await fixture.waitUntil(async () => (await fixture.view()).alloc === '5Gi', 'the smaller size')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitUntil(async () => (await fixture.view()).alloc === '5Gi', 'the smaller size to be requested')
+    await fixture.waitForState('NodeResizePending')
     expect(await fixture.view()).toMatchObject({ pvcap: '5Gi', cap: '3Gi', preResize: '3Gi' })
     await fixture.rejectNodeExpansion()
     await fixture.request('3Gi')
-    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the cancellation')
+    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the expansion to be cancelled')
     expect(await fixture.view()).toMatchObject({ pvcap: '3Gi', cap: '3Gi', conditions: [] })
     expect((await fixture.view()).preResize).toBeUndefined()
     expect(fixture.fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
@@ -226,13 +226,13 @@ describe('expanding a claim', () => {
     await fixture.aClaim('data', { size: '10Gi' })
     fixture.start()
     await fixture.request('20Gi')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     await fixture.request('30Gi')
     await fixture.settle()
     expect(fixture.expandCalls()).toEqual([20 * GI])
     await fixture.completeNodeExpansion('20Gi')
     await fixture.waitUntil(async () => (await fixture.view()).alloc === '30Gi', 'the next expansion')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(fixture.expandCalls()).toEqual([20 * GI, 30 * GI])
   })
 
@@ -240,7 +240,7 @@ describe('expanding a claim', () => {
     await fixture.aClaim('data', { size: '20Gi', pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } } })
     await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     fixture.start()
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(await fixture.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', alloc: '20Gi', preResize: '10Gi' })
     await fixture.completeNodeExpansion('20Gi')
     await fixture.waitUntil(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
@@ -251,7 +251,7 @@ describe('expanding a claim', () => {
     await fixture.aClaim('data', { size: '5Gi', actualBytes: 20 * GI, ...PARTLY_EXPANDED })
     await fixture.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     fixture.start()
-    await fixture.waitUntil(async () => (await fixture.view()).conditions.length > 0, 'the condition')
+    await fixture.waitUntil(async () => (await fixture.view()).conditions.length > 0, 'the resize condition')
     await fixture.settle()
     const expectedView = { req: '5Gi', cap: '10Gi', pvcap: '20Gi', preResize: '10Gi', quota: '5Gi' }
     expect(await fixture.view()).toEqual({ ...expectedView, mark: '5Gi', conditions: ['FileSystemResizePending'] })
@@ -268,10 +268,10 @@ describe('expanding a claim', () => {
     fixture.start()
     fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
     await fixture.request('30Gi')
-    await fixture.untilState('ControllerResizeInfeasible')
+    await fixture.waitForState('ControllerResizeInfeasible')
     await fixture.request('10Gi')
-    await fixture.untilState(undefined)
-    await fixture.waitUntil(async () => (await fixture.view()).conditions.length > 0, 'the condition')
+    await fixture.waitForState(undefined)
+    await fixture.waitUntil(async () => (await fixture.view()).conditions.length > 0, 'the resize condition')
     expect(await fixture.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', conditions: ['FileSystemResizePending'] })
   })
 
@@ -287,7 +287,7 @@ describe('expanding a claim', () => {
     }
     fixture.start({ intercept })
     await fixture.request('20Gi')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(
       bodies.map(([kind, { metadata }]) => `${kind} ${metadata.resourceVersion === undefined ? 'any' : 'read'}`),
     ).toEqual([
@@ -305,7 +305,7 @@ describe('expanding a claim', () => {
       await fixture.aClaim()
       const process = fixture.start({ isAtomic })
       await fixture.request('20Gi')
-      await fixture.waitUntil(async () => (await fixture.view()).cap === '20Gi', 'the expansion')
+      await fixture.waitUntil(async () => (await fixture.view()).cap === '20Gi', 'the expansion to finish')
       await fixture.settle()
       const writes = process.calls.filter((call) => call === 'patch' || call === 'commit')
       expect(writes).toEqual(isAtomic ? ['commit', 'commit'] : ['patch', 'patch', 'patch'])
@@ -314,7 +314,7 @@ describe('expanding a claim', () => {
 })
 
 describe('failures', () => {
-  const at = async (size: string) => {
+  const startExpansionTo = async (size: string) => {
     await fixture.aClaim('data', { size: '3Gi' })
     const process = fixture.start()
     await fixture.request(size)
@@ -324,8 +324,8 @@ describe('failures', () => {
   for (const code of ['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND'] as const) {
     it(`REX-7 marks the size infeasible and retries after slowRetryMs if the driver returns ${code}`, async () => {
       fixture.setExpandEffect(failWith(code))
-      const process = await at('11Gi')
-      await fixture.untilState('ControllerResizeInfeasible')
+      const process = await startExpansionTo('11Gi')
+      await fixture.waitForState('ControllerResizeInfeasible')
       await fixture.settle()
       expect(fixture.expandCalls()).toEqual([11 * GI])
       expect(fixture.events.at(-1)).toMatchObject({ type: 'Warning', reason: 'VolumeResizeFailed' })
@@ -342,10 +342,10 @@ describe('failures', () => {
       expect(fixture.expandCalls()).toHaveLength(1)
       await fixture.server.clock.advance(2_000)
       await fixture.waitUntil(() => fixture.expandCalls().length === 2, 'the second attempt')
-      await fixture.untilState('ControllerResizeInfeasible')
+      await fixture.waitForState('ControllerResizeInfeasible')
 
       await fixture.request('4Gi')
-      await fixture.waitUntil(async () => (await fixture.view()).alloc === '4Gi', 'the smaller size', {
+      await fixture.waitUntil(async () => (await fixture.view()).alloc === '4Gi', 'the smaller size to be requested', {
         shouldAdvanceClock: false,
       })
     })
@@ -353,8 +353,8 @@ describe('failures', () => {
 
   it('REX-7 keeps the retry delay of an infeasible size after a restart', async () => {
     fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
-    const firstProcess = await at('11Gi')
-    await fixture.untilState('ControllerResizeInfeasible')
+    const firstProcess = await startExpansionTo('11Gi')
+    await fixture.waitForState('ControllerResizeInfeasible')
     await firstProcess.stop()
     const secondProcess = fixture.start()
     await fixture.waitUntil(() => secondProcess.queueState()?.is === 'waiting', 'the claim to wait')
@@ -363,19 +363,23 @@ describe('failures', () => {
 
   it('REX-7 retries a final error with backoff and accepts a new size', async () => {
     fixture.setExpandEffect(failWith('PERMISSION_DENIED'))
-    const process = await at('11Gi')
+    const process = await startExpansionTo('11Gi')
     await fixture.waitUntil(
       async () => (await fixture.view()).conditions.includes('ControllerResizeError'),
-      'the error',
+      'the error condition',
     )
     await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the backoff')
     expect(fixture.expandCalls()).toHaveLength(1)
     expect((await fixture.view()).state).toBe('ControllerResizeInProgress')
     fixture.setRules()
     await fixture.request('4Gi')
-    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
-      shouldAdvanceClock: false,
-    })
+    await fixture.waitUntil(
+      async () => (await fixture.view()).state === 'NodeResizePending',
+      'the node expansion to be pending',
+      {
+        shouldAdvanceClock: false,
+      },
+    )
     expect(fixture.expandCalls()).toEqual([11 * GI, 4 * GI])
     expect(await fixture.view()).toMatchObject({
       alloc: '4Gi',
@@ -390,7 +394,7 @@ describe('failures', () => {
       { method: 'ControllerExpandVolume', nth: 2, effect: failWith('FAILED_PRECONDITION') },
       { method: 'ControllerExpandVolume', nth: 3, effect: failWith('INVALID_ARGUMENT') },
     )
-    const process = await at('11Gi')
+    const process = await startExpansionTo('11Gi')
     await fixture.waitUntil(
       () => fixture.expandCalls().length === 1 && process.queueState()?.is === 'waiting',
       'the first attempt',
@@ -401,7 +405,7 @@ describe('failures', () => {
       'the second attempt',
     )
     expect(await fixture.view()).toMatchObject({ alloc: '5Gi', state: 'ControllerResizeInProgress' })
-    await fixture.untilState('ControllerResizeInfeasible')
+    await fixture.waitForState('ControllerResizeInfeasible')
     expect((await fixture.view()).alloc).toBe('5Gi')
     expect(fixture.expandCalls()).toEqual([11 * GI, 5 * GI, 5 * GI])
   })
@@ -409,15 +413,15 @@ describe('failures', () => {
   for (const code of ['RESOURCE_EXHAUSTED', 'UNAVAILABLE', 'DEADLINE_EXCEEDED', 'ABORTED', 'CANCELLED'] as const) {
     it(`REX-7 ${code}: requests a lowered size at once and never the earlier one again`, async () => {
       fixture.setExpandEffect(failWith(code))
-      const process = await at('100Gi')
+      const process = await startExpansionTo('100Gi')
       await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'a call without final response')
       await fixture.request('30Gi')
-      await fixture.waitUntil(() => fixture.expandCalls().includes(30 * GI), 'the lower size', {
+      await fixture.waitUntil(() => fixture.expandCalls().includes(30 * GI), 'the lower size to be requested', {
         shouldAdvanceClock: false,
       })
       expect(await fixture.view()).toMatchObject({ alloc: '30Gi', state: 'ControllerResizeInProgress' })
       fixture.setRules()
-      await fixture.untilState('NodeResizePending')
+      await fixture.waitForState('NodeResizePending')
       const [first, ...later] = fixture.expandCalls()
       expect(first).toBe(100 * GI)
       expect(new Set(later)).toEqual(new Set([30 * GI]))
@@ -426,10 +430,10 @@ describe('failures', () => {
 
     it(`REX-7 ${code}: cancels at once when the request is lowered to the capacity, and does not grow later`, async () => {
       fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, effect: failWith(code) })
-      const process = await at('100Gi')
+      const process = await startExpansionTo('100Gi')
       await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'a call without final response')
       await fixture.request('3Gi')
-      await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the cancellation', {
+      await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the expansion to be cancelled', {
         shouldAdvanceClock: false,
       })
       await fixture.server.clock.advance(3_600_000)
@@ -443,32 +447,32 @@ describe('failures', () => {
 
   it('REX-7 requests the lowered size after a restart', async () => {
     fixture.setExpandEffect(failWith('UNAVAILABLE'))
-    const first = await at('11Gi')
+    const first = await startExpansionTo('11Gi')
     await fixture.waitUntil(() => first.queueState()?.is === 'waiting', 'a call without response')
     await first.stop()
     await fixture.request('5Gi')
     fixture.setRules()
     fixture.start()
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(fixture.expandCalls()).toEqual([11 * GI, 5 * GI])
     expect(await fixture.view()).toMatchObject({ req: '5Gi', alloc: '5Gi', pvcap: '5Gi' })
   })
 
-  it('REX-7 asks for the recorded size before a restarted process cancels', async () => {
+  it('REX-7 requests the recorded size before a restarted process cancels', async () => {
     fixture.setExpandEffect({ do: 'loseReply', as: 'unavailable' }, 1)
-    const first = await at('11Gi')
+    const first = await startExpansionTo('11Gi')
     await fixture.waitUntil(() => first.queueState()?.is === 'waiting', 'a call without response')
     await first.stop()
     await fixture.request('3Gi')
     fixture.start()
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(fixture.expandCalls()).toEqual([11 * GI, 3 * GI])
     expect(await fixture.view()).toMatchObject({ req: '3Gi', alloc: '11Gi', pvcap: '11Gi' })
   })
 
   it('REX-7 reports a transient error that lasts as a condition, written once', async () => {
     fixture.setExpandEffect(failWith('RESOURCE_EXHAUSTED'))
-    await at('11Gi')
+    await startExpansionTo('11Gi')
     await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the first call')
     await fixture.settle()
     expect((await fixture.view()).conditions).toEqual(['Resizing'])
@@ -482,7 +486,7 @@ describe('failures', () => {
     await fixture.waitUntil(() => fixture.expandCalls().length >= 4, 'further calls')
     expect(fixture.steps).toHaveLength(writes)
     fixture.setRules()
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect((await fixture.view()).conditions).toEqual(['FileSystemResizePending', 'Resizing'])
   })
 
@@ -492,37 +496,37 @@ describe('failures', () => {
       { method: 'ControllerExpandVolume', nth: 2, effect: { do: 'loseReply', as: 'unavailable' } },
       { method: 'ControllerExpandVolume', effect: failWith('ABORTED') },
     )
-    await at('11Gi')
-    await fixture.untilState('ControllerResizeInfeasible')
+    await startExpansionTo('11Gi')
+    await fixture.waitForState('ControllerResizeInfeasible')
     await fixture.server.clock.advance(301_000)
     await fixture.waitUntil(() => fixture.expandCalls().length > 2, 'calls without a final response')
     expect((await fixture.view()).state).toBe('ControllerResizeInProgress')
     await fixture.request('5Gi')
     fixture.setRules()
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(await fixture.view()).toMatchObject({ alloc: '11Gi', pvcap: '11Gi', req: '5Gi' })
     expect(fixture.expandCalls().at(-1)).toBe(5 * GI)
   })
 
   it('REX-9 marks the size infeasible if the driver returns OK with a smaller size', async () => {
     fixture.setExpandEffect({ do: 'overrideSize', bytes: 3 * GI }, 1)
-    await at('11Gi')
-    await fixture.untilState('ControllerResizeInfeasible')
+    await startExpansionTo('11Gi')
+    await fixture.waitForState('ControllerResizeInfeasible')
     await fixture.settle()
     expect(fixture.expandCalls()).toHaveLength(1)
     expect(fixture.events.at(-1)?.message).toMatch(/reports success, but a size of 3Gi instead of the requested 11Gi$/)
     expect((await fixture.view()).pvcap).toBe('3Gi')
     await fixture.request('4Gi')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect((await fixture.view()).pvcap).toBe('4Gi')
   })
 
   it('REX-7 REX-2 cancels the expansion at once when the request is lowered to the capacity', async () => {
     fixture.setExpandEffect(failWith('OUT_OF_RANGE'))
-    await at('11Gi')
-    await fixture.untilState('ControllerResizeInfeasible')
+    await startExpansionTo('11Gi')
+    await fixture.waitForState('ControllerResizeInfeasible')
     await fixture.request('3Gi')
-    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the cancellation', {
+    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the expansion to be cancelled', {
       shouldAdvanceClock: false,
     })
     expect(await fixture.view()).toEqual({
@@ -541,19 +545,19 @@ describe('failures', () => {
       { method: 'ControllerExpandVolume', nth: 2, effect: failWith('INTERNAL') },
       { method: 'ControllerExpandVolume', nth: 3, effect: failWith('UNAVAILABLE') },
     )
-    await at('11Gi')
-    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call')
+    await startExpansionTo('11Gi')
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the first expand call')
     await fixture.request('3Gi')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(fixture.expandCalls()).toEqual([11 * GI, 3 * GI, 3 * GI, 3 * GI])
     expect(await fixture.view()).toMatchObject({ req: '3Gi', alloc: '11Gi', pvcap: '11Gi' })
     expect(fixture.eventReasons()).not.toContain('VolumeResizeCancelled')
   })
 
-  it('REX-7 says why a cancellation waits for the driver', async () => {
+  it('REX-7 reports why a cancellation waits for the driver', async () => {
     fixture.setExpandEffect(failWith('UNAVAILABLE'))
-    await at('11Gi')
-    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call')
+    await startExpansionTo('11Gi')
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the first expand call')
     await fixture.request('3Gi')
     await fixture.waitUntil(
       async () => (await fixture.view()).conditions.includes('ControllerResizeError'),
@@ -564,7 +568,7 @@ describe('failures', () => {
     )!
     expect(message).toMatch(/cancelled as soon as the driver reports the volume's size: rpc error: code = Unavailable/)
     fixture.setRules()
-    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the cancellation')
+    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the expansion to be cancelled')
     expect(new Set(fixture.expandCalls().slice(1))).toEqual(new Set([3 * GI]))
   })
 
@@ -573,47 +577,55 @@ describe('failures', () => {
       { method: 'ControllerExpandVolume', nth: 1, effect: failWith('UNAVAILABLE') },
       { method: 'ControllerExpandVolume', effect: failWith('INTERNAL') },
     )
-    await at('11Gi')
-    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call')
+    await startExpansionTo('11Gi')
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the first expand call')
     await fixture.request('3Gi')
-    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the cancellation')
+    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the expansion to be cancelled')
     expect(fixture.expandCalls()).toEqual([11 * GI, ...Array.from({ length: 5 }, () => 3 * GI)])
   })
 
   it('REX-7 uses a request lowered during the call as soon as the call fails', async () => {
     fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000, effect: failWith('INTERNAL') })
-    await at('11Gi')
-    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
-    await fixture.request('5Gi')
-    await fixture.server.clock.advance(5_000)
-    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
+    await startExpansionTo('11Gi')
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the first expand call', {
       shouldAdvanceClock: false,
     })
+    await fixture.request('5Gi')
+    await fixture.server.clock.advance(5_000)
+    await fixture.waitUntil(
+      async () => (await fixture.view()).state === 'NodeResizePending',
+      'the node expansion to be pending',
+      {
+        shouldAdvanceClock: false,
+      },
+    )
     expect(fixture.expandCalls()).toEqual([11 * GI, 5 * GI])
   })
 
   it('REX-8 saves the result of a call without a second call if the claim is edited during the call', async () => {
     fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000 })
-    await at('11Gi')
-    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
+    await startExpansionTo('11Gi')
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the first expand call', {
+      shouldAdvanceClock: false,
+    })
     await fixture.request('20Gi')
     await fixture.request('15Gi')
     await fixture.server.clock.advance(5_000)
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(await fixture.view()).toMatchObject({ req: '15Gi', alloc: '11Gi', pvcap: '11Gi' })
     expect(fixture.expandCalls()).toEqual([11 * GI])
   })
 
   it('REX-9 retries an infeasible node expansion after slowRetryMs', async () => {
-    await at('9Gi')
-    await fixture.untilState('NodeResizePending')
+    await startExpansionTo('9Gi')
+    await fixture.waitForState('NodeResizePending')
     await fixture.rejectNodeExpansion()
     await fixture.request('5Gi')
     await fixture.settle()
     expect(await fixture.view()).toMatchObject({ state: 'NodeResizeInfeasible', alloc: '9Gi', pvcap: '9Gi' })
     expect(fixture.expandCalls()).toHaveLength(1)
     await fixture.server.clock.advance(301_000)
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
     expect(fixture.expandCalls()).toEqual([9 * GI, 9 * GI])
   })
 
@@ -655,9 +667,13 @@ describe('a driver that supports only offline expansion', () => {
     expect(fixture.expandCalls()).toHaveLength(1)
     fixture.setRules()
     await fixture.terminatePod('user')
-    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
-      shouldAdvanceClock: false,
-    })
+    await fixture.waitUntil(
+      async () => (await fixture.view()).state === 'NodeResizePending',
+      'the node expansion to be pending',
+      {
+        shouldAdvanceClock: false,
+      },
+    )
   })
 
   it('REX-1 is called again when the pod is deleted', async () => {
@@ -668,9 +684,13 @@ describe('a driver that supports only offline expansion', () => {
     await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for pods')
     fixture.setRules()
     await fixture.deletePod('user')
-    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
-      shouldAdvanceClock: false,
-    })
+    await fixture.waitUntil(
+      async () => (await fixture.view()).state === 'NodeResizePending',
+      'the node expansion to be pending',
+      {
+        shouldAdvanceClock: false,
+      },
+    )
   })
 
   it('REX-1 is called again with backoff if no pod uses the volume or handlesInUse is false', async () => {
@@ -692,7 +712,7 @@ describe('a driver that supports only offline expansion', () => {
     await fixture.request('20Gi')
     await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for pods')
     await fixture.request('10Gi')
-    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the cancellation', {
+    await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the expansion to be cancelled', {
       shouldAdvanceClock: false,
     })
     expect((await fixture.view()).conditions).toEqual([])
@@ -706,7 +726,7 @@ describe('free capacity', () => {
     await fixture.aClaim()
     const process = fixture.start()
     await fixture.request('30Gi')
-    await fixture.untilState('ControllerResizeInfeasible')
+    await fixture.waitForState('ControllerResizeInfeasible')
     expect(fixture.expandCalls()).toEqual([])
     expect(fixture.events).toEqual([
       expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringContaining('5Gi short') }),
@@ -715,12 +735,16 @@ describe('free capacity', () => {
     await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for capacity')
 
     await fixture.setCapacity('everywhere', '18Gi')
-    await fixture.waitUntil(() => fixture.events.length === 2, 'the new amount')
+    await fixture.waitUntil(() => fixture.events.length === 2, 'the event with the new amount')
     expect(fixture.events[1]?.message).toContain('2Gi short')
     await fixture.request('20Gi')
-    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
-      shouldAdvanceClock: false,
-    })
+    await fixture.waitUntil(
+      async () => (await fixture.view()).state === 'NodeResizePending',
+      'the node expansion to be pending',
+      {
+        shouldAdvanceClock: false,
+      },
+    )
     expect(fixture.expandCalls()).toEqual([20 * GI])
   })
 
@@ -730,14 +754,18 @@ describe('free capacity', () => {
     await fixture.aClaim()
     const firstProcess = fixture.start()
     await fixture.request('30Gi')
-    await fixture.untilState('ControllerResizeInfeasible')
+    await fixture.waitForState('ControllerResizeInfeasible')
     await firstProcess.stop()
     const secondProcess = fixture.start()
     await fixture.waitUntil(() => secondProcess.queueState()?.is === 'stuck', 'the claim to wait')
     await fixture.setCapacity('everywhere', '25Gi')
-    await fixture.waitUntil(async () => (await fixture.view()).state === 'NodeResizePending', 'node expansion', {
-      shouldAdvanceClock: false,
-    })
+    await fixture.waitUntil(
+      async () => (await fixture.view()).state === 'NodeResizePending',
+      'the node expansion to be pending',
+      {
+        shouldAdvanceClock: false,
+      },
+    )
   })
 
   it('PLUS-12 calls the driver if it does not track capacity', async () => {
@@ -746,7 +774,7 @@ describe('free capacity', () => {
     await fixture.aClaim()
     fixture.start()
     await fixture.request('30Gi')
-    await fixture.untilState('NodeResizePending')
+    await fixture.waitForState('NodeResizePending')
   })
 })
 
@@ -758,9 +786,9 @@ describe('lowering the request', () => {
     await fixture.aClaim()
     fixture.start()
     await fixture.request('100Gi')
-    await fixture.untilState('ControllerResizeInfeasible')
+    await fixture.waitForState('ControllerResizeInfeasible')
     await fixture.request('20Gi')
-    await fixture.waitUntil(() => loweredEvents().length === 2, 'the events')
+    await fixture.waitUntil(() => loweredEvents().length === 2, 'the events to be recorded')
     expect(loweredEvents().map(({ objectName }) => objectName)).toEqual([
       'PersistentVolumeClaim data',
       'PersistentVolume data',
@@ -780,7 +808,7 @@ describe('lowering the request', () => {
     await firstProcess.stop()
     await fixture.request('20Gi')
     const secondProcess = fixture.start()
-    await fixture.waitUntil(() => loweredEvents().length === 2, 'the events')
+    await fixture.waitUntil(() => loweredEvents().length === 2, 'the events to be recorded')
     await fixture.waitUntil(() => fixture.expandCalls().length >= 4, 'a few attempts')
     await secondProcess.stop()
     expect(loweredEvents()).toHaveLength(2)
@@ -825,12 +853,16 @@ describe('expansion and modification of one volume', () => {
       { namespace: 'default', name: 'data' },
       { type: 'merge', body },
     )
-    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the call', { shouldAdvanceClock: false })
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the first expand call', {
+      shouldAdvanceClock: false,
+    })
     await fixture.settle()
     expect(reconciles).toHaveLength(1)
     expect(process.queueState('data', 'modifying')).toMatchObject({ is: 'stuck' })
     await fixture.server.clock.advance(5_000)
-    await fixture.waitUntil(() => reconciles.length === 2, 'the modification', { shouldAdvanceClock: false })
+    await fixture.waitUntil(() => reconciles.length === 2, 'the modification to be reconciled', {
+      shouldAdvanceClock: false,
+    })
     expect(reconciles[1]).toBe('gold after 1')
     expect(process.queueState()).toMatchObject({ is: 'waiting' })
   })
@@ -854,12 +886,12 @@ describe('a crash', () => {
           calls = Math.max(calls, firstProcess.calls.length + 1)
           await fixture.request('15Gi')
           fixture.start({ isAtomic })
-          await fixture.untilState('NodeResizePending')
+          await fixture.waitForState('NodeResizePending')
           const { alloc, pvcap } = await fixture.view()
           expect(alloc).toBe(pvcap)
           expect(fixture.bytes()).toBe(Math.max(...fixture.expandCalls()))
           expect(fixture.bytes()).toBe(Number(quantityToBytes(pvcap)))
-          // 20Gi again only to finish an expansion that the volume's record, but not the claim's, has already.
+          // 20Gi is requested again only to complete an expansion that is recorded in the volume but not in the claim.
           const [firstCall, ...later] = fixture.expandCalls()
           const isFinished = later.length === 0 && firstCall === 20 * GI
           const isRecorded = !isAtomic && later.length > 0 && later.every((bytes) => bytes === 20 * GI)
@@ -884,7 +916,7 @@ describe('a process that is no longer the leader', () => {
     }
     const process = fixture.start({ election })
     await fixture.request('20Gi')
-    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the failure')
+    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the failure to be reported')
     expect(fixture.expandCalls()).toEqual([])
     expect((await fixture.view()).state).toBeUndefined()
   })
@@ -892,8 +924,8 @@ describe('a process that is no longer the leader', () => {
 
 describe('feature gates', () => {
   for (const isTracked of [false, true]) {
-    const reason = isTracked ? 'exceeds the free capacity' : 'the driver rejects'
-    it(`REX-10 records one failure for a size that ${reason} if RecoverExpansionFailure is off`, async () => {
+    const problem = isTracked ? 'exceeds the free capacity' : 'the driver rejects'
+    it(`REX-10 records one failure for a size that ${problem} if RecoverExpansionFailure is off`, async () => {
       await openFixture({ server: { gates: 'RecoverExpansionFailure=false' } })
       await fixture.aClaim()
       if (isTracked) {
@@ -904,7 +936,7 @@ describe('feature gates', () => {
       fixture.start()
       await fixture.request('500Gi')
       const failures = () => fixture.events.filter((event) => event.reason === 'VolumeResizeFailed')
-      await fixture.waitUntil(() => failures().length > 0, 'the failure', { shouldAdvanceClock: false })
+      await fixture.waitUntil(() => failures().length > 0, 'the failure to be reported', { shouldAdvanceClock: false })
       for (let round = 0; round < 5; round++) await fixture.settle()
       expect(failures()).toHaveLength(1)
       expect(fixture.expandCalls()).toHaveLength(isTracked ? 0 : 1)
@@ -916,7 +948,7 @@ describe('feature gates', () => {
     await fixture.aClaim()
     fixture.start()
     await fixture.request('20Gi')
-    await fixture.waitUntil(async () => (await fixture.view()).pvcap === '20Gi', 'the volume')
+    await fixture.waitUntil(async () => (await fixture.view()).pvcap === '20Gi', 'the volume to be expanded')
     await fixture.settle()
     const view = await fixture.view()
     expect([view.alloc, view.state]).toEqual([undefined, undefined])

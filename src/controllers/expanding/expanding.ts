@@ -41,7 +41,7 @@ export interface ExpandingDeps extends ControllerDeps {
 export const canExpand = ({ controller, node }: DriverFacts): boolean =>
   controller.has('EXPAND_VOLUME') || node.has('EXPAND_VOLUME')
 
-const BY_CLASS_WITHOUT_CAPACITY = 'expanding: class without room'
+const BY_CLASS_WITHOUT_CAPACITY = 'expanding: class without capacity'
 
 export function createExpanding(deps: ExpandingDeps): VolumeChange {
   const { client, caches, clock, driver, facts, events, election, throttle } = deps
@@ -77,14 +77,14 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
 
   const sources: Source[] = []
   if (pods) {
-    const isHeld = (key: string) => {
+    const waitsForPods = (key: string) => {
       const claim = claims.get(key)
       return claim !== undefined && records.requiresOffline(claim)
     }
     sources.push(
       source({
         cache: pods,
-        keysOf: (pod) => claimsOfPod(pod).filter(isHeld),
+        keysOf: (pod) => claimsOfPod(pod).filter(waitsForPods),
         matters: (next, old) => isTerminated(next) !== isTerminated(old),
       }),
     )
@@ -132,7 +132,10 @@ const hasNewRequest = (next: Claim, old: Claim): boolean =>
   (isStaleError(next) && !isStaleError(old)) ||
   (resizeStateOf(next) !== resizeStateOf(old) && !isControllerState(resizeStateOf(next)))
 
-/** An error that arrived after the expansion ended. While more is requested, it is the controller's own write. */
+/**
+ * Whether the claim has an error that was written after its expansion had ended. While the claim requests more than its
+ * capacity, the error is the controller's own write.
+ */
 const isStaleError = (claim: Claim): boolean =>
   resizeStateOf(claim) === undefined && hasError(claim) && !isLess(claimCapacity(claim), requestedStorage(claim))
 

@@ -35,7 +35,7 @@ export class ExpansionRecords {
     return this.#get(claim) !== undefined
   }
 
-  /** Call before the driver is called: until it answers, the volume may have this size. */
+  /** Must be called before the driver is called: until the driver responds, the volume may have this size. */
   recordCall(claim: Claim, size: string, previousPossibleSize: string | undefined): void {
     const possibleSize = previousPossibleSize === undefined ? size : larger(previousPossibleSize, size)
     this.#set(claim, { possibleSize, requiresOffline: this.requiresOffline(claim) })

@@ -16,11 +16,11 @@ export const createExpansionUnsupported = ({ facts, events }: ExpansionUnsupport
   name: 'expanding',
   matters: (next, old) => requestedStorage(next) !== requestedStorage(old),
   async reconcile({ claim }) {
-    const [cap, req] = [claimCapacity(claim), requestedStorage(claim)]
-    if (!isLess(cap, req) || claim.metadata.deletionTimestamp) return done
+    const [capacity, requested] = [claimCapacity(claim), requestedStorage(claim)]
+    if (!isLess(capacity, requested) || claim.metadata.deletionTimestamp) return done
     const message =
       `CSI driver ${facts.name} does not support volume expansion: it reports the capability EXPAND_VOLUME neither for ` +
-      `its controller nor for its node service. Lower the request to ${cap}`
+      `its controller nor for its node service. Lower the request to ${capacity}`
     events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
     return stuck(message)
   },

@@ -37,19 +37,19 @@ export function createFreeCapacity({ driverName, csiDrivers, capacities }: FreeC
 
 /** Compares the growth with the largest free capacity of the topologies from which the volume is accessible. */
 export function shortage(volume: Volume, target: string, capacities: readonly Capacity[]): string | undefined {
-  const moreBytes = quantityToBytes(target) - quantityToBytes(volume.spec?.capacity?.storage ?? '0')
-  if (moreBytes <= 0n) return undefined
+  const growthBytes = quantityToBytes(target) - quantityToBytes(volume.spec?.capacity?.storage ?? '0')
+  if (growthBytes <= 0n) return undefined
   const topologies = topologiesOf(volume)
   const growths = capacities
     .filter((capacity) => topologies.some((labels) => covers(capacity, labels)))
     .map(maxGrowthBytes)
   if (growths.includes(undefined)) return undefined
   const [freeBytes] = growths.sort((a, b) => (a! < b! ? 1 : -1))
-  if (freeBytes === undefined || moreBytes <= freeBytes) return undefined
+  if (freeBytes === undefined || growthBytes <= freeBytes) return undefined
   const formatBytes = (bytes: bigint) => formatQuantity(quantityFromBytes(bytes))
   return (
-    `expanding to ${target} needs ${formatBytes(moreBytes)} more, but only ${formatBytes(freeBytes)} is free in the volume's ` +
-    `topology (${formatBytes(moreBytes - freeBytes)} short)`
+    `expanding to ${target} needs ${formatBytes(growthBytes)} more, but only ${formatBytes(freeBytes)} is free in the volume's ` +
+    `topology (${formatBytes(growthBytes - freeBytes)} short)`
   )
 }
 
@@ -76,7 +76,7 @@ function covers({ nodeTopology }: Capacity, labels: Readonly<Record<string, stri
   return labels !== undefined && matchesLabels(selector, labels)
 }
 
-/** Combinations of label values in the volume's node affinity. If there are more, the check is skipped. */
+/** Maximum number of combinations of label values in the volume's node affinity. With more, the check is skipped. */
 const TOPOLOGIES_MAX = 64
 
 /** Returns the labels of each topology; undefined for a volume without node affinity, which only an empty selector covers. */
@@ -85,13 +85,13 @@ function topologiesOf({ spec }: Volume): (Record<string, string> | undefined)[] 
   if (!required) return [undefined]
   const topologies: Record<string, string>[] = []
   for (const { matchExpressions = [] } of required.nodeSelectorTerms) {
-    let ofTerm: Record<string, string>[] = [{}]
+    let termTopologies: Record<string, string>[] = [{}]
     for (const { key, operator, values = [] } of matchExpressions) {
       if (operator !== 'In') continue
-      ofTerm = ofTerm.flatMap((topology) => values.map((value) => ({ ...topology, [key]: value })))
-      if (ofTerm.length > TOPOLOGIES_MAX) return []
+      termTopologies = termTopologies.flatMap((topology) => values.map((value) => ({ ...topology, [key]: value })))
+      if (termTopologies.length > TOPOLOGIES_MAX) return []
     }
-    topologies.push(...ofTerm)
+    topologies.push(...termTopologies)
   }
   return topologies
 }

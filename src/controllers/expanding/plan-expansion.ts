@@ -1,6 +1,6 @@
 // Plans the next step of an expansion from the claim, the volume and the driver's last response. Pure.
 // target-size.ts determines the size to request; reconcile-claim.ts applies the step.
-// cap, pvcap, alloc and req are defined in target-size.ts.
+
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -57,31 +57,32 @@ const BYTES_MAX = 2n ** 63n - 1n
 
 export function planExpansion(situation: Situation): ExpansionStep {
   const { claim, volume } = situation
-  const [cap, pvcap] = [claimCapacity(claim), volumeCapacity(volume)]
-  if (annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined && !isLess(cap, pvcap)) return { do: 'removeAnnotation' }
+  const [claimSize, volumeSize] = [claimCapacity(claim), volumeCapacity(volume)]
+  if (annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined && !isLess(claimSize, volumeSize))
+    return { do: 'removeAnnotation' }
   if (claim.metadata.deletionTimestamp) return NOTHING
   if (hasStaleStatus(situation)) return { do: 'clearStatus' }
   if (isPartlyExpanded(situation)) return { do: 'requestNodeExpansion' }
-  return isLess(cap, requestedStorage(claim)) ? planGrowth(situation) : planSatisfied(situation)
+  return isLess(claimSize, requestedStorage(claim)) ? planGrowth(situation) : planSatisfied(situation)
 }
 
 /** Whether the status belongs to an expansion that has ended. A failure is saved without preconditions, possibly late. */
 function hasStaleStatus({ claim, volume }: Situation): boolean {
-  const [cap, alloc, state] = [claimCapacity(claim), allocatedStorage(claim), resizeStateOf(claim)]
-  if (isLess(cap, volumeCapacity(volume))) return false
-  if (state === undefined) return !isLess(cap, requestedStorage(claim)) && hasError(claim)
-  return state.startsWith('Node') && alloc !== undefined && !isLess(cap, alloc)
+  const [claimSize, allocatedSize, state] = [claimCapacity(claim), allocatedStorage(claim), resizeStateOf(claim)]
+  if (isLess(claimSize, volumeCapacity(volume))) return false
+  if (state === undefined) return !isLess(claimSize, requestedStorage(claim)) && hasError(claim)
+  return state.startsWith('Node') && allocatedSize !== undefined && !isLess(claimSize, allocatedSize)
 }
 
 /** Whether the volume was expanded for an earlier claim and released before the node expanded the file system. */
 function isPartlyExpanded({ claim, volume }: Situation): boolean {
-  const pvcap = volumeCapacity(volume)
+  const volumeSize = volumeCapacity(volume)
   return (
     annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined &&
     resizeStateOf(claim) === undefined &&
     allocatedStorage(claim) === undefined &&
-    isLess(claimCapacity(claim), pvcap) &&
-    isLess(requestedStorage(claim), pvcap) &&
+    isLess(claimCapacity(claim), volumeSize) &&
+    isLess(requestedStorage(claim), volumeSize) &&
     resizeCondition(claim, 'FileSystemResizePending') === undefined
   )
 }
@@ -93,17 +94,17 @@ export const hasError = (claim: Situation['claim']): boolean =>
 /** Plans a claim that has the requested size. An expansion that is still in progress is cancelled if possible. */
 function planSatisfied(situation: Situation): ExpansionStep {
   const { claim, volume, isNodeOnly } = situation
-  const [cap, pvcap] = [claimCapacity(claim), volumeCapacity(volume)]
+  const [claimSize, volumeSize] = [claimCapacity(claim), volumeCapacity(volume)]
   switch (resizeStateOf(claim)) {
     case 'ControllerResizeInfeasible':
       return { do: 'cancel' }
     case 'ControllerResizeInProgress':
       // The write of the volume succeeded and that of the claim did not, so the expansion can only be finished.
-      return isLess(cap, pvcap) ? planCall(pvcap, situation) : { do: 'cancel' }
+      return isLess(claimSize, volumeSize) ? planCall(volumeSize, situation) : { do: 'cancel' }
     case 'NodeResizeInfeasible':
       // An expanded device cannot shrink. A node-only driver has not expanded the device.
       if (!isNodeOnly) return NOTHING
-      return isLess(cap, pvcap) ? { do: 'cancel', volumeSize: cap } : { do: 'cancel' }
+      return isLess(claimSize, volumeSize) ? { do: 'cancel', volumeSize: claimSize } : { do: 'cancel' }
     default:
       return NOTHING
   }
@@ -111,14 +112,14 @@ function planSatisfied(situation: Situation): ExpansionStep {
 
 function planGrowth(situation: Situation): ExpansionStep {
   const { claim, volume, isNodeOnly } = situation
-  const sizes = {
+  const progress = {
     req: requestedStorage(claim),
     alloc: allocatedStorage(claim),
     pvcap: volumeCapacity(volume),
     state: resizeStateOf(claim),
     isWaitingForNode: resizeCondition(claim, 'FileSystemResizePending') !== undefined,
   }
-  const target = targetSizeOf(sizes, { isNodeOnly })
+  const target = targetSizeOf(progress, { isNodeOnly })
   return target === undefined ? NOTHING : planCall(target, situation)
 }
 

@@ -33,7 +33,7 @@ for (const isAtomic of [true, false]) {
       fixture.start({ isAtomic })
       await expectView({ req: '10Gi', mark: '10Gi', cap: '10Gi', pvcap: '10Gi', quota: '10Gi', ...NO_CONDITIONS })
       await fixture.request('100Gi')
-      await fixture.untilState('ControllerResizeInfeasible')
+      await fixture.waitForState('ControllerResizeInfeasible')
       const at10 = { cap: '10Gi', pvcap: '10Gi', quota: '100Gi' }
       const at100 = { req: '100Gi', mark: '100Gi', alloc: '100Gi', ...at10 }
       expect(fixture.steps.splice(0)).toEqual([
@@ -43,7 +43,7 @@ for (const isAtomic of [true, false]) {
 
       await fixture.request('20Gi')
       await expectView({ ...at100, req: '20Gi', state: 'ControllerResizeInfeasible', ...INFEASIBLE })
-      await fixture.untilState('NodeResizePending')
+      await fixture.waitForState('NodeResizePending')
       const at20 = { req: '20Gi', mark: '100Gi', alloc: '20Gi', quota: '100Gi' }
       const expanded = { cap: '10Gi', pvcap: '20Gi', preResize: '10Gi' }
       expect(fixture.steps.splice(0)).toEqual([
@@ -64,9 +64,9 @@ for (const isAtomic of [true, false]) {
       fixture.setRules({ method: 'ControllerExpandVolume', times: 1, effect: OUT_OF_RANGE })
       fixture.start({ isAtomic })
       await fixture.request('100Gi')
-      await fixture.untilState('ControllerResizeInfeasible')
+      await fixture.waitForState('ControllerResizeInfeasible')
       await fixture.request('20Gi')
-      await fixture.untilState('NodeResizePending')
+      await fixture.waitForState('NodeResizePending')
       await finishNodeExpansion('20Gi')
       const sizes = { cap: '20Gi', pvcap: '20Gi' }
       await expectView({ req: '20Gi', mark: '100Gi', alloc: '20Gi', ...sizes, quota: '100Gi', ...NO_CONDITIONS })
@@ -76,7 +76,7 @@ for (const isAtomic of [true, false]) {
       fixture.setExpandEffect({ do: 'fail', code: 'INVALID_ARGUMENT' })
       await fixture.request('120Gi')
       await expectView({ req: '120Gi', mark: '120Gi', alloc: '20Gi', ...sizes, quota: '120Gi', ...NO_CONDITIONS })
-      await fixture.untilState('ControllerResizeInfeasible')
+      await fixture.waitForState('ControllerResizeInfeasible')
       const at120 = { req: '120Gi', mark: '120Gi', alloc: '120Gi', ...sizes, quota: '120Gi' }
       expect(fixture.steps).toEqual([
         { ...at120, state: 'ControllerResizeInProgress', ...RESIZING },
@@ -101,7 +101,7 @@ for (const isAtomic of [true, false]) {
       await expectView({ req: '100Gi', ...at100, ...preResize })
       await fixture.request('20Gi')
       await expectView({ req: '20Gi', ...at100, ...preResize })
-      await fixture.untilState('NodeResizePending')
+      await fixture.waitForState('NodeResizePending')
       const expanded = { req: '20Gi', ...at100, cap: '10Gi', pvcap: '100Gi', preResize: '10Gi' }
       await expectView({ ...expanded, state: 'NodeResizePending', ...NODE_PENDING })
       await fixture.startNodeExpansion()

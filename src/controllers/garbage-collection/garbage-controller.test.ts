@@ -37,8 +37,11 @@ afterEach(async () => {
 const waitUntil: ServerFixture['waitUntil'] = (condition, goal) => server.waitUntil(condition, goal)
 const isDeleted = (path: string) => async () => (await server.get(path)).status === 404
 /** Waits until the work queue is empty. */
-const untilQuiet = () =>
-  waitUntil(() => controller.queue.stats().depth === 0 && controller.queue.states().length === 0, 'a quiet queue')
+const waitUntilIdle = () =>
+  waitUntil(
+    () => controller.queue.stats().depth === 0 && controller.queue.states().length === 0,
+    'the queue to be empty',
+  )
 
 async function anOwner(name = 'owner', finalizers: string[] = []) {
   const { json } = await server.post(CONFIG_MAPS, { metadata: { name, finalizers } })
@@ -79,7 +82,7 @@ describe('createGarbageController', () => {
       async () => (await server.get(`${SECRETS}/child`)).json.metadata.deletionTimestamp,
       'the deletion of the child to begin',
     )
-    await untilQuiet()
+    await waitUntilIdle()
     expect((await server.get(`${CONFIG_MAPS}/owner`)).json.metadata.finalizers).toEqual(['foregroundDeletion'])
     await server.patch(`${SECRETS}/child`, { metadata: { finalizers: null } }, 'merge')
     await waitUntil(isDeleted(`${CONFIG_MAPS}/owner`), 'the owner to be deleted')
@@ -102,7 +105,7 @@ describe('createGarbageController', () => {
         const next = cycle[(index + 1) % cycle.length]!
         await server.patch(`${CONFIG_MAPS}/${name}`, { metadata: { ownerReferences: [references.get(next)] } }, 'merge')
       }
-      await untilQuiet()
+      await waitUntilIdle()
       await server.delete(`${CONFIG_MAPS}/${cycle[0]}`, { propagationPolicy: 'Foreground' })
       for (const name of cycle)
         await waitUntil(isDeleted(`${CONFIG_MAPS}/${name}`), `${name} of the cycle ${cycle} to be deleted`)
@@ -111,10 +114,10 @@ describe('createGarbageController', () => {
 
   it('SYS-4 keeps the dependents in orphan deletion and removes their references to the owner', async () => {
     await aDependent('child', await anOwner())
-    await untilQuiet()
+    await waitUntilIdle()
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Orphan' })
     await waitUntil(isDeleted(`${CONFIG_MAPS}/owner`), 'the owner to be deleted')
-    await untilQuiet()
+    await waitUntilIdle()
     const { status, json } = await server.get(`${SECRETS}/child`)
     expect([status, json.metadata.ownerReferences]).toEqual([200, undefined])
   })
@@ -122,7 +125,7 @@ describe('createGarbageController', () => {
   it('SYS-4 keeps dependents of an owner whose kind is not served', async () => {
     await aDependent('child', { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u-1' })
     await aDependent('other', { apiVersion: 'example.com/v1', kind: 'Widget', name: 'w', uid: 'u-2' })
-    await untilQuiet()
+    await waitUntilIdle()
     expect((await server.get(`${SECRETS}/child`)).status).toBe(200)
     expect((await server.get(`${SECRETS}/other`)).status).toBe(200)
   })
@@ -137,7 +140,7 @@ describe('createGarbageController', () => {
   it('keeps a cluster-scoped object that refers to a namespaced owner', async () => {
     const reference = await anOwner()
     await server.post('/api/v1/nodes', { metadata: { name: 'n1', ownerReferences: [reference] } })
-    await untilQuiet()
+    await waitUntilIdle()
     expect((await server.get('/api/v1/nodes/n1')).status).toBe(200)
   })
 })

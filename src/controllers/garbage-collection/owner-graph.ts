@@ -27,39 +27,39 @@ export const nodeKey = (
   { metadata: { namespace = '', name = '' } }: Readonly<KubeObject>,
 ): string => `${group}/${plural} ${namespace}/${name}`
 
-export function createOwnerGraph(kinds: readonly Kind[], shared: Pick<CacheSet, 'metadataOf'>): OwnerGraph {
-  const stored = kinds.filter((kind) => !kind.viewOf && !kind.isReview && !kind.isForeign)
+export function createOwnerGraph(kinds: readonly Kind[], cacheSet: Pick<CacheSet, 'metadataOf'>): OwnerGraph {
+  const storedKinds = kinds.filter((kind) => !kind.viewOf && !kind.isReview && !kind.isForeign)
   const caches = new Map(
-    stored.map((kind) => {
-      const cache = shared.metadataOf(kind)
+    storedKinds.map((kind) => {
+      const cache = cacheSet.metadataOf(kind)
       cache.addIndex(BY_OWNER, ownersOf)
       return [`${kind.group}/${kind.plural}`, { kind, cache }]
     }),
   )
-  const byKind = new Map(
-    stored.flatMap((kind) =>
+  const kindsByName = new Map(
+    storedKinds.flatMap((kind) =>
       kind.versions.map((version) => [`${kind.group ? `${kind.group}/` : ''}${version} ${kind.kind}`, kind]),
     ),
   )
   // Some kinds, such as Event, are served in a second API group.
   for (const kind of kinds)
     if (kind.viewOf)
-      for (const version of kind.versions) byKind.set(`${kind.group}/${version} ${kind.kind}`, kind.viewOf.kind)
+      for (const version of kind.versions) kindsByName.set(`${kind.group}/${version} ${kind.kind}`, kind.viewOf.kind)
 
   return {
     caches: [...caches.values()].map(({ cache }) => cache),
     find(key) {
       const [kindKey = '', objectKey = ''] = key.split(' ')
-      const entry = caches.get(kindKey)
+      const kindCache = caches.get(kindKey)
       const [namespace = '', name = ''] = objectKey.split('/')
-      const object = entry?.cache.get({ namespace, name })
-      return entry && object && { kind: entry.kind, object }
+      const object = kindCache?.cache.get({ namespace, name })
+      return kindCache && object && { kind: kindCache.kind, object }
     },
     dependentsOf: (uid) =>
       [...caches.values()].flatMap(({ kind, cache }) =>
         cache.byIndex(BY_OWNER, uid).map((object) => ({ kind, object })),
       ),
-    kindOf: ({ apiVersion, kind }) => byKind.get(`${apiVersion} ${kind}`),
+    kindOf: ({ apiVersion, kind }) => kindsByName.get(`${apiVersion} ${kind}`),
   }
 }
 

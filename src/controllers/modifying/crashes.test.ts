@@ -91,7 +91,7 @@ async function editClaim(scenario: Scenario, process: { readonly hasCrashed: boo
 async function verifyResult({ expected }: Scenario, process: ReturnType<ModifyingFixture['start']>): Promise<void> {
   await fixture.settle()
   await fixture.waitUntil(() => !process.isBusy() && !process.queueState(), 'the queue to be empty')
-  await fixture.untilSettled(expected.className)
+  await fixture.waitUntilSettled(expected.className)
   const [claim, volume] = [await fixture.claim(), await fixture.volume()]
   expect(fixture.driverAttributes()).toEqual(expected.attributes)
   expect(volume.spec?.volumeAttributesClassName).toBe(expected.className)

@@ -44,10 +44,10 @@ export const modifyCanceled = (cancelledTarget: string): EventDetails => ({
     : 'Cancelled modify: the claim requests the attributes in effect.',
 })
 
-/** The text of event and condition if a rollback could not restore attributes. */
+/** Formats the message of the event and the condition for a rollback that could not restore attributes. */
 export const unrestoredMessage = (attributes: readonly string[]): string =>
   `The modification was cancelled, but the driver may have applied it: the previous values of ${attributes.join(', ')} are ` +
   `not known, so they were not restored. Set a VolumeAttributesClass that has these attributes to give them known values.`
 
-export const rollbackImpossible = (volumeName: string): string =>
+export const rollbackImpossibleMessage = (volumeName: string): string =>
   `The driver does not have volume ${volumeName}, so no attributes were restored`

@@ -17,7 +17,7 @@ interface LastResponse {
   /** Whether the driver rejected a call because the volume was in use. */
   readonly requiresOffline?: true
   /** The last reported reason for not calling the driver. */
-  readonly reported?: string
+  readonly reportedMessage?: string
 }
 
 export class LastResponses {
@@ -46,12 +46,12 @@ export class LastResponses {
     return this.#of(claim).requiresOffline ?? false
   }
 
-  reportedReasonOf(claim: Claim): string | undefined {
-    return this.#of(claim).reported
+  reportedMessageOf(claim: Claim): string | undefined {
+    return this.#of(claim).reportedMessage
   }
 
-  recordReported(claim: Claim, reported: string): void {
-    this.#set(claim, { ...this.#of(claim), reported })
+  recordReportedMessage(claim: Claim, reportedMessage: string): void {
+    this.#set(claim, { ...this.#of(claim), reportedMessage })
   }
 
   /** Records that no call is in progress: the driver responded or the modification was dropped. */

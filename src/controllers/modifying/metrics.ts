@@ -5,7 +5,7 @@ import { Counter, type Registry } from 'prom-client'
 /** One per process, shared by all drivers. */
 export interface ModifyingMetrics {
   /** Counts one completed ControllerModifyVolume call. */
-  countCall(of: {
+  countCall(call: {
     readonly driverName: string
     readonly isAboutClass: boolean
     readonly isAboutIo: boolean

@@ -22,7 +22,7 @@ import {
   ioModifySucceeded,
   modifyCanceled,
   modifyFailed,
-  rollbackImpossible,
+  rollbackImpossibleMessage,
   unrestoredMessage,
 } from './events.ts'
 import {
@@ -144,16 +144,16 @@ async function buildUndo(
   signal: AbortSignal,
 ): Promise<Undo> {
   const recordedUndo = changedAttributesOf(situation)
-  const knownValuesNow = knownAttributes(situation)
+  const currentAttributes = knownAttributes(situation)
   const isKnown = Object.keys(attributes).every(
-    (key) => Object.hasOwn(recordedUndo, key) || Object.hasOwn(knownValuesNow, key),
+    (key) => Object.hasOwn(recordedUndo, key) || Object.hasOwn(currentAttributes, key),
   )
   const className = volume.spec?.storageClassName
-  const createdWith = isKnown || !className ? undefined : await readStorageClass(className, signal)
+  const storageClass = isKnown || !className ? undefined : await readStorageClass(className, signal)
   return extendUndo(attributes, recordedUndo, {
     ...settings.defaults,
-    ...attributesAtCreation(createdWith?.parameters),
-    ...knownValuesNow,
+    ...attributesAtCreation(storageClass?.parameters),
+    ...currentAttributes,
   })
 }
 
@@ -182,7 +182,11 @@ async function saveFailure(attempt: Attempt, error: CsiError, context: Modifying
   const message = redactCredentials(error.rpcText, credentials)
   if (meaning === 'missing' && call.purpose === 'cancel') {
     // The driver does not have the volume, so there is nothing to restore and a retry cannot succeed.
-    recordEvent(subject, modifyFailed(`${message}. ${rollbackImpossible(subject.volume.metadata.name)}`), context)
+    recordEvent(
+      subject,
+      modifyFailed(`${message}. ${rollbackImpossibleMessage(subject.volume.metadata.name)}`),
+      context,
+    )
     return drop({ situation, subject, unrestored: [] }, context)
   }
   const isBlockedByUse = meaning === 'inUse' && pods !== undefined && isInUse(keyOfObject(claim), pods)
@@ -205,7 +209,7 @@ async function saveFailure(attempt: Attempt, error: CsiError, context: Modifying
   })
   recordEvent(subject, modifyFailed(message + suffix), context)
   // If a pod starts to use the volume later, the reason changes and is reported.
-  if (meaning === 'inUse') responses.recordReported(claim, isBlockedByUse ? inUseMessage(situation) : message)
+  if (meaning === 'inUse') responses.recordReportedMessage(claim, isBlockedByUse ? inUseMessage(situation) : message)
   let currentSubject = subject
   if (patch) {
     const result = await writeStatus(subject, patch, context.saver)

@@ -215,8 +215,8 @@ export async function createModifyingFixture(options: ModifyingFixtureOptions = 
       fake.record.calls
         .filter(({ method }) => method === 'ControllerModifyVolume')
         .map(({ request }) => (request as { mutableParameters?: Record<string, string> }).mutableParameters ?? {}),
-    setRules: (setRules: readonly FakeRule[]) =>
-      fake.script.setRules(setRules.map((rule) => ({ method: 'ControllerModifyVolume', ...rule }))),
+    setRules: (rules: readonly FakeRule[]) =>
+      fake.script.setRules(rules.map((rule) => ({ method: 'ControllerModifyVolume', ...rule }))),
     failCalls: (code: Extract<FakeRule['effect'], { do: 'fail' }>['code'], times?: number) =>
       fixture.setRules([{ effect: { do: 'fail', code }, ...(times === undefined ? {} : { times }) }]),
     /** Runs the event loop and advances the clock until the condition holds. */
@@ -234,7 +234,7 @@ export async function createModifyingFixture(options: ModifyingFixtureOptions = 
       throw new Error(`still waiting for: ${description}; ${state}`)
     },
     /** Waits until the class is in effect and no modification is in progress. */
-    async untilSettled(className: string | undefined, name = 'data') {
+    async waitUntilSettled(className: string | undefined, name = 'data') {
       await fixture.waitUntil(async () => {
         const { currentVolumeAttributesClassName, modifyVolumeStatus, conditions = [] } = await fixture.status(name)
         return currentVolumeAttributesClassName === className && !modifyVolumeStatus && conditions.length === 0

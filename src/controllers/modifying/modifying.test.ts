@@ -24,10 +24,10 @@ const readConditions = async () =>
   Object.fromEntries(((await fixture.status()).conditions ?? []).map((condition) => [condition.type, condition]))
 const waitForStatus = (status: string) =>
   fixture.waitUntil(async () => (await fixture.status()).modifyVolumeStatus?.status === status, status)
-const waitForEvent = (reason: string, transitionTimes = 1) =>
+const waitForEvent = (reason: string, count = 1) =>
   fixture.waitUntil(
-    () => fixture.eventReasons().filter((condition) => condition === reason).length >= transitionTimes,
-    `${transitionTimes} × ${reason}`,
+    () => fixture.eventReasons().filter((eventReason) => eventReason === reason).length >= count,
+    `${count} × ${reason}`,
   )
 
 describe('modifying the class of a bound claim', () => {
@@ -45,7 +45,7 @@ describe('modifying the class of a bound claim', () => {
     await createFixtureWithSilver()
     const process = fixture.start()
     await fixture.setClass('gold')
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
     expect(fixture.modifyCalls()).toEqual([{ iops: '1000', throughput: '100' }])
     expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
     expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('gold')
@@ -64,7 +64,7 @@ describe('modifying the class of a bound claim', () => {
     fixture.setRules([{ effect: { do: 'hang' } }])
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
     const status = await fixture.status()
     expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'InProgress' })
     expect(status.currentVolumeAttributesClassName).toBe('silver')
@@ -80,14 +80,14 @@ describe('modifying the class of a bound claim', () => {
       throughput: '50',
     })
     fixture.fake.script.release()
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
   })
 
   it('VAC-5 applies a first class to a claim without one', async () => {
     await createFixtureWithoutClass()
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
     expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
     expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('gold')
   })
@@ -96,7 +96,7 @@ describe('modifying the class of a bound claim', () => {
     await createFixtureWithSilver()
     fixture.start({ options: { extraModifyMetadata: true } })
     await fixture.setClass('gold')
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
     expect(fixture.modifyCalls()).toEqual([
       {
         iops: '1000',
@@ -159,7 +159,7 @@ describe('modifying the class of a bound claim', () => {
     await waitForEvent('VolumeModifyFailed')
     const deleted = await fixture.server.delete('/apis/storage.k8s.io/v1/volumeattributesclasses/gold')
     expect(deleted.json.metadata.deletionTimestamp).toBeDefined()
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
     expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
   })
 
@@ -193,7 +193,7 @@ describe('modifying the class of a bound claim', () => {
     fixture.start()
     for (const name of ['a', 'b', 'c']) {
       await fixture.setClass('gold', name)
-      await fixture.untilSettled('gold', name)
+      await fixture.waitUntilSettled('gold', name)
     }
     const calls = fixture.fake.record.calls.filter(({ method }) => method === 'ControllerModifyVolume')
     expect(calls.map(({ volume, secretKeys }) => [volume, secretKeys])).toEqual([
@@ -213,7 +213,7 @@ describe('modifying the class of a bound claim', () => {
     expect((await fixture.status('locked')).modifyVolumeStatus).toBeUndefined()
     expect(fixture.modifyCalls()).toEqual([])
     await fixture.server.post('/api/v1/namespaces/kube-system/secrets', { metadata: { name: 'grow' }, data: {} })
-    await fixture.untilSettled('gold', 'locked')
+    await fixture.waitUntilSettled('gold', 'locked')
   })
 })
 
@@ -242,7 +242,7 @@ describe('a modification that cannot start', () => {
     expect(fixture.modifyCalls()).toEqual([])
     await fixture.aClass('platinum', { iops: '9' })
     await fixture.settle()
-    await fixture.untilSettled('platinum')
+    await fixture.waitUntilSettled('platinum')
     expect(fixture.driverAttributes()).toEqual({ iops: '9', throughput: '50' })
   })
 
@@ -304,19 +304,19 @@ describe('a modification that cannot start', () => {
 
   it('VAC-8 records an event and makes no call for a class of another driver', async () => {
     await createFixtureWithSilver()
-    await fixture.aClass('theirs', { iops: '9' }, 'other.example.com')
+    await fixture.aClass('foreign', { iops: '9' }, 'other.example.com')
     fixture.start()
-    await fixture.setClass('theirs')
+    await fixture.setClass('foreign')
     await waitForStatus('Pending')
     await fixture.settle()
     expect(fixture.events).toHaveLength(1)
     expect(fixture.events[0]).toMatchObject({ type: 'Warning', reason: 'VolumeModifyFailed' })
     expect(fixture.events[0]?.message).toContain(
-      'VAC theirs referenced in PVC is for driver other.example.com which does not match driver name disks.example.com',
+      'VAC foreign referenced in PVC is for driver other.example.com which does not match driver name disks.example.com',
     )
     expect(fixture.modifyCalls()).toEqual([])
     await fixture.setClass('gold')
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
   })
 
   it('VAC-8 records an event and makes no call for a driver without MODIFY_VOLUME', async () => {
@@ -329,18 +329,18 @@ describe('a modification that cannot start', () => {
     expect(fixture.events[0]?.message).toContain('controller MODIFY_VOLUME capability is not reported')
     expect(fixture.modifyCalls()).toEqual([])
     await fixture.setClass('silver')
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     expect(fixture.modifyCalls()).toEqual([])
   })
 
   it('SYS-15 waits while the server does not serve classes', async () => {
     const versions = ['v1', 'v1beta1', 'v1alpha1']
-    const off = versions.map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
-    fixture = await createModifyingFixture({ runtimeConfig: off.join(',') })
+    const disabledResources = versions.map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
+    fixture = await createModifyingFixture({ runtimeConfig: disabledResources.join(',') })
     await fixture.aClaim()
     const process = fixture.start()
     await fixture.setClass('gold')
-    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the claim to wait')
     expect((await fixture.status()).modifyVolumeStatus).toBeUndefined()
     expect(fixture.events).toEqual([])
   })
@@ -377,7 +377,7 @@ describe('a driver that fails', () => {
     await fixture.server.clock.advance(301_000)
     await waitForEvent('VolumeModifySuccessful')
     expect(fixture.modifyCalls()).toHaveLength(3)
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
   })
 
   it('VAC-6 (T6, 45, 46) keeps InProgress after another final error and retries with backoff', async () => {
@@ -395,7 +395,7 @@ describe('a driver that fails', () => {
     expect(fixture.events.at(-1)?.message).toBe(
       'rpc error: code = Internal desc = ControllerModifyVolume failed because of a fault rule',
     )
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
     expect(fixture.modifyCalls()).toHaveLength(3)
   })
 
@@ -443,12 +443,12 @@ describe('a driver that fails', () => {
     })
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.waitUntil(() => failures === 1, 'the first try')
+    await fixture.waitUntil(() => failures === 1, 'the first attempt')
     await fixture.settle()
     const status = await fixture.status()
     expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'InProgress' })
     expect(status.currentVolumeAttributesClassName).toBe('silver')
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
     expect(fixture.eventReasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
   })
 
@@ -464,7 +464,7 @@ describe('a driver that fails', () => {
       expect((await fixture.status()).modifyVolumeStatus?.status).toBe('InProgress')
       expect((await readConditions()).ModifyingVolume?.message).toBe('Modifying volume to "gold" is still in progress.')
       expect(fixture.events.at(-1)?.message).toMatch(/\. Still modifying to VAC gold$/)
-      await fixture.untilSettled('gold')
+      await fixture.waitUntilSettled('gold')
     },
   )
 
@@ -477,7 +477,7 @@ describe('a driver that fails', () => {
     await waitForStatus('Infeasible')
     await fixture.setClass('bronze')
     await fixture.settle()
-    await fixture.untilSettled('bronze')
+    await fixture.waitUntilSettled('bronze')
     expect(fixture.driverAttributes()).toEqual({ iops: '5', throughput: '50' })
   })
 
@@ -495,7 +495,7 @@ describe('a driver that fails', () => {
       await fixture.settle()
       expect(fixture.modifyCalls().length).toBeGreaterThan(callsBefore)
       fixture.setRules([])
-      await fixture.untilSettled('bronze')
+      await fixture.waitUntilSettled('bronze')
       // gold may have set throughput: the call restores it together with the new class.
       for (const call of fixture.modifyCalls().slice(callsBefore)) expect(call).toEqual({ iops: '5', throughput: '50' })
       expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('bronze')
@@ -509,7 +509,7 @@ describe('a driver that fails', () => {
       await fixture.setClass('gold')
       await waitForEvent('VolumeModifyFailed')
       await fixture.setClass('silver')
-      await fixture.untilSettled('silver')
+      await fixture.waitUntilSettled('silver')
       expect(fixture.modifyCalls()).toEqual([
         { iops: '1000', throughput: '100' },
         { iops: '500', throughput: '50' },
@@ -529,7 +529,7 @@ describe('a driver that fails', () => {
     await fixture.setClass('bronze')
     fixture.setRules([])
     fixture.start()
-    await fixture.untilSettled('bronze')
+    await fixture.waitUntilSettled('bronze')
     expect(fixture.modifyCalls().slice(callsBefore)).toEqual([{ iops: '5', throughput: '50' }])
   })
 
@@ -572,7 +572,7 @@ describe('a driver that fails', () => {
     fixture.failCalls('INTERNAL', 5)
     const process = fixture.start()
     await fixture.setClass('gold')
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
     expect(fixture.modifyCalls()).toHaveLength(6)
     expect(process.calls.filter((call) => call === 'commit')).toHaveLength(3)
   })
@@ -602,7 +602,7 @@ describe('writes that fail', () => {
       },
     })
     await fixture.setClass('gold')
-    await fixture.untilSettled('bronze')
+    await fixture.waitUntilSettled('bronze')
     expect(fixture.modifyCalls()).toEqual([{ iops: '5' }])
     expect(fixture.eventReasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
   })
@@ -616,7 +616,7 @@ describe('writes that fail', () => {
       },
     })
     await fixture.setClass('gold')
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
     expect(fixture.modifyCalls()).toHaveLength(2)
     expect(fixture.eventReasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
   })
@@ -626,13 +626,13 @@ describe('writes that fail', () => {
     fixture.setRules([{ effect: { do: 'hang' } }])
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
     await fixture.patchClaim('data', { metadata: { finalizers: null } })
     await fixture.server.delete('/api/v1/namespaces/default/persistentvolumeclaims/data')
     fixture.fake.script.release()
     await fixture.waitUntil(
       async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold',
-      'the volume',
+      'the volume to have the class gold',
     )
     expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
   })
@@ -645,7 +645,7 @@ describe('rollback', () => {
     await fixture.setClass('platinum')
     await waitForStatus('Pending')
     await fixture.setClass('silver')
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     expect(fixture.modifyCalls()).toEqual([])
     expect(fixture.eventReasons()).toEqual(['VolumeModifyFailed', 'VolumeModifyCanceled'])
   })
@@ -657,7 +657,7 @@ describe('rollback', () => {
     await fixture.setClass('gold')
     await waitForStatus('Infeasible')
     await fixture.setClass('silver')
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     await fixture.server.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.modifyCalls()).toHaveLength(1)
@@ -671,7 +671,7 @@ describe('rollback', () => {
     await fixture.setClass('gold')
     await waitForStatus('Infeasible')
     await fixture.setClass(null)
-    await fixture.untilSettled(undefined)
+    await fixture.waitUntilSettled(undefined)
     expect(fixture.events.at(-1)).toMatchObject({
       type: 'Normal',
       reason: 'VolumeModifyCanceled',
@@ -694,7 +694,7 @@ describe('rollback', () => {
     await waitForStatus(state)
     const callsBefore = fixture.modifyCalls().length
     await fixture.setClass(className)
-    await fixture.untilSettled(undefined)
+    await fixture.waitUntilSettled(undefined)
     expect(fixture.events.at(-1)?.reason).toBe('VolumeModifyCanceled')
     await fixture.aClass('platinum', { iops: '9' })
     await fixture.server.clock.advance(3_600_000)
@@ -713,7 +713,7 @@ describe('rollback', () => {
       await waitForEvent('VolumeModifyFailed')
       fixture.setRules([])
       await fixture.setClass('silver')
-      await fixture.untilSettled('silver')
+      await fixture.waitUntilSettled('silver')
       expect(fixture.modifyCalls().at(-1)).toEqual({ iops: '500', throughput: '50' })
       expect(fixture.eventReasons().slice(-2)).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
     },
@@ -727,7 +727,7 @@ describe('rollback', () => {
     await waitForEvent('VolumeModifyFailed')
     expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
     await fixture.setClass('silver')
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
     expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('silver')
   })
@@ -738,13 +738,13 @@ describe('rollback', () => {
     await fixture.aClass('cold', { tier: 'cold', iops: '7' })
     fixture.start()
     await fixture.setClass('tiered')
-    await fixture.untilSettled('tiered')
+    await fixture.waitUntilSettled('tiered')
     fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     await fixture.setClass('cold')
     await waitForEvent('VolumeModifyFailed')
     expect(fixture.driverAttributes()).toEqual({ tier: 'cold', iops: '7', throughput: '50' })
     await fixture.setClass('tiered')
-    await fixture.untilSettled('tiered')
+    await fixture.waitUntilSettled('tiered')
     // The iops 500 are from the previous class silver, as saved in the annotation of the volume.
     expect(fixture.driverAttributes()).toEqual({ tier: 'hot', iops: '500', throughput: '50' })
   })
@@ -756,15 +756,15 @@ describe('rollback', () => {
       provisioner: 'disks.example.com',
       parameters: { 'provisioned-iops-on-create': '300', throughput: '30', fsType: 'ext4' },
     })
-    await fixture.aClaim('made', { storageClassName: 'fast', attributes: { iops: '300', throughput: '30' } })
+    await fixture.aClaim('provisioned', { storageClassName: 'fast', attributes: { iops: '300', throughput: '30' } })
     fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     fixture.start()
-    await fixture.setClass('gold', 'made')
+    await fixture.setClass('gold', 'provisioned')
     await waitForEvent('VolumeModifyFailed')
-    expect(fixture.driverAttributes('made')).toEqual({ iops: '1000', throughput: '100' })
-    await fixture.setClass(null, 'made')
-    await fixture.untilSettled(undefined, 'made')
-    expect(fixture.driverAttributes('made')).toEqual({ iops: '300', throughput: '30' })
+    expect(fixture.driverAttributes('provisioned')).toEqual({ iops: '1000', throughput: '100' })
+    await fixture.setClass(null, 'provisioned')
+    await fixture.waitUntilSettled(undefined, 'provisioned')
+    expect(fixture.driverAttributes('provisioned')).toEqual({ iops: '300', throughput: '30' })
     expect(fixture.eventReasons().at(-1)).toBe('VolumeModifyCanceled')
   })
 
@@ -775,7 +775,7 @@ describe('rollback', () => {
     await fixture.setClass('gold')
     await waitForEvent('VolumeModifyFailed')
     await fixture.setClass(null)
-    await fixture.untilSettled(undefined)
+    await fixture.waitUntilSettled(undefined)
     expect(fixture.driverAttributes()).toEqual({ iops: '1', throughput: '1' })
   })
 
@@ -784,8 +784,8 @@ describe('rollback', () => {
     ['no response', { do: 'fail', code: 'UNAVAILABLE' }, { iops: '1', throughput: '1' }],
     ['a final error', { do: 'fail', code: 'INTERNAL' }, { iops: '1', throughput: '1' }],
   ] as const)(
-    'VAC-7 to no class after %s says in a condition which previous values are unknown',
-    async (_, effect, has) => {
+    'VAC-7 to no class after %s reports unknown previous values in a condition',
+    async (_, effect, attributes) => {
       await createFixtureWithoutClass()
       fixture.setRules([{ effect, times: 1 }])
       fixture.start()
@@ -806,9 +806,9 @@ describe('rollback', () => {
       await fixture.server.clock.advance(3_600_000)
       await fixture.settle()
       expect(fixture.modifyCalls(), 'the retries have ended').toHaveLength(1)
-      expect(fixture.driverAttributes()).toEqual(has)
+      expect(fixture.driverAttributes()).toEqual(attributes)
       await fixture.setClass('gold')
-      await fixture.untilSettled('gold')
+      await fixture.waitUntilSettled('gold')
     },
   )
 
@@ -821,11 +821,11 @@ describe('rollback', () => {
     await fixture.settle()
     const callsBefore = fixture.modifyCalls().length
     await fixture.setClass('silver')
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     expect(fixture.modifyCalls()).toHaveLength(callsBefore)
   })
 
-  it('VAC-7 PIO-5 ends if the volume is gone while an earlier call has no final response', async () => {
+  it('VAC-7 PIO-5 ends if the driver does not have the volume and an earlier call has no final response', async () => {
     await createFixtureWithSilver()
     fixture.setRules([
       { nth: 1, effect: { do: 'fail', code: 'UNAVAILABLE' } },
@@ -835,7 +835,7 @@ describe('rollback', () => {
     await fixture.setClass('gold')
     await waitForEvent('VolumeModifyFailed')
     await fixture.setClass('silver')
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     await fixture.server.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.modifyCalls().length).toBeLessThanOrEqual(2)
@@ -847,10 +847,10 @@ describe('rollback', () => {
     fixture.setRules([{ effect: { do: 'hang' }, times: 1 }])
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
     await fixture.setClass('silver')
     fixture.fake.script.release()
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
@@ -868,7 +868,7 @@ describe('rollback', () => {
     await fixture.server.clock.advance(299_000)
     await fixture.settle()
     expect(fixture.modifyCalls()).toHaveLength(callsBefore)
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
@@ -878,7 +878,7 @@ describe('rollback', () => {
     await fixture.patchClaim('data', { status: { modifyVolumeStatus } }, 'status')
     fixture.fake.state.volumes['vol-data']!.mutableParameters = { iops: '1000', throughput: '50' }
     fixture.start()
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
@@ -888,7 +888,7 @@ describe('rollback', () => {
     const error = { type: 'ModifyVolumeError', status: 'True', reason: 'InvalidArgument', message: 'no' }
     await fixture.patchClaim('data', { status: { modifyVolumeStatus, conditions: [error] } }, 'status')
     fixture.start()
-    await fixture.untilSettled(undefined)
+    await fixture.waitUntilSettled(undefined)
     expect(fixture.modifyCalls()).toEqual([])
   })
 })

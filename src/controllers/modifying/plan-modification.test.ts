@@ -8,13 +8,13 @@ const DRIVER = 'disks.example.com'
 const CLASSES: Readonly<Record<string, ClassLookup>> = {
   silver: { is: 'found', driverName: DRIVER, parameters: { iops: '500', tier: 'cool' } },
   gold: { is: 'found', driverName: DRIVER, parameters: { iops: '1000' } },
-  theirs: { is: 'found', driverName: 'other.example.com', parameters: { iops: '1' } },
-  unseen: { is: 'unknown' },
+  foreign: { is: 'found', driverName: 'other.example.com', parameters: { iops: '1' } },
+  unsynced: { is: 'unknown' },
 }
 const lookUpClass = (name: string): ClassLookup => CLASSES[name] ?? { is: 'missing' }
 
-const optional = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: undefined })
-const aClassName = fc.constantFrom('silver', 'gold', 'theirs', 'unseen', 'nowhere')
+const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
+const aClassName = fc.constantFrom('silver', 'gold', 'foreign', 'unsynced', 'missing')
 const anAmount = fc.constantFrom('500', '1000', '7')
 const aTarget = fc.record({
   className: optional(aClassName),
@@ -59,7 +59,7 @@ describe('planModification', () => {
       const plan = planModification(situation)
       if (plan.do !== 'modify') return
       expect(situation.canModify).toBe(true)
-      if (plan.purpose === 'change') expect(plan.target.className).not.toBe('theirs')
+      if (plan.purpose === 'change') expect(plan.target.className).not.toBe('foreign')
       expect(Object.keys(plan.attributes)).not.toHaveLength(0)
     })
   })
@@ -176,15 +176,15 @@ describe('planModification', () => {
   })
 
   it.each([
-    ['a class that does not exist', { ...NO_TARGET, className: 'nowhere' }, 'hold'],
+    ['a class that does not exist', { ...NO_TARGET, className: 'missing' }, 'hold'],
     ['two values for one attribute', { ...NO_TARGET, className: 'gold', iops: '7' }, 'refuse'],
-  ])('VAC-7 %s, after a deleted class without a final response: rolls back first', (...args) => {
+  ])('VAC-7 rolls back a call for a deleted class without a final response before it handles %s', (...args) => {
     const [, requested, nextStep] = args
     const inEffect = { ...NO_TARGET, className: 'silver' }
-    const leftover = { ...UNANSWERED, requested, inEffect, classStatus: 'InProgress' as const, classTarget: 'gone' }
-    const plan = planModification({ ...leftover, undo: { zone: '1' } })
+    const unanswered = { ...UNANSWERED, requested, inEffect, classStatus: 'InProgress' as const, classTarget: 'gone' }
+    const plan = planModification({ ...unanswered, undo: { zone: '1' } })
     expect(plan).toMatchObject({ do: 'modify', purpose: 'cancel', target: inEffect })
     expect(plan).toMatchObject({ attributes: { zone: '1', iops: '500', tier: 'cool' } })
-    expect(planModification({ ...leftover, undo: { zone: '1' }, hasFinalResponse: true }).do).toBe(nextStep)
+    expect(planModification({ ...unanswered, undo: { zone: '1' }, hasFinalResponse: true }).do).toBe(nextStep)
   })
 })

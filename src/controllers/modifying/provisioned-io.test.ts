@@ -5,7 +5,7 @@ import { createModifyingFixture, type ModifyingFixture, type ModifyingFixtureOpt
 let fixture: ModifyingFixture
 afterEach(() => fixture.close())
 
-/** 500 iops and 50 MiB/s are requested and in effect. */
+/** Creates a claim whose 500 iops and 50 MiB/s are requested and in effect. */
 async function createFixtureWithIo(options: ModifyingFixtureOptions = {}): Promise<void> {
   fixture = await createModifyingFixture(options)
   await fixture.aClaim('data', { io: { iops: '500', throughput: '50' }, attributes: { iops: '500', throughput: '50' } })
@@ -38,10 +38,10 @@ describe('iops and throughput of a bound claim', () => {
   })
 
   it.each([
-    ['up', { iops: '800', throughput: '80' }, { iops: '800', throughput: '80Mi' }],
-    ['down', { iops: '100', throughput: '10Mi' }, { iops: '100', throughput: '10Mi' }],
-    ['down', { iops: '1k', throughput: '1' }, { iops: '1k', throughput: '1Mi' }],
-  ])('PIO-1 PIO-4 modifies %s: %j', async (_way, requested, amounts) => {
+    ['an increase', { iops: '800', throughput: '80' }, { iops: '800', throughput: '80Mi' }],
+    ['a decrease', { iops: '100', throughput: '10Mi' }, { iops: '100', throughput: '10Mi' }],
+    ['an increase and a decrease', { iops: '1k', throughput: '1' }, { iops: '1k', throughput: '1Mi' }],
+  ])('PIO-1 PIO-4 applies %s: %j', async (_direction, requested, amounts) => {
     await createFixtureWithIo()
     fixture.start()
     await fixture.setIo(requested)
@@ -60,7 +60,7 @@ describe('iops and throughput of a bound claim', () => {
     fixture.setRules([{ effect: { do: 'hang' } }])
     const process = fixture.start()
     await fixture.setIo({ iops: '800' })
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
     expect(await readIo()).toMatchObject({
       capacity: { iops: '500', throughput: '50Mi' },
       allocated: { iops: '800' },
@@ -96,7 +96,7 @@ describe('iops and throughput of a bound claim', () => {
     await fixture.patchClaim('data', { status: expansionStatus }, 'status')
     fixture.start()
     await fixture.setIo({ iops: '800' })
-    await fixture.waitUntil(async () => (await readIo()).capacity?.iops === '800', 'the change')
+    await fixture.waitUntil(async () => (await readIo()).capacity?.iops === '800', 'the amount to take effect')
     expect(await readIo()).toMatchObject({
       allocated: { storage: '2Gi', iops: '800' },
       statuses: { storage: 'ControllerResizeInProgress' },
@@ -110,7 +110,10 @@ describe('iops and throughput of a bound claim', () => {
     await fixture.setIo({ iops: '800' })
     await waitForIo({ iops: '800' })
     await fixture.setIo({ iops: null })
-    await fixture.waitUntil(async () => (await readIo()).allocated?.iops === undefined, 'the charge to go')
+    await fixture.waitUntil(
+      async () => (await readIo()).allocated?.iops === undefined,
+      'the allocated amount to be removed',
+    )
     expect(await readIo()).toMatchObject({ capacity: { iops: '800', throughput: '50Mi' } })
     expect(fixture.modifyCalls()).toHaveLength(1)
     expect(fixture.driverAttributes()).toEqual({ iops: '800', throughput: '50' })
@@ -119,7 +122,7 @@ describe('iops and throughput of a bound claim', () => {
 
 describe('a driver that fails', () => {
   it.each(['INVALID_ARGUMENT', 'OUT_OF_RANGE'] as const)(
-    'PIO-5 %s: Failed, the volume as it was, tried slowly; other values at once',
+    'PIO-5 sets Failed after %s, retries after slowRetryMs, and applies other values at once',
     async (code) => {
       await createFixtureWithIo()
       fixture.failCalls(code, 1)
@@ -139,7 +142,7 @@ describe('a driver that fails', () => {
     },
   )
 
-  it('PIO-5 NOT_FOUND: InProgress, retried with backoff', async () => {
+  it('PIO-5 keeps InProgress after NOT_FOUND and retries with backoff', async () => {
     await createFixtureWithIo()
     fixture.failCalls('NOT_FOUND', 2)
     fixture.start()
@@ -151,7 +154,7 @@ describe('a driver that fails', () => {
     expect(fixture.modifyCalls()).toHaveLength(3)
   })
 
-  it('PIO-5 FAILED_PRECONDITION without pods or with handlesInUse off: Pending, retried with backoff', async () => {
+  it('PIO-5 sets Pending after FAILED_PRECONDITION and retries with backoff if no pod uses the volume or handlesInUse is false', async () => {
     await createFixtureWithIo()
     fixture.failCalls('FAILED_PRECONDITION', 2)
     const process = fixture.start()
@@ -168,15 +171,15 @@ describe('a driver that fails', () => {
     expect(fixture.modifyCalls()).toHaveLength(6)
   })
 
-  it('PIO-5 FAILED_PRECONDITION while pods use the volume: Pending, retried when the last pod has terminated', async () => {
+  it('PIO-5 sets Pending after FAILED_PRECONDITION while pods use the volume, and retries when the last pod has terminated', async () => {
     await createFixtureWithIo()
     await fixture.aPod('user')
-    await fixture.aPod('over')
-    await fixture.terminatePod('over')
+    await fixture.aPod('terminated')
+    await fixture.terminatePod('terminated')
     fixture.failCalls('FAILED_PRECONDITION')
     const process = fixture.start()
     await fixture.setIo({ iops: '700' })
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'it to be held')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the modification to wait for pods')
     expect(await readIo()).toMatchObject({
       statuses: { iops: 'ControllerModifyVolumePending' },
       capacity: { iops: '500' },
@@ -203,7 +206,7 @@ describe('a driver that fails', () => {
     await fixture.setIo({ iops: '700' })
     await waitForStatus('iops', 'ControllerModifyVolumePending')
     await fixture.aPod('user')
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'it to be held')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the modification to wait for pods')
     expect(fixture.events.at(-1)?.message).toMatch(/only while a volume is not in use, and pods use this one/)
   })
 
@@ -213,7 +216,7 @@ describe('a driver that fails', () => {
     fixture.failCalls('FAILED_PRECONDITION')
     const process = fixture.start()
     await fixture.setIo({ iops: '700' })
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'it to be held')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the modification to wait for pods')
     await fixture.setIo({ iops: '500' })
     await fixture.settle()
     expect(await readIo()).toMatchObject({ capacity: { iops: '500' }, allocated: { iops: '500' }, statuses: undefined })
@@ -230,18 +233,18 @@ describe('a driver that fails', () => {
     await fixture.patchClaim('data', {
       spec: { volumeAttributesClassName: 'hot', resources: { requests: { iops: '700' } } },
     })
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'it to be held')
+    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the modification to wait for pods')
     expect((await fixture.status()).modifyVolumeStatus).toEqual({
       targetVolumeAttributesClassName: 'hot',
       status: 'Pending',
     })
     await fixture.setIo({ iops: '500' })
     await fixture.settle()
-    await fixture.untilSettled('hot')
+    await fixture.waitUntilSettled('hot')
     expect(fixture.driverAttributes()).toEqual({ tier: 'hot', iops: '500', throughput: '50' })
   })
 
-  it("PIO-5 an amount below the driver's minimum: Failed, attributes unchanged", async () => {
+  it("PIO-5 sets Failed and keeps the attributes if an amount is below the driver's minimum", async () => {
     await createFixtureWithIo()
     fixture.setRules([{ times: 1, effect: { do: 'fail', code: 'OUT_OF_RANGE', message: 'at least 100 iops' } }])
     fixture.start()
@@ -257,7 +260,7 @@ describe('a driver that fails', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
-  it('PIO-5 no final response: requests another amount at once and never the earlier one again', async () => {
+  it('PIO-5 after a call without a final response, requests another amount at once and never the earlier one again', async () => {
     await createFixtureWithIo()
     fixture.failCalls('DEADLINE_EXCEEDED', 2)
     fixture.start()
@@ -268,7 +271,7 @@ describe('a driver that fails', () => {
     expect(fixture.modifyCalls().map(({ iops }) => iops)).toEqual(['700', '900', '900'])
   })
 
-  it('PIO-5 VAC-7 rollback undoes a modification whose response was lost', async () => {
+  it('PIO-5 VAC-7 rolls back a modification whose response was lost', async () => {
     await createFixtureWithIo()
     fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     fixture.start()
@@ -281,20 +284,20 @@ describe('a driver that fails', () => {
     expect((await readIo()).allocated).toEqual({ iops: '500' })
   })
 
-  it('PIO-5 VAC-7 rollback to no amount undoes it too', async () => {
+  it('PIO-5 VAC-7 rolls back a modification whose response was lost when the amount is no longer requested', async () => {
     await createFixtureWithIo()
     fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     fixture.start()
     await fixture.setIo({ iops: '700' })
     await waitForEvent('VolumeModifyFailed')
     await fixture.setIo({ iops: null })
-    await fixture.waitUntil(async () => !(await readIo()).statuses, 'the end')
+    await fixture.waitUntil(async () => !(await readIo()).statuses, 'the modification to end')
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
     expect(await readIo()).toMatchObject({ capacity: { iops: '500' } })
     expect((await readIo()).allocated?.iops).toBeUndefined()
   })
 
-  it('PIO-5 VAC-7 rollback from Failed makes no call', async () => {
+  it('PIO-5 VAC-7 rolls back from Failed without a call', async () => {
     await createFixtureWithIo()
     fixture.failCalls('OUT_OF_RANGE')
     fixture.start()
@@ -307,7 +310,7 @@ describe('a driver that fails', () => {
     expect((await fixture.status()).conditions ?? []).toEqual([])
   })
 
-  it('VAC-8 a driver without MODIFY_VOLUME: Pending, an event, no call', async () => {
+  it('VAC-8 sets Pending and records an event, without a call, if the driver does not have MODIFY_VOLUME', async () => {
     await createFixtureWithIo({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
     fixture.start()
     await fixture.setIo({ iops: '700' })
@@ -318,7 +321,7 @@ describe('a driver that fails', () => {
   })
 })
 
-describe("a class together with the claim's own amounts", () => {
+describe("modifying a class together with the claim's own amounts", () => {
   async function createFixtureWithClassAndIo(): Promise<void> {
     fixture = await createModifyingFixture()
     await fixture.aClass('tiered', { tier: 'hot' })
@@ -326,14 +329,14 @@ describe("a class together with the claim's own amounts", () => {
     await fixture.aClaim('data', { className: 'tiered', io: { iops: '500' }, attributes: { tier: 'hot', iops: '500' } })
   }
 
-  it('PIO-1 are sent in one call', async () => {
+  it('PIO-1 sends both in one call', async () => {
     await createFixtureWithClassAndIo()
     await fixture.aClass('cool', { tier: 'cool' })
     fixture.start()
     await fixture.patchClaim('data', {
       spec: { volumeAttributesClassName: 'cool', resources: { requests: { iops: '700', throughput: '70' } } },
     })
-    await fixture.untilSettled('cool')
+    await fixture.waitUntilSettled('cool')
     expect(fixture.modifyCalls()).toEqual([{ tier: 'cool', iops: '700', throughput: '70' }])
     expect(fixture.eventReasons().sort()).toEqual(
       ['VolumeModify', 'VolumeModifyInProgress', 'VolumeModifySuccess', 'VolumeModifySuccessful'].sort(),
@@ -344,7 +347,7 @@ describe("a class together with the claim's own amounts", () => {
     })
   })
 
-  it('PIO-1 that contradict each other: Infeasible, an event that names both, no call, no timer', async () => {
+  it('PIO-1 sets Infeasible and records an event that names both, without a call or a timer, if they contradict each other', async () => {
     await createFixtureWithClassAndIo()
     const process = fixture.start()
     await fixture.setClass('fast')
@@ -363,7 +366,7 @@ describe("a class together with the claim's own amounts", () => {
     expect(process.queueState()?.is).toBe('stuck')
     expect(fixture.modifyCalls()).toEqual([])
     await fixture.setIo({ iops: '1000' })
-    await fixture.untilSettled('fast')
+    await fixture.waitUntilSettled('fast')
     expect(fixture.modifyCalls()).toEqual([{ tier: 'hot', iops: '1000' }])
     expect((await readIo()).statuses).toBeUndefined()
   })
@@ -378,7 +381,7 @@ describe("a class together with the claim's own amounts", () => {
     await fixture.settle()
     expect((await readIo()).statuses).toEqual({ iops: 'ControllerModifyVolumeFailed' })
     await fixture.setIo({ iops: null })
-    await fixture.untilSettled('fast')
+    await fixture.waitUntilSettled('fast')
     expect(
       fixture.events
         .slice(-4)
@@ -394,7 +397,7 @@ describe("a class together with the claim's own amounts", () => {
     await fixture.setClass('fast')
     await waitForEvent('VolumeModifyFailed')
     await fixture.setClass('tiered')
-    await fixture.untilSettled('tiered')
+    await fixture.waitUntilSettled('tiered')
     expect(fixture.modifyCalls()).toEqual([])
     expect(await readIo()).toMatchObject({ statuses: undefined, capacity: { iops: '500' } })
   })
@@ -403,8 +406,8 @@ describe("a class together with the claim's own amounts", () => {
     ['the amount', { resources: { requests: { iops: '500' } } }, { tier: 'cool', iops: '500' }],
     ['the class', { volumeAttributesClassName: 'tiered' }, { tier: 'hot', iops: '700' }],
   ])(
-    'PIO-1 VAC-7 of one edit %s is taken back after a lost reply: the other stays wanted',
-    async (_which, revertedSpec, driverAttributes) => {
+    'PIO-1 VAC-7 reverts only %s if a user reverts it after a lost response',
+    async (_revertedPart, revertedSpec, driverAttributes) => {
       await createFixtureWithClassAndIo()
       await fixture.aClass('cool', { tier: 'cool' })
       fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
@@ -418,60 +421,60 @@ describe("a class together with the claim's own amounts", () => {
       await fixture.waitUntil(async () => {
         const { capacity, statuses } = await readIo()
         return !statuses && capacity?.iops === spec?.resources?.requests?.iops
-      }, 'the amount')
-      await fixture.untilSettled(spec?.volumeAttributesClassName)
+      }, 'the amount to take effect')
+      await fixture.waitUntilSettled(spec?.volumeAttributesClassName)
       expect(fixture.driverAttributes()).toEqual(driverAttributes)
     },
   )
 
-  it("PIO-4 report the amounts that a new class sets, without a status or charge of the claim's own", async () => {
+  it('PIO-4 reports the amounts that a new class sets, without a status or a quota charge of the claim', async () => {
     fixture = await createModifyingFixture()
     await fixture.aClass('fast', { tier: 'hot', iops: '1000', throughput: '80' })
     await fixture.aClass('slow', { tier: 'cold', iops: '100' })
     await fixture.aClaim()
     fixture.start()
     await fixture.setClass('fast')
-    await fixture.untilSettled('fast')
+    await fixture.waitUntilSettled('fast')
     const reported = { storage: '1Gi', iops: '1k', throughput: '80Mi' }
     expect(await readIo()).toEqual({ capacity: reported, allocated: undefined, statuses: undefined })
     expect((await fixture.volume()).spec?.capacity).toEqual(reported)
     await fixture.setClass('slow')
-    await fixture.untilSettled('slow')
+    await fixture.waitUntilSettled('slow')
     await fixture.settle()
     expect((await readIo()).capacity).toEqual({ ...reported, iops: '100' }) // the class does not change the throughput
     expect(fixture.modifyCalls()).toHaveLength(2)
     expect(fixture.eventReasons().filter((reason) => reason === 'VolumeModifySuccess')).toEqual([])
   })
 
-  it('PIO-4 VAC-12 follow a new class even if VolumeProvisionedIO was disabled after they were reported', async () => {
+  it('PIO-4 VAC-12 updates reported amounts for a new class even if VolumeProvisionedIO was disabled after the report', async () => {
     fixture = await createModifyingFixture()
     await fixture.aClass('fast', { iops: '1000' })
     await fixture.aClass('slow', { iops: '100' })
     await fixture.aClaim()
     const first = fixture.start()
     await fixture.setClass('fast')
-    await fixture.untilSettled('fast')
+    await fixture.waitUntilSettled('fast')
     expect((await readIo()).capacity).toEqual({ storage: '1Gi', iops: '1k' })
     await first.stop()
     fixture.start({ gates: parseFeatureGates('VolumeProvisionedIO=false') })
     await fixture.setClass('slow')
-    await fixture.untilSettled('slow')
+    await fixture.waitUntilSettled('slow')
     expect((await readIo()).capacity).toEqual({ storage: '1Gi', iops: '100' })
     expect((await fixture.volume()).spec?.capacity).toEqual({ storage: '1Gi', iops: '100' })
   })
 
-  it('PIO-4 SYS-5 are not reported for a class on other API servers', async () => {
+  it('PIO-4 SYS-5 does not report the amounts of a class on other API servers', async () => {
     fixture = await createModifyingFixture()
     await fixture.aClass('fast', { iops: '1000' })
     await fixture.aClaim()
     fixture.start({ isAtomic: false })
     await fixture.setClass('fast')
-    await fixture.untilSettled('fast')
+    await fixture.waitUntilSettled('fast')
     expect((await readIo()).capacity).toEqual({ storage: '1Gi' })
     expect((await fixture.volume()).spec?.capacity).toEqual({ storage: '1Gi' })
   })
 
-  it("PIO-1 PIO-4 replaces an amount that is no longer requested by the class's, which is reported", async () => {
+  it('PIO-1 PIO-4 replaces an amount that is no longer requested with the amount of the class, and reports it', async () => {
     fixture = await createModifyingFixture()
     await fixture.aClass('fast', { tier: 'hot', iops: '1000' })
     await fixture.aClaim('data', { className: 'fast', io: { iops: '1000' }, attributes: { tier: 'hot', iops: '1000' } })
@@ -479,7 +482,7 @@ describe("a class together with the claim's own amounts", () => {
     await fixture.setIo({ iops: null })
     await fixture.waitUntil(
       async () => (await readIo()).allocated?.iops === undefined,
-      'the claim to have none of its own',
+      'the allocated amount to be removed',
     )
     const capacity = { storage: '1Gi', iops: '1k' }
     expect((await fixture.volume()).spec?.capacity).toEqual(capacity)
@@ -487,7 +490,7 @@ describe("a class together with the claim's own amounts", () => {
     expect(fixture.driverAttributes()).toEqual({ tier: 'hot', iops: '1000' })
   })
 
-  it('PIO-3 wait together for a missing class', async () => {
+  it('PIO-3 applies neither of them while the class is missing', async () => {
     await createFixtureWithClassAndIo()
     fixture.start()
     await fixture.patchClaim('data', {
@@ -497,7 +500,7 @@ describe("a class together with the claim's own amounts", () => {
     expect((await fixture.status()).modifyVolumeStatus).toEqual({ status: 'Pending' })
     expect((await readIo()).allocated).toBeUndefined()
     await fixture.aClass('later', { tier: 'late' })
-    await fixture.untilSettled('later')
+    await fixture.waitUntilSettled('later')
     expect(fixture.driverAttributes()).toEqual({ tier: 'late', iops: '700' })
     expect((await readIo()).statuses).toBeUndefined()
   })

@@ -61,7 +61,7 @@ async function apply(plan: Plan, args: ReconcileArgs): Promise<Step> {
   }
 }
 
-/** Records an event if the reason differs from the last reported one, or after a restart if the status changes. */
+/** Records an event if the message differs from the last reported one, or after a restart if the status changes. */
 async function reportReason(
   patch: StatusPatch | undefined,
   message: string,
@@ -72,9 +72,9 @@ async function reportReason(
     if (result.is !== 'written') return outcomeOfWrite(result)
   }
   const { responses } = context
-  const reported = responses.reportedReasonOf(subject.claim)
+  const reported = responses.reportedMessageOf(subject.claim)
   const isNew = reported === undefined ? patch !== undefined : reported !== message
   if (isNew) recordEvent(subject, modifyFailed(message), context)
-  responses.recordReported(subject.claim, message)
+  responses.recordReportedMessage(subject.claim, message)
   return stuck(message)
 }

@@ -30,7 +30,7 @@ describe('the modifying controller with feature gates', () => {
     await fixture.aClaim('data', { className: 'silver', attributes: { iops: '500' } })
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
     const { fake } = fixture
     await fixture.close()
 
@@ -51,7 +51,7 @@ describe('the modifying controller with feature gates', () => {
     fixture = await createModifyingFixture({ medium, fake })
     fixture.start()
     await fixture.setClass('silver')
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     expect(fixture.driverAttributes()).toEqual({ iops: '500' })
   })
 
@@ -63,7 +63,7 @@ describe('the modifying controller with feature gates', () => {
     fixture.failCalls('INTERNAL')
     fixture.start()
     await fixture.setClass('gold')
-    await fixture.waitUntil(() => fixture.events.length === 2, 'the failure')
+    await fixture.waitUntil(() => fixture.events.length === 2, 'the failure to be reported')
     const { fake } = fixture
     await fixture.close()
     const callsBefore = fake.record.calls.length
@@ -79,7 +79,7 @@ describe('the modifying controller with feature gates', () => {
 
     fixture = await createModifyingFixture({ medium, fake })
     fixture.start()
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
   })
 
   it.each([
@@ -128,26 +128,26 @@ describe('many claims', () => {
         return modify(...args).finally(() => running--)
       },
     })
-    const process = fixture.start({ workers: 7 })
+    const { calls } = fixture.start({ workers: 7 })
     await Promise.all(names.map((name) => fixture.setClass('gold', name)))
     await fixture.waitUntil(
       () => fixture.eventReasons().filter((reason) => reason === 'VolumeModifySuccessful').length === 500,
-      'all',
+      'all claims to be modified',
     )
     for (const name of names) expect(fixture.driverAttributes(name)).toEqual({ iops: '1000' })
     expect(fixture.eventReasons()).not.toContain('VolumeModifyFailed')
     expect(maxRunning).toBe(7)
-    expect(process.calls.filter((call) => call === 'commit')).toHaveLength(1_000)
+    expect(calls.filter((call) => call === 'commit')).toHaveLength(1_000)
     // One read of each volume before its first call: the undo record is built from it.
-    expect(process.calls.filter((call) => call === 'get')).toHaveLength(500)
-    expect(process.calls.filter((call) => call === 'list')).toEqual([])
+    expect(calls.filter((call) => call === 'get')).toHaveLength(500)
+    expect(calls.filter((call) => call === 'list')).toEqual([])
   })
 
   it('VAC-14 PLUS-10 does not modify a volume while it is being expanded', async () => {
     await createFixtureWithClasses()
     await fixture.aClaim('data', { className: 'silver', attributes: { iops: '500' } })
     const order: string[] = []
-    let finish = () => {}
+    let finishExpansion = () => {}
     const expansion: VolumeChange = {
       name: 'expanding',
       matters: (next, old) => next.spec?.resources?.requests?.storage !== old.spec?.resources?.requests?.storage,
@@ -155,7 +155,7 @@ describe('many claims', () => {
         if (claim.spec?.resources?.requests?.storage === '1Gi') return done
         order.push('expansion started')
         await new Promise<void>((resolve) => {
-          finish = resolve
+          finishExpansion = resolve
         })
         order.push('expansion finished')
         return done
@@ -173,11 +173,11 @@ describe('many claims', () => {
     await fixture.patchClaim('both', {
       spec: { volumeAttributesClassName: 'gold', resources: { requests: { storage: '2Gi' } } },
     })
-    await fixture.waitUntil(() => order.includes('expansion started'), 'the expansion')
+    await fixture.waitUntil(() => order.includes('expansion started'), 'the expansion to start')
     await fixture.settle()
     expect(fixture.modifyCalls()).toEqual([])
-    finish()
-    await fixture.untilSettled('gold', 'both')
+    finishExpansion()
+    await fixture.waitUntilSettled('gold', 'both')
     expect(order).toEqual(['expansion started', 'expansion finished'])
   })
 })
@@ -204,7 +204,7 @@ describe('edits of size and attributes', () => {
     await fixture.waitUntil(() => changeMethods().length === 2, 'both driver calls')
     await fixture.waitUntil(
       async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold',
-      'the class',
+      'the class to take effect',
     )
     expect(changeMethods()).toEqual(['ControllerExpandVolume', 'ControllerModifyVolume'])
     expect(fixture.fake.state.volumes['vol-data']).toMatchObject({ capacityBytes: 2 * 1024 ** 3 })
@@ -219,7 +219,7 @@ describe('edits of size and attributes', () => {
     await editClaim('2Gi', 'gold')
     await fixture.waitUntil(
       async () => (await fixture.status()).currentVolumeAttributesClassName === 'gold',
-      'the class',
+      'the class to take effect',
     )
     expect((await fixture.status()).allocatedResourceStatuses).toEqual({ storage: 'ControllerResizeInfeasible' })
   })
@@ -230,18 +230,18 @@ describe('edits of size and attributes', () => {
     await editClaim('2Gi', 'gold')
     await fixture.waitUntil(
       async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'gold',
-      'the class',
+      'the class to take effect',
     )
     expect(changeMethods()).toHaveLength(2)
     await editClaim('2Gi', 'silver')
-    await fixture.waitUntil(() => fixture.eventReasons().includes('VolumeChangeDelayed'), 'the event')
+    await fixture.waitUntil(() => fixture.eventReasons().includes('VolumeChangeDelayed'), 'the event to be recorded')
     await fixture.server.clock.advance(3_000_000)
     await fixture.settle()
     expect(changeMethods()).toHaveLength(2)
     await fixture.server.clock.advance(900_000)
     await fixture.waitUntil(
       async () => (await fixture.volume()).spec?.volumeAttributesClassName === 'silver',
-      'the class',
+      'the class to take effect',
     )
     expect(fixture.eventReasons().filter((reason) => reason === 'VolumeChangeDelayed')).toHaveLength(1)
     expect(fixture.driverAttributes()).toEqual({ iops: '500' })
@@ -252,9 +252,9 @@ describe('edits of size and attributes', () => {
     fixture.setRules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     fixture.start({ throttle: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 3_600_000 } } })
     await fixture.setClass('gold')
-    await fixture.waitUntil(() => fixture.eventReasons().includes('VolumeModifyFailed'), 'the failure')
+    await fixture.waitUntil(() => fixture.eventReasons().includes('VolumeModifyFailed'), 'the failure to be reported')
     await fixture.setClass('silver')
-    await fixture.untilSettled('silver')
+    await fixture.waitUntilSettled('silver')
     expect(fixture.driverAttributes()).toEqual({ iops: '500' })
   })
 })
@@ -274,7 +274,7 @@ describe('quota', () => {
     fixture.setRules([{ effect: { do: 'hang' } }])
     fixture.start()
     await fixture.setIo({ iops: '100' })
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
     expect(await readUsed()).toBe('500')
     fixture.fake.script.release()
     await fixture.waitUntil(async () => (await readUsed()) === '100', 'the quota usage to drop')
@@ -289,7 +289,7 @@ describe('metrics', () => {
     fixture.start({ metrics: createModifyingMetrics(registry) })
     fixture.failCalls('UNAVAILABLE', 1)
     await fixture.setClass('gold')
-    await fixture.untilSettled('gold')
+    await fixture.waitUntilSettled('gold')
     fixture.failCalls('OUT_OF_RANGE', 1)
     await fixture.setIo({ throughput: '10' })
     await fixture.waitUntil(

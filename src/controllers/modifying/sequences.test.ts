@@ -19,10 +19,16 @@ type Action =
   | { readonly do: 'throughput'; readonly amount: string | null }
   | {
       readonly do: 'driver'
-      readonly effect: 'lose' | 'INTERNAL' | 'INVALID_ARGUMENT' | 'ABORTED' | 'OUT_OF_RANGE' | 'FAILED_PRECONDITION'
+      readonly effect:
+        | 'loseReply'
+        | 'INTERNAL'
+        | 'INVALID_ARGUMENT'
+        | 'ABORTED'
+        | 'OUT_OF_RANGE'
+        | 'FAILED_PRECONDITION'
     }
   | { readonly do: 'crash' }
-  | { readonly do: 'pass'; readonly ms: number }
+  | { readonly do: 'advance'; readonly ms: number }
 
 const anAction: fc.Arbitrary<Action> = fc.oneof(
   fc.record({
@@ -33,7 +39,7 @@ const anAction: fc.Arbitrary<Action> = fc.oneof(
   fc.record({
     do: fc.constant('driver' as const),
     effect: fc.constantFrom(
-      'lose' as const,
+      'loseReply' as const,
       'INTERNAL' as const,
       'INVALID_ARGUMENT' as const,
       'ABORTED' as const,
@@ -42,7 +48,7 @@ const anAction: fc.Arbitrary<Action> = fc.oneof(
     ),
   }),
   fc.record({ do: fc.constant('crash' as const) }),
-  fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(0, 1_000, 400_000) }),
+  fc.record({ do: fc.constant('advance' as const), ms: fc.constantFrom(0, 1_000, 400_000) }),
 )
 
 async function runActions(fixture: ModifyingFixture, actions: readonly Action[], isConcurrent: boolean): Promise<void> {
@@ -51,12 +57,12 @@ async function runActions(fixture: ModifyingFixture, actions: readonly Action[],
     if (action.do === 'class')
       await fixture.setClass(action.name).catch(() => {}) // some edits are invalid
     else if (action.do === 'throughput') await fixture.setIo({ throughput: action.amount })
-    else if (action.do === 'pass') await fixture.server.clock.advance(action.ms)
+    else if (action.do === 'advance') await fixture.server.clock.advance(action.ms)
     else if (action.do === 'crash') {
       // Like after a crash, the new process has only the stored objects.
       await process.stop()
       process = fixture.start()
-    } else if (action.effect === 'lose')
+    } else if (action.effect === 'loseReply')
       fixture.setRules([{ times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
     else fixture.failCalls(action.effect, 2)
     if (!isConcurrent) await fixture.settle()
@@ -75,7 +81,7 @@ async function verifyResult(fixture: ModifyingFixture): Promise<void> {
   const { status = {}, spec } = claim
   const current = status.currentVolumeAttributesClassName
   expect(status.modifyVolumeStatus).toBeUndefined()
-  // Without a class in effect, a rollback may not know the previous values, and says so.
+  // Without a class in effect, the previous values may be unknown to a rollback, which then sets this condition.
   const conditions = (status.conditions ?? []).filter(({ reason }) => current || reason !== 'PreviousValueUnknown')
   expect(conditions).toEqual([])
   expect(status.allocatedResourceStatuses).toBeUndefined()
@@ -99,7 +105,7 @@ describe('after any sequence of edits, responses and crashes', () => {
     ['all at once', true],
   ])(
     'VAC-5 VAC-7 PIO-4 driver, volume and claim are consistent (edits %s)',
-    async (_how, isConcurrent) => {
+    async (_timing, isConcurrent) => {
       await fc.assert(
         fc.asyncProperty(fc.boolean(), fc.array(anAction, { maxLength: 12 }), async (hasClass, actions) => {
           const fixture = await createModifyingFixture()

@@ -93,8 +93,8 @@ function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situati
   const { modifyVolumeStatus } = areClassesEnabled ? status : {}
   const isSetByClass = (name: IoName, amount: string | undefined): boolean => {
     if (amount === undefined || current === undefined || requested[name] !== undefined) return false
-    const found = lookUpClass(current)
-    const parameter = found.is === 'found' ? amountOf(found.parameters, name) : undefined
+    const lookup = lookUpClass(current)
+    const parameter = lookup.is === 'found' ? amountOf(lookup.parameters, name) : undefined
     return parameter !== undefined && equalAmounts(ioAmountOf(name, parameter), amount)
   }
   const currentAmount = (name: IoName) => {

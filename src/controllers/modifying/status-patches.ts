@@ -92,7 +92,7 @@ export function beginPatch(
 /** Returns the patch after the driver has confirmed. It has no precondition: an edit does not change the result. */
 export function finishPatch({ claim, situation, target, changedParts, nowMs }: Step, call: ModifyCall): StatusPatch {
   const { inEffect, reportsIo } = situation
-  const amounts = providedAmounts(call, (name) => reportsIo || isReported(claim.status?.capacity, name))
+  const amounts = providedAmounts(call, (name) => reportsIo || hasReportedAmount(claim.status?.capacity, name))
   const startedNames = IO_RESOURCES.filter(
     (name) => changedParts.io.includes(name) || situation.io[name].allocated !== undefined,
   )
@@ -132,7 +132,7 @@ export function dropPatch(
   }
 }
 
-/** The conditions after a modification: none, or one that says which attributes a rollback could not restore. */
+/** Returns the conditions after a modification: none, or an error with the attributes that were not restored. */
 const finalConditions = (claim: Claim, unrestored: readonly string[], nowMs: number) =>
   unrestored.length === 0
     ? NO_CONDITIONS
@@ -276,14 +276,14 @@ export function volumePatch(
   volume: Readonly<PersistentVolume>,
   call: ModifyTarget,
   reportsIo: boolean,
-  currentError: Attributes,
+  currentAttributes: Attributes,
   moreAnnotations: Readonly<Record<string, string>> = {},
 ): Readonly<Record<string, unknown>> | undefined {
   const { metadata, spec = {} } = volume
   const { target, attributes } = call
   const className = target.className ?? spec.volumeAttributesClassName
-  const confirmed = serializeConfirmed(className, currentError, attributes)
-  const provided = providedAmounts(call, (name) => reportsIo || isReported(spec.capacity, name))
+  const confirmed = serializeConfirmed(className, currentAttributes, attributes)
+  const provided = providedAmounts(call, (name) => reportsIo || hasReportedAmount(spec.capacity, name))
   const amounts = Object.entries(provided).filter(([name, amount]) =>
     amount === null ? spec.capacity?.[name] !== undefined : !equalAmounts(spec.capacity?.[name], amount),
   )
@@ -317,8 +317,8 @@ function providedAmounts(
   return amounts
 }
 
-/** An amount that was reported before VolumeProvisionedIO was disabled must stay true. */
-const isReported = (capacity: Readonly<Record<string, unknown>> | undefined, name: IoName): boolean =>
+/** Whether the amount was reported. It must stay correct even if VolumeProvisionedIO was disabled since. */
+const hasReportedAmount = (capacity: Readonly<Record<string, unknown>> | undefined, name: IoName): boolean =>
   capacity?.[name] !== undefined
 
 function metadataWithoutUndo(claim: Claim) {

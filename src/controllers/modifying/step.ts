@@ -11,7 +11,7 @@ export type Step = Outcome | { readonly is: 'changed'; readonly subject: Subject
 export const RETRY_DELAY_MS = 50
 
 export const outcomeOfWrite = ({ is }: Exclude<WriteResult, { is: 'written' }>): Outcome =>
-  is === 'gone' ? done : retryAfter(RETRY_DELAY_MS, 'the claim changed during the reconcile')
+  is === 'deleted' ? done : retryAfter(RETRY_DELAY_MS, 'the claim changed during the reconcile')
 
 export const recordEvent = (
   { claim }: Subject,

@@ -16,16 +16,16 @@ const CACHED_CLASSES_MAX = 1_000
 export function createStorageClassReader({ client, clock }: { client: Client; clock: Clock }): StorageClassReader {
   const cache = new LruCache<
     string,
-    { readonly storageClass: Readonly<StorageClass> | undefined; readonly atMs: number }
+    { readonly storageClass: Readonly<StorageClass> | undefined; readonly readMs: number }
   >(CACHED_CLASSES_MAX)
   return async (name, signal) => {
     const cached = cache.get(name)
-    if (cached && clock.monotonicMs() - cached.atMs < CACHE_MS) return cached.storageClass
+    if (cached && clock.monotonicMs() - cached.readMs < CACHE_MS) return cached.storageClass
     const storageClass = await find(client, storageClassKind, { name }, { signal }).catch((error: unknown) => {
       if (isForbidden(error)) return undefined
       throw error
     })
-    cache.set(name, { storageClass, atMs: clock.monotonicMs() })
+    cache.set(name, { storageClass, readMs: clock.monotonicMs() })
     return storageClass
   }
 }

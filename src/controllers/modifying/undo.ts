@@ -16,7 +16,7 @@ export const ATTRIBUTES_ANNOTATION = 'modifying.stowage.dev/attributes'
 
 export type Undo = Readonly<Record<string, string | null>>
 
-/** If there are more bytes, only the last attributes are saved, and those of an earlier class are not restored. */
+/** If an annotation would be longer, it has only the attributes of the last call; earlier ones are not restored. */
 const ATTRIBUTES_BYTES_MAX = 16_384
 
 /** Returns undefined if the annotation is absent or invalid. */
@@ -37,11 +37,11 @@ export function confirmedOf({ metadata, spec }: Readonly<PersistentVolume>): Att
     : undefined
 }
 
-export function serializeConfirmed(className: string | undefined, previousValue: Attributes, sent: Attributes): string {
-  const text = (attributes: Attributes) =>
+export function serializeConfirmed(className: string | undefined, previous: Attributes, sent: Attributes): string {
+  const serialize = (attributes: Attributes) =>
     JSON.stringify({ ...(className === undefined ? {} : { class: className }), attributes: sortKeys(attributes) })
-  const serialized = text({ ...previousValue, ...sent })
-  return serialized.length <= ATTRIBUTES_BYTES_MAX ? serialized : text(sent)
+  const serialized = serialize({ ...previous, ...sent })
+  return serialized.length <= ATTRIBUTES_BYTES_MAX ? serialized : serialize(sent)
 }
 
 export const serializeUndo = (undo: Undo): string | null =>

@@ -18,14 +18,14 @@ export type WriteResult =
   /** The claim has changed since it was read. */
   | { readonly is: 'changed' }
   /** The claim was deleted. */
-  | { readonly is: 'gone' }
+  | { readonly is: 'deleted' }
 
 /** Throws ApiError for any failure other than a conflict or a deleted claim, and NotLeaderError. */
 export async function writeStatus(subject: Subject, patch: StatusPatch, saver: Saver): Promise<WriteResult> {
   const result = await saver.trySave([statusWrite(subject.claim, patch)])
   if (result.is === 'failed') return resultOfFailure(result.error)
   const claim = result.objects[0] as Claim | undefined
-  return claim ? { is: 'written', subject: { ...subject, claim } } : { is: 'gone' }
+  return claim ? { is: 'written', subject: { ...subject, claim } } : { is: 'deleted' }
 }
 
 /** Writes the volume first, because a claim's status must not contain attributes that its volume does not have. */
@@ -45,12 +45,12 @@ export async function writeVolumeAndStatus(
     return failureResult
   }
   const [volume, claim] = result.objects as [Volume | undefined, Claim | undefined]
-  return volume && claim ? { is: 'written', subject: { claim, volume } } : { is: 'gone' }
+  return volume && claim ? { is: 'written', subject: { claim, volume } } : { is: 'deleted' }
 }
 
 function resultOfFailure(error: unknown): WriteResult {
   if (isConflict(error)) return { is: 'changed' }
-  if (isNotFound(error)) return { is: 'gone' }
+  if (isNotFound(error)) return { is: 'deleted' }
   throw error
 }
 

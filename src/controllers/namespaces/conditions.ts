@@ -41,26 +41,29 @@ export function conditionChanges(
   })
 }
 
-const no = (reason: string, message: string): State => ({ status: 'False', reason, message })
-const yes = (reason: string, message: string): State => ({ status: 'True', reason, message })
+const falseState = (reason: string, message: string): State => ({ status: 'False', reason, message })
+const trueState = (reason: string, message: string): State => ({ status: 'True', reason, message })
 
 function statesOf({ remaining, errors }: DeletionResult): Readonly<Record<string, State>> {
   const hasFinalizers = remaining.some(({ finalizers }) => finalizers.length > 0)
   return {
     // The kinds are compiled in: neither discovery nor parsing can fail.
-    NamespaceDeletionDiscoveryFailure: no('ResourcesDiscovered', 'All resources successfully discovered'),
-    NamespaceDeletionGroupVersionParsingFailure: no('ParsedGroupVersions', 'All legacy kube types successfully parsed'),
+    NamespaceDeletionDiscoveryFailure: falseState('ResourcesDiscovered', 'All resources successfully discovered'),
+    NamespaceDeletionGroupVersionParsingFailure: falseState(
+      'ParsedGroupVersions',
+      'All legacy kube types successfully parsed',
+    ),
     NamespaceDeletionContentFailure:
       errors.length > 0
-        ? yes('ContentDeletionFailed', failureMessage(errors))
-        : no('ContentDeleted', 'All content successfully deleted, may be waiting on finalization'),
+        ? trueState('ContentDeletionFailed', failureMessage(errors))
+        : falseState('ContentDeleted', 'All content successfully deleted, may be waiting on finalization'),
     NamespaceContentRemaining:
       remaining.length > 0
-        ? yes('SomeResourcesRemain', remainingMessage(remaining))
-        : no('ContentRemoved', 'All content successfully removed'),
+        ? trueState('SomeResourcesRemain', remainingMessage(remaining))
+        : falseState('ContentRemoved', 'All content successfully removed'),
     NamespaceFinalizersRemaining: hasFinalizers
-      ? yes('SomeFinalizersRemain', finalizersMessage(remaining))
-      : no('ContentHasNoFinalizers', 'All content-preserving finalizers finished'),
+      ? trueState('SomeFinalizersRemain', finalizersMessage(remaining))
+      : falseState('ContentHasNoFinalizers', 'All content-preserving finalizers finished'),
   }
 }
 
@@ -80,8 +83,8 @@ function remainingMessage(remaining: readonly RemainingObject[]): string {
 
 function finalizersMessage(remaining: readonly RemainingObject[]): string {
   const counts = countsOf(remaining.flatMap(({ finalizers }) => finalizers))
-  const listed = counts.map(([finalizer, count]) => `${finalizer} in ${count} resource instances`).join(', ')
-  return `Some content in the namespace has finalizers remaining: ${listed}`
+  const finalizerCounts = counts.map(([finalizer, count]) => `${finalizer} in ${count} resource instances`).join(', ')
+  return `Some content in the namespace has finalizers remaining: ${finalizerCounts}`
 }
 
 function countsOf(names: readonly string[]): [name: string, count: number][] {

@@ -89,9 +89,9 @@ async function reconcileNamespace(name: string, deps: NamespaceDeps): Promise<Ou
   const { remaining, errors } = result
   const specFinalizers = namespace.spec?.finalizers ?? []
   const finalizers = specFinalizers.filter((finalizer) => finalizer !== CONTENT_FINALIZER)
-  const isKept = finalizers.length > 0 || (namespace.metadata.finalizers?.length ?? 0) > 0
+  const hasOtherFinalizers = finalizers.length > 0 || (namespace.metadata.finalizers?.length ?? 0) > 0
   const changes = conditionChanges(namespace.status?.conditions ?? [], result, deps.clock.nowMs())
-  if (remaining.length > 0 || errors.length > 0 || isKept) await writeConditions(name, changes, deps)
+  if (remaining.length > 0 || errors.length > 0 || hasOtherFinalizers) await writeConditions(name, changes, deps)
   if (errors[0]) throw errors[0]
   if (remaining.length > 0) return stuck(`${remaining.length} object(s) remain`)
   if (!specFinalizers.includes(CONTENT_FINALIZER)) return done // another controller's finalizer remains

@@ -13,7 +13,7 @@ export const isHealthChanged = (next: Readonly<Node>, old: Readonly<Node>): bool
   JSON.stringify(next.spec?.taints) !== JSON.stringify(old.spec?.taints)
 
 const formatConditions = ({ status }: Readonly<Node>): string =>
-  (status?.conditions ?? []).map(({ type, status: is }) => `${type}=${is}`).join()
+  (status?.conditions ?? []).map(({ type, status: value }) => `${type}=${value}`).join()
 
 export const areTaintsChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
   JSON.stringify(evictingTaints(next)) !== JSON.stringify(evictingTaints(old))
@@ -38,5 +38,5 @@ export const missingNodesOf = ({ spec }: Readonly<Pod>, { nodes }: NodeLifecycle
 export const keysIfBeingDeleted = (pod: Readonly<Pod>): ObjectKey[] =>
   pod.metadata.deletionTimestamp !== undefined && pod.spec?.nodeName ? [keyOfObject(pod)] : []
 
-export const deletedPodsOutOfService = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
+export const podsBeingDeletedOutOfService = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
   mayForceDelete(node) ? podsOn(pods, keyOfObject(node)).flatMap(keysIfBeingDeleted) : []

@@ -38,7 +38,7 @@ describe('Heartbeats', () => {
   })
 
   it('SYS-7 deletes the records of deleted nodes and leases', () => {
-    const action = fc.constantFrom('node', 'lease', 'no node', 'no lease')
+    const action = fc.constantFrom('node', 'lease', 'delete node', 'delete lease')
     fc.assert(
       fc.property(fc.array(fc.tuple(action, fc.constantFrom('a', 'b'), fc.nat(3))), (steps) => {
         const heartbeats = new Heartbeats(manualClock())
@@ -52,11 +52,11 @@ describe('Heartbeats', () => {
             heartbeats.observeLease(aLease(name, String(value)))
             leases.add(name)
           }
-          if (action === 'no node') {
+          if (action === 'delete node') {
             heartbeats.deleteNode(name)
             nodes.delete(name)
           }
-          if (action === 'no lease') {
+          if (action === 'delete lease') {
             heartbeats.deleteLease(name)
             leases.delete(name)
           }

@@ -38,7 +38,7 @@ describe('node health', () => {
     expect(status?.conditions).toHaveLength(2)
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
     expect(spec?.taints?.every(({ timeAdded }) => timeAdded !== undefined)).toBe(true)
-    expect(isReady(await fixture.node('a'))).toBe(false) // as attaching reads it
+    expect(isReady(await fixture.node('a'))).toBe(false) // the check of the attach-detach controllers
     await fixture.advance(600_000)
     expect(fixture.writes).toEqual(['patch Node a/status', 'patch Node a'])
     expect(await fixture.taints('b')).toEqual([])
@@ -57,14 +57,14 @@ describe('node health', () => {
     expect(queueState('a')).toMatchObject({ is: 'stuck', message: expect.stringContaining('stopped reporting') })
     fixture.alive.add('a')
     await fixture.advance(20_000)
-    expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // alive, but has not said how it is
+    expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // the lease is renewed, but the status is not
     await fixture.report('a')
     await fixture.settle()
     expect(await fixture.taints('a')).toEqual(['team:NoSchedule'])
     expect(fixture.eventReasons()).toEqual(['RegisteredNode', 'NodeNotReady', 'NodeReady'])
     fixture.alive.delete('a')
     await fixture.advance(41_000)
-    expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // and it is watched as before
+    expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // the node is still monitored
   })
 
   it('SYS-7 taints a node that is not ready, and changes the taint when it becomes unreachable', async () => {
@@ -152,13 +152,13 @@ describe('node health', () => {
     const ref = { namespace: 'kube-node-lease', name: 'a' }
     fixture.alive.delete('a')
     for (let hour = 23; hour > 0; hour--) {
-      const lease = await fixture.client.get(leaseKind, ref) // renewed, with a time that runs backwards
+      const lease = await fixture.client.get(leaseKind, ref) // each renewal has an earlier time
       const renewTime = `2001-01-01T${String(hour).padStart(2, '0')}:00:00.000000Z`
       await fixture.client.update(leaseKind, { ...lease, spec: { ...lease.spec, renewTime } })
       await fixture.advance(30_000)
     }
     expect(fixture.writes).toEqual([])
-    const lease = await fixture.client.get(leaseKind, ref) // in the far future, and never again
+    const lease = await fixture.client.get(leaseKind, ref) // the last renewal has a time in the far future
     await fixture.client.update(leaseKind, {
       ...lease,
       spec: { ...lease.spec, renewTime: '2099-01-01T00:00:00.000000Z' },
@@ -194,7 +194,7 @@ describe('node health', () => {
     isUnavailable = true
     await fixture.advance(70_000)
     isUnavailable = false
-    await fixture.advance(9_000) // silent for 79 s, of which 40 s ended in darkness
+    await fixture.advance(9_000) // silent for 79 s, but the server was unavailable when the grace period ended
     expect(await fixture.taints('a')).toEqual([])
     await fixture.advance(40_000)
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)

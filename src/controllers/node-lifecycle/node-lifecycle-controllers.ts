@@ -23,12 +23,12 @@ import {
 import { type Limits, NODE_LEASES, type NodeLifecycleContext } from './context.ts'
 import {
   areTaintsChanged,
-  deletedPodsOutOfService,
   isHealthChanged,
   isPodChanged,
   keysIfBeingDeleted,
   keysIfOnTaintedNode,
   missingNodesOf,
+  podsBeingDeletedOutOfService,
   podsOnTaintedNode,
 } from './event-sources.ts'
 import { EVICTION_COMPONENT, NODE_COMPONENT, removingNode } from './events.ts'
@@ -137,7 +137,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     sources: [
       source({
         cache: nodes,
-        keysOf: (node) => deletedPodsOutOfService(node, context),
+        keysOf: (node) => podsBeingDeletedOutOfService(node, context),
         matters: (next, old) => mayForceDelete(next) !== mayForceDelete(old),
       }),
       source({ cache: pods, keysOf: keysIfBeingDeleted }),

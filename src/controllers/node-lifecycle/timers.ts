@@ -1,4 +1,4 @@
-// Sets one timer per key, at which a healthy node is rechecked. In the work queue, such nodes would count as pending work.
+// Sets one timer per key, after which a healthy node is rechecked. A delayed key in the work queue would count as pending.
 import type { Clock } from '../../base/clock.ts'
 
 export class Timers {

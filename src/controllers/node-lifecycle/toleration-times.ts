@@ -3,26 +3,26 @@
 // again when the first node reports. Bounded by the number of pods on tainted nodes.
 
 export class TolerationTimes {
-  readonly #since = new Map<string, { readonly uid: string | undefined; readonly ms: number }>()
+  readonly #starts = new Map<string, { readonly uid: string | undefined; readonly startedMs: number }>()
   #allLostUntilMs = Number.NEGATIVE_INFINITY
 
   /** Returns the time at which the pod's toleration started: now, unless it has started already. */
   begin(key: string, uid: string | undefined, nowMs: number): number {
-    let start = this.#since.get(key)
+    let start = this.#starts.get(key)
     if (!start || start.uid !== uid) {
-      start = { uid, ms: nowMs }
-      this.#since.set(key, start)
+      start = { uid, startedMs: nowMs }
+      this.#starts.set(key, start)
     }
-    return Math.max(start.ms, this.#allLostUntilMs)
+    return Math.max(start.startedMs, this.#allLostUntilMs)
   }
 
   has(key: string): boolean {
-    return this.#since.has(key)
+    return this.#starts.has(key)
   }
 
   /** Returns whether there was an entry. */
   end(key: string): boolean {
-    return this.#since.delete(key)
+    return this.#starts.delete(key)
   }
 
   setAllLostUntil(ms: number): void {

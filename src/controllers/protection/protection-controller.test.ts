@@ -14,7 +14,7 @@ const CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 
 let server: ServerFixture
 let stop: () => Promise<void>
-let stuckReasons: () => string[]
+let stuckMessages: () => string[]
 let isBusy: () => boolean
 
 beforeEach(async () => {
@@ -33,7 +33,7 @@ function start(wrapCacheClient = unchanged, wrapClient = unchanged, gates: Featu
   const controllers = createProtectionControllers({ ...common, client, caches, gates })
   const running = controllers.run(abort.signal)
   isBusy = () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0)
-  stuckReasons = () => controllers.queues.flatMap((queue) => queue.states().map(({ message }) => message ?? ''))
+  stuckMessages = () => controllers.queues.flatMap((queue) => queue.states().map(({ message }) => message ?? ''))
   stop = () => {
     abort.abort()
     return running.then(() => caches.stop())
@@ -58,14 +58,14 @@ afterEach(async () => {
 
 const waitUntil: ServerFixture['waitUntil'] = (condition, goal) => server.waitUntil(condition, goal)
 /** Waits until the work queues stay empty. */
-async function untilQuiet(): Promise<void> {
+async function waitUntilIdle(): Promise<void> {
   for (let idleTurns = 0; idleTurns < 20; idleTurns++) {
     await new Promise((resolve) => setImmediate(resolve))
     if (isBusy()) idleTurns = 0
   }
 }
 const isDeleted = (path: string) => async () => (await server.get(path)).status === 404
-const reports = (text: string) => () => stuckReasons().some((message) => message.includes(text))
+const reports = (text: string) => () => stuckMessages().some((message) => message.includes(text))
 
 const aClaim = (name: string, extra: object = {}, metadata: object = {}) =>
   server.post(CLAIMS, {
@@ -93,11 +93,11 @@ describe('createProtectionControllers', () => {
     await aClaim('used')
     await aPod('user', 'used', 'node-1')
     await server.delete(`${CLAIMS}/used`)
-    await waitUntil(reports('used by the pod default/user'), 'the reason')
+    await waitUntil(reports('used by the pod default/user'), 'the message to be reported')
     expect((await server.get(`${CLAIMS}/used`)).json.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
     await server.patch(`${PODS}/user/status`, { status: { phase: 'Succeeded' } }, 'merge')
     await server.patch(`${CLAIMS}/used`, { metadata: { labels: { trigger: 'reconcile' } } }, 'merge')
-    await untilQuiet()
+    await waitUntilIdle()
     expect((await server.get(`${CLAIMS}/used`)).json.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
     await server.delete(`${PODS}/user`, { gracePeriodSeconds: 0 })
     await waitUntil(isDeleted(`${CLAIMS}/used`), 'the claim to be deleted')
@@ -124,7 +124,7 @@ describe('createProtectionControllers', () => {
     await server.delete(`${CLAIMS}/p-own`)
     await server.delete(`${CLAIMS}/p-other`)
     await waitUntil(isDeleted(`${CLAIMS}/p-other`), 'the claim of another pod to be deleted')
-    await waitUntil(reports('used by the pod default/p'), 'the reason')
+    await waitUntil(reports('used by the pod default/p'), 'the message to be reported')
     // The pod is shut down, but a finalizer that may wait for the claim keeps it in the store.
     await server.delete(`${PODS}/p`, { gracePeriodSeconds: 0 })
     await waitUntil(isDeleted(`${CLAIMS}/p-own`), 'the claim of the pod that was shut down to be deleted')
@@ -137,7 +137,7 @@ describe('createProtectionControllers', () => {
     await aClaim('used')
     await aPod('late', 'used', 'node-1')
     await server.delete(`${CLAIMS}/used`)
-    await waitUntil(reports('used by the pod default/late'), 'the reason')
+    await waitUntil(reports('used by the pod default/late'), 'the message to be reported')
     expect((await server.get(`${CLAIMS}/used`)).status).toBe(200)
   })
 
@@ -178,7 +178,7 @@ describe('createProtectionControllers', () => {
     })
     await server.patch(`${VOLUMES}/pv/status`, { status: { phase: 'Bound' } }, 'merge')
     await server.delete(`${VOLUMES}/pv`)
-    await waitUntil(reports('bound to the claim default/c'), 'the reason')
+    await waitUntil(reports('bound to the claim default/c'), 'the message to be reported')
     await server.patch(`${VOLUMES}/pv/status`, { status: { phase: 'Released' } }, 'merge')
     await waitUntil(isDeleted(`${VOLUMES}/pv`), 'the volume to be deleted')
   })
@@ -214,21 +214,21 @@ describe('createProtectionControllers', () => {
     start(undefined, undefined, parseFeatureGates('VolumeAttributesClass=false'))
     await aClass('gold')
     await server.patch(`${CLASSES}/gold`, { metadata: { finalizers: null } }, 'merge')
-    await untilQuiet()
+    await waitUntilIdle()
     expect(await finalizersOf(`${CLASSES}/gold`)).toBeUndefined()
   })
 
   it('VAC-9 (63, 64) keeps a class while a claim requests it or has it', async () => {
     await aClass('gold')
-    await aClaim('asks', { volumeAttributesClassName: 'gold' })
-    await aClaim('had')
-    await aClaim('moves')
-    await server.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
+    await aClaim('requesting', { volumeAttributesClassName: 'gold' })
+    await aClaim('current')
+    await aClaim('modifying')
+    await server.patch(`${CLAIMS}/current/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
     const modifyVolumeStatus = { targetVolumeAttributesClassName: 'gold', status: 'InProgress' }
-    await server.patch(`${CLAIMS}/moves/status`, { status: { modifyVolumeStatus } }, 'merge')
+    await server.patch(`${CLAIMS}/modifying/status`, { status: { modifyVolumeStatus } }, 'merge')
     await server.delete(`${CLASSES}/gold`)
-    for (const name of ['asks', 'had', 'moves']) {
-      await waitUntil(reports(`used by the claim default/${name}`), `the reason to name ${name}`)
+    for (const name of ['requesting', 'current', 'modifying']) {
+      await waitUntil(reports(`used by the claim default/${name}`), `the message to name ${name}`)
       await server.delete(`${CLAIMS}/${name}`)
     }
     await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
@@ -236,11 +236,11 @@ describe('createProtectionControllers', () => {
 
   it('VAC-9 deletes a class after its claim has changed to another class', async () => {
     await aClass('gold')
-    await aClaim('had')
-    await server.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
+    await aClaim('current')
+    await server.patch(`${CLAIMS}/current/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
     await server.delete(`${CLASSES}/gold`)
-    await waitUntil(reports('used by the claim default/had'), 'the reason')
-    await server.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'silver' } }, 'merge')
+    await waitUntil(reports('used by the claim default/current'), 'the message to be reported')
+    await server.patch(`${CLAIMS}/current/status`, { status: { currentVolumeAttributesClassName: 'silver' } }, 'merge')
     await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
 
@@ -256,7 +256,7 @@ describe('createProtectionControllers', () => {
       },
     })
     await server.delete(`${CLASSES}/gold`)
-    await waitUntil(reports('used by the volume pv'), 'the reason')
+    await waitUntil(reports('used by the volume pv'), 'the message to be reported')
     await server.patch(`${VOLUMES}/pv`, { spec: { volumeAttributesClassName: 'silver' } }, 'merge')
     await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
@@ -272,11 +272,11 @@ describe('createProtectionControllers', () => {
       volumeAttributesClassName: 'gold',
     }
     await server.post(VOLUMES, { metadata: { name: 'pv' }, spec })
-    await aClaim('asks', { volumeAttributesClassName: 'gold' })
+    await aClaim('requesting', { volumeAttributesClassName: 'gold' })
     await server.delete(`${CLASSES}/gold`)
-    await waitUntil(reports('used by the claim default/asks'), 'the reason')
-    await server.delete(`${CLAIMS}/asks`)
-    await waitUntil(reports('used by the volume pv'), 'the reason to change')
+    await waitUntil(reports('used by the claim default/requesting'), 'the message to be reported')
+    await server.delete(`${CLAIMS}/requesting`)
+    await waitUntil(reports('used by the volume pv'), 'the message to change')
     expect((await aClass('gold')).status).toBe(409)
     await server.delete(`${VOLUMES}/pv`)
     await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
@@ -315,10 +315,10 @@ describe('createProtectionControllers', () => {
     const names = Array.from({ length: 500 }, (_, index) => `claim-${index}`)
     for (const name of names) await aClaim(name, { volumeAttributesClassName: 'gold' })
     await server.delete(`${CLASSES}/gold`)
-    await waitUntil(reports('used by the claim default/claim-0 and 499 more'), 'the reason')
+    await waitUntil(reports('used by the claim default/claim-0 and 499 more'), 'the message to be reported')
     for (const name of names.slice(1)) await server.delete(`${CLAIMS}/${name}`)
     await waitUntil(isDeleted(`${CLAIMS}/claim-499`), 'all claims but one to be deleted')
-    await untilQuiet()
+    await waitUntilIdle()
     expect((await server.get(`${CLASSES}/gold`)).status).toBe(200)
     await server.delete(`${CLAIMS}/claim-0`)
     await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')

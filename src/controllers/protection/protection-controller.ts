@@ -47,7 +47,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       sources: [
         source({
           cache: claims,
-          keysOf: keyOf,
+          keysOf: ownKey,
           mayNeedReconcile: (claim) => needsReconcile(claim, CLAIM_PROTECTION_FINALIZER),
         }),
         source({ cache: pods, keysOf: claimsOfPod }),
@@ -60,7 +60,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       sources: [
         source({
           cache: volumes,
-          keysOf: keyOf,
+          keysOf: ownKey,
           mayNeedReconcile: (volume) => needsReconcile(volume, VOLUME_PROTECTION_FINALIZER),
         }),
       ],
@@ -70,7 +70,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       ...common,
       name: 'attributes-class-protection',
       sources: [
-        source({ cache: classes, keysOf: (object) => keyOf(object) }),
+        source({ cache: classes, keysOf: (object) => ownKey(object) }),
         // Enqueue the class only when a user stops using it: only that can complete the deletion of the class.
         source({ cache: claims, keysOf: attributesClassesOf, mayNeedReconcile: () => false }),
         source({ cache: volumes, keysOf: attributesClassOfVolume, mayNeedReconcile: () => false }),
@@ -89,7 +89,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
 const attributesClassOfVolume = ({ spec }: Readonly<PersistentVolume>): string[] =>
   spec?.volumeAttributesClassName ? [spec.volumeAttributesClassName] : []
 
-const keyOf = (object: Readonly<KubeObject>): string[] => [keyOfObject(object)]
+const ownKey = (object: Readonly<KubeObject>): string[] => [keyOfObject(object)]
 
 async function reconcileClaim(
   key: string,
@@ -137,18 +137,18 @@ async function reconcileClass(key: string, deps: ClassDeps): Promise<Outcome> {
   const { client, classes, claims, volumes, gates } = deps
   const attributesClass = classes.get(key)
   if (!attributesClass) return done
-  if (lacksFinalizer(attributesClass, CLASS_FINALIZER) && gates.enabled('VolumeAttributesClass')) {
-    return addFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
+  if (lacksFinalizer(attributesClass, CLASS_PROTECTION_FINALIZER) && gates.enabled('VolumeAttributesClass')) {
+    return addFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_PROTECTION_FINALIZER)
   }
-  if (!isPendingDeletion(attributesClass, CLASS_FINALIZER)) return done
+  if (!isPendingDeletion(attributesClass, CLASS_PROTECTION_FINALIZER)) return done
   const users = claims.byIndex(BY_CLASS, key)
   if (users.length > 0) return reportUsers('claim', users)
   const volumeUsers = volumes.byIndex(BY_CLASS, key)
   if (volumeUsers.length > 0) return reportUsers('volume', volumeUsers)
-  return removeFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
+  return removeFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_PROTECTION_FINALIZER)
 }
 
-const CLASS_FINALIZER = 'kubernetes.io/vac-protection'
+const CLASS_PROTECTION_FINALIZER = 'kubernetes.io/vac-protection'
 
 const isPendingDeletion = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
   metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(finalizer) ?? false)
@@ -165,7 +165,7 @@ const reportUsers = (kind: string, users: readonly Readonly<KubeObject>[]): Outc
   return stuck(`it is used by the ${kind} ${keyOfObject(first!)}${suffix}`)
 }
 
-/** Conditional on resourceVersion: a change since the object was read, such as a new user, rejects the removal. */
+/** Has the resourceVersion as precondition, so that the removal fails if the object has changed since it was read. */
 const removeFinalizer = <T extends KubeObject>(
   client: Client,
   kind: Kind<T>,

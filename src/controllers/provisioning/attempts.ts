@@ -53,10 +53,10 @@ export class Attempts {
   readonly #byKey = new Map<ObjectKey, Map<string, Attempt>>()
 
   of(claim: Claim): Attempt | undefined {
-    return this.at(keyOfObject(claim), claim.metadata.uid)
+    return this.get(keyOfObject(claim), claim.metadata.uid)
   }
 
-  at(key: ObjectKey, uid: string): Attempt | undefined {
+  get(key: ObjectKey, uid: string): Attempt | undefined {
     return this.#byKey.get(key)?.get(uid)
   }
 

@@ -53,7 +53,7 @@ describe('bindsOnSave', () => {
   it('PROV-5 creates and binds the volume and removes the intent in one commit', async () => {
     const claim = await fixture.aClaim('data', { size: '1Gi' })
     const process = start()
-    await fixture.waitUntil(findVolumeOf(claim), 'the volume')
+    await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     expect(await fixture.claim('data')).toMatchObject({
       metadata: {
         annotations: { [BIND_COMPLETED]: 'yes', [BOUND_BY_CONTROLLER]: 'yes' },
@@ -71,8 +71,8 @@ describe('bindsOnSave', () => {
   it('PROV-5 leaves binding to the binder on a server without atomic commits', async () => {
     const claim = await fixture.aClaim('data')
     start({ isAtomic: false })
-    await fixture.waitUntil(findVolumeOf(claim), 'the volume')
-    await fixture.waitUntil(isIntentRemoved, 'the removal of the intent')
+    await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
+    await fixture.waitUntil(isIntentRemoved, 'the intent to be removed')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
@@ -85,13 +85,13 @@ describe('bindsOnSave', () => {
   ])('PROV-5 creates the volume without binding it if %s', async (_, error) => {
     const claim = await fixture.aClaim('data')
     start({ intercept: failBindingCommits(error) })
-    await fixture.waitUntil(findVolumeOf(claim), 'the volume')
-    await fixture.waitUntil(isIntentRemoved, 'the removal of the intent')
+    await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
+    await fixture.waitUntil(isIntentRemoved, 'the intent to be removed')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
     expect(fixture.storage.assets.size).toBe(1)
   })
 
-  it('PROV-12 does not bind to a claim that is bound to another volume or being deleted', async () => {
+  it('PROV-12 does not bind the volume to a claim that is being deleted', async () => {
     const claim = await fixture.aClaim('data')
     let isFirstCommit = true
     start({
@@ -101,7 +101,7 @@ describe('bindsOnSave', () => {
         await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
       },
     })
-    await fixture.waitUntil(findVolumeOf(claim), 'the volume')
+    await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
     expect((await fixture.client.get(persistentVolumeKind, { name: volumeNameOf(claim) })).status?.phase).not.toBe(
       'Bound',
@@ -111,7 +111,7 @@ describe('bindsOnSave', () => {
   it('VAC-4 binds a claim with an attributes class in one commit', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     const process = start()
-    await fixture.waitUntil(findVolumeOf(claim), 'the volume')
+    await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     expect(await fixture.claim('data')).toMatchObject({
       spec: { volumeName: volumeNameOf(claim) },
       status: { phase: 'Bound', currentVolumeAttributesClassName: 'silver' },
@@ -123,14 +123,14 @@ describe('bindsOnSave', () => {
   it('VAC-12 leaves a claim with an attributes class to the binder if the feature gate is disabled', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ options: { bindsOnSave: true, gates: parseFeatureGates('VolumeAttributesClass=false') } })
-    await fixture.waitUntil(findVolumeOf(claim), 'the volume')
+    await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
   it('VAC-12 records the attributes class of the volume as the current class of the claim', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ provisioner: withoutAttributes(fixture.storage.provisioner()) })
-    await fixture.waitUntil(findVolumeOf(claim), 'the volume')
+    await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     const { spec, status } = (await fixture.claim('data')) ?? {}
     expect(spec).toMatchObject({ volumeName: volumeNameOf(claim), volumeAttributesClassName: 'silver' })
     expect(status).toMatchObject({ phase: 'Bound' })

@@ -16,5 +16,5 @@ export const aClaim = (spec: object = {}): Claim => ({
 const CLASS: StorageClass = { metadata: { name: 'fast' }, provisioner: 'gluster.org/gluster-volume' }
 export const NEW_VOLUME: NewVolume = { spec: { capacity: { storage: '4Gi' }, hostPath: { path: '/x' } } }
 const PROVISIONER_IDENTITY = { provisionerName: 'gluster.org/gluster-volume', finalizer: 'example.com/held' }
-export const build = (created: NewVolume = NEW_VOLUME, claim = aClaim(), storageClass = CLASS) =>
-  buildVolume({ claim, storageClass, volumeName: 'pvc-u1', selectedNode: undefined }, created, PROVISIONER_IDENTITY)
+export const build = (newVolume: NewVolume = NEW_VOLUME, claim = aClaim(), storageClass = CLASS) =>
+  buildVolume({ claim, storageClass, volumeName: 'pvc-u1', selectedNode: undefined }, newVolume, PROVISIONER_IDENTITY)

@@ -61,7 +61,7 @@ describe('mismatchOf', () => {
       aProvisionedVolume({}, { z: 'a' }),
       'labels',
     ],
-  ] as [string, Claim, PersistentVolume, string | undefined][])('%s', (_what, claim, volume, expected) => {
+  ] as [string, Claim, PersistentVolume, string | undefined][])('%s', (_title, claim, volume, expected) => {
     const mismatch = mismatchOf(volume, claim)
     if (expected === undefined) expect(mismatch).toBeUndefined()
     else expect(mismatch).toContain(expected)
@@ -114,7 +114,7 @@ describe('isSameStorage', () => {
       false,
     ],
     ['PROV-12 returns false without a source', {}, {}, false],
-  ])('%s', (_what, created, saved, expected) => {
+  ])('%s', (_title, created, saved, expected) => {
     expect(isSameStorage(aVolume(created), aVolume(saved))).toBe(expected)
   })
 })

@@ -17,8 +17,8 @@ export function mismatchOf(
     const [capacityText, requestedText] = formatInCommonUnit(quantityToBytes(capacity), quantityToBytes(requested))
     return `it has ${capacityText}, and the claim requests ${requestedText}`
   }
-  const missing = claim.spec?.accessModes?.filter((mode) => !volume.spec?.accessModes?.includes(mode)) ?? []
-  if (missing.length > 0) return `it lacks the access modes ${missing.join(', ')}`
+  const missingModes = claim.spec?.accessModes?.filter((mode) => !volume.spec?.accessModes?.includes(mode)) ?? []
+  if (missingModes.length > 0) return `it lacks the access modes ${missingModes.join(', ')}`
   const mode = claim.spec?.volumeMode ?? 'Filesystem'
   if (volume.spec?.volumeMode !== mode)
     return `its volumeMode is ${volume.spec?.volumeMode}, and the claim requests ${mode}`

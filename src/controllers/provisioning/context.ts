@@ -31,8 +31,8 @@ export interface ProvisioningContext {
   readonly attachments: Cache<VolumeAttachment>
   readonly attempts: Attempts
   /**
-   * The claims that wait for the deletion of a volume with the name of theirs, by that name. Bounded by the volumes that
-   * other owners created under such a name.
+   * Keys of the claims whose volume cannot be saved because another volume has its name, by that name. They wait until
+   * the other volume is deleted. Bounded by the number of such volumes.
    */
-  readonly nameWaits: Map<string, ObjectKey>
+  readonly claimsByTakenName: Map<string, ObjectKey>
 }

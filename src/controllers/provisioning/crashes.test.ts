@@ -190,11 +190,15 @@ describe('a provisioner with any sequence of storage results and crashes', () =>
               options,
               killAt: killAt as NonNullable<ProcessOptions['killAt']>,
             })
-            await fixture.waitUntil(async () => process.hasCrashed || (await isDone()), 'the crash', runOtherActors)
+            await fixture.waitUntil(
+              async () => process.hasCrashed || (await isDone()),
+              'the process to crash or finish',
+              runOtherActors,
+            )
             if (!process.hasCrashed) await process.stop()
           }
           fixture.start({ isAtomic, options })
-          await fixture.waitUntil(isDone, 'the end', runOtherActors)
+          await fixture.waitUntil(isDone, 'the final state', runOtherActors)
           await fixture.settle()
           expect(await isDone()).toBe(true)
           const [volume] = await fixture.volumes()

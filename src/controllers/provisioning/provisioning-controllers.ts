@@ -81,7 +81,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     classes,
     attachments,
     attempts: new Attempts(),
-    nameWaits: new Map(),
+    claimsByTakenName: new Map(),
   }
 
   const { attempts, intent } = context
@@ -117,7 +117,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
       source({ cache: volumes, keysOf: claimsOf, matters: hasNewOwner, mayNeedReconcile: concernsVolume }),
       source({
         cache: volumes,
-        keysOf: ({ metadata: { name } }) => [context.nameWaits.get(name)].filter((key) => key !== undefined),
+        keysOf: ({ metadata: { name } }) => [context.claimsByTakenName.get(name)].filter((key) => key !== undefined),
         matters: hasNewOwner,
       }),
     ],

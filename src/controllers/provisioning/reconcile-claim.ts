@@ -29,7 +29,7 @@ export async function reconcileClaim(
 ): Promise<Outcome> {
   const [name = '', deletedUid] = key.split('#')
   if (deletedUid !== undefined) {
-    const attempt = context.attempts.at(name, deletedUid)
+    const attempt = context.attempts.get(name, deletedUid)
     return attempt ? advance(attempt.claim, context, signal) : done
   }
   const claim = context.claims.get(name)
@@ -59,8 +59,8 @@ function recordNameWait(
   context: ProvisioningContext,
 ): void {
   const wait = action.do === 'releaseIntent' ? action.next : action
-  if (wait.do === 'wait' && wait.forVolume !== undefined) context.nameWaits.set(volumeName, keyOfObject(claim))
-  else context.nameWaits.delete(volumeName)
+  if (wait.do === 'wait' && wait.forVolume !== undefined) context.claimsByTakenName.set(volumeName, keyOfObject(claim))
+  else context.claimsByTakenName.delete(volumeName)
 }
 
 function situationOf(initial: Claim, context: ProvisioningContext): ClaimSituation {

@@ -107,7 +107,7 @@ export function provisionerParts(settings: ProvisionerSettings, { driver, env, u
       timeoutMs,
       retryIntervalStartMs,
       retryIntervalMaxMs,
-      writes: writeLimit(settings),
+      writeRateLimit: writeLimit(settings),
     },
   }
 }

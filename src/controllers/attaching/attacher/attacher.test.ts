@@ -33,7 +33,7 @@ describe('publishing', () => {
     fixture.fake.script.setRules([{ method: 'ControllerPublishVolume', effect: { do: 'hang' } }])
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the call')
+    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the publish call')
     expect((await fixture.attachment('left'))?.metadata).toMatchObject({
       finalizers: [FINALIZER],
       annotations: { [NODE_ID_ANNOTATION]: 'id-left' },
@@ -42,7 +42,7 @@ describe('publishing', () => {
     expect(await isAttached()).toBe(false)
     fixture.fake.script.setRules([])
     fixture.fake.script.release()
-    await fixture.waitUntil(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
   })
 
   it("SYS-18 sends the volume's attributes and secrets, and strips the secrets from errors", async () => {
@@ -56,7 +56,7 @@ describe('publishing', () => {
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     const attachError = async () => (await fixture.attachment('left'))?.status?.attachError
-    await fixture.waitUntil(async () => (await attachError()) !== undefined, 'the error')
+    await fixture.waitUntil(async () => (await attachError()) !== undefined, 'the attach error')
     expect(await attachError()).toMatchObject({ message: expect.stringContaining('secret login in namespace default') })
     expect(publishCalls()).toEqual([])
 
@@ -72,9 +72,9 @@ describe('publishing', () => {
         effect: { do: 'fail', code: 'UNAUTHENTICATED', message: 'not hunter-two' },
       },
     ])
-    await fixture.waitUntil(async () => (await attachError())?.errorCode === 16, 'the rejection')
+    await fixture.waitUntil(async () => (await attachError())?.errorCode === 16, 'the attach error')
     expect((await attachError())?.message).toBe('rpc error: code = Unauthenticated desc = not ***stripped***')
-    await fixture.waitUntil(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     expect(publishCalls().at(-1)?.request).toMatchObject({ readonly: true, volumeContext: { tier: 'gold' } })
     expect(JSON.stringify(await fixture.attachments())).not.toContain('hunter')
   })
@@ -85,7 +85,7 @@ describe('publishing', () => {
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     const process = await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attachError, 'the error')
+    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attachError, 'the attach error')
     await fixture.settle()
     expect(process.queueState(attachmentOn('left'))).toMatchObject({
       is: 'stuck',
@@ -104,7 +104,7 @@ describe('publishing', () => {
     await fixture.client.delete(persistentVolumeKind, { name: 'data' })
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attachError, 'the error')
+    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attachError, 'the attach error')
     expect((await fixture.attachment('left'))?.status?.attachError?.message).toBe(
       'PersistentVolume "data" is marked for deletion',
     )
@@ -122,7 +122,7 @@ describe('publishing', () => {
     await fixture.waitUntil(() => process.queueState(attachmentOn('left'))?.failures === 4, 'four attempts')
     expect(process.queueState(attachmentOn('left'))?.message).toContain('(the driver may still be working on it)')
     await deleteAttachment()
-    await fixture.waitUntil(() => isDeleted(), 'the unpublish')
+    await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
     expect(fixture.fake.record.calls.at(-1)?.method).toBe('ControllerUnpublishVolume')
   })
 
@@ -139,7 +139,7 @@ describe('publishing', () => {
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     const drivers = [{ name: DRIVER, nodeID: 'id-new', topologyKeys: [] }]
     await fixture.client.create(csiNodeKind, { metadata: { name: 'left' }, spec: { drivers } } as never)
-    await fixture.waitUntil(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     expect(fixture.publishedOn()).toEqual(['id-new'])
     await deleteAttachment()
     await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
@@ -152,7 +152,7 @@ describe('unpublishing', () => {
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     await deleteAttachment()
     await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
@@ -166,7 +166,7 @@ describe('unpublishing', () => {
     await fixture.client.create(secretKind, { metadata: secretRef, data: { password: 'c2VjcmV0' } } as never)
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     await fixture.client.delete(secretKind, secretRef)
     await deleteAttachment()
     await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
@@ -178,7 +178,7 @@ describe('unpublishing', () => {
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     fixture.fake.script.setRules([
       {
         method: 'ControllerUnpublishVolume',
@@ -187,7 +187,7 @@ describe('unpublishing', () => {
       },
     ])
     await deleteAttachment()
-    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.detachError, 'the error')
+    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.detachError, 'the detach error')
     expect((await fixture.attachment('left'))?.status).toMatchObject({
       attached: true,
       detachError: { message: 'rpc error: code = Internal desc = device is busy' },
@@ -211,9 +211,12 @@ describe('unpublishing', () => {
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment('left', { finalizers: ['example.com/other'] })
-    await fixture.waitUntil(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     await deleteAttachment()
-    await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attached === false, 'the status')
+    await fixture.waitUntil(
+      async () => (await fixture.attachment('left'))?.status?.attached === false,
+      'the volume to be detached',
+    )
     expect((await fixture.attachment('left'))?.metadata.finalizers).toEqual(['example.com/other'])
     expect((await fixture.attachment('left'))?.status).toEqual({ attached: false })
     expect(fixture.publishedOn()).toEqual([])
@@ -224,7 +227,7 @@ describe('unpublishing', () => {
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     await fixture.client.delete(persistentVolumeKind, { name: 'data' })
     const body = { metadata: { '$deleteFromPrimitiveList/finalizers': ['kubernetes.io/pv-protection'] } }
     await fixture.client.patch(persistentVolumeKind, { name: 'data' }, { type: 'strategic', body })
@@ -242,7 +245,7 @@ describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
     await fixture.aVolume()
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(() => isAttached(), 'the attachment')
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     expect((await fixture.attachment('left'))?.metadata.finalizers).toBeUndefined()
     await deleteAttachment()
     expect(await isDeleted()).toBe(true)
@@ -285,11 +288,11 @@ it('SYS-18 attaches an inline volume', async () => {
     metadata: { name: attachmentOn('left') },
     spec: { attacher: DRIVER, nodeName: 'left', source: { inlineVolumeSpec } },
   } as never)
-  await fixture.waitUntil(() => isAttached(), 'the attachment')
+  await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
   expect(fixture.publishedOn()).toEqual(['id-left'])
   await anAttachment('right') // of the PersistentVolume with the same volumeHandle
-  await fixture.waitUntil(async () => (await fixture.attachment('right'))?.status?.attachError, 'the rejection')
+  await fixture.waitUntil(async () => (await fixture.attachment('right'))?.status?.attachError, 'the attach error')
   await deleteAttachment()
-  await fixture.waitUntil(() => isAttached('right'), 'the next attachment')
+  await fixture.waitUntil(() => isAttached('right'), 'the volume to be attached to the next node')
   expect(fixture.publishedOn()).toEqual(['id-right'])
 })

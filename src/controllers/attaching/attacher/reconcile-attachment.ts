@@ -38,8 +38,8 @@ export async function reconcileAttachment(
 ): Promise<Outcome> {
   const attachment = context.attachments.get(name)
   if (!attachment || attachment.spec.attacher !== context.facts.name) return done
-  const volume = lockKeyOf(attachment, context)
-  if (!context.locks.tryLock(volume, name)) return stuck(`another attachment of volume ${volume} is in progress`)
+  const lockKey = lockKeyOf(attachment, context)
+  if (!context.locks.tryLock(lockKey, name)) return stuck(`another attachment of volume ${lockKey} is in progress`)
   try {
     return await apply(attachment, context, signal)
   } catch (error) {
@@ -47,7 +47,7 @@ export async function reconcileAttachment(
     if (isConflict(error)) return backOff('the attachment or its volume changed during the reconcile')
     throw error
   } finally {
-    for (const waitingName of context.locks.release(volume)) requeue(waitingName)
+    for (const waitingName of context.locks.release(lockKey)) requeue(waitingName)
   }
 }
 

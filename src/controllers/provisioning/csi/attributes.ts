@@ -162,7 +162,7 @@ const toMebibytes = (bytesPerSecond: string): string =>
 interface IoAttribute {
   readonly key: 'iops' | 'throughput'
   /** Converts a requested quantity to the unit of drivers. */
-  toDriverUnit(match: string): string
+  toDriverUnit(quantity: string): string
   /** Converts a class parameter to the same unit. Returns undefined if it cannot be parsed. */
   parseParameter(text: string): string | undefined
 }
@@ -170,7 +170,7 @@ interface IoAttribute {
 const IO_ATTRIBUTES: readonly IoAttribute[] = [
   {
     key: 'iops',
-    toDriverUnit: (match) => String(quantityToBytes(match)),
+    toDriverUnit: (quantity) => String(quantityToBytes(quantity)),
     parseParameter: (text) => (isQuantity(text) ? String(quantityToBytes(text)) : undefined),
   },
   {

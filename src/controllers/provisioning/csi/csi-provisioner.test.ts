@@ -303,7 +303,10 @@ describe('topology of created volumes', () => {
     })
     expect(await provision({ selectedNode: 'node-b' })).toMatchObject({
       is: 'provisioned',
-      volume: { spec: { csi: { volumeHandle: 'v' } }, unusableReason: 'an earlier try created it for another node' },
+      volume: {
+        spec: { csi: { volumeHandle: 'v' } },
+        unusableReason: 'an earlier attempt created it for another node',
+      },
     })
     driver.setReplies(failCreateVolume('ALREADY_EXISTS'))
     expect(await provision({ selectedNode: 'node-b' })).toMatchObject({ is: 'failed', failure: 'noChange' })
@@ -443,7 +446,7 @@ describe('attributes of created volumes', () => {
     ['VolumeAttributesClass', { volumeAttributesClassName: 'missing' }, 'the VolumeAttributesClass "missing"'],
     ['VolumeProvisionedIO', { resources: { requests: { storage: '1Gi', iops: '500' } } }, '500 iops'],
     ['VolumeProvisionedIO', { resources: { requests: { storage: '1Gi', throughput: '9Mi' } } }, '9Mi throughput'],
-  ])('VAC-12 PIO-1 with %s=false creates nothing for a claim that names %j', async (gate, spec, requested) => {
+  ])('VAC-12 PIO-1 with %s=false, creates no volume for a claim with %j', async (gate, spec, requested) => {
     const options = { gates: parseFeatureGates(`${gate}=false`) }
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME, options })
     await apiServer.post(VACS, gold)
@@ -459,7 +462,7 @@ describe('attributes of created volumes', () => {
     ['iops', '200', 'provisioned-iops-on-create', '100'],
     ['throughput', '20', 'provisioned-throughput-on-create', '30MiB/s'],
   ])(
-    'PIO-2 rejects %s "%s" of the attributes class beside %s "%s", unless the claim decides',
+    'PIO-2 rejects %s "%s" of the attributes class with %s "%s" of the storage class, unless the claim requests it',
     async (key, value, parameter, onCreate) => {
       const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
       await apiServer.post(VACS, { ...gold, parameters: { [key]: value } })
@@ -473,8 +476,8 @@ describe('attributes of created volumes', () => {
       })
       expect(driver.createRequests).toEqual([])
       const requests = { storage: '1Gi', [key]: key === 'iops' ? value : `${value}Mi` }
-      const own = aClaim({ volumeAttributesClassName: 'gold', resources: { requests } })
-      expect(await provision({ claim: own, storageClass })).toMatchObject({ is: 'provisioned' })
+      const claimWithRequest = aClaim({ volumeAttributesClassName: 'gold', resources: { requests } })
+      expect(await provision({ claim: claimWithRequest, storageClass })).toMatchObject({ is: 'provisioned' })
       expect(await provision({ claim, storageClass: aClass({ [parameter]: value }) })).toMatchObject({
         is: 'provisioned',
       })
@@ -506,7 +509,7 @@ describe('attributes of created volumes', () => {
     expect(volume.spec.capacity).toEqual({ storage: '100', iops: '100', throughput: '20Mi' })
   })
 
-  it('PIO-4 records no amount for a parameter that is none, or if the gate is off', async () => {
+  it('PIO-4 records no amount for a parameter that is not an amount, or if the gate is disabled', async () => {
     const storageClass = aClass({ iops: 'burstable', throughput: '0' })
     const { provision } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
     expect(volumeOf(await provision({ storageClass })).spec.capacity).toEqual({ storage: '100' })

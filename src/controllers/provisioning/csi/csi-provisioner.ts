@@ -50,7 +50,7 @@ export interface CsiProvisionerDeps {
 }
 
 /** Maximum number of attempts to delete a volume that does not satisfy the request, within the timeout of one call. */
-const CLEANUP_TRIES_MAX = 5
+const CLEANUP_ATTEMPTS_MAX = 5
 const IDENTITY_MAX = 10_000
 
 export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
@@ -68,7 +68,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   const attributesClasses = () => (attributesClassCache ??= caches.of(volumeAttributesClassKind))
   const topologyCache = createTopologyCache()
   /** Uids of the claims for which a volume may exist in the driver. Bounded by the claims in progress. */
-  const unfinished = new Set<string>()
+  const unfinishedUids = new Set<string>()
   const suffix = node ? `-${node.name}` : ''
   const identity = `${clock.nowMs()}-${Math.floor(random() * IDENTITY_MAX)}-${facts.name}${suffix}`
 
@@ -107,13 +107,13 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     } catch (error) {
       const message = messageOf(error, prepared.credentials)
       if (isNameTaken(error)) {
-        const volumeElsewhere = await findElsewhere(prepared.request, signal)
-        if (!volumeElsewhere) return { is: 'failed', failure: 'noChange', message: message + NAME_TAKEN_HINT }
+        const existingVolume = await findWithoutTopology(prepared.request, signal)
+        if (!existingVolume) return { is: 'failed', failure: 'noChange', message: message + NAME_TAKEN_HINT }
         settle(uid)
         return {
           is: 'provisioned',
           volume: {
-            ...buildVolume(request.claim, prepared, volumeElsewhere, buildOptions),
+            ...buildVolume(request.claim, prepared, existingVolume, buildOptions),
             unusableReason: CREATED_FOR_ANOTHER_NODE,
           },
         }
@@ -141,7 +141,10 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
    * Finds a volume that a crashed process created for a node that no longer exists, by repeating the request without the
    * topology.
    */
-  async function findElsewhere(request: PreparedRequest['request'], signal: AbortSignal): Promise<Volume | undefined> {
+  async function findWithoutTopology(
+    request: PreparedRequest['request'],
+    signal: AbortSignal,
+  ): Promise<Volume | undefined> {
     const { accessibilityRequirements: topology, ...requestWithoutTopology } = request
     if (!topology) return undefined
     try {
@@ -160,7 +163,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       ])
       if (!synced.every(Boolean)) throw notReadyError('stopped before the nodes were known')
     }
-    const claimTopology = topologyCache.getOrCreate(uid, request.selectedNode, { mustRepeat: unfinished.has(uid) })
+    const claimTopology = topologyCache.getOrCreate(uid, request.selectedNode, { mustRepeat: unfinishedUids.has(uid) })
     return prepareRequest(request, claimTopology, { client, facts, options, attributesClasses, nodes, log }, signal)
   }
 
@@ -169,17 +172,17 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const message = (error as Error).message
     const failure = error instanceof PreparationError ? error.failure : 'noChange'
     if (failure === 'ignored') return ignored(message)
-    return { is: 'failed', failure: unfinished.has(uid) ? 'noChange' : failure, message, isNotCalled: true }
+    return { is: 'failed', failure: unfinishedUids.has(uid) ? 'noChange' : failure, message, isNotCalled: true }
   }
 
   function failureResult(uid: string, failure: Failure, message: string): ProvisionResult {
-    if (failure === 'unfinished') unfinished.add(uid)
+    if (failure === 'unfinished') unfinishedUids.add(uid)
     else settle(uid)
     return { is: 'failed', failure, message }
   }
 
   function settle(uid: string): void {
-    unfinished.delete(uid)
+    unfinishedUids.delete(uid)
     topologyCache.delete(uid)
   }
 
@@ -188,7 +191,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const { credentials } = prepared
     const untilMs = clock.monotonicMs() + timeoutMs
     let lastError = 'the timeout has passed'
-    for (let attempt = 0; attempt < CLEANUP_TRIES_MAX; attempt++) {
+    for (let attempt = 0; attempt < CLEANUP_ATTEMPTS_MAX; attempt++) {
       const remainingMs = untilMs - clock.monotonicMs()
       if (remainingMs <= 0 || signal.aborted) break
       try {
@@ -315,7 +318,7 @@ function isForPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolea
  * exists.
  */
 const isNameTaken = (error: unknown): boolean => error instanceof CsiError && error.codeName === 'ALREADY_EXISTS'
-const CREATED_FOR_ANOTHER_NODE = 'an earlier try created it for another node'
+const CREATED_FOR_ANOTHER_NODE = 'an earlier attempt created it for another node'
 const NAME_TAKEN_HINT =
   '. A volume of this name exists and does not match the request: restore the class as it was, or delete the volume in the storage'
 
@@ -330,7 +333,7 @@ const CREDENTIAL_ERROR_CODES: readonly string[] = ['UNAUTHENTICATED', 'PERMISSIO
 
 function missingCredentialsHint(error: unknown, { missingReason }: DeletionCredentials): string {
   if (!missingReason || !(error instanceof CsiError) || !CREDENTIAL_ERROR_CODES.includes(error.codeName)) return ''
-  return `. No credentials were sent, because ${missingReason}. If the driver needs some, give them to the provisioner itself (--provisioner-secret-dir)`
+  return `. No credentials were sent, because ${missingReason}. If the driver requires credentials, pass them to the provisioner (--provisioner-secret-dir)`
 }
 
 /** Whether the volume is reachable from the node. Without a topology, every volume is. */

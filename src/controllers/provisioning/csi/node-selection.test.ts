@@ -11,8 +11,8 @@ const FACTS = factsOf(
   ['CONTROLLER_SERVICE', 'VOLUME_ACCESSIBILITY_CONSTRAINTS'],
 )
 const NODE: NodeDeployment = {
-  name: 'here',
-  segments: { host: 'here' },
+  name: 'node-1',
+  segments: { host: 'node-1' },
   immediateBinding: true,
   baseDelayMs: 20_000,
   maxDelayMs: 60_000,
@@ -50,16 +50,16 @@ async function startNodeFixture(overrides: Partial<NodeDeployment> = {}, availab
 describe('a per-node provisioner', () => {
   it('PROV-9 accepts only claims of its node', async () => {
     const { accepts, setSelectedNode, driver, provisioner, signal, getClaim } = await startNodeFixture()
-    await setSelectedNode('there')
+    await setSelectedNode('node-2')
     expect(await accepts()).toBe(false)
-    const request = { claim: await getClaim(), storageClass: aClass(), volumeName: 'pvc-1', selectedNode: 'there' }
+    const request = { claim: await getClaim(), storageClass: aClass(), volumeName: 'pvc-1', selectedNode: 'node-2' }
     expect(await provisioner.provision(request, signal)).toMatchObject({ is: 'ignored' })
-    await setSelectedNode('here')
+    await setSelectedNode('node-1')
     expect(await accepts()).toBe(true)
-    const result = await provisioner.provision({ ...request, claim: await getClaim(), selectedNode: 'here' }, signal)
+    const result = await provisioner.provision({ ...request, claim: await getClaim(), selectedNode: 'node-1' }, signal)
     expect(result.is).toBe('provisioned')
     expect(driver.createRequests[0]!.accessibilityRequirements?.requisite).toMatchObject([
-      { segments: { host: 'here' } },
+      { segments: { host: 'node-1' } },
     ])
   })
 
@@ -78,32 +78,32 @@ describe('a per-node provisioner', () => {
     expect(value).toBe(false) // the change of the claim triggers another reconcile
     expect(ms).toBeGreaterThanOrEqual(10_000)
     expect(ms).toBeLessThan(10_500)
-    expect(await selectedNode()).toBe('here')
-    expect(driver.capacityRequests).toMatchObject([{ accessibleTopology: { segments: { host: 'here' } } }])
+    expect(await selectedNode()).toBe('node-1')
+    expect(driver.capacityRequests).toMatchObject([{ accessibleTopology: { segments: { host: 'node-1' } } }])
   })
 
   it('PROV-9 stops waiting when another node is selected', async () => {
     const { accepts, measure, setSelectedNode, selectedNode } = await startNodeFixture()
     const accepted = accepts()
     await new Promise((resolve) => setImmediate(resolve))
-    await setSelectedNode('there')
+    await setSelectedNode('node-2')
     const { value, ms } = await measure(accepted)
     expect(value).toBe(false)
     expect(ms).toBeLessThan(1_000)
-    expect(await selectedNode()).toBe('there')
+    expect(await selectedNode()).toBe('node-2')
   })
 
   it('CAP-5 retries with increasing delays while its node has no capacity', async () => {
     const { accepts, measure, selectedNode, driver } = await startNodeFixture({}, 99n)
     const acceptAndFail = () => measure(accepts().catch((error: Error) => error.message))
     const first = await acceptAndFail()
-    expect(first.value).toContain('node here has no capacity for claim orders')
+    expect(first.value).toContain('node node-1 has no capacity for claim orders')
     const second = await acceptAndFail()
     expect(second.ms).toBeGreaterThan(first.ms)
     expect(await selectedNode()).toBeUndefined()
     driver.setReplies({ getCapacity: async () => ({ availableCapacity: 100n }) })
     await measure(accepts())
-    expect(await selectedNode()).toBe('here')
+    expect(await selectedNode()).toBe('node-1')
   })
 
   it('PROV-9 accepts a claim if GetCapacity fails', async () => {
@@ -114,12 +114,12 @@ describe('a per-node provisioner', () => {
       },
     })
     await measure(accepts())
-    expect(await selectedNode()).toBe('here')
+    expect(await selectedNode()).toBe('node-1')
   })
 
   it('PROV-9 ignores claims of classes whose allowed topologies exclude its node', async () => {
     const { accepts, selectedNode } = await startNodeFixture()
-    const allowedTopologies = [{ matchLabelExpressions: [{ key: 'host', values: ['there'] }] }]
+    const allowedTopologies = [{ matchLabelExpressions: [{ key: 'host', values: ['node-2'] }] }]
     expect(await accepts(aClass({}, { allowedTopologies }))).toBe(false)
     expect(await selectedNode()).toBeUndefined()
   })
@@ -134,7 +134,7 @@ describe('a per-node provisioner', () => {
       },
     })
     await measure(accepts())
-    expect(await selectedNode()).toBe('here')
+    expect(await selectedNode()).toBe('node-1')
     expect(changes).toBe(2)
   })
 
@@ -152,11 +152,11 @@ describe('a per-node provisioner', () => {
           },
         },
       }) as never
-    expect(await provisioner.delete(volumeAt('there'), signal)).toEqual({
+    expect(await provisioner.delete(volumeAt('node-2'), signal)).toEqual({
       is: 'ignored',
       message: 'PV was not provisioned on this node',
     })
-    expect(await provisioner.delete(volumeAt('here'), signal)).toEqual({ is: 'deleted' })
+    expect(await provisioner.delete(volumeAt('node-1'), signal)).toEqual({ is: 'deleted' })
     expect(driver.deleteRequests).toHaveLength(1)
   })
 })

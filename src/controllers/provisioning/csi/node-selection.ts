@@ -46,11 +46,11 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
     if (selected) return selected === node.name
     const { volumeBindingMode = 'Immediate' } = candidate.storageClass
     if (!node.immediateBinding || volumeBindingMode !== 'Immediate' || !deps.isNodeAllowed(candidate)) return false
-    await becomeOwner(candidate, signal)
+    await selectOwnNode(candidate, signal)
     return false
   }
 
-  async function becomeOwner(candidate: Candidate, signal: AbortSignal): Promise<void> {
+  async function selectOwnNode(candidate: Candidate, signal: AbortSignal): Promise<void> {
     const { uid = '', name } = candidate.claim.metadata
     for (;;) {
       const current = await waitForDelay(candidate.claim, signal)

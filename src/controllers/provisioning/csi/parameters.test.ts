@@ -71,7 +71,7 @@ describe('fsTypeOf', () => {
     [{}, 'ext4', 'ext4'],
     [{}, '', ''],
     [{ fstype: '' }, 'ext4', 'ext4'],
-  ])('PROV-9 returns for parameters %j with default %j: %j', (parameters, defaultFsType, fsType) => {
+  ])('PROV-9 with parameters %j and default %j returns %j', (parameters, defaultFsType, fsType) => {
     expect(fsTypeOf(parameters as Record<string, string>, defaultFsType)).toBe(fsType)
   })
 

@@ -21,7 +21,7 @@ export const SECRET_PURPOSES = [
 ] as const
 export type SecretPurpose = (typeof SECRET_PURPOSES)[number]
 
-const RESERVED: ReadonlySet<string> = new Set([
+const RESERVED_KEYS: ReadonlySet<string> = new Set([
   FSTYPE,
   ...SECRET_PURPOSES.flatMap((purpose) => [
     `${RESERVED_PREFIX}${purpose}-name`,
@@ -34,10 +34,10 @@ export function driverParameters(parameters: Parameters = {}): Record<string, st
   const driverOnly: Record<string, string> = {}
   for (const [key, value] of Object.entries(parameters)) {
     if (!key.startsWith(RESERVED_PREFIX)) driverOnly[key] = value
-    else if (!RESERVED.has(key)) {
+    else if (!RESERVED_KEYS.has(key)) {
       throw finalError(
         `found unknown parameter key "${key}" with reserved namespace ${RESERVED_PREFIX}: ` +
-          `remove it from the class, or correct it to one of ${[...RESERVED].map((key) => key.slice(RESERVED_PREFIX.length)).join(', ')}`,
+          `remove it from the class, or correct it to one of ${[...RESERVED_KEYS].map((key) => key.slice(RESERVED_PREFIX.length)).join(', ')}`,
       )
     }
   }

@@ -35,7 +35,7 @@ export async function createProvisionerFixture(fixtureOptions: ProvisionerFixtur
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const uncached = createCsiProvisioner({
+  const rawProvisioner = createCsiProvisioner({
     driver,
     facts,
     client,
@@ -47,10 +47,10 @@ export async function createProvisionerFixture(fixtureOptions: ProvisionerFixtur
     options,
   })
   /** Waits before each call until the caches contain all objects that the test has written. */
-  const provisioner: typeof uncached = {
-    ...uncached,
-    provision: (...args) => untilWatchesDelivered().then(() => uncached.provision(...args)),
-    delete: (...args) => untilWatchesDelivered().then(() => uncached.delete(...args)),
+  const provisioner: typeof rawProvisioner = {
+    ...rawProvisioner,
+    provision: (...args) => waitForWatchEvents().then(() => rawProvisioner.provision(...args)),
+    delete: (...args) => waitForWatchEvents().then(() => rawProvisioner.delete(...args)),
   }
   onTestFinished(async () => {
     await caches.stop()
@@ -71,7 +71,7 @@ export async function createProvisionerFixture(fixtureOptions: ProvisionerFixtur
 }
 
 /** Waits until watches have delivered all events. */
-async function untilWatchesDelivered(): Promise<void> {
+async function waitForWatchEvents(): Promise<void> {
   for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 

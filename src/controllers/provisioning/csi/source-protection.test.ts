@@ -26,7 +26,7 @@ async function start(wrapClient: (client: Client) => Client = (client) => client
   })
   return {
     apiServer,
-    stuckReasons: () => protection.queues.flatMap((queue) => queue.states().map(({ message }) => message ?? '')),
+    stuckMessages: () => protection.queues.flatMap((queue) => queue.states().map(({ message }) => message ?? '')),
     waitUntil: apiServer.waitUntil,
   }
 }
@@ -40,16 +40,19 @@ const claimSpec = (overrides: object = {}) => ({
 
 describe('createSourceProtection', () => {
   it('PROV-9 releases a deleted source after the clone is bound', async () => {
-    const { apiServer, waitUntil, stuckReasons } = await start()
+    const { apiServer, waitUntil, stuckMessages } = await start()
     await apiServer.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
     await apiServer.post(CLAIMS, { metadata: { name: 'copy' }, spec: claimSpec({ dataSource }) })
     await apiServer.delete(`${CLAIMS}/source`)
     await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge') // removes pvc-protection
-    await waitUntil(() => stuckReasons().includes('claim default/copy is being copied from it'), 'the reason')
+    await waitUntil(
+      () => stuckMessages().includes('claim default/copy is being copied from it'),
+      'the message to be reported',
+    )
     expect((await apiServer.get(`${CLAIMS}/source`)).status).toBe(200)
     await apiServer.patch(`${CLAIMS}/copy/status`, { status: { phase: 'Bound' } }, 'merge')
-    await waitUntil(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the deletion of the source')
+    await waitUntil(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the source to be deleted')
   })
 
   it('PROV-9 releases a deleted source after the cloning claim is deleted', async () => {
@@ -62,7 +65,7 @@ describe('createSourceProtection', () => {
     await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge')
     await apiServer.delete(`${CLAIMS}/copy`)
     await apiServer.patch(`${CLAIMS}/copy`, { metadata: { finalizers: null } }, 'merge')
-    await waitUntil(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the deletion of the source')
+    await waitUntil(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the source to be deleted')
     expect((await apiServer.get(`${CLAIMS}/kept`)).json.metadata.finalizers).toContain(CLONE_FINALIZER)
   })
 
@@ -87,15 +90,18 @@ describe('createSourceProtection', () => {
         return snapshots.get(ref.name)
       },
     })
-    const { apiServer, waitUntil, stuckReasons } = await start(wrapClient)
+    const { apiServer, waitUntil, stuckMessages } = await start(wrapClient)
     const dataSource = { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' }
     await apiServer.post(CLAIMS, { metadata: { name: 'restored' }, spec: claimSpec({ dataSource }) })
     snapshots.set('snap', aProtectedSnapshot('snap')) // as set by the provisioner before CreateVolume
     const isProtected = (name: string) => snapshots.get(name).metadata.finalizers.length > 0
-    await waitUntil(() => stuckReasons().includes('claim default/restored is being filled from it'), 'the reason')
-    await waitUntil(() => !isProtected('left-over'), 'the release of the leftover snapshot')
+    await waitUntil(
+      () => stuckMessages().includes('claim default/restored is being restored from it'),
+      'the message to be reported',
+    )
+    await waitUntil(() => !isProtected('left-over'), 'the leftover snapshot to be released')
     expect(isProtected('snap')).toBe(true)
     await apiServer.patch(`${CLAIMS}/restored/status`, { status: { phase: 'Bound' } }, 'merge')
-    await waitUntil(() => !isProtected('snap'), 'the release of the snapshot')
+    await waitUntil(() => !isProtected('snap'), 'the snapshot to be released')
   })
 })

@@ -90,8 +90,8 @@ const snapshotSources = (claim: Claim): string[] => sourcesOf(claim, 'snapshot')
 
 function sourcesOf(claim: Claim, type: 'clone' | 'snapshot'): string[] {
   try {
-    const sourceClaim = dataSourceOf(claim)
-    return sourceClaim?.is === type ? [`${sourceClaim.namespace}/${sourceClaim.name}`] : []
+    const dataSource = dataSourceOf(claim)
+    return dataSource?.is === type ? [`${dataSource.namespace}/${dataSource.name}`] : []
   } catch (error) {
     if (error instanceof PreparationError) return []
     throw error
@@ -108,36 +108,36 @@ async function releaseCloneSource(key: string, { client, claims }: SourceDeps, s
   const sourceClaim = claims.get(key)
   if (!sourceClaim || !isAwaitingRelease(sourceClaim)) return done
   const clone =
-    findCloneInProgress(claims.byIndex(BY_CLONE_SOURCE, key)) ??
-    (await findUncachedClone(client, key, cloneSources, signal))
+    findPendingClaim(claims.byIndex(BY_CLONE_SOURCE, key)) ??
+    (await findUncachedClaim(client, key, cloneSources, signal))
   if (clone) return stuck(`claim ${keyOfObject(clone)} is being copied from it`)
   return tryRelease(() => removeFinalizer(client, persistentVolumeClaimKind, sourceClaim, CLONE_FINALIZER, signal))
 }
 
 async function releaseSnapshot(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
-  const clone = findCloneInProgress(claims.byIndex(BY_SNAPSHOT, key))
-  if (clone) return stuck(`claim ${keyOfObject(clone)} is being filled from it`)
+  const restoringClaim = findPendingClaim(claims.byIndex(BY_SNAPSHOT, key))
+  if (restoringClaim) return stuck(`claim ${keyOfObject(restoringClaim)} is being restored from it`)
   if (!(await client.serves(volumeSnapshotKind))) return done
   return tryRelease(async () => {
     const snapshot = await client.get(volumeSnapshotKind, refOfKey(key), { signal })
     if (!snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER)) return
-    if (await findUncachedClone(client, key, snapshotSources, signal)) return // the change of that claim triggers another reconcile
+    if (await findUncachedClaim(client, key, snapshotSources, signal)) return // the change of that claim triggers another reconcile
     await removeFinalizer(client, volumeSnapshotKind, snapshot, SNAPSHOT_FINALIZER, signal)
   })
 }
 
-/** Lists claims from the server, because the cache may not contain a clone that another provisioner has just started. */
-async function findUncachedClone(
+/** Lists claims from the server, because the cache may not contain a claim that another provisioner has just started to fill. */
+async function findUncachedClaim(
   client: Client,
   key: string,
   sourcesOfClaim: (claim: Claim) => string[],
   signal: AbortSignal,
 ) {
   const { items } = await client.list(persistentVolumeClaimKind, { namespace: refOfKey(key).namespace ?? '', signal })
-  return findCloneInProgress(items.filter((claim) => sourcesOfClaim(claim).includes(key)))
+  return findPendingClaim(items.filter((claim) => sourcesOfClaim(claim).includes(key)))
 }
 
-const findCloneInProgress = (claims: readonly Claim[]) =>
+const findPendingClaim = (claims: readonly Claim[]) =>
   claims.find(({ status }) => (status?.phase ?? 'Pending') === 'Pending')
 
 async function tryRelease(release: () => Promise<void>): Promise<Outcome> {

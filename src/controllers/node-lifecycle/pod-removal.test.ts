@@ -1,3 +1,5 @@
+// Tests the eviction and removal of pods, the events and the metrics of the node lifecycle controllers. node-health.test.ts
+// tests the conditions and taints of nodes.
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventKind } from '../../api/kinds/event/event.ts'
@@ -34,32 +36,32 @@ describe('eviction', () => {
         },
       ],
     })
-    await fixture.aPod('usual', 'a')
-    await fixture.aPod('hasty', 'a', tolerationOf(30))
-    await fixture.aPod('faithful', 'a', tolerationOf())
-    await fixture.aPod('elsewhere', 'b')
+    await fixture.aPod('default-toleration', 'a')
+    await fixture.aPod('short-toleration', 'a', tolerationOf(30))
+    await fixture.aPod('unlimited-toleration', 'a', tolerationOf())
+    await fixture.aPod('other-node', 'b')
     fixture.start()
     await fixture.advance(10_000)
     fixture.alive.delete('a')
     await fixture.advance(40_000)
     expect(await fixture.taints('a')).not.toEqual([])
     await fixture.advance(29_000)
-    expect(await isBeingDeleted('hasty')).toBe(false)
+    expect(await isBeingDeleted('short-toleration')).toBe(false)
     await fixture.advance(2_000)
-    expect(await isBeingDeleted('hasty')).toBe(true)
-    expect(await disruptionOf('hasty')).toMatchObject({ status: 'True', reason: 'DeletionByTaintManager' })
+    expect(await isBeingDeleted('short-toleration')).toBe(true)
+    expect(await disruptionOf('short-toleration')).toMatchObject({ status: 'True', reason: 'DeletionByTaintManager' })
     await fixture.advance(268_000)
-    expect(await isBeingDeleted('usual')).toBe(false)
+    expect(await isBeingDeleted('default-toleration')).toBe(false)
     await fixture.advance(2_000)
-    expect(await isBeingDeleted('usual')).toBe(true)
+    expect(await isBeingDeleted('default-toleration')).toBe(true)
     await fixture.advance(600_000)
-    expect([await isBeingDeleted('faithful'), await isBeingDeleted('elsewhere')]).toEqual([false, false])
+    expect([await isBeingDeleted('unlimited-toleration'), await isBeingDeleted('other-node')]).toEqual([false, false])
     expect(evictionMessages()).toEqual([
-      'Marking for deletion Pod default/hasty',
-      'Marking for deletion Pod default/usual',
+      'Marking for deletion Pod default/short-toleration',
+      'Marking for deletion Pod default/default-toleration',
     ])
     // The pods still exist and use their volumes, because no agent has shut them down.
-    expect((await fixture.pod('usual'))?.metadata.deletionGracePeriodSeconds).toBe(30)
+    expect((await fixture.pod('default-toleration'))?.metadata.deletionGracePeriodSeconds).toBe(30)
   })
 
   it('SYS-18 evicts no pod from a node that recovers in time', async () => {
@@ -97,8 +99,8 @@ describe('eviction', () => {
   it("SYS-18 evicts pods that do not tolerate a user's taint, including later pods", async () => {
     await fixture.aNode('a')
     await fixture.aPod('p', 'a')
-    await fixture.aPod('bears', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'storage' }] })
-    await fixture.aPod('bears-another', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'web' }] })
+    await fixture.aPod('tolerates', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'storage' }] })
+    await fixture.aPod('tolerates-other', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'web' }] })
     fixture.start()
     await fixture.settle()
     await fixture.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoSchedule' }])
@@ -106,11 +108,11 @@ describe('eviction', () => {
     expect(await isBeingDeleted('p')).toBe(false)
     await fixture.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoExecute' }])
     await fixture.settle()
-    expect([await isBeingDeleted('p'), await isBeingDeleted('bears'), await isBeingDeleted('bears-another')]).toEqual([
-      true,
-      false,
-      true,
-    ])
+    expect([
+      await isBeingDeleted('p'),
+      await isBeingDeleted('tolerates'),
+      await isBeingDeleted('tolerates-other'),
+    ]).toEqual([true, false, true])
     await fixture.aPod('late', 'a')
     await fixture.settle()
     expect(await isBeingDeleted('late')).toBe(true)
@@ -133,12 +135,12 @@ describe('eviction', () => {
 
 describe('pods without a node agent', () => {
   it('SYS-18 does not remove a pod that was recreated under the same name', async () => {
-    const oldPod = await fixture.aPod('p', 'nowhere')
+    const oldPod = await fixture.aPod('p', 'missing-node')
     let isRecreated = false
     fixture.start({
       intercept: async (verb, kind) => {
         if (verb !== 'patch' || kind !== 'Pod' || isRecreated) return
-        isRecreated = true // at the last moment
+        isRecreated = true // just before the pod is patched
         await fixture.client.delete(podKind, { namespace: 'default', name: 'p' }, { gracePeriodSeconds: 0 })
         await fixture.aNode('b')
         await fixture.aPod('p', 'b')
@@ -202,22 +204,22 @@ describe('pods without a node agent', () => {
   it('SYS-18 removes pods being deleted on an out-of-service node at once, and evicts others', async () => {
     await fixture.anAgent('a')
     await fixture.anAgent('b')
-    await fixture.aPod('going', 'a')
-    await fixture.aPod('staying', 'a', { tolerations: [{ operator: 'Exists' }] })
+    await fixture.aPod('terminating', 'a')
+    await fixture.aPod('tolerating', 'a', { tolerations: [{ operator: 'Exists' }] })
     await fixture.aPod('evicted', 'a')
     fixture.start()
     await fixture.advance(10_000)
-    await fixture.client.delete(podKind, { namespace: 'default', name: 'going' })
+    await fixture.client.delete(podKind, { namespace: 'default', name: 'terminating' })
     fixture.alive.delete('a')
     await fixture.advance(60_000)
-    expect(await isBeingDeleted('going')).toBe(true)
+    expect(await isBeingDeleted('terminating')).toBe(true)
     await fixture.setTaints('a', [
       ...((await fixture.node('a')).spec?.taints ?? []),
       { key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' },
     ])
     await fixture.settle()
-    expect([await fixture.pod('going'), await fixture.pod('evicted')]).toEqual([undefined, undefined])
-    expect(await isBeingDeleted('staying')).toBe(false)
+    expect([await fixture.pod('terminating'), await fixture.pod('evicted')]).toEqual([undefined, undefined])
+    expect(await isBeingDeleted('tolerating')).toBe(false)
   })
 
   it('SYS-18 leaves pods of a ready node to its agent, even if it is out of service', async () => {
@@ -276,7 +278,7 @@ describe('node lifecycle metrics', () => {
     await fixture.anAgent('a')
     await fixture.anAgent('b')
     await fixture.aPod('p', 'a')
-    await fixture.aPod('orphan', 'nowhere')
+    await fixture.aPod('orphan', 'missing-node')
     fixture.start({ metrics: createNodeLifecycleMetrics(registry) })
     await fixture.advance(10_000)
     fixture.alive.delete('a')
