@@ -10,6 +10,7 @@ export { parseRuntimeConfig } from './resources.ts'
 export {
   createAuthenticator,
   createBasicAuthorizer,
+  issueKeylessCa,
   loadOrCreatePki,
   type Pki,
 } from './security/index.ts'

@@ -31,13 +31,13 @@ import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { stopWithin } from '../runtime/stop-within.ts'
 import type { Store } from '../store/index.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
-import { publishClientCa } from './client-ca.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from './controllers.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
 import { type StartedNodes, startNodes } from './local-nodes.ts'
 import { openStore, parseStore, type TlsFiles } from './open-store.ts'
+import { writeUpstreamConfigMaps } from './upstream-config-maps.ts'
 
 export interface ServeOptions {
   readonly dataDir: string
@@ -160,7 +160,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     try {
       const client = inProcessClient(server.objects, CONTROLLERS_USER)
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
-      await publishClientCa(client, pki.caCert)
+      await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
       if (nodeCount > 0) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')
       const hasNodes = options.controllers && location.is === 'embedded'

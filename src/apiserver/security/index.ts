@@ -9,6 +9,7 @@ export type {
 export { createBasicAuthorizer } from './basic-authorizer.ts'
 export { forbidden, type RejectionStatus } from './errors.ts'
 export { resolveImpersonation } from './impersonate.ts'
+export { issueKeylessCa } from './keyless-ca.ts'
 export { loadOrCreatePki, type Pki } from './pki.ts'
 export { type ClientCertificate, clientCertificateOf, servingTlsOptions } from './tls.ts'
 export type { UserInfo } from './user.ts'

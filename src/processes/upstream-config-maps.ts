@@ -1,0 +1,81 @@
+// Writes the ConfigMaps that a Kubernetes API server creates in kube-system and that other Kubernetes programs read.
+import { X509Certificate } from 'node:crypto'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
+import type { ConfigMap } from '../api/kinds/config-map/config-map-schema.ts'
+import { isAlreadyExists } from '../api/status-error.ts'
+import { issueKeylessCa } from '../apiserver/index.ts'
+import type { Clock } from '../base/clock.ts'
+import { timestamp } from '../base/timestamps.ts'
+import { type Client, find } from '../client/index.ts'
+
+export interface UpstreamConfigMapsDeps {
+  readonly client: Client
+  /** The certificate authority of client certificates. */
+  readonly caCert: string
+  readonly clock: Clock
+}
+
+/** Creates and updates the ConfigMaps. Runs at every start, because the CA may be new and a ConfigMap may be deleted. */
+export async function writeUpstreamConfigMaps(deps: UpstreamConfigMapsDeps): Promise<void> {
+  if (!(await deps.client.serves(configMapKind))) return
+  await writeAuthenticationConfig(deps)
+  await createTokenTracking(deps)
+}
+
+const AUTHENTICATION = { name: 'extension-apiserver-authentication', namespace: 'kube-system' }
+const PROXY_CA = 'requestheader-client-ca-file'
+
+/**
+ * Publishes the CA of client certificates, so that the ports of kube-scheduler, kube-controller-manager and extension
+ * servers accept the certificates that this server accepts. They also require a CA of authenticating proxies and report an
+ * error every minute without one. This server has no such proxy, so the key of that CA is discarded and no certificate of
+ * it can exist.
+ */
+async function writeAuthenticationConfig({ client, caCert, clock }: UpstreamConfigMapsDeps): Promise<void> {
+  const existing = await find(client, configMapKind, AUTHENTICATION)
+  const proxyCa = existing?.data?.[PROXY_CA]
+  const data = {
+    'client-ca-file': caCert,
+    [PROXY_CA]: proxyCa && isValid(proxyCa, clock.nowMs()) ? proxyCa : issueKeylessCa('stowage-front-proxy-ca', clock),
+    'requestheader-allowed-names': '["front-proxy-client"]',
+    'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
+    'requestheader-group-headers': '["X-Remote-Group"]',
+    'requestheader-uid-headers': '["X-Remote-Uid"]',
+    'requestheader-username-headers': '["X-Remote-User"]',
+  }
+  if (!existing && (await createIfAbsent(client, { metadata: AUTHENTICATION, data }))) return
+  await client.patch(configMapKind, AUTHENTICATION, { type: 'merge', body: { data } })
+}
+
+const YEAR_MS = 365 * 24 * 60 * 60 * 1_000
+
+/** Whether the CA stays valid for at least a year. */
+function isValid(pem: string, nowMs: number): boolean {
+  try {
+    return Date.parse(new X509Certificate(pem).validTo) - nowMs > YEAR_MS
+  } catch {
+    return false
+  }
+}
+
+const TOKEN_TRACKING = { name: 'kube-apiserver-legacy-service-account-token-tracking', namespace: 'kube-system' }
+
+/**
+ * Records since when the use of tokens in secrets has been tracked. kube-controller-manager reports an error without it.
+ * This server accepts no such token, so none of them has been used since the first start.
+ */
+async function createTokenTracking({ client, clock }: UpstreamConfigMapsDeps): Promise<void> {
+  const [since = ''] = timestamp(clock.nowMs()).split('T')
+  await createIfAbsent(client, { metadata: TOKEN_TRACKING, data: { since } })
+}
+
+/** Returns whether the ConfigMap was created. */
+async function createIfAbsent(client: Client, configMap: ConfigMap): Promise<boolean> {
+  try {
+    await client.create(configMapKind, configMap)
+    return true
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error
+    return false
+  }
+}
