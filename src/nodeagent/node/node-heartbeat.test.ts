@@ -16,6 +16,17 @@ describe('the node heartbeat', () => {
     await fixture.waitUntil(async () => (await readLeaseSpec()).renewTime > renewTime, 'the lease to be renewed')
   })
 
+  it('SYS-29 annotates the node, so that kube-controller-manager attaches volumes, and restores the annotation after a restart', async () => {
+    const annotation = 'volumes.kubernetes.io/controller-managed-attach-detach'
+    const fixture = await createAgentFixture()
+    const readAnnotations = async () => (await fixture.server.get(NODE_URL)).json.metadata.annotations
+    expect(await readAnnotations()).toMatchObject({ [annotation]: 'true' })
+    await fixture.stop()
+    await fixture.server.patch(NODE_URL, { metadata: { annotations: { [annotation]: null } } }, 'merge')
+    fixture.start()
+    await fixture.waitUntil(async () => (await readAnnotations())?.[annotation] === 'true', 'the annotation')
+  })
+
   it('SYS-7 rejects a node name that another agent holds, and names that agent', async () => {
     const fixture = await createAgentFixture()
     const versionBefore = (await fixture.server.get(NODE_URL)).json.metadata.resourceVersion

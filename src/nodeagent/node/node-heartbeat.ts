@@ -48,6 +48,8 @@ export class NodeNameTakenError extends Error {
 }
 
 const NODE_LEASES = 'kube-node-lease'
+/** kube-controller-manager attaches volumes only to nodes with this annotation. */
+const ANNOTATIONS = { 'volumes.kubernetes.io/controller-managed-attach-detach': 'true' }
 const LEASE_SECONDS = 40
 const RENEW_INTERVAL_MS = 10_000
 const STATUS_INTERVAL_MS = 300_000
@@ -113,11 +115,11 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
       'kubernetes.io/arch': machine.arch,
       ...deps.labels,
     }
+    const metadata = { labels, annotations: ANNOTATIONS }
     const node = await find(client, nodeKind, ref)
-    if (!node) return client.create(nodeKind, { metadata: { name: nodeName, labels }, status: buildStatus(undefined) })
-    const existing = node.metadata.labels ?? {}
-    if (Object.entries(labels).every(([key, value]) => existing[key] === value)) return node
-    return client.patch(nodeKind, ref, { type: 'merge', body: { metadata: { labels } } })
+    if (!node) return client.create(nodeKind, { metadata: { ...ref, ...metadata }, status: buildStatus(undefined) })
+    if (hasEntries(node.metadata.labels, labels) && hasEntries(node.metadata.annotations, ANNOTATIONS)) return node
+    return client.patch(nodeKind, ref, { type: 'merge', body: { metadata } })
   }
 
   /** Serializes writes, so that an older list of volumes in use is never written last. */
@@ -273,6 +275,9 @@ function createNameTakenError(nodeName: string, { spec }: Readonly<Lease>, nowMs
       `Choose another --node-name, or stop that agent and wait ${spec?.leaseDurationSeconds ?? LEASE_SECONDS} s.`,
   )
 }
+
+const hasEntries = (map: Readonly<Record<string, string>> = {}, entries: Readonly<Record<string, string>>): boolean =>
+  Object.entries(entries).every(([key, value]) => map[key] === value)
 
 /** Whether the error is worth a retry: the server is unavailable or overloaded, or there was a conflict. */
 const isTransient = (error: unknown): boolean =>
