@@ -68,7 +68,7 @@ function* objectsOf({ nodes, classes, driver, poolBytes }: LocalCluster) {
             nodeTopology: { matchLabels: { [NODE_TOPOLOGY_KEY]: name } },
             capacity: String(poolBytes),
           },
-          { namespace: CAPACITY_NAMESPACE, labels: labels },
+          { namespace: CAPACITY_NAMESPACE, labels },
         ),
       }
     }

@@ -48,7 +48,7 @@ describe('decodeResponse', () => {
     const json = {
       metadata: { name: 'fast', newField: [{ a: null }] },
       provisioner: 'disks.example.com',
-      volumeBindingMode: 'AfterLunch',
+      volumeBindingMode: 'UnknownMode',
       parameters: ['not', 'a map'],
       mountOptions: 'ro',
       newSpec: { deep: { list: [] } },
@@ -66,7 +66,7 @@ describe('decodeResponse', () => {
   })
 
   it.each(ALL_KINDS.map((kind) => [`${kind.kind}.${kind.group}`, kind] as const))(
-    'SYS-29 decodes %s from every form of a stock server to what our server stores',
+    'SYS-29 decodes %s from every form of a stock server to the stored form',
     (_name, { type }) => {
       for (const sample of [sampleOf(type, 0, false), sampleOf(type, 0, true), {}]) {
         const stored = decode(type, sample).object

@@ -17,7 +17,7 @@ export function decodeResponse<T>(type: ObjectType<T>, value: Record<string, unk
   return value as T
 }
 
-/** What decoding needs to know of a type, computed once: one read per value, without interpreting the declaration. */
+/** The properties of a type that decoding needs, computed once per type. */
 interface ObjectShape {
   readonly fields: ReadonlyMap<string, FieldShape>
   readonly required: readonly RequiredField[]
@@ -43,8 +43,8 @@ interface ValueShape {
 const shapesByType = new WeakMap<ObjectType, ObjectShape>()
 
 function shapeOf(type: ObjectType): ObjectShape {
-  const known = shapesByType.get(type)
-  if (known) return known
+  const cached = shapesByType.get(type)
+  if (cached) return cached
   const fields = new Map<string, FieldShape>()
   const required: RequiredField[] = []
   const shape = { fields, required }

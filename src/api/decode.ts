@@ -89,11 +89,11 @@ function decodeObject(
   const previousFields = isRecord(previous) ? previous : undefined
   // Fields are in the order of the declaration and not of the client, so that equal objects have equal bytes.
   const object: Record<string, unknown> = {}
-  let declared = 0
+  let declaredCount = 0
   for (const [name, field] of fieldsOf(type)) {
     const raw = value[name]
     if (raw !== undefined && Object.hasOwn(value, name)) {
-      declared++
+      declaredCount++
       if (raw !== null) {
         const decoded = decodeValue(field.type, raw, childPath(path, name), context, previousFields?.[name])
         if (decoded !== undefined && (field.keepsEmpty || context.partial || !isEmpty(field.type, decoded))) {
@@ -110,7 +110,7 @@ function decodeObject(
   const names = Object.keys(value)
   context.countValues(names.length)
   context.keyCount += names.length
-  if (names.length > declared) recordUnknownFields(type, value, names, path, context, ignored)
+  if (names.length > declaredCount) recordUnknownFields(type, value, names, path, context, ignored)
   return object
 }
 

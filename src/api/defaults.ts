@@ -3,17 +3,17 @@
 import type { DeclaredValue, ObjectType, Type } from './schema.ts'
 
 export function applyDefaults(type: ObjectType, object: Record<string, unknown>): void {
-  for (const [name, fill] of fillersOf(type)) fill(object, name)
+  for (const [name, applyDefault] of defaultersOf(type)) applyDefault(object, name)
 }
 
-type Filler = (object: Record<string, unknown>, name: string) => void
+type Defaulter = (object: Record<string, unknown>, name: string) => void
 
-const fillersByType = new WeakMap<ObjectType, readonly (readonly [string, Filler])[]>()
+const defaultersByType = new WeakMap<ObjectType, readonly (readonly [string, Defaulter])[]>()
 
-function fillersOf(type: ObjectType): readonly (readonly [string, Filler])[] {
-  let fillers = fillersByType.get(type)
-  if (!fillers) {
-    const entries: [string, Filler][] = []
+function defaultersOf(type: ObjectType): readonly (readonly [string, Defaulter])[] {
+  let defaulters = defaultersByType.get(type)
+  if (!defaulters) {
+    const entries: [string, Defaulter][] = []
     for (const [name, field] of Object.entries(type.fields)) {
       const defaultValue = field.default
       if (defaultValue !== undefined) {
@@ -25,23 +25,23 @@ function fillersOf(type: ObjectType): readonly (readonly [string, Filler])[] {
           },
         ])
       }
-      const inner = innerFiller(field.type)
+      const inner = innerDefaulter(field.type)
       if (inner) entries.push([name, (object) => object[name] !== undefined && inner(object[name])])
     }
-    fillers = entries
-    fillersByType.set(type, fillers)
+    defaulters = entries
+    defaultersByType.set(type, defaulters)
   }
-  return fillers
+  return defaulters
 }
 
-function innerFiller(type: Type): ((value: DeclaredValue) => void) | undefined {
-  if (type.is === 'object') return fillersOf(type).length > 0 ? (value) => applyDefaults(type, value) : undefined
+function innerDefaulter(type: Type): ((value: DeclaredValue) => void) | undefined {
+  if (type.is === 'object') return defaultersOf(type).length > 0 ? (value) => applyDefaults(type, value) : undefined
   if (type.is === 'list') {
-    const inner = innerFiller(type.item)
+    const inner = innerDefaulter(type.item)
     return inner && ((items: unknown[]) => items.forEach(inner))
   }
   if (type.is === 'map') {
-    const inner = innerFiller(type.value)
+    const inner = innerDefaulter(type.value)
     return inner && ((values: Record<string, unknown>) => Object.values(values).forEach(inner))
   }
   return undefined

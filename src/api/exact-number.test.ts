@@ -47,8 +47,8 @@ describe('isExactNumber', () => {
   it('rejects an integer of 64 bits if and only if it changes', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n }), (value) => {
-        const changes = BigInt(JSON.stringify(Number(value))) !== value
-        expect(isExactNumber(String(value))).toBe(!changes)
+        const isChanged = BigInt(JSON.stringify(Number(value))) !== value
+        expect(isExactNumber(String(value))).toBe(!isChanged)
       }),
     )
   })

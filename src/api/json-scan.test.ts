@@ -152,7 +152,7 @@ describe('findDuplicateKeys', () => {
     ['{"spec":{"x":1},"spec":{"x":2}}', ['spec']],
     ['{"__proto__":1,"__proto__":2}', ['__proto__']],
     ['{"a,\\"b":1,"a,\\"b":2}', ['a,"b']],
-  ])('returns for %j the paths %j', (text, paths) => {
+  ])('given %j, returns the paths %j', (text, paths) => {
     expect(findDuplicateKeys(text)).toEqual(paths)
   })
 

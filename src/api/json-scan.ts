@@ -31,7 +31,7 @@ export const parseJson = (body: Uint8Array | string, options?: JsonOptions): unk
 
 export function decodeJson(body: Uint8Array | string, { depthMax = JSON_DEPTH_MAX }: JsonOptions = {}): DecodedJson {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const { depth, keyCount, inexactAt } = measure(bytes, depthMax)
+  const { depth, keyCount, inexactOffset } = measure(bytes, depthMax)
   if (depth > depthMax) throw new JsonError(`invalid JSON: objects and lists are nested more than ${depthMax} deep`)
   const text = typeof body === 'string' ? body : decodeUtf8(body)
   let value: unknown
@@ -40,15 +40,15 @@ export function decodeJson(body: Uint8Array | string, { depthMax = JSON_DEPTH_MA
   } catch {
     throw new JsonError(`invalid JSON: ${describeFirstError(text)}`)
   }
-  if (inexactAt !== undefined) {
-    const offset = Buffer.from(bytes.subarray(0, inexactAt)).toString('utf8').length
-    throw new JsonError(`the number at ${formatPosition(text, offset)} ${INEXACT}`)
+  if (inexactOffset !== undefined) {
+    const offset = Buffer.from(bytes.subarray(0, inexactOffset)).toString('utf8').length
+    throw new JsonError(`the number at ${formatPosition(text, offset)} ${INEXACT_MESSAGE}`)
   }
   return { value, text, keyCount }
 }
 
-/** Why a number is rejected. */
-export const INEXACT = 'has more digits than can be stored exactly; send a quantity as a string, such as "10Gi"'
+/** The explanation in the error for a number that cannot be stored exactly. */
+export const INEXACT_MESSAGE = 'has more digits than can be stored exactly; send a quantity as a string, such as "10Gi"'
 
 /** Returns the number of key-value pairs in a JSON text. */
 export const countKeys = (body: Uint8Array | string): number =>
@@ -141,18 +141,18 @@ const LOWER_E = 0x65
 const isNumberByte = (code: number): boolean =>
   (code >= ZERO && code <= NINE) || code === 0x2e || (code | LOWER_CASE) === LOWER_E || code === 0x2b || code === 0x2d
 
-interface Measured {
+interface Measurement {
   readonly depth: number
   readonly keyCount: number
   /** The offset of the first number that would change in a double. */
-  readonly inexactAt: number | undefined
+  readonly inexactOffset: number | undefined
 }
 
 // Scans bytes, because that is more than twice as fast as scanning characters. No byte of a multi-byte character equals one
 // of these constants.
-function measure(bytes: Uint8Array, depthMax: number): Measured {
+function measure(bytes: Uint8Array, depthMax: number): Measurement {
   const length = bytes.length
-  let inexactAt: number | undefined
+  let inexactOffset: number | undefined
   let openCount = 0
   let depth = 0
   let keyCount = 0
@@ -179,12 +179,12 @@ function measure(bytes: Uint8Array, depthMax: number): Measured {
       let hasExponent = false
       for (; i + 1 < length && isNumberByte(bytes[i + 1]!); i++)
         if ((bytes[i + 1]! | LOWER_CASE) === LOWER_E) hasExponent = true
-      if (inexactAt === undefined && (hasExponent || i + 1 - start >= EXACT_LENGTH)) {
-        if (!isExactNumber(Buffer.from(bytes.subarray(start, i + 1)).toString('latin1'))) inexactAt = start
+      if (inexactOffset === undefined && (hasExponent || i + 1 - start >= EXACT_LENGTH)) {
+        if (!isExactNumber(Buffer.from(bytes.subarray(start, i + 1)).toString('latin1'))) inexactOffset = start
       }
     }
   }
-  return { depth, keyCount, inexactAt }
+  return { depth, keyCount, inexactOffset }
 }
 
 // Scans invalid JSON again for the reason and position of the error. The messages of JSON.parse are not used, because they

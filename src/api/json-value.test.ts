@@ -12,7 +12,7 @@ import {
 const json = (text: string): JsonObject => JSON.parse(text)
 const anyJson = fc.jsonValue() as fc.Arbitrary<JsonValue>
 
-describe('setOwn and ownValue', () => {
+describe('setOwnProperty and getOwnProperty', () => {
   it('treat inherited names as ordinary keys', () => {
     for (const key of ['a', '__proto__', 'constructor', 'toString']) {
       const object: Record<string, number> = {}
@@ -49,7 +49,7 @@ describe('jsonEquals', () => {
   })
 })
 
-it('isDeeperThan counts nested objects and lists', () => {
+it('exceedsDepth counts nested objects and lists', () => {
   expect(exceedsDepth('a', 0)).toBe(false)
   expect(exceedsDepth([], 0)).toBe(true)
   expect(exceedsDepth([{ a: [] }, []], 3)).toBe(false)

@@ -4,7 +4,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { CST, Document, LineCounter, Node, ParsedNode, Scalar } from 'yaml'
 import { isExactNumber } from './exact-number.ts'
-import { DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys, INEXACT } from './json-scan.ts'
+import { DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys, INEXACT_MESSAGE } from './json-scan.ts'
 import type { JsonValue } from './json-value.ts'
 
 const YAML_DEPTH_MAX = 100 // deeper bodies are rejected: the parser recurses, and a few thousand levels overflow the stack
@@ -143,7 +143,7 @@ function findDuplicates({ isMap, isScalar, isSeq }: Yaml, document: Document): s
 function checkNumber({ value, source }: Scalar, path: string): void {
   if (typeof value !== 'number' || !Number.isFinite(value) || source === undefined) return
   const isExact = /^0[ox]/.test(source) ? Number.isSafeInteger(value) : isExactNumber(source)
-  if (!isExact) throw new YamlError(`invalid YAML: the number in ${path || 'the document'} ${INEXACT}`)
+  if (!isExact) throw new YamlError(`invalid YAML: the number in ${path || 'the document'} ${INEXACT_MESSAGE}`)
 }
 
 function toJson(document: Document<Node> | Document.Parsed<ParsedNode>): JsonValue {

@@ -199,27 +199,27 @@ describe('a disabled version or feature', () => {
           for (const version of kind.versions) {
             const base = kind.group ? `apis/${kind.group}/${version}` : `api/${version}`
             const groupVersion = kind.group ? `${kind.group}/${version}` : version
-            const isOn = !disabled.includes(groupVersion) && !disabled.includes(`${groupVersion}/${kind.plural}`)
+            const isEnabled = !disabled.includes(groupVersion) && !disabled.includes(`${groupVersion}/${kind.plural}`)
             const label = `${groupVersion}/${kind.plural} with ${disabled} disabled`
 
             const legacy = await api.get(`/${base}`)
             const names = legacy.status === 200 ? legacy.json.resources.map(({ name }: Json) => name) : []
-            expect(names.includes(kind.plural), `legacy discovery of ${label}`).toBe(isOn)
+            expect(names.includes(kind.plural), `legacy discovery of ${label}`).toBe(isEnabled)
 
             const group = discoveredGroups.find(({ metadata }: Json) => (metadata.name ?? '') === kind.group)
             const entries = group?.versions.find((candidate: Json) => candidate.version === version)?.resources ?? []
             const isDiscovered = entries.some(({ resource }: Json) => resource === kind.plural)
-            expect(isDiscovered, `aggregated discovery of ${label}`).toBe(isOn)
+            expect(isDiscovered, `aggregated discovery of ${label}`).toBe(isEnabled)
 
             const v3 = documents[base] ? (await readJson(documents[base].serverRelativeURL)).paths : {}
             for (const [name, paths] of Object.entries({ v3, v2 })) {
               const isDescribed = Object.keys(paths).some(
                 (path) => path.startsWith(`/${base}/`) && path.split('/').includes(kind.plural),
               )
-              expect(isDescribed, `OpenAPI ${name} of ${label}`).toBe(isOn)
+              expect(isDescribed, `OpenAPI ${name} of ${label}`).toBe(isEnabled)
             }
             if (kind.isReview) continue
-            expect((await api.get(`/${base}/${kind.plural}`)).status, `a list of ${label}`).toBe(isOn ? 200 : 404)
+            expect((await api.get(`/${base}/${kind.plural}`)).status, `a list of ${label}`).toBe(isEnabled ? 200 : 404)
           }
         }
         await api.store.close()

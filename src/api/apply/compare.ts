@@ -83,15 +83,15 @@ function compareObjects(shape: ObjectShape, before: Value, after: Value, walk: W
 type ItemsByKey = ReadonlyMap<string, readonly unknown[]>
 
 function compareKeyed(shape: Shape, before: ItemsByKey, after: ItemsByKey, walk: Walk): void {
-  for (const [key, oldValue] of before) {
-    const newValue = after.get(key) ?? []
-    if (oldValue.length <= 1 && newValue.length <= 1) compareAt(shape, key, oldValue[0], newValue[0], walk)
-    else compareRepeated(shape, key, oldValue, newValue, walk)
+  for (const [key, oldItems] of before) {
+    const newItems = after.get(key) ?? []
+    if (oldItems.length <= 1 && newItems.length <= 1) compareAt(shape, key, oldItems[0], newItems[0], walk)
+    else compareRepeated(shape, key, oldItems, newItems, walk)
   }
-  for (const [key, newValue] of after) {
+  for (const [key, newItems] of after) {
     if (before.has(key)) continue
-    if (newValue.length === 1) compareAt(shape, key, undefined, newValue[0], walk)
-    else compareRepeated(shape, key, [], newValue, walk)
+    if (newItems.length === 1) compareAt(shape, key, undefined, newItems[0], walk)
+    else compareRepeated(shape, key, [], newItems, walk)
   }
 }
 
@@ -99,18 +99,18 @@ function compareKeyed(shape: Shape, before: ItemsByKey, after: ItemsByKey, walk:
 function compareRepeated(
   shape: Shape,
   key: string,
-  oldValue: readonly unknown[],
-  newValue: readonly unknown[],
+  oldItems: readonly unknown[],
+  newItems: readonly unknown[],
   walk: Walk,
 ): void {
   const path = [...walk.path, key]
   const nodeOfItems = (items: readonly unknown[]) => (items.length > 1 ? LEAF : allFields(shape, items[0]))
-  if (oldValue.length > 1 && newValue.length > 1) {
-    if (!jsonEquals(oldValue as JsonValue, newValue as JsonValue)) insertNode(walk.modified, path, LEAF)
+  if (oldItems.length > 1 && newItems.length > 1) {
+    if (!jsonEquals(oldItems as JsonValue, newItems as JsonValue)) insertNode(walk.modified, path, LEAF)
     return
   }
-  if (oldValue.length > 0) insertNode(walk.removed, path, nodeOfItems(oldValue))
-  if (newValue.length > 0) insertNode(walk.added, path, nodeOfItems(newValue))
+  if (oldItems.length > 0) insertNode(walk.removed, path, nodeOfItems(oldItems))
+  if (newItems.length > 0) insertNode(walk.added, path, nodeOfItems(newItems))
 }
 
 function indexByKey(items: readonly DeclaredValue[], keyOf: (item: DeclaredValue) => string): ItemsByKey {

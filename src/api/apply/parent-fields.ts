@@ -1,4 +1,4 @@
-// Adds to a field set the parents of its members.
+// Adds the parents of the members to a field set.
 import { type FieldSet, ITSELF, isMember } from './field-set.ts'
 import type { Shape } from './shape.ts'
 

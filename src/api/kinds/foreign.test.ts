@@ -3,21 +3,21 @@ import { FOREIGN_KINDS } from './foreign.ts'
 import { ALL_KINDS } from './index.ts'
 import { CORE_INFORMERS, GROUPS, SIDECAR_INFORMERS } from './upstream-informers.fixture.ts'
 
-interface Watched {
+interface WatchedResource {
   readonly group: string
   readonly version: string
   readonly plural: string
 }
 
 /** Parses `Resource().V1().DeviceTaintRules()`. */
-function parseInformer(informer: string): Watched {
+function parseInformer(informer: string): WatchedResource {
   const [, factory = '', version = '', plural = ''] = /^(\w+)\(\)\.(\w+)\(\)\.(\w+)\(\)$/.exec(informer) ?? []
   const group = GROUPS[factory]
   if (group === undefined) throw new Error(`${informer}: add the API group ${factory} to GROUPS`)
   return { group, version: version.toLowerCase(), plural: plural.toLowerCase() }
 }
 
-const isServed = ({ group, version, plural }: Watched): boolean =>
+const isServed = ({ group, version, plural }: WatchedResource): boolean =>
   ALL_KINDS.some((kind) => kind.group === group && kind.plural === plural && kind.versions.includes(version))
 
 const informers = { ...CORE_INFORMERS, ...SIDECAR_INFORMERS }

@@ -2,7 +2,7 @@
 // nothing until each of them has been listed. Lists are empty, watches are idle, and writes are rejected.
 //
 // Origin: the informers of kube-controller-manager and kube-scheduler 1.30 to 1.37 and of the CSI sidecars, without the kinds
-// that this server stores. upstream-informers.fixture.ts has the whole list and says how to extract it again;
+// that this server stores. upstream-informers.fixture.ts has the whole list and describes how to extract it again;
 // foreign.test.ts checks that each of its entries is served.
 import { defineForeignKind } from '../foreign-kind.ts'
 import type { Kind } from '../kind.ts'
@@ -81,7 +81,7 @@ const serviceKind = defineForeignKind({
 
 /**
  * kubectl lists these to explain an apiVersion that discovery does not have. With an empty list it names kind and version;
- * without an answer it reports that it could not list them.
+ * without a response it reports that it could not list them.
  */
 const customResourceDefinitionKind = defineForeignKind({
   group: 'apiextensions.k8s.io',

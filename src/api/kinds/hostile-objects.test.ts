@@ -121,7 +121,7 @@ function anyObject(type: ObjectType, depth: number): Arbitrary<object> {
   const fields = Object.entries(type.fields).filter(([, field]) => depth > 0 || field.required)
   const values = Object.fromEntries(fields.map(([name, field]) => [name, anyValue(field.type, depth - 1)]))
   const requiredKeys = fields.filter(([, field]) => field.required).map(([name]) => name)
-  const arbitrary = fc.record(values, { requiredKeys: requiredKeys, noNullPrototype: true }) as Arbitrary<object>
+  const arbitrary = fc.record(values, { requiredKeys, noNullPrototype: true }) as Arbitrary<object>
   cache.set(`${depth} ${type.name}`, arbitrary)
   return arbitrary
 }

@@ -91,7 +91,7 @@ function planCharge(
   const { namespace, subresource, old, after, find } = request
   const { name } = account
   const { uid } = (after ?? old).metadata
-  const outcome = chargeQuota({ account, changes, uid, mayReject: subresource !== 'status', listObjects: listObjects })
+  const outcome = chargeQuota({ account, changes, uid, mayReject: subresource !== 'status', listObjects })
   if (outcome.is === 'exceeded') {
     find(resourceQuotaKind, namespace, name) // retries the rejection if the quota has changed
     throw quotaExceeded(request, name, outcome.message)

@@ -16,7 +16,7 @@ const apply = (url: string, body: object | string, query = 'fieldManager=me') =>
   api.call('PATCH', `${url}?${query}`, typeof body === 'string' ? body : JSON.stringify(body), {
     'content-type': 'application/apply-patch+yaml',
   })
-const configMap = (data: object | undefined, metadata: object = {}) => ({
+const aConfigMap = (data: object | undefined, metadata: object = {}) => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: { name: 'a', ...metadata },
@@ -47,7 +47,7 @@ describe('apply', () => {
   })
 
   it('SYS-2 creates a missing object, then changes it', async () => {
-    const created = await apply(`${MAPS}/a`, configMap({ k: '1' }))
+    const created = await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))
     expect(created).toMatchObject({ status: 201, json: { kind: 'ConfigMap', data: { k: '1' } } })
     expect(created.json.metadata.managedFields).toEqual([
       {
@@ -59,7 +59,7 @@ describe('apply', () => {
         fieldsV1: { 'f:data': { 'f:k': {} } },
       },
     ])
-    const changed = await apply(`${MAPS}/a`, configMap({ k: '2' }))
+    const changed = await apply(`${MAPS}/a`, aConfigMap({ k: '2' }))
     expect(changed).toMatchObject({ status: 200, json: { data: { k: '2' } } })
   })
 
@@ -71,47 +71,47 @@ describe('apply', () => {
   })
 
   it('SYS-2 keeps the resourceVersion and times if nothing changes', async () => {
-    const previous = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
+    const previous = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json
     await api.clock.advance(60_000)
-    expect((await apply(`${MAPS}/a`, configMap({ k: '1' }))).json).toEqual(previous)
-    const labelled = (await apply(`${MAPS}/a`, configMap({ k: '1' }, { labels: {} }))).json
+    expect((await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json).toEqual(previous)
+    const labelled = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }, { labels: {} }))).json
     await api.clock.advance(60_000)
-    expect((await apply(`${MAPS}/a`, configMap({ k: '1' }, { labels: {} }))).json).toEqual(labelled)
+    expect((await apply(`${MAPS}/a`, aConfigMap({ k: '1' }, { labels: {} }))).json).toEqual(labelled)
   })
 
   it('SYS-2 stores nothing in a dry run', async () => {
-    expect((await apply(`${MAPS}/a`, configMap({ k: '1' }), 'fieldManager=me&dryRun=All')).status).toBe(201)
+    expect((await apply(`${MAPS}/a`, aConfigMap({ k: '1' }), 'fieldManager=me&dryRun=All')).status).toBe(201)
     expect((await api.get(`${MAPS}/a`)).status).toBe(404)
-    const previous = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
-    const dryRun = await apply(`${MAPS}/a`, configMap({ k: '2' }), 'fieldManager=me&dryRun=All')
+    const previous = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json
+    const dryRun = await apply(`${MAPS}/a`, aConfigMap({ k: '2' }), 'fieldManager=me&dryRun=All')
     expect(dryRun.json.data).toEqual({ k: '2' })
     expect(await getStored(`${MAPS}/a`)).toEqual(previous)
   })
 
   it('SYS-2 conflicts on a field of another manager, unless forced', async () => {
-    await api.post(`${MAPS}?fieldManager=maker`, configMap({ k: '1', other: 'x' }))
-    expect(await apply(`${MAPS}/a`, configMap({ k: '2' }))).toMatchObject({
+    await api.post(`${MAPS}?fieldManager=creator`, aConfigMap({ k: '1', other: 'x' }))
+    expect(await apply(`${MAPS}/a`, aConfigMap({ k: '2' }))).toMatchObject({
       status: 409,
       json: {
         reason: 'Conflict',
-        message: 'Apply failed with 1 conflict: conflict with "maker" using v1: .data.k',
+        message: 'Apply failed with 1 conflict: conflict with "creator" using v1: .data.k',
         details: {
-          causes: [{ reason: 'FieldManagerConflict', message: 'conflict with "maker" using v1', field: '.data.k' }],
+          causes: [{ reason: 'FieldManagerConflict', message: 'conflict with "creator" using v1', field: '.data.k' }],
         },
       },
     })
-    const forced = await apply(`${MAPS}/a`, configMap({ k: '2' }), 'fieldManager=me&force=true')
+    const forced = await apply(`${MAPS}/a`, aConfigMap({ k: '2' }), 'fieldManager=me&force=true')
     expect(forced.json.data).toEqual({ k: '2', other: 'x' })
     expect(ownersOf(forced.json)).toEqual({
       'me Apply': { 'f:data': { 'f:k': {} } },
-      'maker Update': { 'f:data': { '.': {}, 'f:other': {} } },
+      'creator Update': { 'f:data': { '.': {}, 'f:other': {} } },
     })
   })
 
   it('SYS-2 groups several conflicts by manager', async () => {
-    await apply(`${MAPS}/a`, configMap({ a: '1', b: '1' }), 'fieldManager=first')
-    await apply(`${MAPS}/a`, configMap({ c: '1' }), 'fieldManager=second')
-    const { json } = await apply(`${MAPS}/a`, configMap({ a: '2', b: '2', c: '2' }))
+    await apply(`${MAPS}/a`, aConfigMap({ a: '1', b: '1' }), 'fieldManager=first')
+    await apply(`${MAPS}/a`, aConfigMap({ c: '1' }), 'fieldManager=second')
+    const { json } = await apply(`${MAPS}/a`, aConfigMap({ a: '2', b: '2', c: '2' }))
     expect(json.message).toBe(
       'Apply failed with 3 conflicts: conflicts with "first":\n- .data.a\n- .data.b\nconflicts with "second":\n- .data.c',
     )
@@ -155,46 +155,46 @@ describe('apply', () => {
   })
 
   it('SYS-2 assigns all fields to before-first-apply if there are no managedFields', async () => {
-    await api.post(MAPS, configMap({ k: '1' }))
-    await api.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [] }))
+    await api.post(MAPS, aConfigMap({ k: '1' }))
+    await api.put(`${MAPS}/a`, aConfigMap({ k: '1' }, { managedFields: [] }))
     expect(await getStored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
-    await api.put(`${MAPS}/a`, configMap({ k: '2' }))
+    await api.put(`${MAPS}/a`, aConfigMap({ k: '2' }))
     expect(await getStored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
-    const { message } = (await apply(`${MAPS}/a`, configMap({ k: '3' }))).json
+    const { message } = (await apply(`${MAPS}/a`, aConfigMap({ k: '3' }))).json
     expect(message).toBe('Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k')
   })
 
   it.each([
-    ['without a manager', configMap({}), '', 422, 'fieldManager: Required value: is required for apply patch'],
-    ['with an unknown field', { ...configMap({}), x: 1 }, 'fieldManager=me', 400, '.x: field not declared in schema'],
+    ['without a manager', aConfigMap({}), '', 422, 'fieldManager: Required value: is required for apply patch'],
+    ['with an unknown field', { ...aConfigMap({}), x: 1 }, 'fieldManager=me', 400, '.x: field not declared in schema'],
     [
       'with managedFields',
-      configMap({}, { managedFields: [] }),
+      aConfigMap({}, { managedFields: [] }),
       'fieldManager=me',
       400,
       'metadata.managedFields must be nil',
     ],
-    ['of another kind', { ...configMap({}), kind: 'Secret' }, 'fieldManager=me', 400, 'invalid object type'],
+    ['of another kind', { ...aConfigMap({}), kind: 'Secret' }, 'fieldManager=me', 400, 'invalid object type'],
     ['without a kind', { metadata: { name: 'a' } }, 'fieldManager=me', 400, 'invalid object type'],
-    ['with another name', configMap({}, { name: 'b' }), 'fieldManager=me', 400, 'does not match the name on the URL'],
-    ['without a name', configMap({}, { name: undefined }), 'fieldManager=me', 400, 'name must be provided'],
+    ['with another name', aConfigMap({}, { name: 'b' }), 'fieldManager=me', 400, 'does not match the name on the URL'],
+    ['without a name', aConfigMap({}, { name: undefined }), 'fieldManager=me', 400, 'name must be provided'],
     [
       'with another namespace',
-      configMap({}, { namespace: 'x' }),
+      aConfigMap({}, { namespace: 'x' }),
       'fieldManager=me',
       400,
       'does not match the namespace',
     ],
     [
       'with the uid of a deleted object',
-      configMap({}, { uid: 'u1' }),
+      aConfigMap({}, { uid: 'u1' }),
       'fieldManager=me',
       409,
       'no existing object was found',
     ],
     [
       'with a field of the wrong type',
-      { ...configMap({}), data: [] },
+      { ...aConfigMap({}), data: [] },
       'fieldManager=me',
       400,
       'data: expected an object',
@@ -203,7 +203,7 @@ describe('apply', () => {
     ['that is not YAML', '{a: ', 'fieldManager=me', 400, 'could not be read'],
     [
       'with a duplicate item',
-      configMap({}, { finalizers: ['a.b/c', 'a.b/c'] }),
+      aConfigMap({}, { finalizers: ['a.b/c', 'a.b/c'] }),
       'fieldManager=me',
       400,
       '.metadata.finalizers: duplicate entries for key [="a.b/c"]',
@@ -215,22 +215,22 @@ describe('apply', () => {
   })
 
   it('SYS-2 is conditional if the body has a resourceVersion', async () => {
-    const { resourceVersion } = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json.metadata
-    expect((await apply(`${MAPS}/a`, configMap({ k: '2' }, { resourceVersion }))).status).toBe(200)
-    expect((await apply(`${MAPS}/a`, configMap({ k: '3' }, { resourceVersion }))).status).toBe(409)
+    const { resourceVersion } = (await apply(`${MAPS}/a`, aConfigMap({ k: '1' }))).json.metadata
+    expect((await apply(`${MAPS}/a`, aConfigMap({ k: '2' }, { resourceVersion }))).status).toBe(200)
+    expect((await apply(`${MAPS}/a`, aConfigMap({ k: '3' }, { resourceVersion }))).status).toBe(409)
   })
 
   it('SYS-2 allows force only for apply', async () => {
-    await api.post(MAPS, configMap({}))
+    await api.post(MAPS, aConfigMap({}))
     const { json } = await api.patch(`${MAPS}/a?force=true`, { data: { k: '1' } }, 'merge')
     expect(json).toMatchObject({ code: 422, details: { causes: [{ field: 'force', reason: 'FieldValueForbidden' }] } })
   })
 
   it('SYS-2 by kubectl takes over the fields of client-side apply and updates the last-applied annotation', async () => {
-    const config = configMap({ k: '1' })
+    const config = aConfigMap({ k: '1' })
     const annotations = { [LAST_APPLIED]: `${JSON.stringify(config)}\n` }
-    await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }, { annotations }))
-    const changed = configMap({ k: '2' })
+    await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, aConfigMap({ k: '1' }, { annotations }))
+    const changed = aConfigMap({ k: '2' })
     expect((await apply(`${MAPS}/a`, changed, 'fieldManager=stranger')).status).toBe(409)
     const { status, json } = await apply(`${MAPS}/a`, changed, 'fieldManager=kubectl')
     expect(status).toBe(200)
@@ -242,9 +242,9 @@ describe('apply', () => {
 describe('managedFields', () => {
   it('SYS-2 record creates, updates and patches under the name of the client', async () => {
     const agent = { 'user-agent': 'builder/v1.2 (linux)' }
-    await api.post(MAPS, configMap({ k: '1', l: '1' }), agent)
+    await api.post(MAPS, aConfigMap({ k: '1', l: '1' }), agent)
     await api.patch(`${MAPS}/a?fieldManager=patcher`, { data: { l: '2' } }, 'merge')
-    await api.put(`${MAPS}/a?fieldManager=putter`, configMap({ k: '1', l: '2', m: '1' }))
+    await api.put(`${MAPS}/a?fieldManager=putter`, aConfigMap({ k: '1', l: '2', m: '1' }))
     expect(ownersOf(await getStored(`${MAPS}/a`))).toEqual({
       'builder Update': { 'f:data': { '.': {}, 'f:k': {} } },
       'patcher Update': { 'f:data': { 'f:l': {} } },
@@ -280,7 +280,7 @@ describe('managedFields', () => {
   })
 
   it('SYS-2 can be changed by a JSON patch', async () => {
-    await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }))
+    await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, aConfigMap({ k: '1' }))
     const previous = await getStored(`${MAPS}/a`)
     const transferred = previous.metadata.managedFields.map((entry: Json) => ({
       ...entry,
@@ -297,7 +297,7 @@ describe('managedFields', () => {
     )
     expect(status).toBe(200)
     expect(Object.keys(ownersOf(json))).toEqual(['kubectl Apply'])
-    expect((await apply(`${MAPS}/a`, configMap(undefined), 'fieldManager=kubectl')).json.data).toBeUndefined()
+    expect((await apply(`${MAPS}/a`, aConfigMap(undefined), 'fieldManager=kubectl')).json.data).toBeUndefined()
   })
 
   it.each([
@@ -313,18 +313,18 @@ describe('managedFields', () => {
       { manager: 'x', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { data: {} } },
     ],
   ])('SYS-2 are not changed by an entry with %s', async (_, entry) => {
-    await api.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
+    await api.post(`${MAPS}?fieldManager=me`, aConfigMap({ k: '1' }))
     const previous = await getStored(`${MAPS}/a`)
-    const { status } = await api.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [entry] }))
+    const { status } = await api.put(`${MAPS}/a`, aConfigMap({ k: '1' }, { managedFields: [entry] }))
     expect(status).toBe(200)
     expect(await getStored(`${MAPS}/a`)).toEqual(previous)
   })
 
   it('SYS-2 are rejected if an entry has an invalid manager', async () => {
-    await api.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
+    await api.post(`${MAPS}?fieldManager=me`, aConfigMap({ k: '1' }))
     const entry = { operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { 'f:data': {} } }
     const managedFields = [{ ...entry, manager: 'x'.repeat(129) }]
-    expect((await api.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields }))).json).toMatchObject({
+    expect((await api.put(`${MAPS}/a`, aConfigMap({ k: '1' }, { managedFields }))).json).toMatchObject({
       code: 422,
       details: { causes: [{ field: 'metadata.managedFields[0].manager' }] },
     })

@@ -46,18 +46,18 @@ const OPEN_BRACE = 0x7b
 
 export function applyVerb(target: WriteTarget, body: ParsedBody, { force, fieldValidation }: ApplyOptions): WriteVerb {
   const { resource } = target
-  const sent = checkObject(body.value, resource)
+  const sentConfig = checkObject(body.value, resource)
   const duplicates = fieldValidation === 'Ignore' ? [] : body.duplicates().map((path) => `duplicate field "${path}"`)
   if (duplicates.length > 0 && fieldValidation === 'Strict') {
     throw badRequest(`error strict decoding patch: ${duplicates.join(', ')}`)
   }
-  const config = limitToEndpoint(decodeConfig(sent, target), target)
+  const config = limitToEndpoint(decodeConfig(sentConfig, target), target)
   return {
     do: 'update',
     target,
     warnings: duplicates,
     update: {
-      compute: (old, deps) => applyTo({ deps, target, force, given: sent, config }, old),
+      compute: (old, deps) => applyTo({ deps, target, force, sentConfig, config }, old),
       isApply: true,
       requiresVersion: false,
     },
@@ -78,14 +78,14 @@ function checkObject(value: unknown, resource: Resource): JsonObject {
 }
 
 /** Decodes the configuration without defaults, because the manager owns only the fields that it has sent. */
-function decodeConfig(sent: JsonObject, target: WriteTarget): AnyObject {
+function decodeConfig(sentConfig: JsonObject, target: WriteTarget): AnyObject {
   const { kind } = target.resource
   const typedPatchError = (reason: string): ApiError =>
     badRequest(
-      `failed to create typed patch object (${target.namespace}/${target.name}; ${sent.apiVersion}, Kind=${kind.kind}): ${reason}`,
+      `failed to create typed patch object (${target.namespace}/${target.name}; ${sentConfig.apiVersion}, Kind=${kind.kind}): ${reason}`,
     )
   try {
-    const { object, unknown } = decode<AnyObject>(kind.type, sent, ['apiVersion', 'kind'], { partial: true })
+    const { object, unknown } = decode<AnyObject>(kind.type, sentConfig, ['apiVersion', 'kind'], { partial: true })
     const problems = [
       ...unknown.map((path) => `.${path}: field not declared in schema`),
       ...(unknown.length > 0 ? [] : findConfigProblems(objectShape(kind.type), object)),
@@ -116,14 +116,14 @@ interface ApplyRequest {
   readonly target: WriteTarget
   readonly force: boolean
   /** The configuration as sent. */
-  readonly given: JsonObject
+  readonly sentConfig: JsonObject
   /** The decoded configuration, limited to the part that the endpoint may change. */
   readonly config: AnyObject
 }
 
 /** Applies the configuration to `old`, which is undefined for a create, and updates managedFields. */
 function applyTo(request: ApplyRequest, old: AnyObject): AnyObject {
-  const { deps, target, given: sent } = request
+  const { deps, target, sentConfig } = request
   const { managedFields = [], ...metadata } = old?.metadata ?? {}
   const live = old ? { ...old, metadata } : {}
   const { served, foreign } = splitEntries(target, managedFields as readonly Entry[])
@@ -134,7 +134,7 @@ function applyTo(request: ApplyRequest, old: AnyObject): AnyObject {
     entries,
   )
   const owners = [...updatedEntries, ...foreign]
-  if (target.fieldManager === LAST_APPLIED_MANAGER) updateLastApplied(object, sent)
+  if (target.fieldManager === LAST_APPLIED_MANAGER) updateLastApplied(object, sentConfig)
   return { ...object, metadata: { ...object.metadata, managedFields: owners } }
 }
 
@@ -170,10 +170,10 @@ function completeObject({ kind }: Resource, object: AnyObject): AnyObject {
 }
 
 /** Updates the last-applied annotation, which client-side `kubectl apply` uses. */
-function updateLastApplied(object: AnyObject, sent: JsonObject): void {
+function updateLastApplied(object: AnyObject, sentConfig: JsonObject): void {
   const { annotations } = object.metadata
   if (!annotations?.[LAST_APPLIED]) return
-  annotations[LAST_APPLIED] = lastAppliedText(sent)
+  annotations[LAST_APPLIED] = lastAppliedText(sentConfig)
   const bytes = Object.entries<string>(annotations).reduce(
     (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
     0,

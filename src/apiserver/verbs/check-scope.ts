@@ -24,7 +24,7 @@ export function checkScope(resource: Resource, { verb, namespace, name, subresou
   if ((verb === 'update' || verb === 'patch') && !name) throw methodNotAllowed()
 }
 
-/** Also rejects review kinds, which are answered and not stored. */
+/** Also rejects review kinds, which are not stored. */
 export function checkStoredScope(resource: Resource, scope: Scope): void {
   checkScope(resource, scope)
   if (resource.kind.isReview) throw methodNotAllowed()

@@ -98,9 +98,11 @@ describe('POST', () => {
   })
 
   it('returns 403 with the cause if the namespace is terminating', async () => {
-    await api.post('/api/v1/namespaces', { metadata: { name: 'going' } })
-    await api.delete('/api/v1/namespaces/going')
-    expect((await api.post('/api/v1/namespaces/going/configmaps', { metadata: { name: 'a' } })).json).toMatchObject({
+    await api.post('/api/v1/namespaces', { metadata: { name: 'terminating' } })
+    await api.delete('/api/v1/namespaces/terminating')
+    expect(
+      (await api.post('/api/v1/namespaces/terminating/configmaps', { metadata: { name: 'a' } })).json,
+    ).toMatchObject({
       code: 403,
       reason: 'Forbidden',
       details: { causes: [{ reason: 'NamespaceTerminating' }] },
@@ -146,11 +148,11 @@ describe('generateName', () => {
   })
 
   it('SYS-4 generates another name if one is taken, and finally returns 409 with retryAfterSeconds', async () => {
-    const conflicting = await createServerFixture({ random: () => 0 })
-    expect((await conflicting.post(MAPS, { metadata: { generateName: 'draft-' } })).json.metadata.name).toBe(
+    const conflictingApi = await createServerFixture({ random: () => 0 })
+    expect((await conflictingApi.post(MAPS, { metadata: { generateName: 'draft-' } })).json.metadata.name).toBe(
       'draft-bbbbb',
     )
-    const { status, json } = await conflicting.post(MAPS, { metadata: { generateName: 'draft-' } })
+    const { status, json } = await conflictingApi.post(MAPS, { metadata: { generateName: 'draft-' } })
     expect(status).toBe(409)
     expect(json).toMatchObject({ reason: 'AlreadyExists', details: { retryAfterSeconds: 1 } })
   })

@@ -96,9 +96,9 @@ describe('a watch', () => {
   it('from a future version waits three seconds, then fails with Retry-After', async () => {
     api = await createServerFixture()
     const startedMs = api.clock.nowMs()
-    const answer = await api.advanceUntilSettled(api.get(`${MAPS}?watch=1&resourceVersion=${api.store.revision + 9}`))
+    const response = await api.advanceUntilSettled(api.get(`${MAPS}?watch=1&resourceVersion=${api.store.revision + 9}`))
     expect(api.clock.nowMs() - startedMs).toBeGreaterThanOrEqual(3_000)
-    expect(answer.json).toMatchObject({
+    expect(response.json).toMatchObject({
       code: 504,
       reason: 'Timeout',
       details: { causes: [{ reason: 'ResourceVersionTooLarge' }], retryAfterSeconds: 1 },
@@ -232,8 +232,10 @@ describe('bookmarks', () => {
 
   it('are sent two seconds before the end of the watch', async () => {
     api = await createServerFixture()
-    const from = api.store.revision
-    const watch = await api.watch(`${MAPS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=10&resourceVersion=${from}`)
+    const startRevision = api.store.revision
+    const watch = await api.watch(
+      `${MAPS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=10&resourceVersion=${startRevision}`,
+    )
     await api.clock.advance(8_000)
     expect(bookmarks(watch.events)).toHaveLength(1)
     expect(watch.isEnded).toBe(false)
@@ -353,9 +355,10 @@ describe('content negotiation of a watch', () => {
 
   it('sends the same event to streams of different versions and forms, each in its own form', async () => {
     api = await createServerFixture()
-    const from = api.store.revision
+    const startRevision = api.store.revision
     const urls = ['v1', 'v1beta1'].map(
-      (v) => `/apis/storage.k8s.io/${v}/storageclasses?watch=1&resourceVersion=${from}`,
+      (servedVersion) =>
+        `/apis/storage.k8s.io/${servedVersion}/storageclasses?watch=1&resourceVersion=${startRevision}`,
     )
     const watches = await Promise.all([api.watch(urls[0]!), api.watch(urls[1]!), api.watch(urls[0]!, METADATA)])
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
@@ -385,7 +388,7 @@ describe('a slow client', () => {
       readBody: async () => new Uint8Array(),
     })
     let pendingBytes = 0
-    let ended: string | undefined
+    let endReason: string | undefined
     stream?.({
       write: (chunk) => {
         pendingBytes += chunk.length
@@ -395,19 +398,19 @@ describe('a slow client', () => {
       },
       onDrain: () => {},
       end: () => {
-        ended ??= 'end'
+        endReason ??= 'end'
       },
       cut: () => {
-        ended ??= 'cut'
+        endReason ??= 'cut'
       },
       onClose: () => {},
     })
     const data = { blob: 'x'.repeat(900_000) }
-    for (let i = 0; i < 25 && !ended; i++) {
+    for (let i = 0; i < 25 && !endReason; i++) {
       await post('/api/v1/namespaces/default/configmaps', { metadata: { name: `c${i}` }, data })
       await new Promise((resolve) => setImmediate(resolve)) // lets the watch run
     }
-    expect(ended).toBe('cut')
+    expect(endReason).toBe('cut')
     expect(pendingBytes).toBeLessThan(18 * 1024 * 1024)
     expect(store.stats().watchers).toBe(previousWatchers)
   })
@@ -415,9 +418,9 @@ describe('a slow client', () => {
   it('SYS-10 receives the initial events of a large collection as fast as it reads them', async () => {
     const client = await openUnreadWatch()
     while (!client.lines().some((line) => line.includes('initial-events-end'))) {
-      expect(client.ended).toBeUndefined()
+      expect(client.endReason).toBeUndefined()
       expect(client.pendingBytes).toBeLessThan(3 * 1024 * 1024)
-      client.take()
+      client.read()
       await nextTick()
     }
     expect(client.lines().filter((line) => line.includes('"ADDED"') && line.includes('"blob"'))).toHaveLength(25)
@@ -427,16 +430,16 @@ describe('a slow client', () => {
     const client = await openUnreadWatch()
     for (let tick = 0; tick < 20; tick++) await nextTick()
     await api.clock.advance(59_000)
-    expect(client.ended).toBeUndefined()
+    expect(client.endReason).toBeUndefined()
     await api.clock.advance(2_000)
-    expect(client.ended).toBe('cut')
+    expect(client.endReason).toBe('cut')
     expect(client.pendingBytes).toBeLessThan(3 * 1024 * 1024)
   })
 })
 
 const nextTick = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Opens a watch with 22 MB of initial events. The client reads only when take() is called. */
+/** Opens a watch with 22 MB of initial events. The client reads only when read() is called. */
 async function openUnreadWatch() {
   api = await createServerFixture()
   const data = { blob: 'x'.repeat(900_000) }
@@ -454,7 +457,7 @@ async function openUnreadWatch() {
   })
   const chunks: Uint8Array[] = []
   let pendingBytes = 0
-  let ended: string | undefined
+  let endReason: string | undefined
   let drainCallbacks: (() => void)[] = []
   stream?.({
     write(chunk) {
@@ -466,10 +469,10 @@ async function openUnreadWatch() {
     },
     onDrain: (run) => void drainCallbacks.push(run),
     end: () => {
-      ended ??= 'end'
+      endReason ??= 'end'
     },
     cut: () => {
-      ended ??= 'cut'
+      endReason ??= 'cut'
     },
     onClose: () => {},
   })
@@ -478,10 +481,10 @@ async function openUnreadWatch() {
     get pendingBytes() {
       return pendingBytes
     },
-    get ended() {
-      return ended
+    get endReason() {
+      return endReason
     },
-    take() {
+    read() {
       pendingBytes = 0
       const callbacks = drainCallbacks
       drainCallbacks = []

@@ -65,7 +65,7 @@ class WatchStream {
   readonly #timers = new Set<() => void>()
   #watch: Watch | undefined
   #isEnded = false
-  #sentColumns = false
+  #hasSentColumns = false
   #onStop = () => {}
 
   constructor(
@@ -121,14 +121,14 @@ class WatchStream {
       }
       this.#write(Buffer.concat(chunks))
       await this.#deps.clock.nextTurn()
-      if (this.#sink.pendingBytes > INITIAL_PENDING_BYTES_MAX) await this.#drained()
+      if (this.#sink.pendingBytes > INITIAL_PENDING_BYTES_MAX) await this.#whenDrained()
     }
     if (options.sendInitialEvents && options.allowBookmarks) this.#writeBookmark(revision, true)
     return revision
   }
 
   /** Resolves when the client has read all pending bytes, or when the stream has ended. */
-  #drained(): Promise<void> {
+  #whenDrained(): Promise<void> {
     if (this.#isEnded) return Promise.resolve()
     return new Promise((resolve) => {
       const cancel = this.#after(INITIAL_STALL_MS_MAX, () => this.#cut())
@@ -157,46 +157,46 @@ class WatchStream {
     const isShareable =
       !this.#matches && this.#request.accepted.form === 'object' && this.#request.accepted.media !== 'yaml'
     const chunk = isShareable
-      ? encodeSharedBatch(this.#request, events, (event) => this.#plainEvent(event))
-      : this.#batch(events)
+      ? encodeSharedBatch(this.#request, events, (event) => this.#encodePlainEvent(event))
+      : this.#encodeBatch(events)
     if (chunk.length > 0) this.#write(chunk)
   }
 
-  #batch(events: readonly StoreEvent[]): Buffer {
+  #encodeBatch(events: readonly StoreEvent[]): Buffer {
     const chunks: Buffer[] = []
     for (const event of events) {
-      const chunk = this.#matches ? this.#selectedEvent(event, this.#matches) : this.#plainEvent(event)
+      const chunk = this.#matches ? this.#encodeSelectedEvent(event, this.#matches) : this.#encodePlainEvent(event)
       if (chunk) chunks.push(chunk)
     }
     return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
   }
 
-  #plainEvent(event: StoreEvent): Buffer {
-    if (event.type === 'delete') return this.#previousAs('DELETED', event)
-    return this.#currentAs(event.previous ? 'MODIFIED' : 'ADDED', event)
+  #encodePlainEvent(event: StoreEvent): Buffer {
+    if (event.type === 'delete') return this.#encodePrevious('DELETED', event)
+    return this.#encodeCurrent(event.previous ? 'MODIFIED' : 'ADDED', event)
   }
 
   /** Returns ADDED for an object that starts to match the selector, and DELETED for one that stops matching. */
-  #selectedEvent(event: StoreEvent, matches: (object: Shared) => boolean): Buffer | undefined {
+  #encodeSelectedEvent(event: StoreEvent, matches: (object: Shared) => boolean): Buffer | undefined {
     const { objects } = this.#deps
     const matchedBefore = event.previous !== undefined && matches(objects.decode(event.previous))
     const matchesNow = event.entry !== undefined && matches(objects.decode(event.entry))
-    if (matchesNow) return this.#currentAs(matchedBefore ? 'MODIFIED' : 'ADDED', event)
-    if (matchedBefore) return this.#previousAs('DELETED', event)
+    if (matchesNow) return this.#encodeCurrent(matchedBefore ? 'MODIFIED' : 'ADDED', event)
+    if (matchedBefore) return this.#encodePrevious('DELETED', event)
     return undefined
   }
 
-  #currentAs(type: EventType, event: StoreEvent): Buffer {
+  #encodeCurrent(type: EventType, event: StoreEvent): Buffer {
     const entry = event.entry!
-    return this.#cached(type, event, () =>
+    return this.#encodeCached(type, event, () =>
       this.#eventBytes(type, entry.value, entry.modRevision, () => this.#deps.objects.decode(entry)),
     )
   }
 
   /** Encodes the last state of the object with the revision of the event. */
-  #previousAs(type: EventType, event: StoreEvent): Buffer {
+  #encodePrevious(type: EventType, event: StoreEvent): Buffer {
     const previous = event.previous!
-    return this.#cached(type, event, () =>
+    return this.#encodeCached(type, event, () =>
       this.#eventBytes(type, previous.value, event.revision, () => {
         const object = this.#deps.objects.decode(previous)
         return { ...object, metadata: { ...object.metadata, resourceVersion: String(event.revision) } }
@@ -204,7 +204,7 @@ class WatchStream {
     )
   }
 
-  #cached(type: EventType, event: StoreEvent, encode: () => Buffer): Buffer {
+  #encodeCached(type: EventType, event: StoreEvent, encode: () => Buffer): Buffer {
     const { accepted, resource } = this.#request
     if (accepted.form === 'table' || accepted.media === 'yaml') return encode() // a table contains ages
     const encodings = encodingsOf(event)
@@ -245,8 +245,8 @@ class WatchStream {
   /** Returns a table with one row. The first table of the stream has the columns. */
   #tableOf(object: KubeObject, revision: number): unknown {
     const { accepted, resource, include } = this.#request
-    const hasColumns = !this.#sentColumns
-    this.#sentColumns = true
+    const hasColumns = !this.#hasSentColumns
+    this.#hasSentColumns = true
     const { metaVersion } = accepted
     const meta = { resourceVersion: String(revision) }
     return tableOf(resource, [object], meta, {
@@ -372,7 +372,7 @@ function encodingsOf(event: StoreEvent): Map<string, Buffer> {
 
 const encodingsByBatch = new WeakMap<readonly StoreEvent[], Map<string, Buffer>>()
 
-/** Encodes all events of a group commit as one chunk, which all streams of the version without selectors share. */
+/** Encodes all events of a group commit as one chunk, which all streams of that version without selectors share. */
 function encodeSharedBatch(
   { resource, accepted }: WatchRequest,
   events: readonly StoreEvent[],

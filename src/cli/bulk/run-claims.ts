@@ -69,7 +69,7 @@ export async function runClaims(tasks: readonly ClaimTask[], options: RunOptions
     changes.stop()
   }
   const message = signal.aborted ? 'the command was interrupted first' : 'stopped after earlier failures'
-  return tasks.map(({ key }) => results.get(key) ?? { key, is: 'untouched', message: message })
+  return tasks.map(({ key }) => results.get(key) ?? { key, is: 'untouched', message })
 }
 
 interface FollowOptions extends RunOptions {

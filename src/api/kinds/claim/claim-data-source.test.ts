@@ -69,7 +69,7 @@ describe('the data source of a claim', () => {
     expect(object).toEqual(stored)
   })
 
-  it('is kept in another namespace if the stored claim has it', () => {
+  it('is kept if the stored claim already refers to another namespace', () => {
     const stored = create({}).object
     stored.spec!.dataSourceRef = { ...snapshotSource, namespace: 'other' }
     const { object, errors } = tryUpdate(kind, stored, (draft) => (draft.metadata.labels = { a: 'b' }))

@@ -43,10 +43,9 @@ export function validateDataSources(
   errors: FieldErrors,
 ): void {
   const { dataSource, dataSourceRef } = spec
-  if (dataSource)
-    validateSource(dataSource, { field: `${field}.dataSource`, allowsAnyApiGroup: allowsAnyApiGroup }, errors)
+  if (dataSource) validateSource(dataSource, { field: `${field}.dataSource`, allowsAnyApiGroup }, errors)
   if (dataSourceRef) {
-    validateSource(dataSourceRef, { field: `${field}.dataSourceRef`, allowsAnyApiGroup: allowsAnyApiGroup }, errors)
+    validateSource(dataSourceRef, { field: `${field}.dataSourceRef`, allowsAnyApiGroup }, errors)
     const namespace = dataSourceRef.namespace
     if (namespace) errors.invalidAll(`${field}.dataSourceRef.namespace`, namespace, dns1123LabelProblems(namespace))
   }

@@ -49,7 +49,7 @@ export function validateClaimSpec(
   if (spec.volumeMode !== undefined && !VOLUME_MODES.includes(spec.volumeMode)) {
     errors.notSupported(`${field}.volumeMode`, spec.volumeMode, VOLUME_MODES)
   }
-  validateDataSources(spec, { field, allowsAnyApiGroup: allowsAnyApiGroup }, errors)
+  validateDataSources(spec, { field, allowsAnyApiGroup }, errors)
   const className = spec.volumeAttributesClassName
   if (className && allowsAttributesClass) {
     errors.invalidAll(`${field}.volumeAttributesClassName`, className, dns1123SubdomainProblems(className))

@@ -54,12 +54,12 @@ export function validateClaimStatus(
   })
   const allowsIo = gates.enabled('VolumeProvisionedIO') || hasIoResource(old)
   for (const [name, value] of Object.entries(status.allocatedResourceStatuses ?? {})) {
-    validateAllocatedName(name, { field: 'status.allocatedResourceStatuses', io: allowsIo }, errors)
+    validateAllocatedName(name, { field: 'status.allocatedResourceStatuses', allowsIo }, errors)
     if (!SUPPORTED_STATUSES.includes(value))
       errors.notSupported('status.allocatedResourceStatuses', name, SUPPORTED_STATUSES)
   }
   for (const [name, amount] of Object.entries(status.allocatedResources ?? {})) {
-    if (validateAllocatedName(name, { field: 'status.allocatedResources', io: allowsIo }, errors)) {
+    if (validateAllocatedName(name, { field: 'status.allocatedResources', allowsIo }, errors)) {
       validateAmount(amount, `status.allocatedResources[${name}]`, errors)
     }
   }
@@ -70,7 +70,7 @@ const SUPPORTED_STATUSES: readonly string[] = [...ALLOCATED_RESOURCE_STATUSES].s
 /** Validates that a name without a prefix, or with prefix kubernetes.io, is supported. Accepts names with other prefixes. */
 function validateAllocatedName(
   name: string,
-  { field, io: allowsIo }: { field: string; io: boolean },
+  { field, allowsIo }: { field: string; allowsIo: boolean },
   errors: FieldErrors,
 ): boolean {
   const problems = qualifiedNameProblems(name)

@@ -32,8 +32,8 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   type: persistentVolumeClaim,
 
   nameErrors: dns1123SubdomainProblems,
-  normalize(list) {
-    if (list.spec) list.spec = withClaimIoInBytes(list.spec)
+  normalize(claim) {
+    if (claim.spec) claim.spec = withClaimIoInBytes(claim.spec)
   },
   prepareForCreate(claim, context) {
     claim.spec = prepareSpec(claim.spec ?? {}, undefined, context)
@@ -133,10 +133,10 @@ function droppedClaimFields(
   if (className && !hadClass && !gates.enabled('VolumeAttributesClass')) {
     warnings.push(droppedFieldMessage('spec.volumeAttributesClassName', className, 'VolumeAttributesClass'))
   }
-  for (const list of gates.enabled('VolumeProvisionedIO') ? [] : REQUESTS_AND_LIMITS) {
-    const amounts = newIoAmounts(spec?.resources?.[list], old?.spec?.resources?.[list])
+  for (const part of gates.enabled('VolumeProvisionedIO') ? [] : REQUESTS_AND_LIMITS) {
+    const amounts = newIoAmounts(spec?.resources?.[part], old?.spec?.resources?.[part])
     for (const [name, amount] of amounts)
-      warnings.push(droppedFieldMessage(`spec.resources.${list}[${name}]`, amount, 'VolumeProvisionedIO'))
+      warnings.push(droppedFieldMessage(`spec.resources.${part}[${name}]`, amount, 'VolumeProvisionedIO'))
   }
   return warnings
 }
@@ -144,11 +144,11 @@ function droppedClaimFields(
 function claimWarnings(claim: PersistentVolumeClaim): string[] {
   const warnings: string[] = []
   if (annotationOf(claim, BETA_CLASS_ANNOTATION) !== undefined) warnings.push(BETA_CLASS_WARNING)
-  for (const list of REQUESTS_AND_LIMITS) {
-    const storage = amountOf(claim.spec?.resources?.[list], 'storage')
+  for (const part of REQUESTS_AND_LIMITS) {
+    const storage = amountOf(claim.spec?.resources?.[part], 'storage')
     if (storage === undefined || quantityIsInteger(storage)) continue
     warnings.push(
-      `spec.resources.${list}[storage]: fractional byte value ${JSON.stringify(storage)} is invalid, must be an integer`,
+      `spec.resources.${part}[storage]: fractional byte value ${JSON.stringify(storage)} is invalid, must be an integer`,
     )
   }
   return warnings

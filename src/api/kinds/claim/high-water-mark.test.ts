@@ -27,7 +27,7 @@ describe('the high-water mark of a claim', () => {
 
   it('REX-3 ignores values from users on create and update, without an error', () => {
     for (const allocatedResources of [{ storage: '1Ti' }, { storage: '-5', iops: '3' }, {}]) {
-      const created = tryCreate(kind, aClaim('10Gi', { allocatedResources: allocatedResources }))
+      const created = tryCreate(kind, aClaim('10Gi', { allocatedResources }))
       expect(created.errors).toEqual([])
       expect(created.object.spec?.allocatedResources).toEqual({ storage: '10Gi' })
       const updated = tryUpdate(kind, created.object, (draft) => (draft.spec.allocatedResources = allocatedResources))

@@ -18,7 +18,7 @@ describe('Node', () => {
       { podCIDR: '10.1.0.0/24', podCIDRs: ['10.1.0.0/24'] },
     ],
   ])('sets podCIDR and podCIDRs to the same value: %j', (spec, expected) => {
-    expect(tryCreate(nodeKind, aNode({ spec: spec })).object.spec).toEqual(expected)
+    expect(tryCreate(nodeKind, aNode({ spec })).object.spec).toEqual(expected)
   })
 
   it.each([
@@ -94,11 +94,14 @@ describe('Node', () => {
     [[], false, 'Unknown'],
     [[{ type: 'Ready', status: 'True' }], false, 'Ready'],
     [[{ type: 'Ready', status: 'Unknown' }], true, 'NotReady,SchedulingDisabled'],
-  ])('has in the table for conditions %j and unschedulable %s the status %s', (conditions, unschedulable, expected) => {
-    const { object } = tryCreate(nodeKind, aNode({ spec: { unschedulable }, status: { conditions } }))
-    expect(cellsOf(nodeKind, object).Status).toBe(expected)
-    expect(nodeKind.selectableFields?.['spec.unschedulable']?.(object)).toBe(String(unschedulable))
-  })
+  ])(
+    'with conditions %j and unschedulable %s has the status %s in the table',
+    (conditions, unschedulable, expected) => {
+      const { object } = tryCreate(nodeKind, aNode({ spec: { unschedulable }, status: { conditions } }))
+      expect(cellsOf(nodeKind, object).Status).toBe(expected)
+      expect(nodeKind.selectableFields?.['spec.unschedulable']?.(object)).toBe(String(unschedulable))
+    },
+  )
 
   it('has a table row with its roles, addresses and versions', () => {
     const nodeInfo = { kubeletVersion: 'v1.37.0', kernelVersion: '6.8', architecture: 'amd64', osImage: 'Debian' }

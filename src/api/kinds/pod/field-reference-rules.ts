@@ -40,7 +40,7 @@ export function validateFieldReference(
   else if (apiVersion !== 'v1') {
     const detail = `error converting fieldPath: unsupported pod version: ${apiVersion}`
     errors.invalid(`${field}.fieldPath`, fieldPath, detail)
-  } else validatePath(fieldPath, { field, supportedFields: supportedFields }, errors)
+  } else validatePath(fieldPath, { field, supportedFields }, errors)
 }
 
 /** Validates a path such as `metadata.name` or `metadata.labels['app']`. */

@@ -34,7 +34,7 @@ export function validateMounts({ container, field, volumes, errors }: MountsInpu
     if (devicePaths.has(mount.mountPath)) {
       errors.invalid(`${mountField}.mountPath`, mount.mountPath, 'must not already exist as a path in volumeDevices')
     }
-    validateMountOptions(mount, { container, mountField: mountField, field: `${field}.volumeMounts`, errors })
+    validateMountOptions(mount, { container, mountField, field: `${field}.volumeMounts`, errors })
   }
 }
 

@@ -12,9 +12,10 @@ const containerStatus = (state: object, fields: object = {}) => ({
   state,
   ...fields,
 })
-const running = (fields: object = {}) => containerStatus({ running: {} }, { ready: true, ...fields })
-const waiting = (reason: string) => containerStatus({ waiting: { reason } })
-const terminated = (exitCode: number, fields: object = {}) => containerStatus({ terminated: { exitCode, ...fields } })
+const runningStatus = (fields: object = {}) => containerStatus({ running: {} }, { ready: true, ...fields })
+const waitingStatus = (reason: string) => containerStatus({ waiting: { reason } })
+const terminatedStatus = (exitCode: number, fields: object = {}) =>
+  containerStatus({ terminated: { exitCode, ...fields } })
 
 const aPod = (
   status: object,
@@ -22,7 +23,7 @@ const aPod = (
 ): Pod =>
   ({
     metadata: { name: 'db-0', ...options.metadata },
-    spec: { containers: [{ name: 'c' }], initContainers: initContainers, ...options.spec },
+    spec: { containers: [{ name: 'c' }], initContainers, ...options.spec },
     status,
   }) as unknown as Pod
 
@@ -36,26 +37,32 @@ describe('the table of pods', () => {
       'SchedulingGated',
       aPod({ phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }] }),
     ],
-    ['Running', aPod({ phase: 'Running', containerStatuses: [running()] })],
-    ['ContainerCreating', aPod({ phase: 'Pending', containerStatuses: [waiting('ContainerCreating')] })],
-    ['CrashLoopBackOff', aPod({ phase: 'Running', containerStatuses: [running(), waiting('CrashLoopBackOff')] })],
-    ['OOMKilled', aPod({ phase: 'Failed', containerStatuses: [terminated(137, { reason: 'OOMKilled' })] })],
-    ['Signal:9', aPod({ phase: 'Failed', containerStatuses: [terminated(137, { signal: 9 })] })],
-    ['ExitCode:2', aPod({ phase: 'Failed', containerStatuses: [terminated(2)] })],
+    ['Running', aPod({ phase: 'Running', containerStatuses: [runningStatus()] })],
+    ['ContainerCreating', aPod({ phase: 'Pending', containerStatuses: [waitingStatus('ContainerCreating')] })],
+    [
+      'CrashLoopBackOff',
+      aPod({ phase: 'Running', containerStatuses: [runningStatus(), waitingStatus('CrashLoopBackOff')] }),
+    ],
+    ['OOMKilled', aPod({ phase: 'Failed', containerStatuses: [terminatedStatus(137, { reason: 'OOMKilled' })] })],
+    ['Signal:9', aPod({ phase: 'Failed', containerStatuses: [terminatedStatus(137, { signal: 9 })] })],
+    ['ExitCode:2', aPod({ phase: 'Failed', containerStatuses: [terminatedStatus(2)] })],
     [
       'Running',
       aPod({
         phase: 'Running',
         conditions: READY_CONDITIONS,
-        containerStatuses: [terminated(0, { reason: 'Completed' }), running()],
+        containerStatuses: [terminatedStatus(0, { reason: 'Completed' }), runningStatus()],
       }),
     ],
-    ['NotReady', aPod({ phase: 'Running', containerStatuses: [terminated(0, { reason: 'Completed' }), running()] })],
+    [
+      'NotReady',
+      aPod({ phase: 'Running', containerStatuses: [terminatedStatus(0, { reason: 'Completed' }), runningStatus()] }),
+    ],
     [
       'Error',
       aPod({
         phase: 'Running',
-        containerStatuses: [terminated(0, { reason: 'Completed' }), terminated(1, { reason: 'Error' })],
+        containerStatuses: [terminatedStatus(0, { reason: 'Completed' }), terminatedStatus(1, { reason: 'Error' })],
       }),
     ],
     [
@@ -65,23 +72,23 @@ describe('the table of pods', () => {
     [
       'Init:1/2',
       aPod(
-        { phase: 'Pending', initContainerStatuses: [terminated(0), waiting('PodInitializing')] },
+        { phase: 'Pending', initContainerStatuses: [terminatedStatus(0), waitingStatus('PodInitializing')] },
         { init: [{}, {}] },
       ),
     ],
     [
       'Init:ImagePullBackOff',
-      aPod({ phase: 'Pending', initContainerStatuses: [waiting('ImagePullBackOff')] }, { init: [{}] }),
+      aPod({ phase: 'Pending', initContainerStatuses: [waitingStatus('ImagePullBackOff')] }, { init: [{}] }),
     ],
     [
       'Init:Error',
-      aPod({ phase: 'Pending', initContainerStatuses: [terminated(1, { reason: 'Error' })] }, { init: [{}] }),
+      aPod({ phase: 'Pending', initContainerStatuses: [terminatedStatus(1, { reason: 'Error' })] }, { init: [{}] }),
     ],
-    ['Init:ExitCode:3', aPod({ phase: 'Pending', initContainerStatuses: [terminated(3)] }, { init: [{}] })],
+    ['Init:ExitCode:3', aPod({ phase: 'Pending', initContainerStatuses: [terminatedStatus(3)] }, { init: [{}] })],
     [
       'Terminating',
       aPod(
-        { phase: 'Running', containerStatuses: [running()] },
+        { phase: 'Running', containerStatuses: [runningStatus()] },
         { metadata: { deletionTimestamp: '2026-01-02T03:04:00Z' } },
       ),
     ],
@@ -98,8 +105,8 @@ describe('the table of pods', () => {
     const sidecar = { name: 'side', restartPolicy: 'Always' }
     const status = {
       phase: 'Running',
-      initContainerStatuses: [running({ name: 'side', started: true })],
-      containerStatuses: [waiting('CrashLoopBackOff')],
+      initContainerStatuses: [runningStatus({ name: 'side', started: true })],
+      containerStatuses: [waitingStatus('CrashLoopBackOff')],
     }
     expect(cellsOf(podKind, aPod(status, { init: [sidecar] })).Ready).toBe('1/2')
   })
@@ -108,10 +115,10 @@ describe('the table of pods', () => {
     const lastState = { terminated: { exitCode: 1, finishedAt: '2026-01-02T03:00:05Z' } }
     const statusWithRestarts = {
       phase: 'Running',
-      containerStatuses: [running({ restartCount: 3, lastState }), running({ restartCount: 1 })],
+      containerStatuses: [runningStatus({ restartCount: 3, lastState }), runningStatus({ restartCount: 1 })],
     }
     expect(cellsOf(podKind, aPod(statusWithRestarts)).Restarts).toBe('4 (4m ago)')
-    expect(cellsOf(podKind, aPod({ phase: 'Running', containerStatuses: [running()] })).Restarts).toBe('0')
+    expect(cellsOf(podKind, aPod({ phase: 'Running', containerStatuses: [runningStatus()] })).Restarts).toBe('0')
   })
 
   it('has the IP, the node and the readiness gates in wide columns', () => {

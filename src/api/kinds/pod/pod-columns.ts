@@ -123,10 +123,10 @@ function summarizeContainers({ status }: Pod, sidecars: ReadonlySet<string>, sum
     }
   }
   if (summary.status !== 'Completed') return
-  const ready = status?.conditions?.some(
+  const isReady = status?.conditions?.some(
     ({ type, status: conditionStatus }) => type === 'Ready' && conditionStatus === 'True',
   )
-  if (isAnyRunning && ready) summary.status = 'Running'
+  if (isAnyRunning && isReady) summary.status = 'Running'
   else if (failureReason) summary.status = failureReason
   else if (isAnyRunning) summary.status = 'NotReady'
 }

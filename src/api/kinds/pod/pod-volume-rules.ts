@@ -155,7 +155,7 @@ function validateEphemeral(volume: Volume, { field, podName, errors, context }: 
 }
 
 function validateHostPath({ hostPath }: Volume, field: string, errors: FieldErrors): void {
-  if (!hostPath?.path) return // validateRequiredParts reports it
+  if (!hostPath?.path) return // validateRequiredFields reports it
   validateNoBacksteps(hostPath.path, `${field}.hostPath.path`, errors)
   if (hostPath.type !== undefined && !HOST_PATH_TYPES.includes(hostPath.type)) {
     errors.notSupported(`${field}.hostPath.type`, hostPath.type, HOST_PATH_TYPES)

@@ -70,7 +70,7 @@ export const podKind = defineKind<Pod>({
   gracePeriodSeconds,
 })
 
-/** A writer of the status that does not know observedGeneration leaves it as it is, also in conditions. */
+/** Keeps observedGeneration of the status and of its conditions if a write omits it, as older clients do. */
 function keepObservedGenerations({ status }: Pod, { status: old }: Pod): void {
   if (!status) return
   if (!status.observedGeneration && old?.observedGeneration) status.observedGeneration = old.observedGeneration

@@ -1,4 +1,4 @@
-// Validates the rules that Secret and ConfigMap share: the maximum size and `immutable: true`.
+// The rules that Secret and ConfigMap share: the maximum size and `immutable: true`.
 import type { FieldErrors } from '../../field-errors.ts'
 import { bytes, map } from '../../schema.ts'
 import { isSameValue } from './changed-fields.ts'

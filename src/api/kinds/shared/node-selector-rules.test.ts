@@ -3,10 +3,10 @@ import { FieldErrors } from '../../field-errors.ts'
 import { validateNodeSelectorTerm } from './node-selector-rules.ts'
 import type { NodeSelectorTerm } from './references-schema.ts'
 
-function validate(term: object, { anyValues = false } = {}): string[] {
+function validate(term: object, { allowsInvalidValues = false } = {}): string[] {
   const errors = new FieldErrors()
-  validateNodeSelectorTerm(term as NodeSelectorTerm, { field: 'term', allowsInvalidValues: anyValues }, errors)
-  return errors.list.map(({ field: validateField, message }) => `${validateField}: ${message}`)
+  validateNodeSelectorTerm(term as NodeSelectorTerm, { field: 'term', allowsInvalidValues }, errors)
+  return errors.list.map(({ field, message }) => `${field}: ${message}`)
 }
 const validateLabel = (requirement: object) => validate({ matchExpressions: [{ key: 'zone', ...requirement }] })
 const validateField = (requirement: object) => validate({ matchFields: [{ key: 'metadata.name', ...requirement }] })
@@ -47,7 +47,7 @@ describe('validateNodeSelectorTerm', () => {
 
   it('accepts invalid label values in a preference', () => {
     const term = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not ok'] }] }
-    expect(validate(term, { anyValues: true })).toEqual([])
+    expect(validate(term, { allowsInvalidValues: true })).toEqual([])
   })
 
   it('accepts metadata.name and no other field', () => {

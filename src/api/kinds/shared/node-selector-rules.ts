@@ -24,11 +24,7 @@ export function validateNodeSelectorTerm(
   errors: FieldErrors,
 ): void {
   for (const [index, requirement] of (term.matchExpressions ?? []).entries()) {
-    validateLabelRequirement(
-      requirement,
-      { field: `${field}.matchExpressions[${index}]`, allowsInvalidValues: allowsInvalidValues },
-      errors,
-    )
+    validateLabelRequirement(requirement, { field: `${field}.matchExpressions[${index}]`, allowsInvalidValues }, errors)
   }
   for (const [index, requirement] of (term.matchFields ?? []).entries()) {
     validateFieldRequirement(requirement, `${field}.matchFields[${index}]`, errors)

@@ -26,7 +26,7 @@ export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Prom
     leaseName: ({ facts }) => provisionerLease(facts.name),
     partsFor(driver, { unlimited }) {
       checkCanProvision(driver, settings)
-      return provisionerParts(settings, { driver: driver, env, unlimited })
+      return provisionerParts(settings, { driver, env, unlimited })
     },
     runOnce: settings.release ? ({ facts }, client) => release(facts.name, client, run) : undefined,
   })
