@@ -271,7 +271,7 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
       crashSwitch,
       isAtRest() {
         const { depth, running: atWork } = controllers.queues[0]!.stats()
-        return crashSwitch.hasCrashed || (depth === 0 && atWork <= fake.script.hanging)
+        return crashSwitch.hasCrashed || (depth === 0 && atWork <= fake.script.hangingCount)
       },
       async stop() {
         crashSwitch.kill()

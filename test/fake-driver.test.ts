@@ -81,7 +81,7 @@ describe('fake driver process', () => {
   it('PROV-9 can hang until it is released', async () => {
     await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
     const creation = driver.controller.createVolume(request('slow'))
-    await expect.poll(async () => (await fake.control.inspect()).hanging).toBe(1)
+    await expect.poll(async () => (await fake.control.inspect()).hangingCount).toBe(1)
     expect(await listVolumeNames()).not.toContain('slow')
     await fake.control.release()
     expect((await creation).volume?.volumeId).toMatch(/^vol-/)
@@ -104,7 +104,7 @@ describe('fake driver process', () => {
     const requests = `${JSON.stringify({ do: 'look' })}\n`.repeat(2_000)
     await new Promise((resolve) => socket.write(requests, resolve))
     socket.destroy()
-    for (let i = 0; i < 3; i++) expect((await fake.control.inspect()).hanging).toBe(0)
+    for (let i = 0; i < 3; i++) expect((await fake.control.inspect()).hangingCount).toBe(0)
     await waitForDriver()
   })
 

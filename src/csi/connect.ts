@@ -116,7 +116,7 @@ function createAvailabilityLog({
         availability = 'available'
       } else if (availability === 'available' && !isClosed()) {
         log.warn(
-          { socket: path, message: systemErrorOf(error.details) },
+          { socket: path, reason: systemErrorOf(error.details) },
           'the CSI driver is unavailable; calls fail until it restarts',
         )
         availability = 'unavailable'

@@ -18,7 +18,7 @@ export interface CsiDriver {
 }
 
 export interface CallOptions {
-  /** The call then fails with DEADLINE_EXCEEDED, but the driver may still complete it. Default: that of the connection. */
+  /** After this time the call fails with DEADLINE_EXCEEDED, but the driver may still complete it. Default: that of the connection. */
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
 }

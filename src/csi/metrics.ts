@@ -1,4 +1,4 @@
-// Metrics of duration and status code of CSI calls, with the metric names of the Kubernetes CSI sidecars.
+// Metrics for the duration and status code of CSI calls, with the metric names of the Kubernetes CSI sidecars.
 import { Histogram, type Registry } from 'prom-client'
 import { type CsiCode, goNameOf } from './errors.ts'
 

@@ -1,23 +1,9 @@
-import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
-import { type CsiDriver, createCsiDriver } from './driver.ts'
 import { CsiError } from './errors.ts'
-import { readDriverFacts } from './facts.ts'
 import { waitUntilReady } from './ready.ts'
-
-/** Creates a driver that returns the next response of a method for each call, and repeats the last one. */
-function createScriptedDriver(responses: Record<string, (object | CsiError)[]>): CsiDriver {
-  return createCsiDriver(async (method, _request, { signal }) => {
-    if (signal?.aborted) throw new CsiError('CANCELLED', 'cancelled')
-    const queue = responses[method.name]
-    const response = queue && (queue.length > 1 ? queue.shift() : queue[0])
-    if (!response) throw new CsiError('UNIMPLEMENTED', 'not implemented')
-    if (response instanceof CsiError) throw response
-    return create(method.output, response as never)
-  })
-}
+import { createScriptedDriver } from './scripted-driver.fixture.ts'
 
 describe('waitUntilReady', () => {
   it('SYS-6 probes every second until the driver is ready', async () => {
@@ -56,41 +42,5 @@ describe('waitUntilReady', () => {
     await clock.advance(10_000)
     stop.abort(new Error('stopped'))
     await failure
-  })
-})
-
-describe('readDriverFacts', () => {
-  it('SYS-6 returns capabilities with their names in csi.proto', async () => {
-    const rpc = (type: number) => ({ type: { case: 'rpc', value: { type } } })
-    const facts = await readDriverFacts(
-      createScriptedDriver({
-        GetPluginInfo: [{ name: 'd.example.com', vendorVersion: '2' }],
-        GetPluginCapabilities: [
-          {
-            capabilities: [
-              { type: { case: 'service', value: { type: 1 } } },
-              { type: { case: 'volumeExpansion', value: { type: 2 } } },
-            ],
-          },
-        ],
-        ControllerGetCapabilities: [{ capabilities: [rpc(1), rpc(14), rpc(99), {}] }],
-        NodeGetCapabilities: [{ capabilities: [rpc(3)] }],
-      }),
-    )
-    expect(facts).toEqual({
-      name: 'd.example.com',
-      version: '2',
-      plugin: new Set(['CONTROLLER_SERVICE']),
-      expansion: new Set(['OFFLINE']),
-      controller: new Set(['CREATE_DELETE_VOLUME', 'MODIFY_VOLUME']),
-      node: new Set(['EXPAND_VOLUME']),
-    })
-  })
-
-  it('SYS-6 omits unimplemented services and rejects if a call fails', async () => {
-    const info = { GetPluginInfo: [{ name: 'd.example.com', vendorVersion: '2' }] }
-    expect(await readDriverFacts(createScriptedDriver(info))).toMatchObject({ controller: new Set(), node: new Set() })
-    const failing = createScriptedDriver({ ...info, NodeGetCapabilities: [new CsiError('UNAVAILABLE', 'not running')] })
-    await expect(readDriverFacts(failing)).rejects.toThrow('not running')
   })
 })

@@ -18,9 +18,9 @@ export async function waitUntilReady(driver: CsiDriver, { clock, log, signal }: 
   for (let probes = 0; ; probes++) {
     const reason = await findNotReadyReason(driver, signal)
     if (reason === undefined) return
-    // An error after the first interval, so that a mistyped socket is visible at every log level.
+    // Log an error after the first interval, so that a mistyped socket is visible at every log level.
     const level = probes === 0 ? 'info' : 'error'
-    if (probes % PROBES_PER_LOG === 0) log[level]({ message: reason }, 'waiting for the CSI driver to be ready')
+    if (probes % PROBES_PER_LOG === 0) log[level]({ reason }, 'waiting for the CSI driver to be ready')
     await clock.sleep(PROBE_INTERVAL_MS, signal)
   }
 }

@@ -9,8 +9,10 @@ const SECRET_CHARACTERS_MIN = 4
 export function redactCredentials(text: string, credentials: Readonly<Record<string, string>>): string {
   const forms = new Set(Object.values(credentials).flatMap(encodingsOf))
   // Longest first, because a value may contain another one.
-  const ordered = [...forms].filter((form) => form.length >= SECRET_CHARACTERS_MIN).sort((a, b) => b.length - a.length)
-  return ordered.reduce((redacted, form) => redacted.replaceAll(form, STRIPPED), text)
+  const sortedForms = [...forms]
+    .filter((form) => form.length >= SECRET_CHARACTERS_MIN)
+    .sort((a, b) => b.length - a.length)
+  return sortedForms.reduce((redacted, form) => redacted.replaceAll(form, STRIPPED), text)
 }
 
 function encodingsOf(value: string): string[] {

@@ -27,14 +27,14 @@ describe('redact', () => {
         (schema: DescMessage, secrets, texts) => {
           const request = create(schema, { secrets } as never) as Message
           const values = Object.values(secrets)
-          const logged = JSON.stringify({ request: redactLazily(schema, request) })
+          const loggedText = JSON.stringify({ request: redactLazily(schema, request) })
           const text = redactText(
             texts.map((prefix, index) => prefix + values[index % values.length]).join(' '),
             schema,
             request,
           )
           for (const value of values) {
-            expect(logged).not.toContain(JSON.stringify(value).slice(1, -1))
+            expect(loggedText).not.toContain(JSON.stringify(value).slice(1, -1))
             expect(text).not.toContain(value)
           }
         },

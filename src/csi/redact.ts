@@ -20,7 +20,7 @@ export function redactLazily(schema: DescMessage, message: Message): { toJSON():
   return { toJSON: () => redact(schema, message) }
 }
 
-/** Returns the message as JSON. Of secrets, it contains only the keys. */
+/** Returns the message as JSON, with the keys of secrets but not their values. */
 export function redact(schema: DescMessage, message: Message): JsonValue {
   const copy = clone(schema, message)
   redactFields(reflect(schema, copy))

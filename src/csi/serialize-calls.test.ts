@@ -20,7 +20,7 @@ function createBlockedDriver() {
         })
       }),
   )
-  return { driver: serializeCalls(driver), begun: startedCalls }
+  return { driver: serializeCalls(driver), startedCalls }
 }
 const flush = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -32,12 +32,12 @@ describe('serialized calls for one volume', () => {
           maxLength: 20,
         }),
         async (calls) => {
-          const { driver, begun: startedCalls } = createBlockedDriver()
-          const completed: string[] = []
+          const { driver, startedCalls } = createBlockedDriver()
+          const completedLabels: string[] = []
           const results = calls.map(({ volume }, index) =>
             driver.controller.deleteVolume({ volumeId: volume }).then(
-              () => completed.push(`${volume}${index}`),
-              () => completed.push(`${volume}${index}`),
+              () => completedLabels.push(`${volume}${index}`),
+              () => completedLabels.push(`${volume}${index}`),
             ),
           )
           const openCalls = new Set<(typeof startedCalls)[number]>()
@@ -51,7 +51,7 @@ describe('serialized calls for one volume', () => {
             for (const volume of new Set(volumes)) {
               const remaining =
                 volumes.filter((name) => name === volume).length -
-                completed.filter((entry) => entry.startsWith(volume)).length
+                completedLabels.filter((label) => label.startsWith(volume)).length
               expect(subjects.includes(`volume ${volume}`)).toBe(remaining > 0) // each volume with pending calls has one in flight
             }
             const call = [...openCalls][calls[step]!.end % openCalls.size]!
@@ -61,7 +61,9 @@ describe('serialized calls for one volume', () => {
           }
           await Promise.all(results)
           for (const volume of ['a', 'b', 'c']) {
-            const order = completed.filter((entry) => entry.startsWith(volume)).map((entry) => Number(entry.slice(1)))
+            const order = completedLabels
+              .filter((label) => label.startsWith(volume))
+              .map((label) => Number(label.slice(1)))
             expect(order).toEqual([...order].sort((x, y) => x - y))
           }
         },
@@ -70,7 +72,7 @@ describe('serialized calls for one volume', () => {
   })
 
   it('PROV-9 are not sent if they are cancelled while waiting', async () => {
-    const { driver, begun: startedCalls } = createBlockedDriver()
+    const { driver, startedCalls } = createBlockedDriver()
     const stop = new AbortController()
     const first = driver.controller.createVolume({ name: 'a' })
     const second = driver.controller.createVolume({ name: 'a' }, { signal: stop.signal }).catch((error) => error)

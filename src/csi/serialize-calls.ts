@@ -1,5 +1,5 @@
 // Serializes the calls for each volume: the CSI specification requires callers to have at most one in flight. CreateVolume has
-// no volume id and is serialized by name. Waiting calls run in FIFO order. The number of callers bounds their number.
+// no volume id and is serialized by name. Waiting calls run in FIFO order. Their number is bounded by the number of callers.
 import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
 import { type CallOptions, type CsiDriver, callDriver, createCsiDriver } from './driver.ts'
 import { CsiError } from './errors.ts'
@@ -14,13 +14,13 @@ export function serializeCalls(driver: CsiDriver): CsiDriver {
 
     const previous = queues.get(subject)
     let complete = () => {}
-    const finished = new Promise<void>((resolve) => {
+    const callCompleted = new Promise<void>((resolve) => {
       complete = resolve
     })
     // If a waiting call is cancelled, the next one still waits for the calls before it.
-    const completed = previous ? previous.then(() => finished) : finished
-    queues.set(subject, completed)
-    void completed.then(() => queues.get(subject) === completed && queues.delete(subject))
+    const queueCompleted = previous ? previous.then(() => callCompleted) : callCompleted
+    queues.set(subject, queueCompleted)
+    void queueCompleted.then(() => queues.get(subject) === queueCompleted && queues.delete(subject))
     try {
       if (previous) await waitUnlessAborted(previous, method, options.signal)
       return await callDriver(driver, method, request, options)

@@ -111,8 +111,8 @@ function createServiceImplementation(
     (method: DescMethod): handleUnaryCall<Message, Message> =>
     (call, respond) => {
       const startedMs = clock.monotonicMs()
-      const cancelled = new AbortController()
-      call.on('cancelled', () => cancelled.abort())
+      const cancellation = new AbortController()
+      call.on('cancelled', () => cancellation.abort())
       const recordCall = (code: CsiCode) =>
         metrics?.observeCall({
           driverName,
@@ -123,7 +123,7 @@ function createServiceImplementation(
       const handleRequest = async () => {
         const handle = handlers[method.localName]
         if (!handle) throw new CsiError('UNIMPLEMENTED', `${driverName} does not implement ${method.name}`)
-        return create(method.output, await handle.call(handlers, call.request, { signal: cancelled.signal }))
+        return create(method.output, await handle.call(handlers, call.request, { signal: cancellation.signal }))
       }
       log.debug({ method: pathOf(method), request: redactLazily(method.input, call.request) }, 'serving a CSI call')
       handleRequest().then(

@@ -1,7 +1,7 @@
 // Parses the address of a driver. CSI drivers listen only on Unix sockets.
 import { resolve } from 'node:path'
 
-/** sun_path has 108 bytes on Linux, including the terminating zero. */
+/** sun_path has 108 bytes on Linux, including the terminating NUL. */
 const SOCKET_PATH_BYTES_MAX = 107
 
 /** Returns the absolute path of `unix:///run/x/csi.sock`, `unix:x.sock` or a plain path. */

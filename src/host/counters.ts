@@ -15,14 +15,14 @@ const RATE_INTERVAL_MS_MIN = 1_000
 
 interface TrackedDevice {
   readonly baseline: IoTotals
-  lastSample: { readonly atMs: number; readonly raw: IoTotals }
+  lastSample: { readonly timeMs: number; readonly kernelTotals: IoTotals }
   rates: IoRates
 }
 
 export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps): Counters {
-  const tracked = new Map<string, TrackedDevice>() // one per device, until end()
+  const trackedDevices = new Map<string, TrackedDevice>() // one per device, until end()
 
-  async function readRaw(device: string): Promise<IoTotals | undefined> {
+  async function readKernelTotals(device: string): Promise<IoTotals | undefined> {
     try {
       return parseDeviceStat(await readFile(`${sysBlock}/${basename(device)}/stat`, 'utf8'))
     } catch (error) {
@@ -31,41 +31,45 @@ export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps)
     }
   }
 
-  const startTracking = (raw: IoTotals): TrackedDevice => ({
-    baseline: raw,
-    lastSample: { atMs: clock.monotonicMs(), raw },
+  const startTracking = (kernelTotals: IoTotals): TrackedDevice => ({
+    baseline: kernelTotals,
+    lastSample: { timeMs: clock.monotonicMs(), kernelTotals },
     rates: { readIops: 0, writeIops: 0, readBps: 0, writeBps: 0 },
   })
 
   return {
     async begin(device) {
-      const raw = await readRaw(device)
-      if (raw) tracked.set(device, startTracking(raw))
+      const kernelTotals = await readKernelTotals(device)
+      if (kernelTotals) trackedDevices.set(device, startTracking(kernelTotals))
     },
 
     async read(device) {
-      const raw = await readRaw(device)
-      if (!raw) {
-        tracked.delete(device)
+      const kernelTotals = await readKernelTotals(device)
+      if (!kernelTotals) {
+        trackedDevices.delete(device)
         return undefined
       }
-      let entry = tracked.get(device)
+      let trackedDevice = trackedDevices.get(device)
       // Counters that have decreased belong to a new device with the same number.
-      if (!entry || raw.reads < entry.lastSample.raw.reads || raw.writes < entry.lastSample.raw.writes) {
-        entry = startTracking(raw)
-        tracked.set(device, entry)
+      if (
+        !trackedDevice ||
+        kernelTotals.reads < trackedDevice.lastSample.kernelTotals.reads ||
+        kernelTotals.writes < trackedDevice.lastSample.kernelTotals.writes
+      ) {
+        trackedDevice = startTracking(kernelTotals)
+        trackedDevices.set(device, trackedDevice)
       }
-      const atMs = clock.monotonicMs()
-      const elapsedMs = atMs - entry.lastSample.atMs
+      const timeMs = clock.monotonicMs()
+      const elapsedMs = timeMs - trackedDevice.lastSample.timeMs
       if (elapsedMs >= RATE_INTERVAL_MS_MIN) {
-        entry.rates = ratesOf(difference(raw, entry.lastSample.raw), elapsedMs)
-        entry.lastSample = { atMs, raw }
+        trackedDevice.rates = ratesOf(difference(kernelTotals, trackedDevice.lastSample.kernelTotals), elapsedMs)
+        trackedDevice.lastSample = { timeMs, kernelTotals }
       }
-      return { totals: difference(raw, entry.baseline), rates: entry.rates }
+      return { totals: difference(kernelTotals, trackedDevice.baseline), rates: trackedDevice.rates }
     },
 
     end(device) {
-      tracked.delete(device)
+      trackedDevices.delete(device)
     },
   }
 }

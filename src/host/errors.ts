@@ -1,4 +1,4 @@
-// Errors of the host package that callers distinguish. Messages contain at most the stderr of the failed program.
+// Errors of the host package that callers distinguish. Messages contain no output of a program except its stderr.
 
 /** The program is not installed. The message contains its package. */
 export class MissingToolError extends Error {

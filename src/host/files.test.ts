@@ -78,9 +78,9 @@ describe('extend', () => {
 })
 
 describe('checks of the size', () => {
-  it.each(['reserve', 'extend'] as const)('SYS-6 prevent that %s truncates a file', async (verb) => {
+  it.each(['reserve', 'extend'] as const)('SYS-6 prevent %s from truncating a file', async (method) => {
     await writeFile(file, Buffer.alloc(2 * MIB, 7))
-    await expect(files[verb](file, MIB)).rejects.toThrow('must not be truncated to 1048576')
+    await expect(files[method](file, MIB)).rejects.toThrow('must not be truncated to 1048576')
     expect((await files.sizes(file))?.bytes).toBe(2 * MIB)
   })
 

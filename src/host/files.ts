@@ -47,15 +47,15 @@ export function createFiles({ run }: { readonly run: Run }): Files {
       if (await readSizes(to)) throw new Error(`Cannot copy ${from} to ${to}: the target exists. Move it away.`)
       const partialPath = `${to}.part`
       await rm(partialPath, { force: true })
-      const isShared = await reflink(from, partialPath)
-      if (!isShared) {
+      const isReflink = await reflink(from, partialPath)
+      if (!isReflink) {
         await requireSpace(to, (await writtenBytes(run, from)) + keepFreeBytes)
         await fullCopy(run, from, partialPath)
       }
       await syncFile(partialPath)
       await rename(partialPath, to)
       await syncDirectory(dirname(to))
-      return { method: isShared ? 'reflink' : 'full' }
+      return { method: isReflink ? 'reflink' : 'full' }
     },
 
     sizes: readSizes,

@@ -11,10 +11,10 @@ import { FILESYSTEM_TYPES, type FilesystemType } from './host.ts'
 
 const MIB = 1024 * 1024
 const facts = await probeThisMachine()
-const missing = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
+const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
 const skipNote = (reason: string | undefined) => (reason ? ` (skipped: ${reason})` : '')
 
-describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
+describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
   let fixture: HostFixture
   beforeEach(async () => {
     fixture = await startHostFixture()
@@ -22,7 +22,7 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
   afterEach(() => fixture.dispose())
 
   /** Creates a device with a mounted file system. */
-  async function createStaged(type: FilesystemType, bytes = minimumBytes(type), name = 'volume') {
+  async function createMounted(type: FilesystemType, bytes = minimumBytes(type), name = 'volume') {
     const { file, device } = await fixture.device(name, bytes)
     await fixture.host.filesystems.format(device, type, { keepReservation: false })
     const stage = await fixture.directory(`${name}-stage`)
@@ -96,7 +96,7 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
 
     it('SYS-6 is thawed even if the work fails while it is frozen', async () => {
       const { filesystems } = fixture.host
-      const { stage } = await createStaged(type)
+      const { stage } = await createMounted(type)
       const work = filesystems.whileFrozen(stage, async () => {
         throw new Error('the copy failed')
       })
@@ -107,7 +107,7 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
 
     it('SYS-6 can be thawed after a killed driver left it frozen', async () => {
       const { filesystems } = fixture.host
-      const { stage } = await createStaged(type)
+      const { stage } = await createMounted(type)
       await fixture.run('fsfreeze', ['--freeze', stage])
       await filesystems.thaw(stage)
       await writeFile(join(stage, 'written after'), 'data')
@@ -115,15 +115,15 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
 
     it('SYS-6 can be mounted at the same time as a copy with the same data', async () => {
       const { files, loops, filesystems, mounts } = fixture.host
-      const { file, stage } = await createStaged(type)
+      const { file, stage } = await createMounted(type)
       const data = Buffer.alloc(2 * MIB, 'checked data')
       await writeFile(join(stage, 'data'), data)
       const copy = join(fixture.pool, 'copy')
       await filesystems.whileFrozen(stage, () => files.copy(file, copy))
 
       const device = await loops.attach(copy)
-      await filesystems.newUuid(device, type, join(fixture.pool, 'scratch'))
-      await filesystems.newUuid(device, type, join(fixture.pool, 'scratch')) // as after a crash
+      await filesystems.assignNewUuid(device, type, join(fixture.pool, 'scratch'))
+      await filesystems.assignNewUuid(device, type, join(fixture.pool, 'scratch')) // as after a crash
       const copyTarget = await fixture.directory('beside')
       await mounts.mount(device, copyTarget, type)
       expect((await readFile(join(copyTarget, 'data'))).equals(data)).toBe(true)
@@ -134,10 +134,10 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
   it('SYS-6 are not frozen by a path that is not a mount point', async () => {
     const plain = await fixture.directory('plain')
     let hasRun = false
-    const frozen = fixture.host.filesystems.whileFrozen(plain, async () => {
+    const freezing = fixture.host.filesystems.whileFrozen(plain, async () => {
       hasRun = true
     })
-    await expect(frozen).rejects.toThrow('nothing is mounted there')
+    await expect(freezing).rejects.toThrow('nothing is mounted there')
     expect(hasRun).toBe(false)
   })
 
@@ -147,7 +147,7 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
 
   it('REX-1 xfs grows while it is mounted and written to', async () => {
     const { filesystems, usage } = fixture.host
-    const { file, device, stage } = await createStaged('xfs', 300 * MIB)
+    const { file, device, stage } = await createMounted('xfs', 300 * MIB)
     const data = Buffer.alloc(8 * MIB, 'checked data')
     const writing = (async () => {
       for (let round = 0; round < 5; round++) await writeFile(join(stage, `data-${round}`), data)
@@ -167,7 +167,7 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
 
   it('REX-1 ext4 grows while it is not mounted', async () => {
     const { filesystems, mounts } = fixture.host
-    const { file, device, stage } = await createStaged('ext4', 64 * MIB)
+    const { file, device, stage } = await createMounted('ext4', 64 * MIB)
     await writeFile(join(stage, 'data'), 'checked data')
     await mounts.unmount(stage)
     await growDevice(file, device, 256 * MIB)
@@ -182,7 +182,7 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
   const onlineGrowthSkip = skipReason(facts, ['ext4OnlineGrowth'])
   it.skipIf(onlineGrowthSkip)(`REX-1 ext4 grows while it is mounted${skipNote(onlineGrowthSkip)}`, async () => {
     const { filesystems, usage } = fixture.host
-    const { file, device, stage } = await createStaged('ext4', 64 * MIB)
+    const { file, device, stage } = await createMounted('ext4', 64 * MIB)
     await growDevice(file, device, 256 * MIB)
     expect(await filesystems.grow(device, stage, 'ext4')).toEqual({ is: 'grown' })
     expect((await usage.ofFilesystem(stage)).totalBytes).toBeGreaterThan(200 * MIB)
@@ -193,7 +193,7 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
     `REX-1 ext4 without CAP_SYS_RESOURCE needs an unmount to grow${skipNote(growthRefusalSkip)}`,
     async () => {
       const { filesystems, usage } = fixture.host
-      const { file, device, stage } = await createStaged('ext4', 64 * MIB)
+      const { file, device, stage } = await createMounted('ext4', 64 * MIB)
       const { totalBytes } = await usage.ofFilesystem(stage)
       await growDevice(file, device, 256 * MIB)
       expect(await filesystems.grow(device, stage, 'ext4')).toMatchObject({
@@ -206,7 +206,7 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
 
   it('SYS-6 on xfs copy files as reflinks that are independent of the original', async () => {
     const { files } = fixture.host
-    const { stage: pool } = await createStaged('xfs')
+    const { stage: pool } = await createMounted('xfs')
     const [original, copy] = [join(pool, 'original'), join(pool, 'copy')]
     await writeFile(original, Buffer.alloc(8 * MIB, 7))
     expect(await files.copy(original, copy)).toEqual({ method: 'reflink' })
@@ -216,7 +216,7 @@ describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
 
   it('SYS-6 keep existing files if copies and reservations fail because they are full', async () => {
     const { files } = fixture.host
-    const { stage: pool } = await createStaged('ext4')
+    const { stage: pool } = await createMounted('ext4')
     const original = join(pool, 'original')
     await writeFile(original, Buffer.alloc(7 * MIB, 7))
     await expect(files.copy(original, join(pool, 'copy'))).rejects.toThrow(NoSpaceError)

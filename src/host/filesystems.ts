@@ -117,7 +117,7 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
         }
       }),
     thaw,
-    async newUuid(device, type, scratch) {
+    async assignNewUuid(device, type, scratch) {
       if (type !== 'xfs') return
       // A copy of a mounted file system has a dirty log, which xfs_admin rejects. Mounting it replays the log.
       await mkdir(scratch, { recursive: true })

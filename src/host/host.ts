@@ -12,7 +12,7 @@ export interface Host {
   readonly usage: Usage
 }
 
-/** Whether something is possible on this machine. If not, `because` states the reason. */
+/** Whether something is possible on this machine. If not, `message` states the reason. */
 export type Ability = { readonly available: true } | { readonly available: false; readonly message: string }
 
 export const FILESYSTEM_TYPES = ['xfs', 'ext4'] as const
@@ -131,7 +131,7 @@ export interface Filesystems {
    * Gives a copied xfs a new UUID, because two xfs with the same UUID cannot be mounted at the same time. Mounts it once at
    * `scratch`, a directory that is created and removed, to replay its log. Has no effect for ext4.
    */
-  newUuid(device: string, type: FilesystemType, scratch: string): Promise<void>
+  assignNewUuid(device: string, type: FilesystemType, scratch: string): Promise<void>
 }
 
 export interface MountEntry {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseLoopList } from './loop-list.ts'
 
-const PRINTED = `{
+const LOSETUP_OUTPUT = `{
    "loopdevices": [
       {
          "name": "/dev/loop0",
@@ -27,7 +27,7 @@ const PRINTED = `{
 
 describe('parseLoopList', () => {
   it('SYS-6 returns the backing file, its identity, and whether it is deleted', () => {
-    expect(parseLoopList(PRINTED)).toEqual([
+    expect(parseLoopList(LOSETUP_OUTPUT)).toEqual([
       {
         device: '/dev/loop0',
         file: '/pool/a b.img',

@@ -5,9 +5,9 @@ import { probeThisMachine, skipReason } from '../../test/allowed-skips.ts'
 import { type HostFixture, startHostFixture } from './host.fixture.ts'
 
 const MIB = 1024 * 1024
-const missing = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
+const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
 
-describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` : ''}`, () => {
+describe.skipIf(skipped)(`real loop devices${skipped ? ` (skipped: ${skipped})` : ''}`, () => {
   let fixture: HostFixture
   beforeEach(async () => {
     fixture = await startHostFixture()
@@ -30,11 +30,11 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
 
   it('SYS-6 finds the device of another process by inode after a rename', async () => {
     const { file, device } = await fixture.device('volume', 16 * MIB)
-    const renamed = join(fixture.pool, 'renamed')
-    await rename(file, renamed)
+    const renamedFile = join(fixture.pool, 'renamed')
+    await rename(file, renamedFile)
     const restarted = await startHostFixture()
     try {
-      expect(await restarted.host.loops.attach(renamed)).toBe(device)
+      expect(await restarted.host.loops.attach(renamedFile)).toBe(device)
     } finally {
       await restarted.dispose()
     }
@@ -43,11 +43,11 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
   it('SYS-6 attaches a read-only device in addition to the writable one', async () => {
     const { loops } = fixture.host
     const { file, device } = await fixture.device('volume', MIB)
-    const readOnly = await loops.attach(file, { readOnly: true })
-    expect(readOnly).not.toBe(device)
-    expect(await loops.attach(file, { readOnly: true }), 'again').toBe(readOnly)
+    const readOnlyDevice = await loops.attach(file, { readOnly: true })
+    expect(readOnlyDevice).not.toBe(device)
+    expect(await loops.attach(file, { readOnly: true }), 'again').toBe(readOnlyDevice)
     expect(await loops.attach(file), 'the writable one is still found').toBe(device)
-    await expect(writeFile(readOnly, 'x', { flag: 'r+' })).rejects.toThrow('EPERM')
+    await expect(writeFile(readOnlyDevice, 'x', { flag: 'r+' })).rejects.toThrow('EPERM')
   })
 
   it('SYS-6 clears the read-only flag of a loop number for the next volume', async () => {

@@ -49,12 +49,12 @@ async function loopListOf(devices: readonly { device: string; ro: boolean; offse
   })
 }
 
-const createTestLoops = (run: Run, cleared: string[] = []) =>
+const createTestLoops = (run: Run, clearedDevices: string[] = []) =>
   createLoops({
     run,
     clock: manualClock(),
     mounts: { mountsOf: async () => [] },
-    clearLimits: async (device) => void cleared.push(device),
+    clearLimits: async (device) => void clearedDevices.push(device),
     sysBlock: join(pool, 'sys'),
   })
 
@@ -84,7 +84,7 @@ describe('attach', () => {
       if (command.includes('--direct-io')) failLosetup('losetup: /dev/loop4: set direct io failed: Invalid argument')
       return command.includes('--list')
         ? loopListOf([{ device: '/dev/loop4', ro: false }])
-        : failLosetup('a second one')
+        : failLosetup('a second device was attached')
     })
     expect(await createTestLoops(run).attach(file)).toBe('/dev/loop4')
     expect(commands).toHaveLength(2)
@@ -107,7 +107,7 @@ describe('attach', () => {
             { device: '/dev/loop1', ro: true },
             { device: '/dev/loop2', ro: false },
           ])
-        : failLosetup('a second one')
+        : failLosetup('a second device was attached')
     })
     expect(await createTestLoops(run).attach(file)).toBe('/dev/loop2')
   })
@@ -143,25 +143,25 @@ describe('detach', () => {
   it('SYS-6 does nothing if the loop number now belongs to another file', async () => {
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'loop', 'backing_file'), '/pool/another\n')
-    const cleared: string[] = []
+    const clearedDevices: string[] = []
     const { run, commands } = createFakeRun(() => loopListOf([]))
-    expect(await createTestLoops(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
+    expect(await createTestLoops(run, clearedDevices).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
     expect(commands.filter((command) => command.includes('--detach'))).toEqual([])
-    expect(cleared).toEqual([])
+    expect(clearedDevices).toEqual([])
   })
 
   it('SYS-6 clears the limits first, because they stay with the loop number', async () => {
-    const backing = join(pool, 'sys', 'loop4', 'loop', 'backing_file')
+    const backingFile = join(pool, 'sys', 'loop4', 'loop', 'backing_file')
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
-    await writeFile(backing, `${file}\n`)
-    const cleared: string[] = []
+    await writeFile(backingFile, `${file}\n`)
+    const clearedDevices: string[] = []
     const { run } = createFakeRun(async () => {
-      expect(cleared).toEqual(['/dev/loop4'])
-      await rm(backing)
+      expect(clearedDevices).toEqual(['/dev/loop4'])
+      await rm(backingFile)
       return ''
     })
-    expect(await createTestLoops(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
-    expect(cleared).toEqual(['/dev/loop4'])
+    expect(await createTestLoops(run, clearedDevices).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
+    expect(clearedDevices).toEqual(['/dev/loop4'])
   })
 
   it('SYS-6 waits for programs that have the device open, and then returns pending', async () => {

@@ -74,13 +74,13 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
 
   /** Attaches a writable device in addition to read-only ones. Throws if another program has attached the file. */
   async function attachWithOtherDevices(file: string): Promise<string> {
-    const writable = (await findByFile(file)).filter((device) => !device.isReadOnly)
-    const partialDevice = writable.find((device) => device.offsetBytes !== 0 || device.sizeLimitBytes !== 0)
-    if (partialDevice || writable.length > 1) {
-      const devices = writable.map((device) => device.device).join(', ')
+    const writableLoops = (await findByFile(file)).filter((device) => !device.isReadOnly)
+    const partialDevice = writableLoops.find((device) => device.offsetBytes !== 0 || device.sizeLimitBytes !== 0)
+    if (partialDevice || writableLoops.length > 1) {
+      const devices = writableLoops.map((device) => device.device).join(', ')
       throw new Error(`Cannot attach ${file}: another program has attached it as ${devices}. Detach it first.`)
     }
-    return writable[0]?.device ?? losetup(file, [])
+    return writableLoops[0]?.device ?? losetup(file, [])
   }
 
   async function attachReadOnly(file: string): Promise<string> {
@@ -103,8 +103,10 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
     } catch (error) {
       if (!stderrMatches(error, /direct io/i)) throw error
       // losetup has attached the device but could not enable direct IO. Use it instead of attaching a second one.
-      const [attached] = (await findByFile(file)).filter((loop) => loop.isReadOnly === options.includes('--read-only'))
-      return attached?.device ?? attachWith([])
+      const [attachedLoop] = (await findByFile(file)).filter(
+        (loop) => loop.isReadOnly === options.includes('--read-only'),
+      )
+      return attachedLoop?.device ?? attachWith([])
     }
   }
 
@@ -119,7 +121,8 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
       await clearLimits(device) // the process may have crashed after an earlier detach
       return DETACHED
     }
-    if (file !== undefined && !(await isBackedByFile(device, file, backingFile))) return DETACHED // the number now belongs to another file
+    // The loop number may now belong to another file.
+    if (file !== undefined && !(await isBackedByFile(device, file, backingFile))) return DETACHED
     await clearLimits(device)
     try {
       await run('losetup', ['--detach', device])
@@ -129,11 +132,11 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
     }
     for (const endMs = clock.monotonicMs() + DETACH_WAIT_MS; ; await clock.sleep(DETACH_POLL_MS)) {
       if ((await readSysFile(device, 'loop/backing_file')) !== backingFile) return DETACHED
-      const mountedAt = (await mounts.mountsOf(device)).map((mount) => mount.target)
-      if (mountedAt.length > 0) {
+      const mountPaths = (await mounts.mountsOf(device)).map((mount) => mount.target)
+      if (mountPaths.length > 0) {
         return {
           is: 'pending',
-          message: `${device} is mounted at ${mountedAt.join(', ')} and is detached when that is unmounted`,
+          message: `${device} is mounted at ${mountPaths.join(', ')} and is detached when that is unmounted`,
         }
       }
       if (clock.monotonicMs() >= endMs) {
@@ -163,7 +166,7 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
     attach,
     list,
     findByFile,
-    isBackedBy: isBackedBy,
+    isBackedBy,
     async refreshSize(device) {
       await run('losetup', ['--set-capacity', device])
     },

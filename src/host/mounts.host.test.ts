@@ -5,9 +5,9 @@ import { probeThisMachine, skipReason } from '../../test/allowed-skips.ts'
 import { type HostFixture, startHostFixture } from './host.fixture.ts'
 
 const MIB = 1024 * 1024
-const missing = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
+const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
 
-describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`, () => {
+describe.skipIf(skipped)(`real mounts${skipped ? ` (skipped: ${skipped})` : ''}`, () => {
   let fixture: HostFixture
   let device: string
   let stage: string
@@ -31,9 +31,9 @@ describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`
   })
 
   it('SYS-6 are found through a symbolic link', async () => {
-    const name = join(fixture.pool, 'link')
-    await symlink(stage, name)
-    expect(await fixture.host.mounts.isMountPoint(name)).toBe(true)
+    const linkPath = join(fixture.pool, 'link')
+    await symlink(stage, linkPath)
+    expect(await fixture.host.mounts.isMountPoint(linkPath)).toBe(true)
   })
 
   it('SYS-6 can be bound read-only while the staging path is writable', async () => {
@@ -94,9 +94,9 @@ describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`
     const { file, device: otherDevice } = await fixture.device('other', 16 * MIB)
     await fixture.host.filesystems.format(otherDevice, 'ext4', { keepReservation: false })
     await loops.detach(otherDevice, { file })
-    const readOnly = await loops.attach(file, { readOnly: true })
+    const readOnlyDevice = await loops.attach(file, { readOnly: true })
     const target = await fixture.directory('target')
-    await expect(mounts.mount(readOnly, target, 'ext4')).rejects.toThrow(/write-protected/)
+    await expect(mounts.mount(readOnlyDevice, target, 'ext4')).rejects.toThrow(/write-protected/)
     expect(await mounts.isMountPoint(target)).toBe(false)
   })
 

@@ -61,8 +61,8 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
   }
 
   async function unmount(target: string, { topmostOnly = false } = {}): Promise<void> {
-    for (let mountsLeft = STACKED_MOUNTS_MAX; await at(target); mountsLeft--) {
-      if (mountsLeft === 0)
+    for (let remainingMounts = STACKED_MOUNTS_MAX; await at(target); remainingMounts--) {
+      if (remainingMounts === 0)
         throw new Error(`Cannot unmount ${target}: more than ${STACKED_MOUNTS_MAX} mounts are stacked there.`)
       try {
         await run('umount', [await resolvePath(target)])
@@ -102,8 +102,8 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
 /** Each mount on a path is the child of the mount below it, so the topmost is the one that is not a parent. */
 function findTopmost(entries: readonly MountEntry[], target: string): MountEntry | undefined {
   const stack = entries.filter((entry) => entry.target === target)
-  const covered = new Set(stack.map((entry) => entry.parentId))
-  return stack.findLast((entry) => !covered.has(entry.id)) ?? stack.at(-1)
+  const parentIds = new Set(stack.map((entry) => entry.parentId))
+  return stack.findLast((entry) => !parentIds.has(entry.id)) ?? stack.at(-1)
 }
 
 /** Returns the path as in the mount table. Resolves only its parent if its file system has shut down. */

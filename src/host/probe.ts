@@ -190,10 +190,10 @@ async function isOnPath(program: string): Promise<boolean> {
 async function removeLeftovers(parent: string, prefix: string, { loops, mounts }: ProbeTools): Promise<void> {
   const leftovers = (await readdir(parent)).filter((name) => name.startsWith(prefix))
   if (leftovers.length === 0) return
-  const isOurs = (path: string) => leftovers.some((name) => path.includes(`/${name}/`))
-  for (const { target } of await mounts.list()) if (isOurs(target)) await mounts.unmount(target)
+  const isProbePath = (path: string) => leftovers.some((name) => path.includes(`/${name}/`))
+  for (const { target } of await mounts.list()) if (isProbePath(target)) await mounts.unmount(target)
   for (const { device, file } of await loops.list().catch(() => [])) {
-    if (isOurs(file)) await loops.detach(device, { file })
+    if (isProbePath(file)) await loops.detach(device, { file })
   }
   for (const name of leftovers) await rm(join(parent, name), { recursive: true, force: true })
 }

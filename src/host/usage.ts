@@ -14,7 +14,7 @@ export interface UsageDeps {
 /** A walk over this many files takes about three seconds. The result for more files is incomplete. */
 const FILES_WALKED_MAX = 1_000_000
 
-/** How long a result is cached. */
+/** The time for which a result is cached. */
 const CACHE_MS = 10_000
 
 /** Maximum number of cached results. The oldest is evicted first. */
@@ -23,7 +23,7 @@ const RESULTS_MAX = 1_000
 const STAT_BLOCK_BYTES = 512n
 
 export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageDeps): Usage {
-  const cache = new Map<string, { readonly atMs: number; readonly answer: Promise<TreeUsage> }>()
+  const cache = new Map<string, { readonly atMs: number; readonly usage: Promise<TreeUsage> }>()
 
   return {
     async ofFilesystem(path): Promise<SpaceUsage> {
@@ -40,10 +40,10 @@ export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageD
 
     ofDirectory(path): Promise<TreeUsage> {
       const cached = cache.get(path)
-      if (cached && clock.monotonicMs() - cached.atMs < CACHE_MS) return cached.answer
+      if (cached && clock.monotonicMs() - cached.atMs < CACHE_MS) return cached.usage
       const usage = measureTree(path, filesWalkedMax)
       cache.delete(path) // reinsert as the newest
-      cache.set(path, { atMs: clock.monotonicMs(), answer: usage })
+      cache.set(path, { atMs: clock.monotonicMs(), usage: usage })
       if (cache.size > RESULTS_MAX) cache.delete(cache.keys().next().value!)
       usage.catch(() => cache.delete(path)) // do not cache failures
       return usage

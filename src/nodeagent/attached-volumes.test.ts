@@ -50,7 +50,7 @@ describe('an attached volume', () => {
     await createAttachment(fixture, name)
     fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
     await fixture.createPod('shop', ['orders'])
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver to hang')
+    await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the driver to hang')
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
     fixture.fake.script.release()
     await fixture.untilRunning('shop')

@@ -172,7 +172,7 @@ describe('a successful expansion', () => {
     for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
     fixture.setRules([{ method: 'NodeExpandVolume', times: 1, effect: { do: 'hang' } }])
     await fixture.createPod('shop', ['orders'])
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
+    await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the driver call')
     await fixture.server.patch(`${CLAIMS}/orders`, { metadata: { labels: { edited: 'yes' } } }, 'merge')
     fixture.fake.script.release()
     await fixture.untilExpanded()

@@ -60,7 +60,7 @@ describe('iops and throughput of a bound claim', () => {
     fixture.setRules([{ effect: { do: 'hang' } }])
     const process = fixture.start()
     await fixture.setIo({ iops: '800' })
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
+    await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the driver call')
     expect(await readIo()).toMatchObject({
       capacity: { iops: '500', throughput: '50Mi' },
       allocated: { iops: '800' },

@@ -274,7 +274,7 @@ describe('quota', () => {
     fixture.setRules([{ effect: { do: 'hang' } }])
     fixture.start()
     await fixture.setIo({ iops: '100' })
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the driver call')
+    await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the driver call')
     expect(await readUsed()).toBe('500')
     fixture.fake.script.release()
     await fixture.waitUntil(async () => (await readUsed()) === '100', 'the quota usage to drop')

@@ -6,7 +6,7 @@ import {
   getVolume,
   type Handlers,
   isMultiNode,
-  requireController,
+  requireControllerCapability,
   requireField,
 } from './model.ts'
 
@@ -14,7 +14,7 @@ type AttachmentHandlers = Pick<Handlers<typeof Controller>, 'controllerPublishVo
 
 export const attachmentHandlers: AttachmentHandlers = {
   controllerPublishVolume(model, { volumeId, nodeId, volumeCapability, readonly: isReadonly }) {
-    requireController(model, 'PUBLISH_UNPUBLISH_VOLUME')
+    requireControllerCapability(model, 'PUBLISH_UNPUBLISH_VOLUME')
     requireField(volumeId, 'volume_id')
     requireField(nodeId, 'node_id')
     requireField(volumeCapability, 'volume_capability')
@@ -47,7 +47,7 @@ export const attachmentHandlers: AttachmentHandlers = {
   },
 
   controllerUnpublishVolume(model, { volumeId, nodeId }) {
-    requireController(model, 'PUBLISH_UNPUBLISH_VOLUME')
+    requireControllerCapability(model, 'PUBLISH_UNPUBLISH_VOLUME')
     requireField(volumeId, 'volume_id')
     const attachments = model.state.volumes[volumeId]?.attachments ?? {}
     for (const node of nodeId ? [nodeId] : Object.keys(attachments)) delete attachments[node]

@@ -22,7 +22,7 @@ export interface FakeView {
   readonly calls: readonly FakeCall[]
   readonly overlaps: readonly Overlap[]
   /** Number of calls that hang because of a rule. */
-  readonly hanging: number
+  readonly hangingCount: number
 }
 
 export type FakeResponse =
@@ -57,7 +57,7 @@ function execute(command: FakeCommand, fake: FakeDriver, crash: () => void): Fak
   switch (command.do) {
     case 'inspect': {
       const { calls, overlaps } = fake.record
-      return { ok: true, view: { state: fake.state, calls, overlaps, hanging: fake.script.hanging } }
+      return { ok: true, view: { state: fake.state, calls, overlaps, hangingCount: fake.script.hangingCount } }
     }
     case 'setRules':
       fake.script.setRules(command.rules)

@@ -18,7 +18,7 @@ try {
   process.exitCode = 1
 }
 
-async function main({ endpoint, control, stateFile, nodeId, settings }: FakeProcessFlags): Promise<void> {
+async function main({ endpoint, controlSocket, stateFile, nodeId, settings }: FakeProcessFlags): Promise<void> {
   const clock = systemClock()
   const crash = () => process.kill(process.pid, 'SIGKILL')
   const fake = createFakeDriver({
@@ -28,7 +28,7 @@ async function main({ endpoint, control, stateFile, nodeId, settings }: FakeProc
     onCrash: crash,
     persist: stateFile ? (state) => writeState(stateFile, state) : undefined,
   })
-  const controlServer = control ? await serveControl(control, fake, crash) : undefined
+  const controlServer = controlSocket ? await serveControl(controlSocket, fake, crash) : undefined
   const { identity, controller } = fake
   const driver = await serveDriver({ endpoint, identity, controller, node: fake.node(nodeId), clock, log: silentLog })
   process.stdout.write('ready\n')

@@ -48,7 +48,7 @@ function callsOf<S extends typeof Controller | typeof Node>(service: S, handlers
   return Object.fromEntries(calls)
 }
 
-const failsWith = (call: Promise<unknown>, code: CsiFailureCode, text?: RegExp) =>
+const expectError = (call: Promise<unknown>, code: CsiFailureCode, text?: RegExp) =>
   call.then(
     () => expect.unreachable(`the call must fail with ${code}`),
     (error: CsiError) => {
@@ -78,7 +78,7 @@ describe('volumes of the fake driver', () => {
       { accessibilityRequirements: { requisite: [{ segments: { zone: 'b' } }] } },
     ]
     for (const difference of differentRequests)
-      await failsWith(createVolume('a', { ...request, ...difference }), 'ALREADY_EXISTS')
+      await expectError(createVolume('a', { ...request, ...difference }), 'ALREADY_EXISTS')
     await createVolume('a', { ...request, accessibilityRequirements: { requisite: [{ segments: { zone: 'a' } }] } })
   })
 
@@ -90,27 +90,27 @@ describe('volumes of the fake driver', () => {
     expect(await createSized('a', undefined)).toBe(gi(3))
     expect(await createSized('b', { requiredBytes: gi(5) })).toBe(gi(5))
     expect(await createSized('c', { limitBytes: gi(2) })).toBe(gi(2))
-    await failsWith(createSized('d', { requiredBytes: gi(5), limitBytes: gi(4) }), 'OUT_OF_RANGE')
-    await failsWith(createSized('e', { requiredBytes: gi(10) }), 'OUT_OF_RANGE')
-    await failsWith(createSized('f', { requiredBytes: -1n }), 'INVALID_ARGUMENT')
+    await expectError(createSized('d', { requiredBytes: gi(5), limitBytes: gi(4) }), 'OUT_OF_RANGE')
+    await expectError(createSized('e', { requiredBytes: gi(10) }), 'OUT_OF_RANGE')
+    await expectError(createSized('f', { requiredBytes: -1n }), 'INVALID_ARGUMENT')
   })
 
   it('PROV-10 require a name, capabilities and known parameters', async () => {
     const { createVolume, controller } = setUp({ parameterKeys: ['kind'] })
-    await failsWith(createVolume(''), 'INVALID_ARGUMENT')
-    await failsWith(createVolume('a', { volumeCapabilities: [] }), 'INVALID_ARGUMENT')
-    await failsWith(createVolume('a', { volumeCapabilities: [{}] }), 'INVALID_ARGUMENT')
-    await failsWith(createVolume('a', { parameters: { colour: 'red' } }), 'INVALID_ARGUMENT')
-    await failsWith(createVolume('a', { parameters: { pool: 'none' } }), 'INVALID_ARGUMENT')
-    await failsWith(createVolume('x'.repeat(129)), 'INVALID_ARGUMENT')
-    await failsWith(createVolume('a', { parameters: { kind: 'x'.repeat(4_097) } }), 'INVALID_ARGUMENT')
+    await expectError(createVolume(''), 'INVALID_ARGUMENT')
+    await expectError(createVolume('a', { volumeCapabilities: [] }), 'INVALID_ARGUMENT')
+    await expectError(createVolume('a', { volumeCapabilities: [{}] }), 'INVALID_ARGUMENT')
+    await expectError(createVolume('a', { parameters: { colour: 'red' } }), 'INVALID_ARGUMENT')
+    await expectError(createVolume('a', { parameters: { pool: 'none' } }), 'INVALID_ARGUMENT')
+    await expectError(createVolume('x'.repeat(129)), 'INVALID_ARGUMENT')
+    await expectError(createVolume('a', { parameters: { kind: 'x'.repeat(4_097) } }), 'INVALID_ARGUMENT')
     await createVolume('a', { parameters: { kind: 'x', 'csi.storage.k8s.io/pvc/name': 'claim' } })
     expect((await controller.listVolumes({})).entries.length).toBe(1)
   })
 
   it('PROV-16 require the configured secrets, which are never recorded', async () => {
     const { fake, createVolume } = setUp({ secretKeys: ['password'] })
-    await failsWith(createVolume('a'), 'UNAUTHENTICATED')
+    await expectError(createVolume('a'), 'UNAUTHENTICATED')
     await createVolume('a', { secrets: { password: 'hunter2' } })
     expect(fake.record.calls.map(({ secretKeys }) => secretKeys)).toEqual([[], ['password']])
     expect(JSON.stringify([fake.record.calls, fake.state])).not.toContain('hunter2')
@@ -120,7 +120,7 @@ describe('volumes of the fake driver', () => {
     const { createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability: mount() })
-    await failsWith(controller.deleteVolume({ volumeId }), 'FAILED_PRECONDITION')
+    await expectError(controller.deleteVolume({ volumeId }), 'FAILED_PRECONDITION')
     await controller.controllerUnpublishVolume({ volumeId })
     await controller.deleteVolume({ volumeId })
     await controller.deleteVolume({ volumeId })
@@ -135,10 +135,10 @@ describe('volumes of the fake driver', () => {
     await controller.deleteVolume({ volumeId: ids[0]! })
     const second = await controller.listVolumes({ maxEntries: 2, startingToken: first.nextToken })
     const third = await controller.listVolumes({ startingToken: second.nextToken })
-    const listed = [first, second, third].flatMap(({ entries }) => entries.map(({ volume }) => volume?.volumeId))
-    expect(listed).toEqual(ids)
+    const listedIds = [first, second, third].flatMap(({ entries }) => entries.map(({ volume }) => volume?.volumeId))
+    expect(listedIds).toEqual(ids)
     expect(third.nextToken).toBe('')
-    await failsWith(controller.listVolumes({ startingToken: 'nonsense' }), 'ABORTED')
+    await expectError(controller.listVolumes({ startingToken: 'nonsense' }), 'ABORTED')
   })
 
   it('VAC-5 change all requested attributes or none', async () => {
@@ -147,11 +147,11 @@ describe('volumes of the fake driver', () => {
     const modify = (mutableParameters: Record<string, string>) =>
       controller.controllerModifyVolume({ volumeId, mutableParameters })
     await modify({ throughput: '20' })
-    await failsWith(modify({ iops: '200', colour: 'red' }), 'INVALID_ARGUMENT')
-    await failsWith(modify({ iops: 'many' }), 'INVALID_ARGUMENT')
-    await failsWith(modify({ tier: 'silver' }), 'INVALID_ARGUMENT', /gold.*silver/)
+    await expectError(modify({ iops: '200', colour: 'red' }), 'INVALID_ARGUMENT')
+    await expectError(modify({ iops: 'many' }), 'INVALID_ARGUMENT')
+    await expectError(modify({ tier: 'silver' }), 'INVALID_ARGUMENT', /gold.*silver/)
     expect(fake.state.volumes[volumeId]?.mutableParameters).toEqual({ iops: '100', throughput: '20' })
-    await failsWith(controller.controllerModifyVolume({ volumeId: 'none' }), 'NOT_FOUND')
+    await expectError(controller.controllerModifyVolume({ volumeId: 'none' }), 'NOT_FOUND')
     await createVolume('a', { parameters: { tier: 'gold' }, mutableParameters: { iops: '100' } }) // still the same volume
   })
 
@@ -161,9 +161,9 @@ describe('volumes of the fake driver', () => {
     const grow = (capacityRange: object) => controller.controllerExpandVolume({ volumeId, capacityRange })
     expect(await grow({ requiredBytes: gi(4) })).toEqual({ capacityBytes: gi(4), nodeExpansionRequired: true })
     expect((await grow({ requiredBytes: gi(2) })).capacityBytes).toBe(gi(4))
-    await failsWith(grow({ requiredBytes: gi(1), limitBytes: gi(2) }), 'OUT_OF_RANGE')
-    await failsWith(grow({ requiredBytes: gi(11) }), 'RESOURCE_EXHAUSTED')
-    await failsWith(grow({}), 'INVALID_ARGUMENT')
+    await expectError(grow({ requiredBytes: gi(1), limitBytes: gi(2) }), 'OUT_OF_RANGE')
+    await expectError(grow({ requiredBytes: gi(11) }), 'RESOURCE_EXHAUSTED')
+    await expectError(grow({}), 'INVALID_ARGUMENT')
   })
 
   it('REX-1 are not expanded while in use if the driver expands offline only', async () => {
@@ -171,7 +171,7 @@ describe('volumes of the fake driver', () => {
     const { volumeId } = await createVolume('a')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability: mount() })
     const capacityRange = { requiredBytes: gi(2) }
-    await failsWith(controller.controllerExpandVolume({ volumeId, capacityRange }), 'FAILED_PRECONDITION')
+    await expectError(controller.controllerExpandVolume({ volumeId, capacityRange }), 'FAILED_PRECONDITION')
   })
 
   it('PROV-11 are created from volumes and snapshots, with at least their size', async () => {
@@ -185,18 +185,18 @@ describe('volumes of the fake driver', () => {
       capacityBytes: gi(2),
       contentSource: fromSnapshot.volumeContentSource,
     })
-    await failsWith(createVolume('c', { ...fromSnapshot, capacityRange: { requiredBytes: gi(1) } }), 'OUT_OF_RANGE')
-    await failsWith(createVolume('d', from({ case: 'volume', value: { volumeId } })), 'NOT_FOUND')
-    await failsWith(controller.createSnapshot({ name: 's', sourceVolumeId: 'other' }), 'ALREADY_EXISTS')
+    await expectError(createVolume('c', { ...fromSnapshot, capacityRange: { requiredBytes: gi(1) } }), 'OUT_OF_RANGE')
+    await expectError(createVolume('d', from({ case: 'volume', value: { volumeId } })), 'NOT_FOUND')
+    await expectError(controller.createSnapshot({ name: 's', sourceVolumeId: 'other' }), 'ALREADY_EXISTS')
   })
 
   it('SYS-6 return UNIMPLEMENTED for disabled capabilities', async () => {
     const { createVolume, controller } = setUp({ controller: ['CREATE_DELETE_VOLUME'] })
     await createVolume('a')
-    await failsWith(createVolume('b', { mutableParameters: { iops: '1' } }), 'INVALID_ARGUMENT')
-    await failsWith(controller.getCapacity({}), 'UNIMPLEMENTED')
-    await failsWith(controller.createSnapshot({ name: 's', sourceVolumeId: 'a' }), 'UNIMPLEMENTED')
-    await failsWith(controller.controllerModifyVolume({ volumeId: 'a' }), 'UNIMPLEMENTED')
+    await expectError(createVolume('b', { mutableParameters: { iops: '1' } }), 'INVALID_ARGUMENT')
+    await expectError(controller.getCapacity({}), 'UNIMPLEMENTED')
+    await expectError(controller.createSnapshot({ name: 's', sourceVolumeId: 'a' }), 'UNIMPLEMENTED')
+    await expectError(controller.controllerModifyVolume({ volumeId: 'a' }), 'UNIMPLEMENTED')
   })
 })
 
@@ -221,11 +221,11 @@ describe('capacity of the fake driver', () => {
     expect(await createVolume('b', { accessibilityRequirements: preferred })).toMatchObject({
       accessibleTopology: [{ segments: { zone: 'b' } }],
     })
-    const free = async (zone: string) =>
+    const readFreeBytes = async (zone: string) =>
       (await controller.getCapacity({ accessibleTopology: { segments: { zone } } })).availableCapacity
-    expect([await free('a'), await free('b'), await free('c')]).toEqual([gi(10), gi(2), 0n])
-    await failsWith(createVolume('c', inZone('c')), 'RESOURCE_EXHAUSTED')
-    await failsWith(
+    expect([await readFreeBytes('a'), await readFreeBytes('b'), await readFreeBytes('c')]).toEqual([gi(10), gi(2), 0n])
+    await expectError(createVolume('c', inZone('c')), 'RESOURCE_EXHAUSTED')
+    await expectError(
       createVolume('d', { ...inZone('b'), capacityRange: { requiredBytes: gi(3) } }),
       'RESOURCE_EXHAUSTED',
     )
@@ -236,14 +236,14 @@ describe('capacity of the fake driver', () => {
 
   it('CAP-6 is divided by the number of copies, and zero for invalid parameters', async () => {
     const { createVolume, controller } = setUp({ pools: [{ name: 'p', capacityBytes: 10 * GI }] })
-    const free = async (parameters: Record<string, string>) =>
+    const readFreeBytes = async (parameters: Record<string, string>) =>
       (await controller.getCapacity({ parameters })).availableCapacity
     await createVolume('striped')
     await createVolume('mirrored', { parameters: { copies: '2' } })
-    expect(await free({})).toBe(gi(7))
-    expect(await free({ copies: '2' })).toBe(gi(7) / 2n)
-    expect(await free({ copies: 'many' })).toBe(0n)
-    await failsWith(
+    expect(await readFreeBytes({})).toBe(gi(7))
+    expect(await readFreeBytes({ copies: '2' })).toBe(gi(7) / 2n)
+    expect(await readFreeBytes({ copies: 'many' })).toBe(0n)
+    await expectError(
       createVolume('big', { parameters: { copies: '2' }, capacityRange: { requiredBytes: gi(4) } }),
       'RESOURCE_EXHAUSTED',
     )
@@ -263,12 +263,12 @@ describe('a volume of the fake driver on nodes', () => {
     const { volumeId } = await createVolume('a')
     const publish = (nodeId: string, overrides: object = {}) =>
       controller.controllerPublishVolume({ volumeId, nodeId, volumeCapability: mount(), ...overrides })
-    await failsWith(publish('node-9'), 'NOT_FOUND')
+    await expectError(publish('node-9'), 'NOT_FOUND')
     await publish('node-1')
     await publish('node-1')
-    await failsWith(publish('node-1', { readonly: true }), 'ALREADY_EXISTS')
-    await failsWith(publish('node-2'), 'FAILED_PRECONDITION', /node-1/)
-    await failsWith(publish('node-1', { volumeId: (await createVolume('b')).volumeId }), 'RESOURCE_EXHAUSTED')
+    await expectError(publish('node-1', { readonly: true }), 'ALREADY_EXISTS')
+    await expectError(publish('node-2'), 'FAILED_PRECONDITION', /node-1/)
+    await expectError(publish('node-1', { volumeId: (await createVolume('b')).volumeId }), 'RESOURCE_EXHAUSTED')
     await controller.controllerUnpublishVolume({ volumeId, nodeId: 'node-1' })
     await controller.controllerUnpublishVolume({ volumeId, nodeId: 'node-1' })
     await publish('node-2')
@@ -280,19 +280,19 @@ describe('a volume of the fake driver on nodes', () => {
     const volumeCapability = mount()
     const stage = { volumeId, stagingTargetPath: '/s', volumeCapability }
     const publish = { ...stage, targetPath: '/t' }
-    await failsWith(node.nodeStageVolume(stage), 'FAILED_PRECONDITION')
+    await expectError(node.nodeStageVolume(stage), 'FAILED_PRECONDITION')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability })
-    await failsWith(node.nodePublishVolume(publish), 'FAILED_PRECONDITION')
+    await expectError(node.nodePublishVolume(publish), 'FAILED_PRECONDITION')
     await node.nodeStageVolume(stage)
     await node.nodePublishVolume(publish)
-    await failsWith(node.nodePublishVolume({ ...publish, readonly: true }), 'ALREADY_EXISTS')
-    await failsWith(node.nodeUnstageVolume({ volumeId, stagingTargetPath: '/s' }), 'FAILED_PRECONDITION')
+    await expectError(node.nodePublishVolume({ ...publish, readonly: true }), 'ALREADY_EXISTS')
+    await expectError(node.nodeUnstageVolume({ volumeId, stagingTargetPath: '/s' }), 'FAILED_PRECONDITION')
     await controller.controllerExpandVolume({ volumeId, capacityRange: { requiredBytes: gi(2) } })
     const total = async () => (await node.nodeGetVolumeStats({ volumeId, volumePath: '/t' })).usage[0]!.total
     expect(await total()).toBe(gi(1))
     await node.nodeExpandVolume({ volumeId, volumePath: '/t' })
     expect(await total()).toBe(gi(2))
-    await failsWith(node.nodeGetVolumeStats({ volumeId, volumePath: '/x' }), 'NOT_FOUND')
+    await expectError(node.nodeGetVolumeStats({ volumeId, volumePath: '/x' }), 'NOT_FOUND')
     await node.nodeUnpublishVolume({ volumeId, targetPath: '/t' })
     await node.nodeUnstageVolume({ volumeId, stagingTargetPath: '/s' })
     expect(fake.state.volumes[volumeId]?.onNodes).toEqual({})
@@ -308,17 +308,17 @@ describe('fault rules of the fake driver', () => {
       { volume: 'a', method: 'DeleteVolume', times: 1, effect: { do: 'fail', code: 'UNKNOWN', message: 'busy' } },
     ])
     await createVolume('b')
-    await failsWith(createVolume('c'), 'INTERNAL')
+    await expectError(createVolume('c'), 'INTERNAL')
     await createVolume('c')
     await controller.deleteVolume({ volumeId: 'other' })
-    await failsWith(controller.deleteVolume({ volumeId }), 'UNKNOWN', /busy/)
+    await expectError(controller.deleteVolume({ volumeId }), 'UNKNOWN', /busy/)
     await controller.deleteVolume({ volumeId })
   })
 
   it('PROV-12 can lose the response of a completed call', async () => {
     const { fake, createVolume } = setUp()
     fake.script.setRules([{ nth: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
-    await failsWith(createVolume('a'), 'UNAVAILABLE')
+    await expectError(createVolume('a'), 'UNAVAILABLE')
     expect(Object.values(fake.state.volumes).map(({ name }) => name)).toEqual(['a'])
     await createVolume('a')
   })
@@ -326,8 +326,8 @@ describe('fault rules of the fake driver', () => {
   it('PROV-12 can crash the driver before or after the handler, whose effect is persisted', async () => {
     for (const crashPoint of ['before', 'after'] as const) {
       let crashes = 0
-      const persisted: number[] = []
-      const persist = (state: { volumes: object }) => void persisted.push(Object.keys(state.volumes).length)
+      const persistedCounts: number[] = []
+      const persist = (state: { volumes: object }) => void persistedCounts.push(Object.keys(state.volumes).length)
       const script = createScript([{ effect: { do: 'crash', when: crashPoint } }])
       const { fake, createVolume } = setUp({}, { onCrash: () => crashes++, persist, script })
       let hasResponded = false
@@ -337,7 +337,7 @@ describe('fault rules of the fake driver', () => {
       await new Promise((resolve) => setImmediate(resolve))
       expect(crashes).toBe(1)
       expect(hasResponded).toBe(false)
-      expect(persisted).toEqual(crashPoint === 'after' ? [1] : [])
+      expect(persistedCounts).toEqual(crashPoint === 'after' ? [1] : [])
       expect(Object.keys(fake.state.volumes).length).toBe(crashPoint === 'after' ? 1 : 0)
     }
   })
@@ -345,11 +345,11 @@ describe('fault rules of the fake driver', () => {
   it('PROV-9 can delay a call', async () => {
     const { fake, createVolume, clock } = setUp()
     fake.script.setRules([{ afterMs: 5_000 }])
-    const creating = createVolume('a')
+    const creation = createVolume('a')
     await clock.advance(4_999)
     expect(fake.state.volumes).toEqual({})
     await clock.advance(1)
-    await creating
+    await creation
   })
 
   it('PROV-11 can create a volume smaller than requested', async () => {
@@ -365,12 +365,12 @@ describe('fault rules of the fake driver', () => {
     const capacityRange = { requiredBytes: gi(2) }
     const caller = new AbortController()
     const expansion = controller.controllerExpandVolume({ volumeId, capacityRange }, caller.signal)
-    await failsWith(controller.deleteVolume({ volumeId }), 'ABORTED')
+    await expectError(controller.deleteVolume({ volumeId }), 'ABORTED')
     expect(fake.record.overlaps).toMatchObject([
       { volume: 'a', first: { method: 'ControllerExpandVolume' }, second: { method: 'DeleteVolume' } },
     ])
     caller.abort() // after cancelling, the caller may call again
-    await failsWith(controller.deleteVolume({ volumeId }), 'ABORTED')
+    await expectError(controller.deleteVolume({ volumeId }), 'ABORTED')
     expect(fake.record.overlaps.length).toBe(1)
     fake.script.release()
     await expansion
@@ -445,7 +445,7 @@ describe('random calls to the fake driver', () => {
           )
           if (hasFailed) expect(JSON.stringify(fake.state)).toBe(before)
           for (const [id, bytes] of sizesOf(fake)) expect(bytes).toBeGreaterThanOrEqual(sizes.get(id) ?? 0)
-          for (const pool of pools) expect(usedIn(fake, pool.name)).toBeLessThanOrEqual(pool.capacityBytes)
+          for (const pool of pools) expect(usedBytesIn(fake, pool.name)).toBeLessThanOrEqual(pool.capacityBytes)
           const names = Object.values(fake.state.volumes).map(({ name }) => name)
           expect(new Set(names).size).toBe(names.length)
         }
@@ -457,7 +457,7 @@ describe('random calls to the fake driver', () => {
 
 const sizesOf = (fake: FakeDriver) =>
   new Map(Object.values(fake.state.volumes).map(({ id, capacityBytes }) => [id, capacityBytes]))
-const usedIn = (fake: FakeDriver, pool: string) =>
+const usedBytesIn = (fake: FakeDriver, pool: string) =>
   Object.values(fake.state.volumes)
     .filter((volume) => volume.pool === pool)
     .reduce((sum, volume) => sum + volume.capacityBytes * volume.copies, 0)

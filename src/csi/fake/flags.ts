@@ -5,7 +5,7 @@ import { type FakePool, type FakeSettings, fakeSettings } from './settings.ts'
 
 export interface FakeProcessFlags {
   readonly endpoint: string
-  readonly control: string | undefined
+  readonly controlSocket: string | undefined
   readonly stateFile: string | undefined
   readonly nodeId: string
   readonly settings: FakeSettings
@@ -70,7 +70,7 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
   }
   return {
     endpoint: values.endpoint,
-    control: values.control,
+    controlSocket: values.control,
     stateFile: values.state,
     nodeId,
     settings: {

@@ -15,7 +15,7 @@ export interface Model {
   readonly clock: Pick<Clock, 'nowMs'>
 }
 
-/** Changes of a fault rule to a call that succeeds. */
+/** Changes that a fault rule makes to a successful call. */
 export interface Overrides {
   /** The size that the volume gets, regardless of the request. */
   readonly sizeBytes?: number
@@ -34,11 +34,11 @@ export function fail(code: CsiFailureCode, message: string): never {
   throw new CsiError(code, message)
 }
 
-export function requireController({ settings }: Model, capability: ControllerCapability): void {
+export function requireControllerCapability({ settings }: Model, capability: ControllerCapability): void {
   if (!settings.controller.includes(capability)) fail('UNIMPLEMENTED', `${settings.name} does not have ${capability}`)
 }
 
-export function requireNode({ settings }: Model, capability: NodeCapability): void {
+export function requireNodeCapability({ settings }: Model, capability: NodeCapability): void {
   if (!settings.node.includes(capability)) fail('UNIMPLEMENTED', `${settings.name} does not have node ${capability}`)
 }
 
@@ -85,8 +85,8 @@ export function checkRequest(model: Model, method: DescMethod, request: Message)
       if (bytes > MAP_BYTES_MAX) fail('INVALID_ARGUMENT', `${field.name} is too large`)
     }
     if (field.name === 'secrets') {
-      const missing = model.settings.secretKeys.filter((key) => !(value as Record<string, string>)[key])
-      if (missing.length > 0) fail('UNAUTHENTICATED', `missing secrets: ${missing.join(', ')}`)
+      const missingKeys = model.settings.secretKeys.filter((key) => !(value as Record<string, string>)[key])
+      if (missingKeys.length > 0) fail('UNAUTHENTICATED', `missing secrets: ${missingKeys.join(', ')}`)
     }
   }
 }

@@ -1,6 +1,14 @@
 // The Node service of the fake driver on one node. It records staged and published paths and mounts nothing.
 import { type Node, NodeServiceCapability_RPC_Type as NodeType, VolumeUsage_Unit } from '../gen/csi_pb.js'
-import { fail, formatCapability, getVolume, type Handlers, type Model, requireField, requireNode } from './model.ts'
+import {
+  fail,
+  formatCapability,
+  getVolume,
+  type Handlers,
+  type Model,
+  requireField,
+  requireNodeCapability,
+} from './model.ts'
 import { parseRange } from './sizes.ts'
 import { type FakeNodeVolume, type FakeUse, type FakeVolume, isEmpty } from './state.ts'
 
@@ -27,7 +35,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
 
   return {
     nodeStageVolume(model, { volumeId, stagingTargetPath, volumeCapability }) {
-      requireNode(model, 'STAGE_UNSTAGE_VOLUME')
+      requireNodeCapability(model, 'STAGE_UNSTAGE_VOLUME')
       requireField(volumeId, 'volume_id')
       requireField(stagingTargetPath, 'staging_target_path')
       requireField(volumeCapability, 'volume_capability')
@@ -41,7 +49,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
     },
 
     nodeUnstageVolume(model, { volumeId, stagingTargetPath }) {
-      requireNode(model, 'STAGE_UNSTAGE_VOLUME')
+      requireNodeCapability(model, 'STAGE_UNSTAGE_VOLUME')
       requireField(volumeId, 'volume_id')
       requireField(stagingTargetPath, 'staging_target_path')
       const volume = model.state.volumes[volumeId]
@@ -87,7 +95,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
     },
 
     nodeGetVolumeStats(model, { volumeId, volumePath }) {
-      requireNode(model, 'GET_VOLUME_STATS')
+      requireNodeCapability(model, 'GET_VOLUME_STATS')
       requireField(volumeId, 'volume_id')
       requireField(volumePath, 'volume_path')
       const { fileSystemBytes } = getNodeVolumeAt(getVolume(model, volumeId), volumePath)
@@ -96,7 +104,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
     },
 
     nodeExpandVolume(model, { volumeId, volumePath, capacityRange }, overrides) {
-      requireNode(model, 'EXPAND_VOLUME')
+      requireNodeCapability(model, 'EXPAND_VOLUME')
       requireField(volumeId, 'volume_id')
       requireField(volumePath, 'volume_path')
       const volume = getVolume(model, volumeId)

@@ -1,5 +1,5 @@
 // Records every call to the fake driver, and pairs of concurrent calls for one volume, which the CSI specification forbids.
-// The record survives restarts of the fake driver. Of secrets, it contains only the keys.
+// The record survives restarts of the fake driver. It contains the keys of secrets, but not their values.
 import type { DescMethod, JsonValue, Message } from '@bufbuild/protobuf'
 import type { CsiCode } from '../errors.ts'
 import { redact } from '../redact.ts'
@@ -83,17 +83,17 @@ export function createRecord(): FakeRecord {
       calls.push(call)
       if (calls.length > CALLS_MAX) calls.splice(0, calls.length - CALLS_MAX)
 
-      const overlapping = lock === undefined ? [] : [...openCalls].filter((candidate) => candidate.lock === lock)
-      for (const earlier of overlapping) {
+      const overlappingCalls = lock === undefined ? [] : [...openCalls].filter((candidate) => candidate.lock === lock)
+      for (const earlierCall of overlappingCalls) {
         // After a cancelled call, the caller may call again, because it cannot know whether the driver is still working.
-        if (signal.aborted || earlier.signal.aborted || overlaps.length >= OVERLAPS_MAX) continue
-        overlaps.push({ volume: volume ?? '', first: earlier.call, second: call })
+        if (signal.aborted || earlierCall.signal.aborted || overlaps.length >= OVERLAPS_MAX) continue
+        overlaps.push({ volume: volume ?? '', first: earlierCall.call, second: call })
       }
       const openCall: OpenCall | undefined = lock === undefined ? undefined : { call, lock, signal, isWorking: true }
       if (openCall) openCalls.add(openCall)
       return {
         call,
-        isBusy: overlapping.some(({ isWorking }) => isWorking),
+        isBusy: overlappingCalls.some(({ isWorking }) => isWorking),
         markHandled() {
           if (openCall) openCall.isWorking = false
         },

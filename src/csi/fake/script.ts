@@ -37,18 +37,18 @@ export interface Script {
   /** Resolves at the next release(). */
   hang(): Promise<void>
   release(): void
-  readonly hanging: number
+  readonly hangingCount: number
 }
 
 export function createScript(rules: readonly FakeRule[] = []): Script {
   let entries = rules.map((rule) => ({ rule, matches: 0 }))
-  let pending: (() => void)[] = []
+  let pendingResolvers: (() => void)[] = []
   return {
     setRules(newRules) {
       entries = newRules.map((rule) => ({ rule, matches: 0 }))
     },
     match(method, volumes) {
-      let matched: FakeRule | undefined
+      let matchingRule: FakeRule | undefined
       for (const entry of entries) {
         const { rule } = entry
         if (rule.method !== undefined && rule.method !== method) continue
@@ -57,18 +57,18 @@ export function createScript(rules: readonly FakeRule[] = []): Script {
         const applies =
           (rule.nth === undefined || rule.nth === entry.matches) &&
           (rule.times === undefined || entry.matches <= rule.times)
-        if (applies) matched ??= rule
+        if (applies) matchingRule ??= rule
       }
-      return matched
+      return matchingRule
     },
-    hang: () => new Promise((resolve) => void pending.push(resolve)),
+    hang: () => new Promise((resolve) => void pendingResolvers.push(resolve)),
     release() {
-      const released = pending
-      pending = []
-      for (const resolve of released) resolve()
+      const resolvers = pendingResolvers
+      pendingResolvers = []
+      for (const resolve of resolvers) resolve()
     },
-    get hanging() {
-      return pending.length
+    get hangingCount() {
+      return pendingResolvers.length
     },
   }
 }

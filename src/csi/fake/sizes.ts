@@ -2,13 +2,13 @@
 import type { CapacityRange } from '../gen/csi_pb.js'
 import { fail, type Model } from './model.ts'
 
-export interface Range {
+export interface SizeRange {
   readonly requiredBytes: number
   /** Infinity if there is no limit. */
   readonly limitBytes: number
 }
 
-export function parseRange(range: CapacityRange | undefined): Range | undefined {
+export function parseRange(range: CapacityRange | undefined): SizeRange | undefined {
   if (!range || (range.requiredBytes === 0n && range.limitBytes === 0n)) return undefined
   if (range.requiredBytes < 0n || range.limitBytes < 0n) fail('INVALID_ARGUMENT', 'capacity_range is negative')
   const requiredBytes = Number(range.requiredBytes)
@@ -18,7 +18,7 @@ export function parseRange(range: CapacityRange | undefined): Range | undefined 
 }
 
 /** Returns the smallest supported size in the range that is at least `minimumBytes`. */
-export function chooseSize({ settings }: Model, range: Range | undefined, minimumBytes: number): number {
+export function chooseSize({ settings }: Model, range: SizeRange | undefined, minimumBytes: number): number {
   const minimumSize = Math.max(range?.requiredBytes ?? 0, minimumBytes)
   const size = Math.ceil(minimumSize / settings.roundToBytes) * settings.roundToBytes
   if (size > settings.maximumBytes) fail('OUT_OF_RANGE', `a volume can have at most ${settings.maximumBytes} bytes`)
@@ -26,5 +26,5 @@ export function chooseSize({ settings }: Model, range: Range | undefined, minimu
   return size
 }
 
-export const isWithin = (bytes: number, range: Range | undefined) =>
+export const isWithin = (bytes: number, range: SizeRange | undefined) =>
   !range || (bytes >= range.requiredBytes && bytes <= range.limitBytes)

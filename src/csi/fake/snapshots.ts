@@ -1,7 +1,7 @@
 // Snapshots of the fake driver. They are ready immediately, use no capacity, and outlive their source volume.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Controller, SnapshotSchema } from '../gen/csi_pb.js'
-import { fail, getVolume, type Handlers, requireController, requireField } from './model.ts'
+import { fail, getVolume, type Handlers, requireControllerCapability, requireField } from './model.ts'
 import { paginate } from './page.ts'
 import type { FakeSnapshot } from './state.ts'
 
@@ -12,7 +12,7 @@ type SnapshotHandlers = Pick<
 
 export const snapshotHandlers: SnapshotHandlers = {
   createSnapshot(model, request) {
-    requireController(model, 'CREATE_DELETE_SNAPSHOT')
+    requireControllerCapability(model, 'CREATE_DELETE_SNAPSHOT')
     requireField(request.name, 'name')
     requireField(request.sourceVolumeId, 'source_volume_id')
     const existing = Object.values(model.state.snapshots).find(({ name }) => name === request.name)
@@ -37,25 +37,25 @@ export const snapshotHandlers: SnapshotHandlers = {
   },
 
   deleteSnapshot(model, { snapshotId }) {
-    requireController(model, 'CREATE_DELETE_SNAPSHOT')
+    requireControllerCapability(model, 'CREATE_DELETE_SNAPSHOT')
     requireField(snapshotId, 'snapshot_id')
     delete model.state.snapshots[snapshotId]
     return {}
   },
 
   listSnapshots(model, request) {
-    requireController(model, 'LIST_SNAPSHOTS')
-    const matching = Object.values(model.state.snapshots).filter(
+    requireControllerCapability(model, 'LIST_SNAPSHOTS')
+    const matchingSnapshots = Object.values(model.state.snapshots).filter(
       ({ id, sourceVolumeId }) =>
         (!request.snapshotId || id === request.snapshotId) &&
         (!request.sourceVolumeId || sourceVolumeId === request.sourceVolumeId),
     )
-    const { items, nextToken } = paginate(matching, model.state.sequence, request)
+    const { items, nextToken } = paginate(matchingSnapshots, model.state.sequence, request)
     return { entries: items.map((snapshot) => ({ snapshot: snapshotMessage(snapshot) })), nextToken }
   },
 
   getSnapshot(model, { snapshotId }) {
-    requireController(model, 'GET_SNAPSHOT')
+    requireControllerCapability(model, 'GET_SNAPSHOT')
     requireField(snapshotId, 'snapshot_id')
     const snapshot = model.state.snapshots[snapshotId]
     return { snapshot: snapshotMessage(snapshot ?? fail('NOT_FOUND', `snapshot "${snapshotId}" does not exist`)) }

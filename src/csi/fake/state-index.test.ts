@@ -44,7 +44,8 @@ describe('the state index', () => {
           }
           if (existing && operation === 'remove') removeVolume(state, existing)
           if (existing && operation === 'resize') resizeVolume(state, existing, bytes)
-          for (const volume of ['one', 'two']) expect(usedBytesOf(state, volume)).toBe(countUsedBytes(state, volume))
+          for (const poolName of ['one', 'two'])
+            expect(usedBytesOf(state, poolName)).toBe(countUsedBytes(state, poolName))
         }
       }),
     )

@@ -11,7 +11,7 @@ import {
   type Handlers,
   isMountCapability,
   type Model,
-  requireController,
+  requireControllerCapability,
   requireField,
 } from './model.ts'
 import { paginate } from './page.ts'
@@ -41,12 +41,12 @@ type VolumeHandlers = Pick<
 
 export const volumeHandlers: VolumeHandlers = {
   createVolume(model, request, overrides) {
-    requireController(model, 'CREATE_DELETE_VOLUME')
+    requireControllerCapability(model, 'CREATE_DELETE_VOLUME')
     requireField(request.name, 'name')
     requireField(request.volumeCapabilities, 'volume_capabilities')
     const capabilities = request.volumeCapabilities.map(formatCapability).sort()
     const range = parseRange(request.capacityRange)
-    const placement = parsePoolParameters(model, request.parameters)
+    const poolParameters = parsePoolParameters(model, request.parameters)
     checkMutableParameters(model, request.mutableParameters, request.parameters)
     const source = readSource(model, request)
 
@@ -64,14 +64,14 @@ export const volumeHandlers: VolumeHandlers = {
     }
     const defaultBytes = range?.requiredBytes ? 0 : Math.min(model.settings.defaultBytes, range?.limitBytes ?? Infinity)
     const sizeBytes = overrides.sizeBytes ?? chooseSize(model, range, minimumBytes || defaultBytes)
-    const pools = candidatePools(model, placement, request.accessibilityRequirements)
+    const pools = candidatePools(model, poolParameters, request.accessibilityRequirements)
     if (pools.length === 0) fail('RESOURCE_EXHAUSTED', 'no pool is accessible from the requested topology')
-    const pool = pools.find((candidate) => freeBytes(model, candidate) >= sizeBytes * placement.copies)
+    const pool = pools.find((candidate) => freeBytes(model, candidate) >= sizeBytes * poolParameters.copies)
     if (!pool) {
       const names = pools.map(({ name }) => name).join(', ')
       return fail(
         'RESOURCE_EXHAUSTED',
-        `${sizeBytes} bytes in ${placement.copies} copies do not fit into pool ${names}`,
+        `${sizeBytes} bytes in ${poolParameters.copies} copies do not fit into pool ${names}`,
       )
     }
 
@@ -81,7 +81,7 @@ export const volumeHandlers: VolumeHandlers = {
       name: request.name,
       order,
       pool: pool.name,
-      copies: placement.copies,
+      copies: poolParameters.copies,
       segments: pool.segments,
       capacityBytes: sizeBytes,
       createRequest: {
@@ -99,7 +99,7 @@ export const volumeHandlers: VolumeHandlers = {
   },
 
   deleteVolume(model, { volumeId }) {
-    requireController(model, 'CREATE_DELETE_VOLUME')
+    requireControllerCapability(model, 'CREATE_DELETE_VOLUME')
     requireField(volumeId, 'volume_id')
     const volume = model.state.volumes[volumeId]
     if (volume && !isUnused(volume)) fail('FAILED_PRECONDITION', `volume "${volumeId}" is in use`)
@@ -108,7 +108,7 @@ export const volumeHandlers: VolumeHandlers = {
   },
 
   controllerExpandVolume(model, request, overrides) {
-    requireController(model, 'EXPAND_VOLUME')
+    requireControllerCapability(model, 'EXPAND_VOLUME')
     requireField(request.volumeId, 'volume_id')
     const range = parseRange(request.capacityRange)
     requireField(range, 'capacity_range')
@@ -136,7 +136,7 @@ export const volumeHandlers: VolumeHandlers = {
   },
 
   controllerModifyVolume(model, request) {
-    requireController(model, 'MODIFY_VOLUME')
+    requireControllerCapability(model, 'MODIFY_VOLUME')
     requireField(request.volumeId, 'volume_id')
     const volume = getVolume(model, request.volumeId)
     checkMutableParameters(model, request.mutableParameters, volume.createRequest.parameters)
@@ -158,26 +158,26 @@ export const volumeHandlers: VolumeHandlers = {
   },
 
   controllerGetVolume(model, { volumeId }) {
-    requireController(model, 'GET_VOLUME')
+    requireControllerCapability(model, 'GET_VOLUME')
     requireField(volumeId, 'volume_id')
     const volume = getVolume(model, volumeId)
     return { volume: volumeMessage(volume), status: statusOf(volume) }
   },
 
   listVolumes(model, request) {
-    requireController(model, 'LIST_VOLUMES')
+    requireControllerCapability(model, 'LIST_VOLUMES')
     const { items, nextToken } = paginate(Object.values(model.state.volumes), model.state.sequence, request)
     return { entries: items.map((volume) => ({ volume: volumeMessage(volume), status: statusOf(volume) })), nextToken }
   },
 
   getCapacity(model, request) {
-    requireController(model, 'GET_CAPACITY')
-    const free = poolsForParameters(model, request.parameters)
+    requireControllerCapability(model, 'GET_CAPACITY')
+    const freeBytesOfPools = poolsForParameters(model, request.parameters)
       .filter(({ pool }) => isAccessibleFrom(pool.segments, request.accessibleTopology))
       .map(({ pool, copies }) => Math.max(0, Math.floor(reportedFreeBytes(model, pool) / copies)))
     return {
-      availableCapacity: BigInt(free.reduce((sum, bytes) => sum + bytes, 0)),
-      maximumVolumeSize: BigInt(Math.min(Math.max(0, ...free), model.settings.maximumBytes)),
+      availableCapacity: BigInt(freeBytesOfPools.reduce((sum, bytes) => sum + bytes, 0)),
+      maximumVolumeSize: BigInt(Math.min(Math.max(0, ...freeBytesOfPools), model.settings.maximumBytes)),
     }
   },
 }
@@ -185,8 +185,8 @@ export const volumeHandlers: VolumeHandlers = {
 /** Returns no pools for invalid parameters, because GetCapacity then reports no capacity instead of an error. */
 function poolsForParameters(model: Model, parameters: Readonly<Record<string, string>>) {
   try {
-    const placement = parsePoolParameters(model, parameters)
-    return candidatePools(model, placement, undefined).map((pool) => ({ pool, copies: placement.copies }))
+    const poolParameters = parsePoolParameters(model, parameters)
+    return candidatePools(model, poolParameters, undefined).map((pool) => ({ pool, copies: poolParameters.copies }))
   } catch {
     return []
   }
@@ -217,11 +217,11 @@ function readSource(model: Model, request: CreateVolumeRequest): FakeSource | un
   const source = request.volumeContentSource?.type
   if (!source?.case) return undefined
   if (source.case === 'snapshot') {
-    requireController(model, 'CREATE_DELETE_SNAPSHOT')
+    requireControllerCapability(model, 'CREATE_DELETE_SNAPSHOT')
     requireField(source.value.snapshotId, 'snapshot_id')
     return { kind: 'snapshot', id: source.value.snapshotId }
   }
-  requireController(model, 'CLONE_VOLUME')
+  requireControllerCapability(model, 'CLONE_VOLUME')
   requireField(source.value.volumeId, 'volume_id')
   return { kind: 'volume', id: source.value.volumeId }
 }

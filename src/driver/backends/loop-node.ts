@@ -75,7 +75,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
     const isNew = await ensureFilesystem(volume, device)
     if (!isNew) {
       if (volume.needsNewUuid) {
-        await filesystems.newUuid(device, fsType, scratchIn(pool, volume.id))
+        await filesystems.assignNewUuid(device, fsType, scratchIn(pool, volume.id))
         await options.save(markUsed(volume))
       }
       // ext4 is grown before the mount, which needs no CAP_SYS_RESOURCE. xfs can be grown only after the mount.

@@ -8,9 +8,9 @@ const MIB = 1024 * 1024
 const facts = await probeThisMachine()
 const skipNote = (reason: string | undefined) => (reason ? ` (skipped: ${reason})` : '')
 
-const missing = skipReason(facts, ['loop', 'limits'])
+const skipped = skipReason(facts, ['loop', 'limits'])
 // Retried, because a machine that is busy with other tests may be slower than the limit.
-describe.skipIf(missing)(`real limits${skipNote(missing)}`, { retry: 2 }, () => {
+describe.skipIf(skipped)(`real limits${skipNote(skipped)}`, { retry: 2 }, () => {
   let fixture: HostFixture
   beforeEach(async () => {
     fixture = await startHostFixture()
@@ -86,9 +86,9 @@ describe.skipIf(missing)(`real limits${skipNote(missing)}`, { retry: 2 }, () => 
     await limits.clear(device)
   })
 
-  const notV1 = skipReason(facts, ['limitsV1'])
-  it.skipIf(notV1)(
-    `PIO-10 apply to buffered writes, because they are also set on the root cgroup${skipNote(notV1)}`,
+  const v1Skip = skipReason(facts, ['limitsV1'])
+  it.skipIf(v1Skip)(
+    `PIO-10 apply to buffered writes, because they are also set on the root cgroup${skipNote(v1Skip)}`,
     async () => {
       const { limits } = fixture.host
       const { device } = await fixture.device('volume', 64 * MIB)
@@ -105,8 +105,8 @@ describe.skipIf(missing)(`real limits${skipNote(missing)}`, { retry: 2 }, () => 
     },
   )
 
-  const notV2 = skipReason(facts, ['limitsV2'])
-  it.skipIf(notV2)(`PIO-10 are shared by two cgroups with a common parent${skipNote(notV2)}`, async () => {
+  const v2Skip = skipReason(facts, ['limitsV2'])
+  it.skipIf(v2Skip)(`PIO-10 are shared by two cgroups with a common parent${skipNote(v2Skip)}`, async () => {
     const { limits } = fixture.host
     const { device } = await fixture.device('volume', 64 * MIB)
     const { path } = await fixture.cgroup('shared')

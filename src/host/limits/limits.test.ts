@@ -58,19 +58,19 @@ describe('limits of cgroup v1', () => {
   })
 
   it('PIO-10 are removed from cgroups that no longer use the volume', async () => {
-    const applied = limits()
-    await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
-    await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/b'])
-    expect((await applied.appliedLimits(DEVICE)).map(({ cgroup }) => cgroup)).toEqual(['/', '/pods/b'])
+    const ioLimits = limits()
+    await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
+    await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/b'])
+    expect((await ioLimits.appliedLimits(DEVICE)).map(({ cgroup }) => cgroup)).toEqual(['/', '/pods/b'])
   })
 
   it('PIO-10 are cleared completely, including those of an earlier driver process', async () => {
     await writeFile(join(root, 'pods/blkio.throttle.write_bps_device'), '7:3 500\n')
-    const applied = limits()
-    expect(await applied.appliedLimits(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeBps: 500 } }])
-    await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
-    await applied.clear(DEVICE)
-    expect(await applied.appliedLimits(DEVICE)).toEqual([])
+    const ioLimits = limits()
+    expect(await ioLimits.appliedLimits(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeBps: 500 } }])
+    await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
+    await ioLimits.clear(DEVICE)
+    expect(await ioLimits.appliedLimits(DEVICE)).toEqual([])
   })
 
   it('PIO-10 are reported as not enforced without a workload cgroup', async () => {
@@ -85,10 +85,10 @@ describe('limits of cgroup v1', () => {
   })
 
   it('PIO-10 can always be removed', async () => {
-    const applied = limits()
-    await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
-    expect(await applied.apply(DEVICE, 'none', [])).toEqual({ is: 'enforced', cgroups: [], caveats: [] })
-    expect(await applied.appliedLimits(DEVICE)).toEqual([])
+    const ioLimits = limits()
+    await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
+    expect(await ioLimits.apply(DEVICE, 'none', [])).toEqual({ is: 'enforced', cgroups: [], caveats: [] })
+    expect(await ioLimits.appliedLimits(DEVICE)).toEqual([])
   })
 
   it('PIO-10 are parsed by device', () => {
@@ -137,12 +137,12 @@ describe('limits of cgroup v2', () => {
   })
 
   it('PIO-10 move to another cgroup with the workloads', async () => {
-    const applied = limits()
-    await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
-    await applied.apply(DEVICE, { writeIops: 200 }, ['/pods/a', '/pods/b'])
-    expect(await applied.appliedLimits(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeIops: 200 } }])
-    await applied.clear(DEVICE)
-    expect(await applied.appliedLimits(DEVICE)).toEqual([])
+    const ioLimits = limits()
+    await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
+    await ioLimits.apply(DEVICE, { writeIops: 200 }, ['/pods/a', '/pods/b'])
+    expect(await ioLimits.appliedLimits(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeIops: 200 } }])
+    await ioLimits.clear(DEVICE)
+    expect(await ioLimits.appliedLimits(DEVICE)).toEqual([])
   })
 
   it('PIO-10 are reported as not enforced for the root cgroup', async () => {
@@ -220,23 +220,23 @@ describe('detectLimits', () => {
   const mountInfo = () => join(root, 'mountinfo')
 
   it('PIO-10 prefers v2 with the io controller', async () => {
-    await createCgroups(['/two'], { 'cgroup.controllers': 'cpu io', 'cgroup.subtree_control': '' })
-    await createCgroups(['/one'], { 'blkio.throttle.write_bps_device': '' })
+    await createCgroups(['/v2'], { 'cgroup.controllers': 'cpu io', 'cgroup.subtree_control': '' })
+    await createCgroups(['/v1'], { 'blkio.throttle.write_bps_device': '' })
     await writeFile(
       mountInfo(),
-      `30 1 0:1 / ${root}/one rw - cgroup cgroup rw,blkio\n31 1 0:2 / ${root}/two rw - cgroup2 cgroup2 rw\n`,
+      `30 1 0:1 / ${root}/v1 rw - cgroup cgroup rw,blkio\n31 1 0:2 / ${root}/v2 rw - cgroup2 cgroup2 rw\n`,
     )
-    expect(await detectLimits(mountInfo())).toEqual({ version: 'v2', root: `${root}/two` })
+    expect(await detectLimits(mountInfo())).toEqual({ version: 'v2', root: `${root}/v2` })
   })
 
   it('PIO-10 uses blkio if v2 is mounted without the io controller', async () => {
-    await createCgroups(['/two'], { 'cgroup.controllers': 'hugetlb', 'cgroup.subtree_control': '' })
-    await createCgroups(['/one'], { 'blkio.throttle.write_bps_device': '' })
+    await createCgroups(['/v2'], { 'cgroup.controllers': 'hugetlb', 'cgroup.subtree_control': '' })
+    await createCgroups(['/v1'], { 'blkio.throttle.write_bps_device': '' })
     await writeFile(
       mountInfo(),
-      `31 1 0:2 / ${root}/two rw - cgroup2 cgroup2 rw\n30 1 0:1 / ${root}/one rw - cgroup cgroup rw,blkio\n`,
+      `31 1 0:2 / ${root}/v2 rw - cgroup2 cgroup2 rw\n30 1 0:1 / ${root}/v1 rw - cgroup cgroup rw,blkio\n`,
     )
-    expect(await detectLimits(mountInfo())).toEqual({ version: 'v1', root: `${root}/one` })
+    expect(await detectLimits(mountInfo())).toEqual({ version: 'v1', root: `${root}/v1` })
   })
 
   it('PIO-10 returns the reasons if neither is available', async () => {

@@ -46,12 +46,12 @@ export function createV1Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
   async function appliedLimits(device: string): Promise<AppliedLimit[]> {
     const deviceNumber = await readDeviceNumber(device).catch(undefinedIfMissing)
     if (deviceNumber === undefined) return []
-    const appliedList: AppliedLimit[] = []
+    const applied: AppliedLimit[] = []
     for (const cgroup of await listCgroups(root)) {
       const limit = await readLines(deviceNumber, cgroup)
-      if (!isUnlimited(limit)) appliedList.push({ cgroup, limit })
+      if (!isUnlimited(limit)) applied.push({ cgroup, limit })
     }
-    return appliedList
+    return applied
   }
 
   return {
@@ -61,18 +61,18 @@ export function createV1Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
       const deviceNumber = await readDeviceNumber(device)
       const limit = requested === 'none' ? {} : requested
       const workloads = [...new Set(cgroups.map(normalizeCgroupPath))]
-      const previous = cgroupsByDevice.get(device) ?? []
-      const written = await writeLines(new Set(['/', ...workloads]), (cgroup) => setLines(deviceNumber, cgroup, limit))
+      const previousCgroups = cgroupsByDevice.get(device) ?? []
+      const result = await writeLines(new Set(['/', ...workloads]), (cgroup) => setLines(deviceNumber, cgroup, limit))
       await writeLines(
-        previous.filter((cgroup) => !written.cgroups.includes(cgroup)),
+        previousCgroups.filter((cgroup) => !result.cgroups.includes(cgroup)),
         (cgroup) => setLines(deviceNumber, cgroup, {}),
       )
       if (isUnlimited(limit)) {
         cgroupsByDevice.delete(device)
         return { is: 'enforced', cgroups: [], caveats: [] }
       }
-      cgroupsByDevice.set(device, written.cgroups)
-      return enforcementOf(written, workloads)
+      cgroupsByDevice.set(device, result.cgroups)
+      return enforcementOf(result, workloads)
     },
 
     async clear(device) {
@@ -87,9 +87,9 @@ export function createV1Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
 function enforcementOf({ cgroups, errors }: WrittenLines, workloads: readonly string[]): Enforcement {
   const limitedWorkloads = workloads.filter((cgroup) => cgroups.includes(cgroup))
   if (limitedWorkloads.length > 0) {
-    const separate =
+    const separateLimits =
       limitedWorkloads.length === 1 ? [] : [`each of the ${limitedWorkloads.length} cgroups has the full limit`]
-    return { is: 'enforced', cgroups, caveats: [...separate, ...errors] }
+    return { is: 'enforced', cgroups, caveats: [...separateLimits, ...errors] }
   }
   const missingReason =
     workloads.length === 0 ? 'no workload cgroup is known' : `cgroup ${workloads.join(', ')} does not exist`

@@ -67,23 +67,23 @@ export function createV2Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
     async apply(device, requested, cgroups): Promise<Enforcement> {
       const deviceNumber = await readDeviceNumber(device)
       const limit = requested === 'none' ? {} : requested
-      const previous = cgroupsByDevice.get(device) ?? []
+      const previousCgroups = cgroupsByDevice.get(device) ?? []
       const workloads = await filterExisting(cgroups)
       if (isUnlimited(limit)) {
-        await removeLines(deviceNumber, [...previous, ...workloads])
+        await removeLines(deviceNumber, [...previousCgroups, ...workloads])
         cgroupsByDevice.delete(device)
         return { is: 'enforced', cgroups: [], caveats: [] }
       }
-      const written = await writeLines(chooseCgroups(workloads), async (cgroup) => {
+      const result = await writeLines(chooseCgroups(workloads), async (cgroup) => {
         await enableControllers(cgroup)
         return setLine(deviceNumber, cgroup, limit)
       })
       await removeLines(
         deviceNumber,
-        previous.filter((cgroup) => !written.cgroups.includes(cgroup)),
+        previousCgroups.filter((cgroup) => !result.cgroups.includes(cgroup)),
       )
-      cgroupsByDevice.set(device, written.cgroups)
-      return enforcementOf(written, cgroups)
+      cgroupsByDevice.set(device, result.cgroups)
+      return enforcementOf(result, cgroups)
     },
 
     async clear(device) {
@@ -97,8 +97,8 @@ export function createV2Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
 
 function enforcementOf({ cgroups, errors }: WrittenLines, requestedCgroups: readonly string[]): Enforcement {
   if (cgroups.length > 0) {
-    const separate = cgroups.length === 1 ? [] : [`each of the ${cgroups.length} cgroups has the full limit`]
-    return { is: 'enforced', cgroups, caveats: [...separate, ...errors] }
+    const separateLimits = cgroups.length === 1 ? [] : [`each of the ${cgroups.length} cgroups has the full limit`]
+    return { is: 'enforced', cgroups, caveats: [...separateLimits, ...errors] }
   }
   const missingReason =
     requestedCgroups.length === 0

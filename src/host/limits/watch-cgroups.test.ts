@@ -6,20 +6,20 @@ import { type CgroupWatch, watchCgroups } from './watch-cgroups.ts'
 
 let root: string
 let watch: CgroupWatch | undefined
-let calls: (() => void)[] = []
+let resolvers: (() => void)[] = []
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'stowage-cgroups-'))
   await mkdir(join(root, 'pods'))
-  calls = []
+  resolvers = []
   watch = await watchCgroups(root, () => {
-    for (const call of calls.splice(0)) call()
+    for (const resolve of resolvers.splice(0)) resolve()
   })
 })
 afterEach(async () => {
   watch?.close()
   await rm(root, { recursive: true, force: true })
 })
-const nextCall = () => new Promise<void>((resolve) => void calls.push(resolve))
+const nextCall = () => new Promise<void>((resolve) => void resolvers.push(resolve))
 
 describe('watchCgroups', () => {
   it('PIO-10 reports a new cgroup, and one that is created inside it later', async () => {
@@ -47,7 +47,7 @@ describe('watchCgroups', () => {
   it('PIO-10 ignores writes to files of a cgroup', async () => {
     await writeFile(join(root, 'pods', 'cgroup.procs'), '')
     let count = 0
-    calls.push(() => count++)
+    resolvers.push(() => count++)
     await writeFile(join(root, 'pods', 'cgroup.procs'), '1\n')
     const last = nextCall()
     await mkdir(join(root, 'end'))

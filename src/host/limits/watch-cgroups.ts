@@ -7,14 +7,14 @@ export interface CgroupWatch {
   close(): void
 }
 
-/** Inotify watches of the process. Beyond this number new cgroups are found by the next scan only. */
+/** Maximum number of inotify watches. Beyond this number, new cgroups are found only by the next scan. */
 const WATCHES_MAX = 4_096
 
 /**
- * Calls `created` after cgroups were created below `root`. Returns undefined if the root cannot be watched. A cgroup that is
+ * Calls `onCreate` after cgroups were created below `root`. Returns undefined if the root cannot be watched. A cgroup that is
  * created while its parent's watch is being added is found by listing the parent afterwards.
  */
-export async function watchCgroups(root: string, created: () => void): Promise<CgroupWatch | undefined> {
+export async function watchCgroups(root: string, onCreate: () => void): Promise<CgroupWatch | undefined> {
   const watches = new Map<string, FSWatcher>()
   let isClosed = false
 
@@ -44,10 +44,10 @@ export async function watchCgroups(root: string, created: () => void): Promise<C
   }
 
   async function rescan(path: string): Promise<void> {
-    for (const watched of watches.keys())
-      if (watched.startsWith(`${path}/`) && !(await exists(watched))) remove(watched)
+    for (const watchedPath of watches.keys())
+      if (watchedPath.startsWith(`${path}/`) && !(await exists(watchedPath))) remove(watchedPath)
     if (!(await exists(path))) remove(path)
-    else if (await add(path)) created()
+    else if (await add(path)) onCreate()
   }
 
   await add(root)

@@ -13,18 +13,18 @@ export async function writeLines(
   cgroups: Iterable<string>,
   write: (cgroup: string) => Promise<boolean>,
 ): Promise<WrittenLines> {
-  const written: string[] = []
+  const writtenCgroups: string[] = []
   const errors: string[] = []
   for (const cgroup of cgroups) {
     try {
-      if (await write(cgroup)) written.push(cgroup)
+      if (await write(cgroup)) writtenCgroups.push(cgroup)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       if (code === undefined || !KERNEL_ERRORS.includes(code)) throw error
       errors.push(`the kernel rejected the limit in cgroup ${cgroup} (${code})`)
     }
   }
-  return { cgroups: written, errors }
+  return { cgroups: writtenCgroups, errors }
 }
 
 /** Errors for missing permissions, a read-only hierarchy, or (v2) a cgroup with processes that cannot delegate. */

@@ -33,7 +33,7 @@ describe('publishing', () => {
     fixture.fake.script.setRules([{ method: 'ControllerPublishVolume', effect: { do: 'hang' } }])
     await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(() => fixture.fake.script.hanging === 1, 'the publish call')
+    await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the publish call')
     expect((await fixture.attachment('left'))?.metadata).toMatchObject({
       finalizers: [FINALIZER],
       annotations: { [NODE_ID_ANNOTATION]: 'id-left' },
