@@ -270,7 +270,7 @@ describe('example provisioner', () => {
       const warning = await waitFor('the event', async () =>
         (await listEvents('odd')).find(({ reason }) => reason === 'ProvisioningFailed'),
       )
-      expect(warning.message).toContain('does not know: "colour". It knows "tier", "reserve"')
+      expect(warning.message).toContain('does not support: "colour". It supports "tier", "reserve"')
     })
 
     it('PROV-14 deletes the volume and its directory with the claim', async () => {

@@ -1,6 +1,6 @@
 // Reports why a pod has no node yet, as its PodScheduled condition and as an event. A pod has at most one write in flight;
-// a report that is replaced previous it is written is dropped. Failed writes are retried, because the scheduler may not
-// evaluate the pod requeue for a long time.
+// a report that is replaced before it is written is dropped. Failed writes are retried, because the scheduler may not
+// evaluate the pod again for a long time.
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { isConflict, isNotFound } from '../api/status-error.ts'
@@ -37,7 +37,7 @@ export interface ConditionReporterDeps {
 
 const CONCURRENT_WRITES_MAX = 8
 /** A cause that another controller removes within this time is not reported. */
-const BRIEF_MS = 5_000
+const REPORT_DELAY_MS = 5_000
 const RETRY = { baseMs: 1_000, maxMs: 60_000 }
 
 interface PendingReport {
@@ -65,41 +65,41 @@ export function createConditionReporter({
     for (;;) {
       const next = findPending()
       if (!next) return
-      const [key, entry] = next
+      const [key, pendingReport] = next
       pending.delete(key)
       inFlight.add(key)
       try {
-        await write(key, entry)
+        await write(key, pendingReport)
       } finally {
         inFlight.delete(key)
       }
     }
   }
 
-  /** Returns a report whose pod has no write in flight. The writer of a skipped pod calls this requeue after its write. */
+  /** Returns a report whose pod has no write in flight. The writer of a skipped pod calls this again after its write. */
   function findPending(): [ObjectKey, PendingReport] | undefined {
-    for (const entry of pending) if (!inFlight.has(entry[0])) return entry
+    for (const [key, pendingReport] of pending) if (!inFlight.has(key)) return [key, pendingReport]
     return undefined
   }
 
-  function enqueue(key: ObjectKey, entry: PendingReport): void {
+  function enqueue(key: ObjectKey, pendingReport: PendingReport): void {
     retries.get(key)?.()
     retries.delete(key)
-    pending.set(key, entry)
+    pending.set(key, pendingReport)
     if (writers.size >= CONCURRENT_WRITES_MAX) return
     const writer = writePending().finally(() => void writers.delete(writer))
     writers.add(writer)
   }
 
-  function retry(key: ObjectKey, entry: PendingReport): void {
+  function retry(key: ObjectKey, pendingReport: PendingReport): void {
     if (isStopped || pending.has(key)) return
-    const failures = entry.failures + 1
-    const requeue = () => enqueue(key, { ...entry, failures })
-    retries.set(key, clock.after(backoffMs(RETRY, entry.failures, random), requeue))
+    const failures = pendingReport.failures + 1
+    const requeue = () => enqueue(key, { ...pendingReport, failures })
+    retries.set(key, clock.after(backoffMs(RETRY, pendingReport.failures, random), requeue))
   }
 
-  async function write(key: ObjectKey, entry: PendingReport): Promise<void> {
-    const { pod, report } = entry
+  async function write(key: ObjectKey, pendingReport: PendingReport): Promise<void> {
+    const { pod, report } = pendingReport
     const { reason, message } = report
     const { namespace, name = '', uid } = pod.metadata
     const current = pods.get(key)
@@ -120,9 +120,9 @@ export function createConditionReporter({
       pods.applyWriteResult(await client.patch(podKind, ref, { type: 'strategic', body }, { subresource: 'status' }))
     } catch (error) {
       if (isNotFound(error)) return
-      if (!isConflict(error) && entry.failures === 0)
+      if (!isConflict(error) && pendingReport.failures === 0)
         log.warn({ err: error, pod: key }, 'writing the PodScheduled condition failed; retrying with backoff')
-      retry(key, entry)
+      retry(key, pendingReport)
     }
   }
 
@@ -148,7 +148,7 @@ export function createConditionReporter({
         const isSame = pods.get(key)?.metadata.uid === pod.metadata.uid
         if (isSame && isCurrent()) report(pod, key, conditionReport)
       }
-      delays.set(key, clock.after(BRIEF_MS, runDelayed))
+      delays.set(key, clock.after(REPORT_DELAY_MS, runDelayed))
     },
     async stop() {
       isStopped = true

@@ -91,7 +91,7 @@ export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
       source({
         cache: nodes,
         keysOf: ({ metadata: { name } }) => pods.byIndex(BY_NODE, name).flatMap(claimsOfAssignedPod).filter(isUnbound),
-        matters: () => false, // only whether the node exists
+        matters: () => false, // only creation and deletion matter
       }),
       source({
         cache: classes,

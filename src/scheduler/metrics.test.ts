@@ -24,9 +24,9 @@ describe('the scheduler metrics', () => {
     await fixture.createClass('local')
     await fixture.createNode('n1')
     await fixture.createPod('web')
-    await fixture.waitUntil(() => fixture.nodeOf('web'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('web'), 'the pod to be bound')
     await fixture.createPod('big', { requests: { cpu: '999' } })
-    await fixture.waitUntil(() => fixture.message('big'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('big'), 'the message to be reported')
     expect(await readSample('scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"}')).toBe(
       1,
     )
@@ -47,7 +47,7 @@ describe('the scheduler metrics', () => {
       'the failure to be counted',
     )
     fixture.storage.free.set('n1', gi(10))
-    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
   })
 
   it('CAP-13 count an attempt as scheduled only when the pod is bound, and as error if the driver has no space', async () => {
@@ -62,7 +62,7 @@ describe('the scheduler metrics', () => {
     await fixture.waitUntil(async () => (await attempts('error')) >= 3, 'three failed attempts')
     expect(await attempts('scheduled')).toBe(Number.NaN)
     fixture.storage.free.set('n1', gi(10))
-    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
     await fixture.waitUntil(async () => (await attempts('scheduled')) === 1, 'the successful attempt')
   })
 
@@ -77,9 +77,9 @@ describe('the scheduler metrics', () => {
     fixture.storage.free.set('n1', gi(10))
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
     await fixture.createPod('big', { requests: { cpu: '999' } })
-    await fixture.waitUntil(() => fixture.message('big'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('big'), 'the message to be reported')
     expect([await reservations(), await pendingPods()]).toEqual([1, 1])
 
     await fixture.client.delete(podKind, { namespace: 'default', name: 'big' })

@@ -3,7 +3,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { SchedulingQueue } from './queue/queue.ts'
 
 export interface SchedulerMetrics {
-  observeAttempt(result: 'scheduled' | 'unschedulable' | 'error', profile: string, attemptDuration: number): void
+  observeAttempt(result: 'scheduled' | 'unschedulable' | 'error', profile: string, seconds: number): void
   countVolumeStageError(operation: 'predicate' | 'assume' | 'bind'): void
   /** The running schedulers, which the gauges read when metrics are scraped. */
   readonly running: Set<{ readonly queue: Pick<SchedulingQueue, 'sizes'>; readonly reservations: number }>

@@ -10,17 +10,17 @@ export interface RemedyBackoff {
 }
 
 const BACKOFF = { baseMs: 10_000, maxMs: 3_600_000 }
-const PODS_MAX = 10_000 // beyond this the oldest entry is dropped and its pod starts without a wait
+const PODS_MAX = 10_000 // beyond this the oldest state is dropped and its pod starts without a wait
 
 export function createRemedyBackoff(deps: { readonly clock: Clock; readonly random: Random }): RemedyBackoff {
   const { clock, random } = deps
   const pods = new Map<string, { applications: number; notBeforeMs: number; isWaiting: boolean }>()
   return {
     beginWait(podUid) {
-      const entry = pods.get(podUid) ?? { applications: 0, notBeforeMs: 0, isWaiting: false }
-      if (entry.isWaiting) return undefined
-      pods.set(podUid, { ...entry, isWaiting: true })
-      return Math.max(0, entry.notBeforeMs - clock.monotonicMs())
+      const podState = pods.get(podUid) ?? { applications: 0, notBeforeMs: 0, isWaiting: false }
+      if (podState.isWaiting) return undefined
+      pods.set(podUid, { ...podState, isWaiting: true })
+      return Math.max(0, podState.notBeforeMs - clock.monotonicMs())
     },
     endWait(podUid, isApplied) {
       const { applications, notBeforeMs } = pods.get(podUid) ?? { applications: 0, notBeforeMs: 0 }

@@ -13,7 +13,7 @@ describe('the scheduler', () => {
   it('CAP-19 binds a pod to a node and records a Scheduled event', async () => {
     await fixture.createNode('n1')
     await fixture.createPod('web')
-    await fixture.waitUntil(() => fixture.nodeOf('web'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('web'), 'the pod to be bound')
     await fixture.waitUntil(() => fixture.events('web').length > 0, 'an event')
     expect(fixture.events('web')).toEqual(['Normal Scheduled: Successfully assigned default/web to n1'])
     expect((await fixture.pod('web')).status?.conditions).toMatchObject([{ type: 'PodScheduled', status: 'True' }])
@@ -25,7 +25,7 @@ describe('the scheduler', () => {
     await fixture.createPod('gated', { spec: { schedulingGates: [{ name: 'example.com/wait' }] } })
     await fixture.createPod('placed', { spec: { nodeName: 'n7' } })
     await fixture.createPod('own', { spec: { schedulerName: 'stowage-scheduler' } })
-    await fixture.waitUntil(() => fixture.nodeOf('own'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('own'), 'the pod to be bound')
     expect(fixture.scheduler.attempts).toBe(1)
     expect(await fixture.nodeOf('foreign')).toBe(undefined)
     expect(await fixture.nodeOf('gated')).toBe(undefined)
@@ -42,7 +42,7 @@ describe('the scheduler', () => {
     await fixture.createNode('closed', { spec: { unschedulable: true } })
     await fixture.createNode('tainted', { spec: { taints: [{ key: 'only', value: 'gpu', effect: 'NoSchedule' }] } })
     await fixture.createPod('big', { requests: { cpu: '4', memory: '2Gi' } })
-    await fixture.waitUntil(() => fixture.message('big'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('big'), 'the message to be reported')
     const message =
       '0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 node(s) had untolerated taint(s), ' +
       '1 node(s) were unschedulable.'
@@ -55,24 +55,24 @@ describe('the scheduler', () => {
 
   it('CAP-12 reports that there are no nodes, and retries when a node is added', async () => {
     await fixture.createPod('early')
-    await fixture.waitUntil(() => fixture.message('early'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('early'), 'the message to be reported')
     expect(await fixture.message('early')).toBe('no nodes available to schedule pods')
     await fixture.createNode('n1')
-    await fixture.waitUntil(() => fixture.nodeOf('early'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('early'), 'the pod to be bound')
   })
 
   it('CAP-12 retries a pod only when another pod is deleted from the node', async () => {
     await fixture.createNode('n1', { allocatable: { cpu: '1', memory: '1Gi', pods: '10' } })
     await fixture.createPod('first', { requests: { cpu: '1' } })
-    await fixture.waitUntil(() => fixture.nodeOf('first'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('first'), 'the pod to be bound')
     await fixture.createPod('second', { requests: { cpu: '1' } })
-    await fixture.waitUntil(() => fixture.message('second'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('second'), 'the message to be reported')
     const { attempts } = fixture.scheduler
     await fixture.server.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.scheduler.attempts).toBe(attempts)
     await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
-    await fixture.waitUntil(() => fixture.nodeOf('second'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('second'), 'the pod to be bound')
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
 
@@ -81,14 +81,14 @@ describe('the scheduler', () => {
     for (let i = 0; i < 6; i++) await fixture.createPod(`p${i}`, { requests: { cpu: '1' } })
     await fixture.waitUntil(
       async () => (await fixture.message('p5')) && (await fixture.nodeOf('p1')),
-      'four to be unschedulable',
+      'four pods to be unschedulable',
     )
     await fixture.createNode('n2', { allocatable: { cpu: '3', memory: '8Gi', pods: '10' } })
     const boundPods = async () =>
       (await Promise.all([0, 1, 2, 3, 4, 5].map((i) => fixture.nodeOf(`p${i}`)))).filter(Boolean)
-    await fixture.waitUntil(async () => (await boundPods()).length === 5, 'five to be bound')
+    await fixture.waitUntil(async () => (await boundPods()).length === 5, 'five pods to be bound')
     await fixture.createNode('n3')
-    await fixture.waitUntil(async () => (await boundPods()).length === 6, 'all to be bound')
+    await fixture.waitUntil(async () => (await boundPods()).length === 6, 'all pods to be bound')
   })
 
   it('CAP-17 retries with backoff while the API server rejects writes', async () => {
@@ -109,7 +109,7 @@ describe('the scheduler', () => {
     expect(fixture.scheduler.queuedPods()[0]).toMatchObject({ message: 'the server is down', attempts: 1 })
     await fixture.server.clock.advance(10_000)
     isDown = false
-    await fixture.waitUntil(() => fixture.nodeOf('web'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('web'), 'the pod to be bound')
   })
 
   it('CAP-12 CAP-17 retries writing the condition without another scheduling attempt', async () => {
@@ -135,10 +135,10 @@ describe('the scheduler', () => {
     await fixture.createPod('high', { spec: { priority: 9 }, requests: { cpu: '1' } })
     await fixture.waitUntil(
       async () => (await fixture.message('low')) && (await fixture.message('high')),
-      'both to be unschedulable',
+      'both pods to be unschedulable',
     )
     await fixture.createNode('n1', { allocatable: { cpu: '1', memory: '1Gi', pods: '10' } })
-    await fixture.waitUntil(() => fixture.nodeOf('high'), 'the higher priority to be bound')
+    await fixture.waitUntil(() => fixture.nodeOf('high'), 'the pod with the higher priority to be bound')
     expect(await fixture.nodeOf('low')).toBe(undefined)
   })
 })

@@ -98,7 +98,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     rotation: { startAt: 0 },
   }
   const directPlacement = createDirectPlacement({ ...options, ...caches, events })
-  const measured = {
+  const metricsSource = {
     queue,
     get reservations() {
       return plugins.reduce((sum, plugin) => sum + (plugin.reservations ?? 0), 0)
@@ -118,11 +118,11 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       }
       const cycle = scheduleOne(pod, deps, signal)
       if (cycle) {
-        const tracked = cycle.finally(() => {
-          bindingCycles.delete(tracked)
+        const trackedCycle = cycle.finally(() => {
+          bindingCycles.delete(trackedCycle)
           onBindingCycleEnd?.()
         })
-        bindingCycles.add(tracked)
+        bindingCycles.add(trackedCycle)
       }
       if (bindingCycles.size >= BINDING_PODS_MAX) {
         await new Promise<void>((resolve) => {
@@ -162,16 +162,16 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       return queue.attempts
     },
     get reservations() {
-      return measured.reservations
+      return metricsSource.reservations
     },
     async run(signal) {
-      metrics?.running.add(measured)
+      metrics?.running.add(metricsSource)
       const recorderAbort = new AbortController()
       const recorderDone = options.events ? undefined : events.run(recorderAbort.signal)
       try {
         await Promise.all([schedule(signal), directPlacement.run(signal)])
       } finally {
-        metrics?.running.delete(measured)
+        metrics?.running.delete(metricsSource)
         recorderAbort.abort()
         await recorderDone
       }

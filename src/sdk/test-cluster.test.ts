@@ -55,7 +55,7 @@ describe('startTestCluster', () => {
   })
 
   it('PROV-10 rejects with the message of the event if provisioning fails', async () => {
-    await expect(cluster.provision({ parameters: { teir: 'fast' } })).rejects.toThrow('does not know: "teir"')
+    await expect(cluster.provision({ parameters: { teir: 'fast' } })).rejects.toThrow('does not support: "teir"')
     const selector = { matchLabels: { tier: 'fast' } }
     await expect(cluster.provision({ parameters: { tier: 'slow' }, selector })).rejects.toThrow('the class is slow')
     await expect(cluster.provision({ selector: { matchLabels: { colour: 'red' } } })).rejects.toThrow('"colour"')

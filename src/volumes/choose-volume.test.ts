@@ -17,8 +17,8 @@ function chosenName(
   const index = createVolumeIndex(cache.cache)
   index.follow(() => {})
   for (const volume of volumes) cache.put(aVolume(volume))
-  const stored = aClaim(claim)
-  return chooseVolume(stored, requirementsOf(stored), index, options)?.metadata.name
+  const storedClaim = aClaim(claim)
+  return chooseVolume(storedClaim, requirementsOf(storedClaim), index, options)?.metadata.name
 }
 
 const RWO = ['ReadWriteOnce']
@@ -171,7 +171,7 @@ describe('chooseVolume', () => {
   const withIo = (io: Record<string, string>, size = '1Gi') => ({ capacity: { storage: size, ...io } })
   const requestsIo = (io: Record<string, string>) => ({ spec: { resources: { requests: { storage: '1Gi', ...io } } } })
 
-  it('PROV-4 PIO-1 skips a volume that provides less iops or throughput than the claim requests, also a reserved one', () => {
+  it('PROV-4 PIO-1 skips a volume that provides less iops or throughput than the claim requests, including a reserved one', () => {
     const slow = { name: 'slow', spec: withIo({ iops: '100', throughput: '10Mi' }) }
     const fast = { name: 'fast', spec: withIo({ iops: '3k', throughput: '200Mi' }, '5Gi') }
     expect(chosenName({}, [fast, slow])).toBe('slow')
@@ -182,7 +182,7 @@ describe('chooseVolume', () => {
     expect(chosenName(requestsIo({ iops: '101' }), [{ ...slow, claim: { name: 'c' } }])).toBeUndefined()
   })
 
-  it('PROV-4 PIO-1 chooses a volume whose capacity does not list iops or throughput, whatever the claim requests', () => {
+  it('PROV-4 PIO-1 chooses a volume whose capacity does not list iops or throughput, regardless of the request', () => {
     expect(chosenName(requestsIo({ iops: '3k', throughput: '200' }), [{}])).toBe('pv')
     expect(chosenName(requestsIo({ throughput: '200' }), [{ spec: withIo({ iops: '1' }) }])).toBe('pv')
   })

@@ -82,8 +82,8 @@ export function fakeVolumeCache() {
   const subscribers = new Set<CacheHandlers<PersistentVolume>>()
   const cache: Pick<Cache<PersistentVolume>, 'get' | 'addIndex' | 'byIndex' | 'subscribe'> = {
     get: (name) => volumes.get(String(name)),
-    addIndex: (name, keysOf) => volumes.addIndex(name, keysOf),
-    byIndex: (name, key) => volumes.byIndex(name, key),
+    addIndex: (name, valuesOf) => volumes.addIndex(name, valuesOf),
+    byIndex: (name, value) => volumes.byIndex(name, value),
     subscribe(subscriber) {
       subscribers.add(subscriber)
       return () => void subscribers.delete(subscriber)

@@ -3,7 +3,7 @@
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 
-/** Its value is the time of the request. To keep the volume, an operator verifies that the storage exists and removes it. */
+/** The value is the time of the request. An operator who has verified that the storage exists may remove the annotation. */
 export const DELETION_REQUESTED_ANNOTATION = 'provisioning.stowage.dev/deletion-asked'
 
 export const isDeletionRequested = (volume: Readonly<PersistentVolume>): boolean =>

@@ -24,7 +24,7 @@ export interface MatchedFields {
 /** Amounts of provisioned IO, in billionths of the unit of the quantity. Undefined if the amount is not set. */
 export interface IoAmounts {
   readonly iops: bigint | undefined
-  /** Of bytes/s. */
+  /** In billionths of a byte per second. */
   readonly throughput: bigint | undefined
 }
 
@@ -70,7 +70,7 @@ function ioAmountsOf(quantities: Readonly<Record<string, string>> | undefined): 
   if (iops === undefined && throughput === undefined) return NO_IO
   return {
     iops: iops !== undefined && isQuantity(iops) ? parseQuantity(iops).nanos : undefined,
-    // Other API servers than ours store the amount as the user wrote it.
+    // API servers other than Stowage store the amount as the user wrote it.
     throughput:
       throughput !== undefined && isQuantity(throughput)
         ? parseQuantity(normalizeThroughput(throughput)).nanos

@@ -14,7 +14,7 @@ export const SELECTED_NODE_ALPHA = 'volume.alpha.kubernetes.io/selected-node'
  * pod. It is removed when a node is selected again and when the claim is bound.
  */
 export const LAST_FAILURE = 'provisioning.stowage.dev/last-failure'
-/** Longer reasons are cut. */
+/** Longer reasons are truncated. */
 export const LAST_FAILURE_CHARACTERS_MAX = 400
 
 /** Annotation of claims whose binding was completed. Only its presence matters; the value is `yes`. */

@@ -72,7 +72,7 @@ export const failedPatch = (failure: Failure, now: string): StatusPatch => ({
   status: { conditions: [condition('ControllerResizeError', failure, now)] },
 })
 
-/** Written after the volume is expanded, while its file system is not. `allocated`: a size requested earlier, which it has. */
+/** Written after the volume is expanded, while its file system is not. Pass `allocated` if an earlier request set its size. */
 export const nodePendingPatch = (now: string, allocated?: string): StatusPatch => ({
   status: {
     ...(allocated === undefined ? {} : { allocatedResources: { storage: allocated } }),

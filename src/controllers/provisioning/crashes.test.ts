@@ -50,20 +50,20 @@ const REJECT_VOLUMES: ProcessOptions['intercept'] = (verb, args) => {
 const SCENARIOS: readonly Scenario[] = [
   {
     title: 'provisions a claim',
-    runOtherActors: (fixture) => fixture.housekeeping(),
+    runOtherActors: (fixture) => fixture.runOtherControllers(),
     isDone: isProvisioned,
   },
   {
     title: 'provisions a claim in the third attempt',
     prepare: async ({ storage }) =>
       void storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'final' }),
-    runOtherActors: (fixture) => fixture.housekeeping(),
+    runOtherActors: (fixture) => fixture.runOtherControllers(),
     isDone: isProvisioned,
   },
   {
     title: 'deletes the volume of a claim that is deleted after provisioning',
     async runOtherActors(fixture) {
-      await fixture.housekeeping()
+      await fixture.runOtherControllers()
       if ((await fixture.claim('data'))?.spec?.volumeName) await deleteClaim(fixture)
     },
     isDone: isDeleted,
@@ -72,7 +72,7 @@ const SCENARIOS: readonly Scenario[] = [
     title: 'deletes the volume of a claim that is deleted during provisioning',
     async runOtherActors(fixture) {
       if (fixture.storage.provisions.length > 0) await deleteClaim(fixture)
-      await fixture.housekeeping()
+      await fixture.runOtherControllers()
     },
     async isDone(fixture) {
       return fixture.storage.provisions.length > 0 && isDeleted(fixture)
@@ -81,13 +81,13 @@ const SCENARIOS: readonly Scenario[] = [
   {
     title: 'provisions a claim again after the API server rejected its volume',
     process: { intercept: REJECT_VOLUMES },
-    runOtherActors: (fixture) => fixture.housekeeping(),
+    runOtherActors: (fixture) => fixture.runOtherControllers(),
     isDone: isProvisioned,
   },
   {
     title: 'provisions a claim again after a volume that is too small',
     prepare: async ({ storage }) => void storage.script.push({ size: '1Mi' }),
-    runOtherActors: (fixture) => fixture.housekeeping(),
+    runOtherActors: (fixture) => fixture.runOtherControllers(),
     isDone: isProvisioned,
   },
 ]
@@ -181,7 +181,7 @@ describe('a provisioner with any sequence of storage results and crashes', () =>
             deletedAtProvision !== undefined && fixture.storage.provisions.length > deletedAtProvision
           const runOtherActors = async () => {
             if (isDeletionDue()) await deleteClaim(fixture)
-            await fixture.housekeeping()
+            await fixture.runOtherControllers()
           }
           const isDone = async () => ((await isProvisioned(fixture)) && !isDeletionDue()) || (await isDeleted(fixture))
           for (const killAt of killAts) {

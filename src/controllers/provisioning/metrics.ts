@@ -18,12 +18,12 @@ export function createProvisioningMetrics(registry: Registry): ProvisioningMetri
   const claimMetric = (suffix: string) => `controller_persistentvolumeclaim_provision_${suffix}`
   const volumeMetric = (suffix: string) => `controller_persistentvolume_delete_${suffix}`
   const provisions = new Counter({ name: claimMetric('total'), help: 'Volumes provisioned.', ...claimLabels })
-  const failures = new Counter({
+  const provisionFailures = new Counter({
     name: claimMetric('failed_total'),
     help: 'Failed attempts to provision a volume.',
     ...claimLabels,
   })
-  const seconds = new Histogram({
+  const provisionSeconds = new Histogram({
     name: claimMetric('duration_seconds'),
     help: 'Seconds from the call to the storage until the PV is created, for successful attempts.',
     ...claimLabels,
@@ -42,9 +42,9 @@ export function createProvisioningMetrics(registry: Registry): ProvisioningMetri
   return {
     recordProvision(claim, durationSeconds) {
       provisions.inc(labelsOf(claim))
-      seconds.observe(labelsOf(claim), durationSeconds)
+      provisionSeconds.observe(labelsOf(claim), durationSeconds)
     },
-    recordProvisionFailure: (claim) => failures.inc(labelsOf(claim)),
+    recordProvisionFailure: (claim) => provisionFailures.inc(labelsOf(claim)),
     recordDelete(volume, durationSeconds) {
       deletes.inc({ class: volumeClassName(volume) })
       deleteSeconds.observe({ class: volumeClassName(volume) }, durationSeconds)

@@ -8,7 +8,7 @@ describe('volumeNameOf', () => {
     [{ volumeNamePrefix: 'vol' }, `vol-${UID}`],
     [{ volumeNameUuidLength: 10 }, 'pvc-5a2945617e'],
     [{ volumeNameUuidLength: 64 }, 'pvc-5a2945617e5b11e6a20e0eb6048532a3'],
-  ])('PROV-11 returns for options %j: %s', (options, name) => {
+  ])('PROV-11 with options %j returns %s', (options, name) => {
     expect(volumeNameOf(UID, settingsOf(options))).toBe(name)
   })
 })

@@ -34,7 +34,7 @@ const aVolume = (provisionedBy: string, uid: string): PersistentVolume => ({
   metadata: { name: 'pvc-u1', annotations: { [PROVISIONED_BY]: provisionedBy } },
   spec: { claimRef: { namespace: 'shop', name: 'data', uid } },
 })
-const created = { volume: aVolume(PROVISIONER_NAME, 'u1'), retries: 1 }
+const CREATED = { volume: aVolume(PROVISIONER_NAME, 'u1'), retries: 1 }
 const claims = fc
   .record({
     provisioner: fc.constantFrom(PROVISIONER_NAME, 'other.io'),
@@ -56,9 +56,9 @@ const stages: fc.Arbitrary<Stage> = fc.constantFrom<Stage>(
   { is: 'nothing' },
   { is: 'unknown' },
   { is: 'unknown', request: requestOf(aSituation().claim, CLASS, 'pvc-u1') },
-  { is: 'unsaved', ...created, rejections: 0, notBeforeMs: 0 },
-  { is: 'unsaved', ...created, rejections: 0, notBeforeMs: 2_000 },
-  { is: 'unwanted', ...created, message: 'too small', notBeforeMs: 0 },
+  { is: 'unsaved', ...CREATED, rejections: 0, notBeforeMs: 0 },
+  { is: 'unsaved', ...CREATED, rejections: 0, notBeforeMs: 2_000 },
+  { is: 'unwanted', ...CREATED, message: 'too small', notBeforeMs: 0 },
   { is: 'saved', resourceVersion: '7' },
 )
 const situations: fc.Arbitrary<ClaimSituation> = fc
@@ -115,7 +115,7 @@ describe('planClaim', () => {
   })
 
   it('PROV-12 waits until the next attempt is due', () => {
-    const stage: Stage = { is: 'unsaved', ...created, rejections: 0, notBeforeMs: 2_000 }
+    const stage: Stage = { is: 'unsaved', ...CREATED, rejections: 0, notBeforeMs: 2_000 }
     expect(planClaim(aSituation({ stage, nowMs: 1_500 }))).toMatchObject({ do: 'wait', afterMs: 500 })
     expect(planClaim(aSituation({ stage, nowMs: 2_000 })).do).toBe('save')
   })

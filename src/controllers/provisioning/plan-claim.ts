@@ -23,7 +23,7 @@ export type ClaimAction =
     }
   /** Remove the intent, because the work is done or not possible. */
   | { readonly do: 'releaseIntent'; readonly next: Extract<ClaimAction, { do: 'nothing' | 'wait' }> }
-  /** `isWanted`: the claim still requests it. Otherwise the call only determines the result of an earlier try. */
+  /** `isRequested` is false if the call only determines the result of an earlier attempt. */
   | { readonly do: 'provision'; readonly request: ProvisionRequest; readonly isRequested: boolean }
   | { readonly do: 'save'; readonly stage: Extract<Stage, { is: 'unsaved' }> }
   | { readonly do: 'cleanUp'; readonly stage: Extract<Stage, { is: 'unwanted' }> }

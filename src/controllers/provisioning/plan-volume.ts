@@ -1,5 +1,5 @@
 // Plans the next step for one volume: add or remove the provisioner's finalizer, or delete the volume. Pure.
-// delete-volume.ts applies the plan and plans again from live objects before a deletion.
+// reconcile-volume.ts applies the plan and plans again from live objects before a deletion.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'

@@ -122,7 +122,7 @@ describe('provisionerOf', () => {
     [new TypeError(), '(TypeError)'],
   ]
   for (const [thrown, description] of ERRORS_WITHOUT_MESSAGE) {
-    it(`PROV-8 describes an error without message: ${description}`, async () => {
+    it(`PROV-8 describes an error without a message: ${description}`, async () => {
       const result = await aPlugin(pluginThrowing(thrown)).provision()
       const message = expect.stringMatching(/^it failed without a message \(/)
       expect(result).toEqual({ is: 'failed', failure: 'unfinished', message })
@@ -151,9 +151,9 @@ describe('provisionerOf', () => {
       'undeclared parameters',
       { parameters: { teir: 'fast', colour: 'red' } },
       { parameters: { tier: parameter.text({ doc: 'd' }) } },
-      /Class "fast" has parameters that example.com\/tiers does not know: "teir", "colour". It knows "tier"/,
+      /Class "fast" has parameters that example.com\/tiers does not support: "teir", "colour". It supports "tier"/,
     ],
-    ['parameters if none is declared', { parameters: { a: 'b' } }, {}, /does not know: "a". It has none/],
+    ['parameters if none is declared', { parameters: { a: 'b' } }, {}, /does not support: "a". It supports none/],
     [
       'an invalid parameter',
       { parameters: { tier: 'warp' } },
@@ -170,13 +170,13 @@ describe('provisionerOf', () => {
       'selectors if no labels are declared',
       { spec: { selector: { matchLabels: { tier: 'fast' } } } },
       {},
-      /cannot give: "tier". It understands no selector: leave it out, or create a volume that has those labels\.$/,
+      /does not support: "tier". It supports no selector: remove the selector, or create a volume that has those labels\.$/,
     ],
     [
       'a selector that no declared value satisfies',
       { spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'NotIn', values: ['fast', 'slow'] }] } } },
       { labels: { tier: ['fast', 'slow'] } },
-      /accepts no value of the label "tier" that example.com\/tiers can give: "fast", "slow"/,
+      /accepts no value of the label "tier" that example.com\/tiers supports: "fast", "slow"/,
     ],
     ['undeclared access modes', { spec: { accessModes: ['ReadWriteMany'] } }, {}, /does not create ReadWriteMany/],
     [
@@ -321,7 +321,7 @@ describe('provisionerOf', () => {
   })
 
   for (const returned of [undefined, null, 'pvc-1', 7, {}, { sizeBytes: 1 }, { source: {} }, { source: 'nfs' }]) {
-    it(`PROV-11 reports a bug in the plugin, and unfinished, when it returns ${JSON.stringify(returned)}`, async () => {
+    it(`PROV-11 returns unfinished and reports a bug in the plugin when the plugin returns ${JSON.stringify(returned)}`, async () => {
       const { deleted, provision } = aPlugin({ provision: async () => returned as never })
       const message =
         'example.com/tiers returned no volume. This is a bug in the provisioner; whether it created one is unknown.'

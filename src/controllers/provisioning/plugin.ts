@@ -100,17 +100,17 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
       await callPlugin(callOptions, (call) => plugin.delete(toDeletableVolume(result, volumeName), call))
       return { is: 'failed', failure: 'final', message: redactSecrets(message, expectations.secrets) }
     } catch (error) {
-      const deleteFailed = `${message} Deleting it failed: ${errorMessageOf(error)}`
-      return { is: 'failed', failure: 'unfinished', message: redactSecrets(deleteFailed, expectations.secrets) }
+      const deleteFailedMessage = `${message} Deleting it failed: ${errorMessageOf(error)}`
+      return { is: 'failed', failure: 'unfinished', message: redactSecrets(deleteFailedMessage, expectations.secrets) }
     }
   }
 
   async function deleteVolume(
-    claimRequest: Readonly<PersistentVolume>,
+    persistentVolume: Readonly<PersistentVolume>,
     signal: AbortSignal,
     onOverdue?: OverdueCallback,
   ): Promise<DeleteResult> {
-    const volume = toExistingVolume(claimRequest)
+    const volume = toExistingVolume(persistentVolume)
     try {
       if (plugin.owns && !plugin.owns(volume)) {
         const message = `The volume is annotated as provisioned by ${plugin.name}, but ${plugin.name} does not create volumes with such a source. Nothing was changed; delete its storage manually, then the volume.`

@@ -134,8 +134,8 @@ async function applyResult(result: ProvisionResult, call: ProvisionCall, context
   const { provisioner, settings } = context
   switch (result.is) {
     case 'provisioned': {
-      const by = { provisionerName: provisioner.name, finalizer: settings.volumeFinalizer }
-      const volume = buildVolume(request, result.volume, by)
+      const identity = { provisionerName: provisioner.name, finalizer: settings.volumeFinalizer }
+      const volume = buildVolume(request, result.volume, identity)
       const mismatch = result.volume.unusableReason ?? mismatchOf(volume, request.claim)
       if (mismatch === undefined) {
         attempt.stage = { is: 'unsaved', volume, retries: 0, rejections: 0, notBeforeMs: 0 }
@@ -182,8 +182,8 @@ async function applyFailure(
       attempt.stage = staysUnknown ? { is: 'unknown' } : { is: 'nothing' } // the request for another node differs
       if (request.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
       {
-        const reason = { node: request.selectedNode, mayExist: staysUnknown, message }
-        if (!(await clearSelectedNode(attempt.claim, reason, context))) break
+        const failedNode = { node: request.selectedNode, mayExist: staysUnknown, message }
+        if (!(await clearSelectedNode(attempt.claim, failedNode, context))) break
       }
       if (!staysUnknown) await releaseClaim(attempt, context)
       return stuck(`node "${request.selectedNode}" is unsuitable, the scheduler has to select another: ${message}`)

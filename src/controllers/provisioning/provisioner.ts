@@ -1,6 +1,6 @@
 // The interface between the controllers and the storage, which creates and deletes volumes. csi/ implements it for CSI
 // drivers and plugin.ts for plugins. The controllers select claims, retry, record events and write PVs
-// (provision-claim.ts, delete-volume.ts).
+// (provision-claim.ts, reconcile-volume.ts).
 
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'

@@ -34,7 +34,7 @@ describe('createProvisioningControllers without an event recorder', () => {
     const events = async () => (await client.list(eventKind, { namespace: 'default' })).items
     await fixture.waitUntil(
       async () => (await events()).some(({ reason }) => reason === 'ProvisioningSucceeded'),
-      'the event',
+      'the event to be recorded',
     )
     expect(await events()).toContainEqual(
       expect.objectContaining({
@@ -69,13 +69,13 @@ describe('createProvisioningControllers with metrics', () => {
     const body = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': 'n' } } }
     const ref = { namespace: 'default', name: 'data' }
     await fixture.client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })
-    await fixture.waitUntil(() => fixture.volume(`pvc-${claim.metadata.uid}`), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(`pvc-${claim.metadata.uid}`), 'the volume to be created')
     fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' })
     await fixture.client.delete(persistentVolumeClaimKind, ref)
     await fixture.waitUntil(
       async () => (await fixture.volumes()).length === 0,
       'the deletion of the volume',
-      fixture.housekeeping,
+      fixture.runOtherControllers,
     )
     expect(await metricsText()).toMatch(
       /^controller_persistentvolumeclaim_provision_total\{class="fast",source=""\} 1$/m,
@@ -119,15 +119,15 @@ describe('createProvisioningControllers with leader election', () => {
       }),
     })
     const first = fixture.start({ election: createElection('first', () => true) })
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     await setLeader('second')
     resume()
-    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the rejection')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     expect(first.queueState('default/data')?.message).toContain('another process is the leader now')
     expect(await fixture.volumes()).toEqual([])
     expect(fixture.storage.deletes).toEqual([])
     fixture.start({ election: createElection('second', () => true) })
-    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume to be created')
     expect(fixture.storage.assets.size).toBe(1)
   })
 
@@ -137,7 +137,7 @@ describe('createProvisioningControllers with leader election', () => {
     await fixture.aClaim('early')
     let isLeader = true
     const first = fixture.start({ election: createElection('first', () => isLeader) })
-    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume to be created')
     const [volume] = await fixture.volumes()
     isLeader = false
     await fixture.aClaim('late')
@@ -146,7 +146,11 @@ describe('createProvisioningControllers with leader election', () => {
       name: 'early',
     })
     const name = volume?.metadata.name ?? ''
-    await fixture.waitUntil(() => first.queueState(name)?.message, 'the volume to be blocked', fixture.housekeeping)
+    await fixture.waitUntil(
+      () => first.queueState(name)?.message,
+      'the volume to be blocked',
+      fixture.runOtherControllers,
+    )
     await fixture.waitUntil(() => first.queueState('default/late')?.message, 'the claim to be blocked')
     expect(first.queueState(name)?.message).toContain('no longer leads')
     expect(first.queueState('default/late')?.message).toContain('no longer leads')

@@ -1,7 +1,7 @@
 // The controllers of one Provisioner: one for claims that request a volume and one for released volumes. They run in the
 // control plane or in a process beside any Kubernetes API server. With leader election, they are created for each term,
 // because their state in memory is valid for one term only.
-// plan-claim.ts and plan-volume.ts plan; reconcile-claim.ts and delete-volume.ts apply the plans.
+// plan-claim.ts and plan-volume.ts plan; reconcile-claim.ts and reconcile-volume.ts apply the plans.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -25,13 +25,13 @@ import type { Claim, Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
 import { Attempts } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
-import { BY_VOLUME, reconcileVolume } from './delete-volume.ts'
 import { hasIntent, INTENT_PREFIX, intentOf } from './intent.ts'
 import type { ProvisioningMetrics } from './metrics.ts'
 import { type ProvisioningOptions, settingsOf } from './options.ts'
 import { planVolume } from './plan-volume.ts'
 import type { Provisioner } from './provisioner.ts'
 import { reconcileClaim } from './reconcile-claim.ts'
+import { BY_VOLUME, reconcileVolume } from './reconcile-volume.ts'
 import { isAssigned } from './select-claim.ts'
 
 export interface ProvisioningDeps extends ControllerDeps {
@@ -156,7 +156,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
 /** Returns the class of a claim that has no volume or has an intent. */
 function classesOf(claim: Claim): string[] {
   const isPending =
-    !claim.spec?.volumeName || claim.metadata.finalizers?.some((controller) => controller.startsWith(INTENT_PREFIX))
+    !claim.spec?.volumeName || claim.metadata.finalizers?.some((finalizer) => finalizer.startsWith(INTENT_PREFIX))
   const name = claimClassName(claim)
   return isPending && name ? [name] : []
 }

@@ -1,5 +1,5 @@
 // Test fixture with an API server, a storage, and provisioning processes that can be stopped or crashed at any call.
-// `housekeeping` performs the writes of the binding and protection controllers.
+// `runOtherControllers` performs the writes of the binding and protection controllers.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -56,7 +56,7 @@ export interface ProvisioningFixture {
   volumes(): Promise<readonly Readonly<PersistentVolume>[]>
   release(volumeName: string): Promise<void>
   /** Binds claims, releases volumes and removes protection finalizers once. */
-  housekeeping(): Promise<void>
+  runOtherControllers(): Promise<void>
   waitUntil(condition: () => unknown, goal: string, onTurn?: () => Promise<void>): Promise<void>
   /** Runs the event loop until nothing is ready, without advancing the clock. */
   settle(): Promise<void>
@@ -118,7 +118,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     }
   }
 
-  async function housekeeping(): Promise<void> {
+  async function runOtherControllers(): Promise<void> {
     const claims = (await client.list(persistentVolumeClaimKind)).items
     for (const volume of (await client.list(persistentVolumeKind)).items) await bindOrRelease(volume, claims)
     for (const claim of claims) await unprotect(persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
@@ -191,7 +191,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     volume: (name) => undefinedIfMissing(client.get(persistentVolumeKind, { name })),
     volumes: async () => (await client.list(persistentVolumeKind)).items,
     release: async (name) => void (await setPhase(name, 'Released')),
-    housekeeping,
+    runOtherControllers,
     async waitUntil(condition, goal, onTurn) {
       for (let attempt = 0; attempt < 20_000; attempt++) {
         if (await condition()) return

@@ -42,7 +42,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
     await fixture.aClass('fast', { mountOptions: ['noatime'], reclaimPolicy: 'Delete' })
     const claim = await fixture.aClaim('data', { spec: { accessModes: ['ReadWriteMany'], volumeMode: 'Block' } })
     fixture.start()
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     const volume = await fixture.volume(volumeNameOf(claim))
     expect(volume).toMatchObject({
       metadata: { annotations: { [PROVISIONED_BY]: DISKS } },
@@ -59,7 +59,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
     })
     expect(volume?.spec?.claimRef?.resourceVersion).toBeTruthy()
     expect(volume?.metadata.finalizers).toContain('external-provisioner.volume.kubernetes.io/finalizer')
-    await fixture.waitUntil(async () => !(await hasIntent('data')), 'the removal of the intent')
+    await fixture.waitUntil(async () => !(await hasIntent('data')), 'the intent to be removed')
     expect(fixture.events).toEqual([
       expect.objectContaining({
         type: 'Normal',
@@ -91,7 +91,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
           }),
       },
     })
-    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume to be created')
     expect(hadIntent).toBe(true)
   })
 
@@ -99,7 +99,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ options: { inProcess: true } })
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect((await fixture.volume(volumeNameOf(claim)))?.metadata.finalizers).toContain('kubernetes.io/pv-controller')
     expect(fixture.events.map(({ message }) => message)).toEqual([
       `Successfully provisioned volume ${volumeNameOf(claim)} using ${DISKS}`,
@@ -111,7 +111,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
     const claim = await fixture.aClaim('data')
     fixture.start({ options: { volumeNamePrefix: 'vol', volumeNameUuidLength: 8 } })
     const name = `vol-${claim.metadata.uid?.replaceAll('-', '').slice(0, 8)}`
-    await fixture.waitUntil(() => fixture.volume(name), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(name), 'the volume to be created')
     expect(fixture.storage.provisions[0]?.volumeName).toBe(name)
   })
 
@@ -119,7 +119,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
     await fixture.aClass('fast', { reclaimPolicy: 'Retain' })
     const claim = await fixture.aClaim('data')
     fixture.start()
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect((await fixture.volume(volumeNameOf(claim)))?.metadata.finalizers).toEqual(['kubernetes.io/pv-protection'])
   })
 })
@@ -127,19 +127,19 @@ describe('reconcileClaim of a claim of this provisioner', () => {
 describe('reconcileClaim with the selection of claims', () => {
   it('PROV-9 ignores bound claims and claims of other provisioners', async () => {
     await fixture.aClass('fast')
-    await fixture.aClass('theirs', { provisioner: 'tapes.example.com' })
-    await fixture.aClaim('theirs', { storageClassName: 'theirs', provisioner: 'tapes.example.com' })
-    await fixture.aClaim('unasked', { annotations: { [PROVISIONER]: '' } })
+    await fixture.aClass('foreign', { provisioner: 'tapes.example.com' })
+    await fixture.aClaim('foreign', { storageClassName: 'foreign', provisioner: 'tapes.example.com' })
+    await fixture.aClaim('unassigned', { annotations: { [PROVISIONER]: '' } })
     await fixture.aClaim('bound', { spec: { volumeName: 'old' } })
-    const ownClaim = await fixture.aClaim('ours')
+    const ownClaim = await fixture.aClaim('own')
     fixture.start()
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(ownClaim)), 'the own volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(ownClaim)), 'the own volume to be created')
     await fixture.settle()
-    expect(fixture.storage.provisions.map(({ claim }) => claim.metadata.name)).toEqual(['ours'])
-    for (const name of ['theirs', 'unasked', 'bound']) {
+    expect(fixture.storage.provisions.map(({ claim }) => claim.metadata.name)).toEqual(['own'])
+    for (const name of ['foreign', 'unassigned', 'bound']) {
       expect((await fixture.claim(name))?.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
     }
-    expect(new Set(fixture.events.map(({ about }) => about))).toEqual(new Set(['ours']))
+    expect(new Set(fixture.events.map(({ about }) => about))).toEqual(new Set(['own']))
   })
 
   it('PROV-9 ignores a claim with its annotation whose class names another provisioner', async () => {
@@ -154,25 +154,25 @@ describe('reconcileClaim with the selection of claims', () => {
   it('PROV-9 reports a missing class and continues after it is created', async () => {
     const claim = await fixture.aClaim('data')
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     expect(messages('ProvisioningFailed')).toEqual([
       'storageclass.storage.k8s.io "fast" not found: create it, or recreate the claim with an existing class',
     ])
     expect(await hasIntent('data')).toBe(false)
     await fixture.aClass('fast')
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
   })
 
   it('PROV-9 provisions a claim of a WaitForFirstConsumer class after a node is selected', async () => {
     await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await fixture.aClaim('data')
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     expect(process.queueState('default/data')?.message).toContain('no node has been selected')
     expect(fixture.events).toEqual([])
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'node-7' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.provisions[0]?.selectedNode).toBe('node-7')
   })
 
@@ -180,7 +180,7 @@ describe('reconcileClaim with the selection of claims', () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     await fixture.client.create(persistentVolumeClaimKind, {
-      metadata: { ...ref('begun'), annotations: { [PROVISIONER]: DISKS }, finalizers: [INTENT] },
+      metadata: { ...ref('started'), annotations: { [PROVISIONER]: DISKS }, finalizers: [INTENT] },
       spec: {
         accessModes: ['ReadWriteOnce'],
         storageClassName: 'fast',
@@ -191,7 +191,7 @@ describe('reconcileClaim with the selection of claims', () => {
     await fixture.settle()
     expect(fixture.storage.provisions).toEqual([])
     expect(await hasIntent('data')).toBe(false)
-    expect(await hasIntent('begun')).toBe(true)
+    expect(await hasIntent('started')).toBe(true)
   })
 
   it('PROV-3 uses the class that the claim names if two classes are the default', async () => {
@@ -199,7 +199,7 @@ describe('reconcileClaim with the selection of claims', () => {
     for (const name of ['fast', 'slow']) await fixture.aClass(name, { metadata: { name, annotations } })
     await fixture.aClaim('data', { storageClassName: 'slow' })
     fixture.start()
-    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume to be created')
     expect((await fixture.volumes())[0]?.spec?.storageClassName).toBe('slow')
     expect(fixture.storage.provisions.map(({ storageClass }) => storageClass.metadata.name)).toEqual(['slow'])
   })
@@ -220,7 +220,7 @@ describe('reconcileClaim after a failed attempt', () => {
       await fixture.apiServer.clock.advance(delaysMs[i]!)
     }
     expect(delaysMs).toEqual([750, 1_500, 3_000]) // 1 s, doubling, with a random factor of 0.75
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(messages('ProvisioningFailed')).toEqual(['no 0', 'no 1', 'no 2'])
     expect(fixture.reasons().filter((reason) => reason === 'Provisioning')).toHaveLength(4)
   })
@@ -230,7 +230,7 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'infeasible', message: 'bad parameter' }, { fails: 'infeasible' })
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     expect(messages('ProvisioningFailed')).toEqual([
       'Volume provisioning failed with infeasible error. Retries will be delayed. bad parameter',
     ])
@@ -257,7 +257,7 @@ describe('reconcileClaim after a failed attempt', () => {
     fixture.start()
     await fixture.waitUntil(
       async () => (await fixture.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
-      'the choice to be given back',
+      'the selected node to be cleared',
     )
     await fixture.settle()
     expect(messages('ProvisioningFailed')).toEqual(['no room'])
@@ -265,7 +265,7 @@ describe('reconcileClaim after a failed attempt', () => {
     expect(fixture.storage.provisions).toHaveLength(1)
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'roomy' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.provisions[1]?.selectedNode).toBe('roomy')
   })
 
@@ -274,18 +274,18 @@ describe('reconcileClaim after a failed attempt', () => {
     const claim = await fixture.aClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
-    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     await first.stop()
     fixture.storage.script.push({ fails: 'reschedule', isNotCalled: true, message: 'no such node' })
     fixture.start()
     await fixture.waitUntil(
       async () => (await fixture.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
-      'the choice to be given back',
+      'the selected node to be cleared',
     )
     expect(await hasIntent('data')).toBe(true)
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'other' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.provisions[2]?.selectedNode).toBe('other')
     expect(await hasIntent('data')).toBe(false)
     expect(fixture.storage.assets.size).toBe(1)
@@ -296,12 +296,12 @@ describe('reconcileClaim after a failed attempt', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
-    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     await first.stop()
     await fixture.client.delete(persistentVolumeClaimKind, ref('data'))
     fixture.storage.script.push({ fails: 'final', isNotCalled: true })
     fixture.start()
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume, which can be reclaimed')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created for the deleted claim')
     expect(fixture.storage.provisions).toHaveLength(3)
   })
 
@@ -310,12 +310,12 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClaim('data')
     for (let i = 0; i < 9; i++) fixture.storage.script.push({ fails: 'final', isNotCalled: true })
     const first = fixture.start()
-    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     expect(await hasIntent('data')).toBe(false)
     await first.stop()
     fixture.start()
     await deleteClaim('data')
-    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted', fixture.runOtherControllers)
   })
 
   it('PROV-12 does not repeat a call if only a stale cache contains the intent', async () => {
@@ -330,7 +330,7 @@ describe('reconcileClaim after a failed attempt', () => {
       return true
     }
     fixture.start({ provisioner: fixture.storage.provisioner(DISKS, { accepts }) })
-    await fixture.waitUntil(isDeleted('data'), 'the end')
+    await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted')
     await fixture.settle()
     expect(fixture.storage.provisions).toEqual([])
   })
@@ -349,7 +349,7 @@ describe('reconcileClaim after a failed attempt', () => {
         await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
       },
     })
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect({ reads, patches }).toEqual({ reads: 1, patches: 2 })
   })
 
@@ -358,7 +358,7 @@ describe('reconcileClaim after a failed attempt', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'reschedule' })
     fixture.start()
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.provisions).toHaveLength(2)
   })
 
@@ -367,9 +367,9 @@ describe('reconcileClaim after a failed attempt', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     await fixture.client.delete(storageClassKind, { name: 'fast' })
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.provisions).toHaveLength(2)
     expect(fixture.storage.provisions[1]).toBe(fixture.storage.provisions[0])
   })
@@ -379,10 +379,10 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClaim('data')
     fixture.storage.script.push({ throws: new Error('a bug'), creates: true })
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     expect(messages('ProvisioningFailed')).toEqual(['a bug'])
     await deleteClaim('data')
-    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted', fixture.runOtherControllers)
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
@@ -404,13 +404,13 @@ describe('reconcileClaim after a failed attempt', () => {
         },
       },
     })
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     overdue?.('did not finish within the timeout of 600 s')
     overdue?.('did not finish within the timeout of 600 s')
     expect(messages('ProvisioningFailed')).toEqual(Array(2).fill('did not finish within the timeout of 600 s'))
     expect(await registry.metrics()).toMatch(/provision_failed_total\{class="fast",source=""\} 1$/m)
     open()
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
@@ -419,7 +419,7 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClaim('data')
     fixture.storage.script.push({ ignores: true })
     fixture.start()
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     await fixture.settle()
     await fixture.apiServer.clock.advance(600_000)
     expect(fixture.reasons()).toEqual(['Provisioning'])
@@ -434,7 +434,7 @@ describe('reconcileClaim after a failed attempt', () => {
       fixture.storage.script.push({ fails: 'final', message: 'claim Selector is not supported' })
     fixture.storage.script.push({ labels: { region: 'north' } })
     fixture.start()
-    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume')
+    await fixture.waitUntil(async () => (await fixture.volumes()).length === 1, 'the volume to be created')
     expect(messages('ProvisioningFailed')).toEqual(Array(2).fill('claim Selector is not supported'))
     expect((await fixture.volumes())[0]?.metadata.labels).toEqual({ region: 'north' })
   })
@@ -455,18 +455,21 @@ describe('reconcileClaim of a claim whose volume does not satisfy it', () => {
       { selector: { matchLabels: { region: 'north' } } },
       "its labels do not match the claim's selector",
     ],
-  ])('PROV-11 deletes and reports a volume %s and provisions the claim again', async (_what, answer, spec, reason) => {
-    await fixture.aClass('fast')
-    const claim = await fixture.aClaim('data', { spec })
-    fixture.storage.script.push(answer, { labels: { region: 'north' } })
-    fixture.start()
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
-    expect(messages('ProvisioningFailed')).toEqual([
-      `Volume "${volumeNameOf(claim)}" does not satisfy the claim: ${reason}. The volume is deleted.`,
-    ])
-    expect(fixture.storage.deletes).toHaveLength(1)
-    expect([...fixture.storage.assets.values()]).toEqual(['1Gi'])
-  })
+  ])(
+    'PROV-11 deletes and reports a volume %s and provisions the claim again',
+    async (_title, result, spec, mismatch) => {
+      await fixture.aClass('fast')
+      const claim = await fixture.aClaim('data', { spec })
+      fixture.storage.script.push(result, { labels: { region: 'north' } })
+      fixture.start()
+      await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
+      expect(messages('ProvisioningFailed')).toEqual([
+        `Volume "${volumeNameOf(claim)}" does not satisfy the claim: ${mismatch}. The volume is deleted.`,
+      ])
+      expect(fixture.storage.deletes).toHaveLength(1)
+      expect([...fixture.storage.assets.values()]).toEqual(['1Gi'])
+    },
+  )
 
   it('PROV-13 deletes the volume if the claim is deleted during the call', async () => {
     await fixture.aClass('fast')
@@ -474,10 +477,10 @@ describe('reconcileClaim of a claim whose volume does not satisfy it', () => {
     const { opened, open } = createGate()
     for (let i = 0; i < 3; i++) fixture.storage.script.push({ size: '10Mi', after: opened })
     fixture.start()
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     await deleteClaim('data')
     open()
-    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted', fixture.runOtherControllers)
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 })
@@ -489,12 +492,12 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     await deleteClaim('data')
-    await fixture.housekeeping()
+    await fixture.runOtherControllers()
     expect(await hasIntent('data')).toBe(true)
     open()
-    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted', fixture.runOtherControllers)
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
@@ -504,9 +507,9 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, fails: 'final' })
     fixture.start()
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     await deleteClaim('data')
-    await fixture.housekeeping()
+    await fixture.runOtherControllers()
     open()
     await fixture.settle()
     expect(await fixture.claim('data')).toBeUndefined()
@@ -518,10 +521,10 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'final' })
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     expect(await hasIntent('data')).toBe(true)
     await deleteClaim('data')
-    await fixture.housekeeping()
+    await fixture.runOtherControllers()
     await fixture.settle()
     expect(await fixture.claim('data')).toBeUndefined()
     expect(fixture.storage.provisions).toHaveLength(1)
@@ -532,9 +535,9 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'unfinished' }, { fails: 'noChange' })
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     await deleteClaim('data')
-    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted', fixture.runOtherControllers)
     expect(fixture.storage.provisions).toHaveLength(4)
   })
 
@@ -547,17 +550,17 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
       fixture.storage.script.push({ fails: 'unfinished', message: 'hung' })
       for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails, message: errorMessage })
       const process = fixture.start()
-      await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
+      await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
       expect(messages('ProvisioningFailed')).toEqual(['hung'])
       await deleteClaim('data')
-      await fixture.waitUntil(() => messages('ProvisioningFailed').length > 1, 'the event')
+      await fixture.waitUntil(() => messages('ProvisioningFailed').length > 1, 'the event to be recorded')
       const message = messages('ProvisioningFailed')[1]!
       expect(message).toMatch(/^rpc error: desc = hung hung/)
       expect(message).toContain('The claim is kept until it is known whether its volume exists')
-      const giveUp = `look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
-      expect(message.endsWith(giveUp)).toBe(true)
+      const remedy = `look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
+      expect(message.endsWith(remedy)).toBe(true)
       expect(Buffer.byteLength(message)).toBeLessThan(1_024) // the limit for an event message
-      await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
+      await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted', fixture.runOtherControllers)
     },
   )
 
@@ -567,11 +570,11 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, fails: 'final', message: 'full' })
     fixture.start()
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     await deleteClaim('data')
     await fixture.settle()
     open()
-    await fixture.waitUntil(() => messages('ProvisioningFailed').length > 0, 'the event')
+    await fixture.waitUntil(() => messages('ProvisioningFailed').length > 0, 'the event to be recorded')
     expect(messages('ProvisioningFailed')).toEqual(['full'])
   })
 
@@ -580,13 +583,13 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     await deleteClaim('data')
     const recreated = await fixture.aClaim('data') // a new claim of the same name
     const isReclaimed = async () => !(await fixture.volume(volumeNameOf(claim))) && fixture.storage.deletes.length === 1
-    await fixture.waitUntil(isReclaimed, 'the first volume to be reclaimed', fixture.housekeeping)
+    await fixture.waitUntil(isReclaimed, 'the first volume to be reclaimed', fixture.runOtherControllers)
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(recreated)), 'the volume of the new claim')
     expect([...fixture.storage.assets.keys()]).toEqual([`${DISKS}/${volumeNameOf(recreated)}`])
   })
@@ -597,19 +600,19 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     const body = { spec: { volumeName: 'created-by-hand' } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     open()
     await fixture.waitUntil(
       () => fixture.storage.deletes.length === 1,
       'the volume to be deleted',
-      fixture.housekeeping,
+      fixture.runOtherControllers,
     )
     await fixture.waitUntil(
       async () => !(await fixture.volume(volumeNameOf(claim))),
       'the deletion of its object',
-      fixture.housekeeping,
+      fixture.runOtherControllers,
     )
     expect((await fixture.claim('data'))?.spec?.volumeName).toBe('created-by-hand')
     expect(await hasIntent('data')).toBe(false)
@@ -626,11 +629,11 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     const body = { metadata: { labels: { team: 'shop' }, finalizers: ['example.com/mine', INTENT] } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     open()
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect((await fixture.claim('data'))?.metadata.finalizers).toEqual(['example.com/mine'])
   })
 
@@ -643,14 +646,18 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     await fixture.waitUntil(
       async () => !(await fixture.claim('data')),
       'the deletion of the claim',
-      fixture.housekeeping,
+      fixture.runOtherControllers,
     )
     const second = await fixture.aClaim('data')
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(second)), 'the second volume', fixture.housekeeping)
+    await fixture.waitUntil(
+      () => fixture.volume(volumeNameOf(second)),
+      'the second volume',
+      fixture.runOtherControllers,
+    )
     await fixture.waitUntil(
       async () => !(await fixture.volume(volumeNameOf(first))),
       'the deletion of the first',
-      fixture.housekeeping,
+      fixture.runOtherControllers,
     )
     expect([...fixture.storage.assets.keys()]).toEqual([`${DISKS}/${volumeNameOf(second)}`])
     expect((await fixture.volume(volumeNameOf(second)))?.spec?.claimRef?.uid).toBe(second.metadata.uid)
@@ -683,17 +690,17 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(12, unavailable('down')) })
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.provisions).toHaveLength(1)
     expect(fixture.storage.deletes).toEqual([])
-    await fixture.waitUntil(async () => !(await hasIntent('data')), 'the removal of the intent')
+    await fixture.waitUntil(async () => !(await hasIntent('data')), 'the intent to be removed')
   })
 
   it('PROV-12 retries after one rejection', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(1, FORBIDDEN) })
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.deletes).toEqual([])
     expect(messages('ProvisioningFailed')).toHaveLength(1)
   })
@@ -702,7 +709,7 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(5, FORBIDDEN) })
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.deletes).toHaveLength(1)
     expect(fixture.storage.provisions).toHaveLength(2)
     expect(messages('ProvisioningFailed').at(-1)).toBe(
@@ -715,7 +722,7 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
     const claim = await fixture.aClaim('data')
     fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' }, { is: 'failed', message: 'busy' })
     fixture.start({ isAtomic, intercept: failCreates(5, FORBIDDEN) })
-    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(messages('ProvisioningCleanupFailed')).toEqual(
       Array(2).fill(
         `Error cleaning provisioned volume for claim default/data: busy. Retrying; until then volume "${volumeNameOf(claim)}" occupies storage.`,
@@ -728,9 +735,9 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(1_000, FORBIDDEN) })
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     await deleteClaim('data')
-    await fixture.waitUntil(isDeleted('data'), 'the end', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted', fixture.runOtherControllers)
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
@@ -745,7 +752,10 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
       throw unavailable('the reply was lost')
     }
     fixture.start({ isAtomic, intercept })
-    await fixture.waitUntil(async () => !(await hasIntent('data')) && (await fixture.volumes()).length === 1, 'the end')
+    await fixture.waitUntil(
+      async () => !(await hasIntent('data')) && (await fixture.volumes()).length === 1,
+      'the volume to be created',
+    )
     await fixture.apiServer.clock.advance(600_000)
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
@@ -776,11 +786,14 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
-    await fixture.client.create(persistentVolumeKind, volumeOf(claim, { hostPath: { path: '/theirs' } }))
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
+    await fixture.client.create(persistentVolumeKind, volumeOf(claim, { hostPath: { path: '/foreign' } }))
     open()
-    await fixture.waitUntil(async () => fixture.storage.assets.size === 0 && !(await hasIntent('data')), 'the end')
-    expect((await fixture.volumes()).map(({ spec }) => spec?.hostPath?.path)).toEqual(['/theirs'])
+    await fixture.waitUntil(
+      async () => fixture.storage.assets.size === 0 && !(await hasIntent('data')),
+      'the own volume to be deleted',
+    )
+    expect((await fixture.volumes()).map(({ spec }) => spec?.hostPath?.path)).toEqual(['/foreign'])
     expect(messages('ProvisioningFailed')[0]).toContain('was created first')
     expect(fixture.storage.deletes).toHaveLength(1)
   })
@@ -790,11 +803,14 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
-    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     await first.stop()
-    await fixture.client.create(persistentVolumeKind, volumeOf(claim, { hostPath: { path: '/theirs' } }))
+    await fixture.client.create(persistentVolumeKind, volumeOf(claim, { hostPath: { path: '/foreign' } }))
     fixture.start()
-    await fixture.waitUntil(async () => fixture.storage.assets.size === 0 && !(await hasIntent('data')), 'the end')
+    await fixture.waitUntil(
+      async () => fixture.storage.assets.size === 0 && !(await hasIntent('data')),
+      'the own volume to be deleted',
+    )
     expect(await fixture.volumes()).toHaveLength(1)
   })
 
@@ -804,7 +820,7 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     const csi = {
       driver: DISKS,
       volumeHandle: `${DISKS}/${volumeNameOf(claim)}`,
@@ -812,20 +828,20 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi }, DISKS))
     open()
-    await fixture.waitUntil(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the end')
-    await fixture.waitUntil(async () => !(await hasIntent('data')), 'the removal of the intent')
+    await fixture.waitUntil(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the volume to be provisioned')
+    await fixture.waitUntil(async () => !(await hasIntent('data')), 'the intent to be removed')
     expect(fixture.storage.deletes).toEqual([])
   })
 
   it('PROV-11 reports a PV of that name that belongs to another claim and does not call the storage', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    const csi = { driver: DISKS, volumeHandle: 'theirs' }
-    fixture.storage.assets.set('theirs', '1Gi')
+    const csi = { driver: DISKS, volumeHandle: 'foreign' }
+    fixture.storage.assets.set('foreign', '1Gi')
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     expect(process.queueState('default/data')?.message).toContain('belongs to claim "default/elsewhere"')
     expect(fixture.storage.provisions).toEqual([])
     expect(await hasIntent('data')).toBe(false)
@@ -834,33 +850,33 @@ describe('reconcileClaim with two provisioners for one claim', () => {
   it('PROV-11 provisions the claim as soon as the PV of that name is deleted', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    const csi = { driver: 'other.example.com', volumeHandle: 'theirs' }
+    const csi = { driver: 'other.example.com', volumeHandle: 'foreign' }
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, 'other.example.com'))
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     const name = volumeNameOf(claim)
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
     await fixture.client.delete(persistentVolumeKind, { name })
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
-    await fixture.waitUntil(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the volume')
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
+    await fixture.waitUntil(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the volume to be created')
   })
 
   it('PROV-11 does not change a PV of the same storage that was created for another claim', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     const { opened, open } = createGate()
-    fixture.storage.script.push({ after: opened, handle: 'theirs' })
-    fixture.storage.assets.set('theirs', '1Gi')
+    fixture.storage.script.push({ after: opened, handle: 'foreign' })
+    fixture.storage.assets.set('foreign', '1Gi')
     const process = fixture.start()
-    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the call')
-    const csi = { driver: DISKS, volumeHandle: 'theirs' }
+    await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
+    const csi = { driver: DISKS, volumeHandle: 'foreign' }
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
     open()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the reason')
-    expect([...fixture.storage.assets.keys()]).toEqual(['theirs'])
+    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
+    expect([...fixture.storage.assets.keys()]).toEqual(['foreign'])
     expect(fixture.storage.deletes).toEqual([])
   })
 
@@ -869,12 +885,12 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
     const first = fixture.start()
-    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the wait')
+    await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     await first.stop()
     await fixture.client.delete(storageClassKind, { name: 'fast' })
     await fixture.aClass('fast', { provisioner: OTHER_PROVISIONER })
     const second = fixture.start()
-    await fixture.waitUntil(() => second.queueState('default/data')?.is === 'stuck', 'the reason')
+    await fixture.waitUntil(() => second.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     const expectedMessage = (reason: string) =>
       `It is unknown whether volume "${volumeNameOf(claim)}" exists, and the call cannot be repeated: ${reason}. ` +
       `Recreate the class unchanged, or look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
@@ -885,12 +901,12 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     await fixture.client.delete(storageClassKind, { name: 'fast' })
     await fixture.waitUntil(
       () => messages('ProvisioningFailed').at(-1) === expectedMessage('its class "fast" does not exist'),
-      'the reason',
+      'the message to be reported',
     )
     await fixture.aClass('fast')
     await fixture.waitUntil(
       async () => (await fixture.volumes()).length === 1,
-      'the volume, once the class is restored',
+      'the volume to be created for the restored class',
     )
   })
 })

@@ -41,15 +41,15 @@ export async function reconcileClaim(
 }
 
 async function advance(claim: Claim, context: ProvisioningContext, signal: AbortSignal): Promise<Outcome> {
-  let lastReason: string | undefined
+  let lastMessage: string | undefined
   for (;;) {
     const situation = situationOf(claim, context)
     const action = planClaim(situation)
     recordNameWait(action, situation, context) // before the first await, so that no deletion is missed
-    if (action.do === 'provision' && lastReason !== undefined) return backOff(lastReason)
+    if (action.do === 'provision' && lastMessage !== undefined) return backOff(lastMessage)
     const step = await apply(action, situation, context, signal)
     if (step.is !== 'changed') return step
-    lastReason = step.message
+    lastMessage = step.message
   }
 }
 

@@ -30,10 +30,9 @@ export async function releaseClaims(
   provisionerName: string,
   signal: AbortSignal,
 ): Promise<ReleasedClaims> {
-  // Uids of claims with a PersistentVolume: their storage has an owner.
-  const uids = new Set<string>()
+  const uidsWithVolume = new Set<string>()
   for await (const { spec } of listAll((page) => client.list(persistentVolumeKind, page))) {
-    if (spec?.claimRef?.uid) uids.add(spec.claimRef.uid)
+    if (spec?.claimRef?.uid) uidsWithVolume.add(spec.claimRef.uid)
   }
   const released: string[] = []
   const unreleased: UnreleasedClaim[] = []
@@ -43,7 +42,7 @@ export async function releaseClaims(
     if (finalizer === undefined) continue
     const { namespace, name, uid } = claim.metadata
     const key = `${namespace}/${name}`
-    if (isBeingDeleted(claim) && !uids.has(uid)) unreleased.push({ key, uid, finalizer })
+    if (isBeingDeleted(claim) && !uidsWithVolume.has(uid)) unreleased.push({ key, uid, finalizer })
     else if (await removeFinalizer(client, claim, finalizer, signal)) released.push(key)
   }
   return { released, unreleased }
@@ -58,7 +57,7 @@ function intentIn(
   return finalizers.find((name) => (isOwn ? name.startsWith(INTENT_PREFIX) : name === intentOf(provisionerName)))
 }
 
-/** Uses update, because the role of external-provisioner does not allow patch. Returns false if the claim is gone. */
+/** Uses update, because the role of external-provisioner does not allow patch. Returns false if the claim was deleted. */
 async function removeFinalizer(client: Client, claim: Claim, finalizer: string, signal: AbortSignal): Promise<boolean> {
   for (let conflicts = 0; ; conflicts++) {
     try {

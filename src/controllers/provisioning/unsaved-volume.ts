@@ -40,23 +40,23 @@ export async function saveProvisioned(claim: Claim, stage: Unsaved, context: Pro
     attempt.stage = { ...stage, retries: retries + 1, rejections: rejections + newRejections, notBeforeMs }
     return changed(message)
   }
-  const saved = await saveVolume(volume, claim, context)
-  switch (saved.is) {
+  const result = await saveVolume(volume, claim, context)
+  switch (result.is) {
     case 'saved':
-      return completeAttempt(attempt, volume, saved.resourceVersion, context)
+      return completeAttempt(attempt, volume, result.resourceVersion, context)
     case 'superseded':
-      recordFailure(cannotProvisionEvent(saved.message))
-      return discardVolume(attempt, stage, saved.message)
+      recordFailure(cannotProvisionEvent(result.message))
+      return discardVolume(attempt, stage, result.message)
     case 'foreign':
-      recordFailure(cannotProvisionEvent(saved.message))
+      recordFailure(cannotProvisionEvent(result.message))
       attempt.stage = { is: 'nothing' }
-      return changed(saved.message)
+      return changed(result.message)
     case 'unknown':
-      return retryLater(saved.message, 0)
+      return retryLater(result.message, 0)
     case 'rejected': {
       const isLast = rejections + 1 >= SAVE_REJECTIONS_MAX
-      recordFailure(saveFailedEvent(claim, saved.message, isLast))
-      return isLast ? discardVolume(attempt, stage, saved.message) : retryLater(saved.message, 1)
+      recordFailure(saveFailedEvent(claim, result.message, isLast))
+      return isLast ? discardVolume(attempt, stage, result.message) : retryLater(result.message, 1)
     }
   }
 }

@@ -65,7 +65,7 @@ describe('createQuotaController', () => {
     start()
     const hard = { 'requests.storage': '2Gi', persistentvolumeclaims: '10', 'count/configmaps': '5', pods: '1' }
     await aQuota('team', hard)
-    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the count')
+    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
     expect(await statusOf('team')).toEqual({
       hard,
       used: { 'requests.storage': '4Gi', persistentvolumeclaims: '2', 'count/configmaps': '0', pods: '0' },
@@ -76,9 +76,12 @@ describe('createQuotaController', () => {
     start()
     await aClaim('a', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '10' })
-    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the count')
+    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '5Gi' } } }, 'merge')
-    await waitUntil(async () => (await statusOf('team')).used['requests.storage'] === '1Gi', 'the count of the new key')
+    await waitUntil(
+      async () => (await statusOf('team')).used['requests.storage'] === '1Gi',
+      'the usage of the new key to be counted',
+    )
     await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '6Gi' } } }, 'merge')
     expect(await statusOf('team')).toEqual({
       hard: { persistentvolumeclaims: '10', 'requests.storage': '6Gi' },
@@ -98,7 +101,7 @@ describe('createQuotaController', () => {
       },
     }))
     await aQuota('team', { persistentvolumeclaims: '10' })
-    await waitUntil(async () => charges > 0 && (await statusOf('team')) !== undefined, 'the count')
+    await waitUntil(async () => charges > 0 && (await statusOf('team')) !== undefined, 'the usage to be counted')
     expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
     await waitUntil(() => queueStates().length === 0, 'the queue to be empty')
     expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
@@ -117,9 +120,12 @@ describe('createQuotaController', () => {
     start()
     await aClaim('a', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
-    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the count')
+    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team/status`, { status: { used: { persistentvolumeclaims: '7' } } }, 'merge')
-    await waitUntil(async () => (await statusOf('team')).used.persistentvolumeclaims === '1', 'the repair')
+    await waitUntil(
+      async () => (await statusOf('team')).used.persistentvolumeclaims === '1',
+      'the usage to be repaired',
+    )
     expect(await differencesTotal()).toBe(1)
     expect(errors).toEqual([
       'Quota "default/team" has a wrong usage (persistentvolumeclaims: recorded 7, counted 1). ' +
@@ -132,7 +138,7 @@ describe('createQuotaController', () => {
     await aClaim('a', '1Gi')
     const hard = { persistentvolumeclaims: '10' }
     await aQuota('team', hard)
-    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the count')
+    await waitUntil(async () => (await statusOf('team')) !== undefined, 'the usage to be counted')
     await server.patch(`${QUOTAS}/team/status`, { status: { hard: { persistentvolumeclaims: '99' } } }, 'merge')
     await waitUntil(
       async () => (await statusOf('team')).hard.persistentvolumeclaims === '10',
@@ -166,7 +172,7 @@ describe('createQuotaController', () => {
     await aQuota('team', { persistentvolumeclaims: '10' })
     await waitUntil(
       () => queueStates().some(({ message }) => message?.includes('maintains quotas itself') ?? false),
-      'a reason',
+      'the message to be reported',
     )
     expect(await statusOf('team')).toBeUndefined()
   })

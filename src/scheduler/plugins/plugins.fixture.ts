@@ -16,7 +16,7 @@ export const aPod = (spec: object = {}, name = 'p'): Pod => ({
   spec: { containers: [{ name: 'c' }], ...spec },
 })
 
-export const requesting = (requests: Record<string, string>, name = 'p'): Pod =>
+export const aPodWithRequests = (requests: Record<string, string>, name = 'p'): Pod =>
   aPod({ containers: [{ name: 'c', resources: { requests } }] }, name)
 
 /** Returns the messages with which the plugin rejects the node. */

@@ -25,7 +25,7 @@ export interface QueuedPod {
   signature: string | undefined
   message: string | undefined
   /** The pod after a change while it was in flight. It is evaluated again. */
-  updated: PodInfo | undefined
+  updatedInfo: PodInfo | undefined
   /** Monotonic time until which a requeued pod backs off, because it was requeued too often without success. */
   notBeforeMs: number
   dueMs: number
@@ -88,7 +88,7 @@ export class SchedulingQueue {
   add(info: PodInfo): void {
     const existing = this.#pods.get(info.key)
     if (existing?.state === 'in flight') {
-      existing.updated = info
+      existing.updatedInfo = info
       return
     }
     if (existing) {
@@ -108,7 +108,7 @@ export class SchedulingQueue {
       failures: 0,
       signature: undefined,
       message: undefined,
-      updated: undefined,
+      updatedInfo: undefined,
       notBeforeMs: 0,
       dueMs: 0,
       cancelTimer: undefined,
@@ -226,9 +226,9 @@ export class SchedulingQueue {
   /** Whether the pod was removed or changed while it was in flight. */
   #isSuperseded(pod: QueuedPod): boolean {
     if (this.#pods.get(pod.key) !== pod) return true
-    if (!pod.updated) return false
-    pod.info = pod.updated
-    pod.updated = undefined
+    if (!pod.updatedInfo) return false
+    pod.info = pod.updatedInfo
+    pod.updatedInfo = undefined
     this.#activate(pod)
     return true
   }

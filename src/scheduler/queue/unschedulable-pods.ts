@@ -38,7 +38,7 @@ export interface EquivalenceClass<P extends Unschedulable> {
   readonly members: ReadonlySet<P>
 }
 
-interface ClassEntry<P extends Unschedulable> extends EquivalenceClass<P> {
+interface MutableClass<P extends Unschedulable> extends EquivalenceClass<P> {
   readonly id: string
   readonly members: Set<P>
   rejection: Rejection
@@ -48,9 +48,9 @@ interface ClassEntry<P extends Unschedulable> extends EquivalenceClass<P> {
 }
 
 export class UnschedulablePods<P extends Unschedulable> {
-  readonly #classes = new Map<string, ClassEntry<P>>()
-  readonly #pods = new Map<ObjectKey, { group: ClassEntry<P>; pod: P; keys: readonly string[] }>()
-  readonly #classesByKey = new Map<string, Set<ClassEntry<P>>>()
+  readonly #classes = new Map<string, MutableClass<P>>()
+  readonly #pods = new Map<ObjectKey, { group: MutableClass<P>; pod: P; keys: readonly string[] }>()
+  readonly #classesByKey = new Map<string, Set<MutableClass<P>>>()
   readonly #podsByKey = new Map<string, Set<P>>()
 
   get size(): number {
@@ -88,19 +88,19 @@ export class UnschedulablePods<P extends Unschedulable> {
     if (!group) return
     group.rejection = rejection
     for (const pod of group.members) {
-      const entry = this.#pods.get(pod.info.key)!
+      const indexedPod = this.#pods.get(pod.info.key)!
       const { ofClass, ofPod } = keysOf(pod)
-      for (const indexKey of entry.keys) removeFromIndex(this.#podsByKey, indexKey, pod)
+      for (const indexKey of indexedPod.keys) removeFromIndex(this.#podsByKey, indexKey, pod)
       for (const indexKey of ofPod) addToIndex(this.#podsByKey, indexKey, pod)
-      this.#pods.set(pod.info.key, { ...entry, keys: ofPod })
+      this.#pods.set(pod.info.key, { ...indexedPod, keys: ofPod })
       this.#indexClass(group, ofClass) // the same for every member
     }
   }
 
   remove(key: ObjectKey): boolean {
-    const entry = this.#pods.get(key)
-    if (!entry) return false
-    const { group, pod, keys } = entry
+    const indexedPod = this.#pods.get(key)
+    if (!indexedPod) return false
+    const { group, pod, keys } = indexedPod
     this.#pods.delete(key)
     for (const indexKey of keys) removeFromIndex(this.#podsByKey, indexKey, pod)
     group.members.delete(pod)
@@ -135,7 +135,7 @@ export class UnschedulablePods<P extends Unschedulable> {
     return this.#pods.get(key)?.group.rejection
   }
 
-  #indexClass(group: ClassEntry<P>, keys: readonly string[]): void {
+  #indexClass(group: MutableClass<P>, keys: readonly string[]): void {
     for (const key of group.keys) removeFromIndex(this.#classesByKey, key, group)
     group.keys = keys
     for (const key of keys) addToIndex(this.#classesByKey, key, group)

@@ -274,8 +274,8 @@ describe('topology terms', () => {
         (names, claimName) => {
           const { requisite, preferred } = plan({ claimName, nodes: nodesInZones(...names) })!
           expect(sortTerms(preferred)).toEqual(requisite)
-          const at = formatTerms(requisite)!.indexOf(formatTerms(preferred)![0]!)
-          expect(preferred).toEqual([...requisite.slice(at), ...requisite.slice(0, at)])
+          const index = formatTerms(requisite)!.indexOf(formatTerms(preferred)![0]!)
+          expect(preferred).toEqual([...requisite.slice(index), ...requisite.slice(0, index)])
         },
       ),
     )

@@ -1,6 +1,6 @@
 // Computes the accessibility requirements of CreateVolume: the requisite and the preferred topologies of a volume. Reads
-// nodes through NodeTopologies (node-topologies.ts) and stores the result per claim in TopologyMemory, so that every retry
-// sends the same request.
+// nodes through NodeTopologies (node-topologies.ts) and stores the result in the ClaimTopology, so that every retry sends
+// the same request.
 //
 //   binding    allowedTopologies  flags                  requisite                     preferred
 //   delayed    any                strict                 the selected node's term      the same
@@ -99,14 +99,14 @@ function selectedNodeKeys(node: string, nodes: NodeTopologies, recorded: ClaimTo
 }
 
 function selectedNodeTerm(node: string, keys: readonly string[], nodes: NodeTopologies, recorded: ClaimTopology): Term {
-  const remembered = recorded.nodeLabels && termOf(recorded.nodeLabels, keys)
-  if (remembered) return remembered
+  const recordedTerm = recorded.nodeLabels && termOf(recorded.nodeLabels, keys)
+  if (recordedTerm) return recordedTerm
   const labels = nodes.labelsOf(node)
   const term = labels && termOf(labels, keys)
   if (!term) {
     const problem = labels ? `its labels lack some of them` : `there is no such node`
     throw notReadyError(
-      `node ${node} cannot be placed by the topology keys ${keys.join(', ')} of its CSINode: ${problem}`,
+      `the topology of node ${node} cannot be determined from the keys ${keys.join(', ')} of its CSINode: ${problem}`,
     )
   }
   recorded.nodeLabels = Object.fromEntries(term)
@@ -181,13 +181,13 @@ const rotateTerms = (terms: readonly Term[], first: number): Term[] => [...terms
  * regardless of the name of the claim template:
  *   data-web-3 and logs-web-3  →  hash of `web`, plus 3        orders  →  hash of `orders`
  */
-export function spreadIndex(claimName: string, n: number): number {
+export function spreadIndex(claimName: string, topologyCount: number): number {
   const match = /^(.*)-([0-9]+)$/s.exec(claimName)
   const ordinal = Number(match?.[2] ?? 0)
-  if (!match || ordinal > UINT32_MAX) return fnv1(claimName) % n
+  if (!match || ordinal > UINT32_MAX) return fnv1(claimName) % topologyCount
   const owner = match[1]!
   const hash = fnv1(owner.slice(owner.lastIndexOf('-') + 1))
-  return ((hash + ordinal) >>> 0) % n
+  return ((hash + ordinal) >>> 0) % topologyCount
 }
 
 const UINT32_MAX = 2 ** 32 - 1

@@ -65,12 +65,16 @@ describe('openDirectoryPlugin', () => {
   })
 
   const REJECTED: [string, RequestFields, RegExp][] = [
-    ['unknown parameters', { parameters: { path: '/etc' } }, /does not know: "path". It knows "mode", "onDelete"/],
+    [
+      'unknown parameters',
+      { parameters: { path: '/etc' } },
+      /does not support: "path". It supports "mode", "onDelete"/,
+    ],
     ['modes without all permissions for the owner', { parameters: { mode: '0077' } }, /expected three octal digits/],
     ['setuid', { parameters: { mode: '4777' } }, /expected three octal digits/],
     ['an unknown onDelete', { parameters: { onDelete: 'shred' } }, /expected delete or archive/],
     ['block volumes', { spec: { volumeMode: 'Block' } }, /does not create Block volumes/],
-    ['selectors', { spec: { selector: { matchLabels: { a: 'b' } } } }, /understands no selector/],
+    ['selectors', { spec: { selector: { matchLabels: { a: 'b' } } } }, /supports no selector/],
     ['mount options', { storageClass: { mountOptions: ['ro'] } }, /do not support mount options/],
   ]
   for (const [description, fields, message] of REJECTED) {
@@ -144,7 +148,7 @@ describe('openDirectoryPlugin', () => {
     const provisioner = await openProvisioner()
     const volume = await provision({ parameters: { onDelete: 'archive' } }, provisioner)
     await writeFile(join(root, 'pvc-u-1', 'file'), 'x')
-    for (const _try of [1, 2]) expect(await provisioner.delete(volume, signal)).toEqual({ is: 'deleted' })
+    for (const _attempt of [1, 2]) expect(await provisioner.delete(volume, signal)).toEqual({ is: 'deleted' })
     expect(await readFile(join(root, '.archived-pvc-u-1', 'file'), 'utf8')).toBe('x')
     expect(await readdir(root)).toEqual(['.archived-pvc-u-1'])
   })

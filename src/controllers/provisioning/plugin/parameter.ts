@@ -92,7 +92,7 @@ function declare<T, O extends CommonOptions<T>>(
   { expected, values, parse }: Pick<Parameter<T>, 'expected' | 'values' | 'parse'>,
 ): Parameter<Value<T, O>> {
   const allowedValues = values ? { values } : {}
-  // Given<T, O> depends on the options, which the compiler cannot follow here.
+  // Value<T, O> depends on the options, which the compiler cannot follow here.
   return { doc, expected, required, sensitive, default: defaultValue, ...allowedValues, parse } as Parameter<
     Value<T, O>
   >

@@ -6,8 +6,8 @@ import { readParameters } from './read-parameters.ts'
 const read = (declared: ParameterDeclarations, parameters: Record<string, string>) =>
   readParameters(declared, parameters, { className: 'fast', provisioner: 'example.com/p' })
 const readValue = (declaration: Parameter, text: string) => {
-  const result = read({ it: declaration }, { it: text })
-  return result.is === 'read' ? result.values.it : result.is
+  const result = read({ key: declaration }, { key: text })
+  return result.is === 'read' ? result.values.key : result.is
 }
 const doc = 'd'
 
@@ -62,7 +62,7 @@ describe('readParameters', () => {
         }
         expect(result.is).toBe('rejected')
         if (result.is !== 'rejected') return
-        expect(result.message).toContain('does not know')
+        expect(result.message).toContain('does not support')
         if (unknownNames[0]!.length <= 80) expect(result.message).toContain(JSON.stringify(unknownNames[0]))
         expect(result.message.length).toBeLessThan(2_000)
       }),

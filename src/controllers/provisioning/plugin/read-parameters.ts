@@ -20,7 +20,7 @@ export function readParameters(
   const unknownNames = Object.keys(parameters).filter((name) => !Object.hasOwn(declared, name))
   if (unknownNames.length > 0) {
     return reject(
-      `has parameters that ${provisioner} does not know: ${quoteNames(unknownNames)}. ${describeDeclared(declared)}`,
+      `has parameters that ${provisioner} does not support: ${quoteNames(unknownNames)}. ${describeDeclared(declared)}`,
     )
   }
   const values: [string, unknown][] = []
@@ -55,5 +55,5 @@ function tryParse(declaration: Parameter, text: string): unknown {
 
 const describeDeclared = (declared: ParameterDeclarations): string => {
   const names = Object.keys(declared)
-  return names.length > 0 ? `It knows ${quoteNames(names)}.` : 'It has none.'
+  return names.length > 0 ? `It supports ${quoteNames(names)}.` : 'It supports none.'
 }

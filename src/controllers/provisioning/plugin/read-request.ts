@@ -11,7 +11,7 @@ import { readParameters } from './read-parameters.ts'
 import { readSelector } from './read-selector.ts'
 
 export type ReadRequest =
-  | { readonly is: 'understood'; readonly request: ProvisionRequest; readonly secrets: readonly string[] }
+  | { readonly is: 'accepted'; readonly request: ProvisionRequest; readonly secrets: readonly string[] }
   | { readonly is: 'rejected'; readonly message: string }
   /** A volume populator creates and fills the volume. */
   | { readonly is: 'ignored'; readonly message: string }
@@ -49,7 +49,7 @@ export function readRequest(plugin: ProvisionerPlugin, lifecycleRequest: Lifecyc
     className,
     claim: { namespace, name, uid, labels, annotations },
   }
-  return { is: 'understood', request, secrets: parameters.secrets }
+  return { is: 'accepted', request, secrets: parameters.secrets }
 }
 
 /** Returns a message about the first feature of the claim or class that the plugin has not declared. */

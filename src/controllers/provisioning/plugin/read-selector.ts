@@ -26,19 +26,19 @@ export function readSelector(
   if (undeclaredKeys.length > 0) {
     const hint =
       declaredKeys.length > 0
-        ? `It understands ${quoteNames(declaredKeys)}: ask for those only, or create a volume that has the others.`
-        : 'It understands no selector: leave it out, or create a volume that has those labels.'
+        ? `It supports ${quoteNames(declaredKeys)}: require only those, or create a volume that has the others.`
+        : 'It supports no selector: remove the selector, or create a volume that has those labels.'
     return reject(
-      `asks for labels that ${provisioner} cannot give: ${quoteNames([...new Set(undeclaredKeys)])}. ${hint}`,
+      `requires labels that ${provisioner} does not support: ${quoteNames([...new Set(undeclaredKeys)])}. ${hint}`,
     )
   }
   const labels: [string, readonly string[]][] = []
   for (const [key, values] of Object.entries(declared)) {
-    const ofKey = requirements.filter((requirement) => requirement.key === key)
-    const acceptedValues = values.filter((value) => matchesLabels({ requirements: ofKey }, { [key]: value }))
+    const keyRequirements = requirements.filter((requirement) => requirement.key === key)
+    const acceptedValues = values.filter((value) => matchesLabels({ requirements: keyRequirements }, { [key]: value }))
     if (acceptedValues.length === 0) {
       return reject(
-        `accepts no value of the label "${key}" that ${provisioner} can give: ${quoteNames(values)}. Ask for one of those.`,
+        `accepts no value of the label "${key}" that ${provisioner} supports: ${quoteNames(values)}. Require one of those.`,
       )
     }
     labels.push([key, Object.freeze(acceptedValues)])

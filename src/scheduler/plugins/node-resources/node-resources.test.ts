@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { podInfoOf } from '../../cluster/pod-info.ts'
 import { requestsOf } from '../../cluster/resource-amounts.ts'
-import { aNode, aPod, rejections, requesting, scores } from '../plugins.fixture.ts'
+import { aNode, aPod, aPodWithRequests, rejections, scores } from '../plugins.fixture.ts'
 import { nodeResources, TOO_MANY_PODS } from './node-resources.ts'
 
 describe('NodeResourcesFit', () => {
@@ -11,11 +11,11 @@ describe('NodeResourcesFit', () => {
 
   it('CAP-12 lists every insufficient resource', () => {
     const node = sizedNode()
-    node.addPod(podInfoOf(requesting({ cpu: '3' }, 'existing')))
+    node.addPod(podInfoOf(aPodWithRequests({ cpu: '3' }, 'existing')))
     expect(
-      rejections(nodeResources, requesting({ cpu: '1500m', memory: '9Gi', 'example.com/gpu': '1' }), node),
+      rejections(nodeResources, aPodWithRequests({ cpu: '1500m', memory: '9Gi', 'example.com/gpu': '1' }), node),
     ).toEqual(['Insufficient cpu', 'Insufficient memory', 'Insufficient example.com/gpu'])
-    expect(rejections(nodeResources, requesting({ cpu: '1' }), node)).toEqual([])
+    expect(rejections(nodeResources, aPodWithRequests({ cpu: '1' }), node)).toEqual([])
   })
 
   it('CAP-12 limits the number of pods', () => {
@@ -25,7 +25,7 @@ describe('NodeResourcesFit', () => {
   })
 
   it('CAP-12 accepts a node that reports no resources', () => {
-    expect(rejections(nodeResources, requesting({ cpu: '100' }), aNode())).toEqual([])
+    expect(rejections(nodeResources, aPodWithRequests({ cpu: '100' }), aNode())).toEqual([])
   })
 
   it('CAP-12 uses the peak requests of containers and init containers, plus overhead', () => {
@@ -66,7 +66,7 @@ describe('NodeResourcesFit', () => {
             node.removePod(`default/p${id}`)
             cpuByPod.delete(id)
           } else {
-            node.addPod(podInfoOf(requesting({ cpu: `${cpu}m` }, `p${id}`)))
+            node.addPod(podInfoOf(aPodWithRequests({ cpu: `${cpu}m` }, `p${id}`)))
             cpuByPod.set(id, cpu)
           }
         }

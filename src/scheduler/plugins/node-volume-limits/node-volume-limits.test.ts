@@ -25,44 +25,53 @@ const createPodWithClaims = async (name: string, ...claims: string[]) => {
   for (const claim of claims) await fixture.createClaim(claim).catch(() => {})
   await fixture.createPod(name, { claims })
 }
-const untilBound = (pod: string) => fixture.waitUntil(() => fixture.nodeOf(pod), `${pod} to have a node`)
+const waitUntilBound = (pod: string) => fixture.waitUntil(() => fixture.nodeOf(pod), `${pod} to have a node`)
 const LIMIT_EXCEEDED = '0/1 nodes are available: 1 node(s) exceed max volume count.'
 
 describe('NodeVolumeLimits', () => {
   it('CAP-12 enforces the limit of the driver, and retries when it is raised or a pod is deleted', async () => {
     await fixture.client.create(csiNodeKind, aCSINode('n1', 2))
     await createPodWithClaims('first', 'a', 'b')
-    await untilBound('first')
+    await waitUntilBound('first')
     await createPodWithClaims('second', 'c')
-    await fixture.waitUntil(async () => (await fixture.message('second')) === LIMIT_EXCEEDED, 'the reason')
+    await fixture.waitUntil(
+      async () => (await fixture.message('second')) === LIMIT_EXCEEDED,
+      'the message to be reported',
+    )
     await fixture.client.patch(csiNodeKind, { name: 'n1' }, { type: 'merge', body: aCSINode('n1', 3) })
-    await untilBound('second')
+    await waitUntilBound('second')
     await createPodWithClaims('third', 'd')
-    await fixture.waitUntil(async () => (await fixture.message('third')) === LIMIT_EXCEEDED, 'the reason')
+    await fixture.waitUntil(
+      async () => (await fixture.message('third')) === LIMIT_EXCEEDED,
+      'the message to be reported',
+    )
     await fixture.server.delete('/api/v1/namespaces/default/pods/second', { gracePeriodSeconds: 0 })
-    await untilBound('third')
+    await waitUntilBound('third')
   })
 
   it('CAP-12 counts a volume that several pods use once', async () => {
     await fixture.client.create(csiNodeKind, aCSINode('n1', 1))
     await createPodWithClaims('first', 'a')
-    await untilBound('first')
+    await waitUntilBound('first')
     await createPodWithClaims('second', 'a')
-    await untilBound('second')
+    await waitUntilBound('second')
   })
 
   it('CAP-12 counts volumes that are still attached after their pod was deleted', async () => {
     await fixture.client.create(csiNodeKind, aCSINode('n1', 1))
     await createPodWithClaims('first', 'a')
-    await untilBound('first')
+    await waitUntilBound('first')
     const volume = (await fixture.claim('a')).spec?.volumeName
     const attachment = { attacher: DRIVER, nodeName: 'n1', source: { persistentVolumeName: volume } }
     await fixture.client.create(volumeAttachmentKind, { metadata: { name: 'va' }, spec: attachment })
     await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
     await createPodWithClaims('second', 'b')
-    await fixture.waitUntil(async () => (await fixture.message('second')) === LIMIT_EXCEEDED, 'the reason')
+    await fixture.waitUntil(
+      async () => (await fixture.message('second')) === LIMIT_EXCEEDED,
+      'the message to be reported',
+    )
     await fixture.client.delete(volumeAttachmentKind, { name: 'va' })
-    await untilBound('second')
+    await waitUntilBound('second')
   })
 
   it('CAP-12 rejects a node on which a driver with preventPodSchedulingIfMissing is not installed', async () => {
@@ -73,9 +82,9 @@ describe('NodeVolumeLimits', () => {
     await createPodWithClaims('first', 'a')
     await fixture.waitUntil(
       async () => (await fixture.message('first'))?.includes(`1 ${DRIVER} CSI driver is not installed on the node`),
-      'the reason',
+      'the message to be reported',
     )
     await fixture.client.create(csiNodeKind, aCSINode('n1'))
-    await untilBound('first')
+    await waitUntilBound('first')
   })
 })

@@ -25,7 +25,7 @@ const driverMissing = (driver: string): Reason => ({
 interface State {
   readonly claimsByDriver: ReadonlyMap<string, readonly ObjectKey[]>
   /** Drivers that must be installed on the node. */
-  readonly required: ReadonlySet<string>
+  readonly requiredDrivers: ReadonlySet<string>
 }
 
 interface AttachedVolumes {
@@ -62,14 +62,14 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
     const cached = cache.get(node)
     if (cached?.podsVersion === node.podsVersion) return cached.byDriver
     const byDriver = new Map<string, Set<string>>()
-    const count = (driver: string | undefined, volume: string) => {
+    const add = (driver: string | undefined, volume: string) => {
       if (driver !== undefined) getOrCreate(byDriver, driver, () => new Set()).add(volume)
     }
-    for (const { claims } of node.pods.values()) for (const { key } of claims) count(driverOf(key), key)
+    for (const { claims } of node.pods.values()) for (const { key } of claims) add(driverOf(key), key)
     for (const { spec } of attachments.byIndex(BY_NODE, node.name)) {
       const name = spec.source.persistentVolumeName
       const volume = name === undefined ? undefined : caches.volumes.get(name)
-      if (volume) count(spec.attacher, claimKeyOf(volume) ?? `volume ${name}`)
+      if (volume) add(spec.attacher, claimKeyOf(volume) ?? `volume ${name}`)
     }
     cache.set(node, { podsVersion: node.podsVersion, byDriver })
     return byDriver
@@ -93,14 +93,14 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
     preFilter(pod) {
       const byDriver = claimsByDriver(pod)
       if (byDriver.size === 0) return SKIP
-      const required = [...byDriver.keys()].filter((name) => isRequired(drivers.get(name)))
-      return { code: 'Success', state: { claimsByDriver: byDriver, required: new Set(required) } }
+      const requiredDrivers = [...byDriver.keys()].filter((name) => isRequired(drivers.get(name)))
+      return { code: 'Success', state: { claimsByDriver: byDriver, requiredDrivers: new Set(requiredDrivers) } }
     },
     filter(state, node) {
       const installed = csiNodes.get(node.name)?.spec.drivers
       for (const [driver, claims] of state.claimsByDriver) {
         const csiNodeDriver = installed?.find(({ name }) => name === driver)
-        if (!csiNodeDriver && state.required.has(driver)) return unschedulable(driverMissing(driver))
+        if (!csiNodeDriver && state.requiredDrivers.has(driver)) return unschedulable(driverMissing(driver))
         const max = csiNodeDriver?.allocatable?.count
         if (max === undefined) continue
         const volumes = volumesOnNode(node).get(driver)

@@ -38,7 +38,7 @@ const claimKeysOf = (volume: Volume): string[] => {
 export class AvailableVolumes {
   readonly #cache: Cache<PersistentVolume>
   readonly #buckets = new Map<string, Bucket>()
-  readonly #entries = new Map<string, { candidate: VolumeCandidate; pins: readonly Pin[] }>()
+  readonly #indexedVolumes = new Map<string, { candidate: VolumeCandidate; pins: readonly Pin[] }>()
 
   constructor(cache: Cache<PersistentVolume>) {
     this.#cache = cache
@@ -51,7 +51,7 @@ export class AvailableVolumes {
     if (!isAvailable(volume)) return
     const candidate = candidateOf(volume)
     const pins = pinsOf(volume)
-    this.#entries.set(name, { candidate, pins })
+    this.#indexedVolumes.set(name, { candidate, pins })
     const createBucket = (): Bucket => ({ unpinned: new Map(), pinned: new Map(), size: 0 })
     const bucket = getOrCreate(this.#buckets, matchKey(candidate), createBucket)
     bucket.size++
@@ -61,10 +61,10 @@ export class AvailableVolumes {
   }
 
   remove(name: string): void {
-    const entry = this.#entries.get(name)
-    if (!entry) return
-    this.#entries.delete(name)
-    const { candidate, pins } = entry
+    const indexedVolume = this.#indexedVolumes.get(name)
+    if (!indexedVolume) return
+    this.#indexedVolumes.delete(name)
+    const { candidate, pins } = indexedVolume
     const key = matchKey(candidate)
     const bucket = this.#buckets.get(key)
     if (!bucket) return

@@ -18,7 +18,7 @@ const patchClaim = (body: object, subresource?: string) =>
   fixture.client.patch(persistentVolumeClaimKind, claimRef, { type: 'merge', body }, subresource ? { subresource } : {})
 const patchVolume = (name: string, body: object) =>
   fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
-const untilBindingFails = (reason: string) =>
+const waitForBindingFailure = (reason: string) =>
   fixture.waitUntil(() => fixture.events('db').some((event) => event.endsWith(`binding volumes: ${reason}`)), reason)
 const withSelectedNode = (value: string | null) => ({ metadata: { annotations: { [SELECTED_NODE]: value } } })
 
@@ -29,7 +29,7 @@ async function startProvisioning(claims = ['data']) {
   await fixture.createPod('db', { claims })
   await fixture.waitUntil(
     async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE] === 'n1',
-    'the node',
+    'the node to be selected',
   )
 }
 /** Creates a pod whose claim is to be bound to the existing volume `v`, and waits for the claimRef. */
@@ -51,7 +51,7 @@ describe('the wait for volumes in preBind', () => {
     await fixture.settle()
     expect(await fixture.nodeOf('db')).toBe(undefined)
     await fixture.createVolume('v', { spec: { claimRef }, phase: 'Bound' })
-    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
   })
 
   it('CAP-13 sets claimRef on an existing volume, with the bound-by-controller annotation', async () => {
@@ -60,7 +60,7 @@ describe('the wait for volumes in preBind', () => {
     expect(metadata.annotations).toEqual({ 'pv.kubernetes.io/bound-by-controller': 'yes' })
     expect(spec?.claimRef).toMatchObject({ kind: 'PersistentVolumeClaim', ...claimRef })
     await bindClaimTo('v')
-    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
   })
 
   it('CAP-13 fails and retries the pod if the selected node is removed', async () => {
@@ -71,25 +71,25 @@ describe('the wait for volumes in preBind', () => {
         fixture
           .events('db')
           .some((event) => /selectedNode annotation reset|provisioning failed for PVC "data"/.test(event)),
-      'the failure',
+      'the binding to fail',
     )
     // The only node is selected again.
     await fixture.waitUntil(
       async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE] === 'n1',
-      'the node',
+      'the node to be selected',
     )
   })
 
   it('CAP-13 fails if the selected node is changed', async () => {
     await startProvisioning()
     await patchClaim(withSelectedNode('n7'))
-    await untilBindingFails('provisioning failed for PVC "data"')
+    await waitForBindingFailure('provisioning failed for PVC "data"')
   })
 
   it('CAP-13 fails if the claimRef of a volume is reset', async () => {
     await startBinding()
     await patchVolume('v', { spec: { claimRef: { uid: null } } })
-    await untilBindingFails('ClaimRef got reset for pv "v"')
+    await waitForBindingFailure('ClaimRef got reset for pv "v"')
   })
 
   it('CAP-13 fails if the node cannot reach the volume', async () => {
@@ -100,7 +100,7 @@ describe('the wait for volumes in preBind', () => {
       phase: 'Bound',
     })
     await bindClaimTo('v')
-    await untilBindingFails(`pv "v" node affinity doesn't match node "n1": no matching NodeSelectorTerms`)
+    await waitForBindingFailure(`pv "v" node affinity doesn't match node "n1": no matching NodeSelectorTerms`)
   })
 
   it.each([
@@ -119,7 +119,7 @@ describe('the wait for volumes in preBind', () => {
       body: { metadata: { finalizers } },
     })
     await fixture.client.delete(persistentVolumeClaimKind, oldClaimRef)
-    await untilBindingFails(reason)
+    await waitForBindingFailure(reason)
     await fixture.createVolume('v', { spec: { claimRef }, phase: 'Bound' })
     await bindClaimTo('v')
     await fixture.settle()
@@ -149,23 +149,23 @@ describe('the wait for volumes in preBind', () => {
     expect(fixture.events('db')[0]).toContain('no longer accepts the pod now that its volumes are bound')
     expect(await fixture.nodeOf('db')).toBe(undefined)
     await patchNode(revert)
-    await fixture.waitUntil(() => fixture.nodeOf('db'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
   })
 
   it('CAP-13 fails after the timeout', async () => {
     await startProvisioning()
     await fixture.server.clock.advance(101_000)
-    await untilBindingFails('context deadline exceeded')
+    await waitForBindingFailure('context deadline exceeded')
   })
 
   it('CAP-13 releases claim and volume when the pod is deleted', async () => {
     await startBinding()
     await fixture.server.delete('/api/v1/namespaces/default/pods/db')
-    await fixture.waitUntil(() => fixture.scheduler.queuedPods().length === 0, 'an empty queue')
+    await fixture.waitUntil(() => fixture.scheduler.queuedPods().length === 0, 'the queue to be empty')
     expect(fixture.events('db').filter((event) => event.includes('binding volumes'))).toEqual([])
     await fixture.createPod('next', { claims: ['data'] })
     await bindClaimTo('v')
-    await fixture.waitUntil(() => fixture.nodeOf('next'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('next'), 'the pod to be bound')
   })
 
   it('CAP-13 keeps the first write if the second fails, and retries the second', async () => {
@@ -187,7 +187,7 @@ describe('the wait for volumes in preBind', () => {
     for (const name of ['first', 'second']) await fixture.createClaim(name)
     await fixture.createPod('db', { claims: ['first', 'second'] })
     const selectedNodeOf = async (name: string) => (await fixture.claim(name)).metadata.annotations?.[SELECTED_NODE]
-    await fixture.waitUntil(() => fixture.scheduler.queuedPods()[0]?.state === 'backoff', 'the failure')
+    await fixture.waitUntil(() => fixture.scheduler.queuedPods()[0]?.state === 'backoff', 'the binding to fail')
     expect([await selectedNodeOf('first'), await selectedNodeOf('second')]).toEqual(['n1', undefined])
     isFailing = false
     await fixture.waitUntil(() => selectedNodeOf('second'), 'the second write')

@@ -1,4 +1,4 @@
-// Waits in preBind waitUntilBound all claims of a pod are bound. A wait is checked when one of its objects changes, without polling,
+// Waits in preBind until all claims of a pod are bound. A wait is checked when one of its objects changes, without polling,
 // so that the cost of a change depends on the waits that it affects and not on the number of waiting pods.
 
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'

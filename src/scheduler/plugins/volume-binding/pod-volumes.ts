@@ -99,7 +99,7 @@ function rejectionOf({ pod, key: podKey }: PodInfo, { key, name, isEphemeral }: 
   return undefined
 }
 
-/** The reason for a claim that the binding controller must bind first. It cannot if the class is missing. */
+/** Returns the reason for a claim that the binding controller must bind first, which requires that its class exists. */
 function unboundReason({ name, isEphemeral }: PodClaim, className: string, hasClass: boolean): Reason {
   if (className !== '' && !hasClass) return storageClassNotFound(name, className)
   return isEphemeral ? UNBOUND_EPHEMERAL_CLAIMS : UNBOUND_IMMEDIATE_CLAIMS

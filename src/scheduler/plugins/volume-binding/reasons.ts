@@ -49,7 +49,7 @@ export const claimOfAnotherPod = (claimKey: string, podKey: string): Reason => (
 
 const UNBOUND_IMMEDIATE = 'pod has unbound immediate PersistentVolumeClaims'
 export const UNBOUND_IMMEDIATE_CLAIMS: Reason = { type: 'UnboundImmediateClaims', message: UNBOUND_IMMEDIATE }
-/** All of them were created with the pod, so that their volumes are being provisioned. */
+/** All unbound claims were created for the pod, so their volumes are normally provisioned within moments. */
 export const UNBOUND_EPHEMERAL_CLAIMS: Reason = { ...UNBOUND_IMMEDIATE_CLAIMS, isBrief: true }
 export const storageClassNotFound = (claim: string, className: string): Reason => ({
   type: 'StorageClassNotFound',

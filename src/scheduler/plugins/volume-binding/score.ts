@@ -16,8 +16,8 @@ export const CAPACITY_PREFERENCE = 'scheduling.stowage.dev/capacity'
 
 interface Usage {
   readonly storageClass: Readonly<StorageClass>
-  requested: bigint
-  capacity: bigint
+  requestedBytes: bigint
+  capacityBytes: bigint
 }
 
 export function scorePlan(plan: NodePlan, reservations: Reservations | undefined): number {
@@ -32,8 +32,8 @@ function usageOfExistingVolumes({ bind }: NodePlan): Map<string, Usage> {
   const usageByClass = new Map<string, Usage>()
   for (const { claim, volume } of bind) {
     const usage = usageOf(usageByClass, claim.storageClass)
-    usage.requested += claim.bytes
-    usage.capacity += quantityToBytes(volume.spec?.capacity?.storage ?? '0')
+    usage.requestedBytes += claim.bytes
+    usage.capacityBytes += quantityToBytes(volume.spec?.capacity?.storage ?? '0')
   }
   return usageByClass
 }
@@ -44,8 +44,8 @@ function usageOfNewVolumes({ provision }: NodePlan, reservations: Reservations |
   for (const { claim, report } of provision) {
     if (!report) continue
     const usage = usageOf(usageByClass, claim.storageClass)
-    usage.requested += claim.bytes
-    usage.capacity = freeBytesOf(report) - (reservations?.reservedForOthers(report, ownClaims) ?? 0n)
+    usage.requestedBytes += claim.bytes
+    usage.capacityBytes = freeBytesOf(report) - (reservations?.reservedForOthers(report, ownClaims) ?? 0n)
   }
   return usageByClass
 }
@@ -55,12 +55,12 @@ const freeBytesOf = ({ capacityBytes, maximumBytes }: CapacityReport): bigint =>
 
 function usageOf(usageByClass: Map<string, Usage>, storageClass: Readonly<StorageClass>): Usage {
   const name = storageClass.metadata.name ?? ''
-  return getOrCreate(usageByClass, name, () => ({ storageClass, requested: 0n, capacity: 0n }))
+  return getOrCreate(usageByClass, name, () => ({ storageClass, requestedBytes: 0n, capacityBytes: 0n }))
 }
 
-function scoreUsage({ storageClass, requested, capacity }: Usage): number {
-  const isFull = capacity <= 0n || requested > capacity
-  const utilization = isFull ? SCORE_MAX : percentOf(requested, capacity)
+function scoreUsage({ storageClass, requestedBytes, capacityBytes }: Usage): number {
+  const isFull = capacityBytes <= 0n || requestedBytes > capacityBytes
+  const utilization = isFull ? SCORE_MAX : percentOf(requestedBytes, capacityBytes)
   return annotationOf(storageClass, CAPACITY_PREFERENCE) === 'pack' ? utilization : SCORE_MAX - utilization
 }
 

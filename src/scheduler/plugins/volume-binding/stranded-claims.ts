@@ -43,7 +43,7 @@ export function explainStrandedClaims(
   )
 }
 
-/** What deleting the claims does to the data, which depends on the reclaim policies of their volumes. */
+/** Returns a warning about the data of deleted claims, which depends on the reclaim policies of their volumes. */
 function dataWarning(claims: readonly BoundClaim[]): string {
   const isRetained = ({ volume }: BoundClaim) => volume?.spec?.persistentVolumeReclaimPolicy === 'Retain'
   const retainPolicyClaims = claims.filter(isRetained)

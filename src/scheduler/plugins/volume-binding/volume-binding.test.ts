@@ -32,14 +32,14 @@ const withNodeAffinity = (name: string) => ({
     required: { nodeSelectorTerms: [{ matchExpressions: [{ key: HOST, operator: 'In', values: [name] }] }] },
   },
 })
-const untilBound = (pod: string) => fixture.waitUntil(() => fixture.nodeOf(pod), `${pod} to have a node`)
-const untilUnschedulable = (pod: string) => fixture.waitUntil(() => fixture.message(pod), `the condition of ${pod}`)
+const waitUntilBound = (pod: string) => fixture.waitUntil(() => fixture.nodeOf(pod), `${pod} to have a node`)
+const waitUntilUnschedulable = (pod: string) => fixture.waitUntil(() => fixture.message(pod), `the condition of ${pod}`)
 /** Delays the driver calls that create volumes until `release` is called. */
 function holdProvisioning() {
   const pendingCalls: (() => void)[] = []
   fixture.storage.beforeCreate = () => new Promise<void>((resolve) => void pendingCalls.push(resolve))
   return {
-    untilStarted: () => fixture.waitUntil(() => pendingCalls.length > 0, 'the driver call'),
+    waitUntilStarted: () => fixture.waitUntil(() => pendingCalls.length > 0, 'the driver call'),
     release() {
       fixture.storage.beforeCreate = async () => {}
       for (const finish of pendingCalls) finish()
@@ -72,7 +72,7 @@ describe('VolumeBinding', () => {
     await createLocalStorage()
     await fixture.createClaim('data', { size: '80Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n1')
     const claim = await fixture.claim('data')
     expect(claim.metadata.annotations?.[SELECTED_NODE]).toBe('n1')
@@ -92,7 +92,7 @@ describe('VolumeBinding', () => {
     await fixture.createCapacity('c6', { capacity: '100Gi' })
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     expect(await fixture.message('db')).toBe(
       `0/6 nodes are available: 6 ${NO_SPACE}. ` +
         'A volume of 10Gi of class "local" is requested, but at most 9Gi is free on any node.',
@@ -102,7 +102,7 @@ describe('VolumeBinding', () => {
   it('PLUS-3 reuses the capacity of a pod that was created and deleted between two reports', async () => {
     await createLocalStorage([10])
     await fixture.createPod('first', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
-    await untilBound('first')
+    await waitUntilBound('first')
     await fixture.createPod('second', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
     await fixture.waitUntil(
       async () => (await fixture.message('second'))?.includes(NO_SPACE),
@@ -112,7 +112,7 @@ describe('VolumeBinding', () => {
     // The test deletes the claim of the pod, because no garbage collector runs. No report has changed.
     await fixture.client.delete(podKind, { namespace: 'default', name: 'first' }, { gracePeriodSeconds: 0 })
     await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'first-scratch' })
-    await untilBound('second')
+    await waitUntilBound('second')
     expect(fixture.server.clock.monotonicMs() - deletedAtMs).toBeLessThan(15_000)
     expect(fixture.storage.rejected).toEqual([])
   })
@@ -123,7 +123,7 @@ describe('VolumeBinding', () => {
     await fixture.createNode('n1')
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     expect(await fixture.message('db')).toContain('No capacity is reported for class "local" on any node.')
   })
 
@@ -137,7 +137,7 @@ describe('VolumeBinding', () => {
     fixture.storage.free.set('n1', gi(100))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilBound('db')
+    await waitUntilBound('db')
   })
 
   it('CAP-13 backs off a pod whose driver has no space and does not track capacity', async () => {
@@ -155,16 +155,16 @@ describe('VolumeBinding', () => {
     const pauses = rejectedAtMs.slice(1).map((ms, index) => ms - rejectedAtMs[index]!)
     expect(pauses.slice(-3).every((ms) => ms >= 5_000)).toBe(true)
     fixture.storage.free.set('n1', gi(10))
-    await untilBound('db')
+    await waitUntilBound('db')
   })
 
-  it('CAP-12 CAP-13 names the refusal of the driver in the pod’s message, also when no node is left to try', async () => {
+  it('CAP-12 CAP-13 includes the error of the driver in the pod’s message, even after every node was rejected', async () => {
     await fixture.createClass('local')
     await fixture.createNode('n1')
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
     const driverError = 'node "n1": rpc error: code = ResourceExhausted desc = full'
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     expect(await fixture.message('db')).toBe(
       `running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data": ${driverError}`,
     )
@@ -176,7 +176,7 @@ describe('VolumeBinding', () => {
     )
     fixture.storage.free.set('n1', gi(10))
     await fixture.client.patch(nodeKind, { name: 'n1' }, { ...cordon, body: { spec: { unschedulable: null } } })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect((await fixture.claim('data')).metadata.annotations).not.toHaveProperty([LAST_FAILURE])
   })
 
@@ -186,7 +186,7 @@ describe('VolumeBinding', () => {
     await fixture.createNode('n1')
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     const message = 'GetCapacity for class "local" failed: Unknown class parameter "fsTyp"'
     const body = { metadata: { annotations: { [LAST_FAILURE]: message } } }
     const ref = { namespace: 'default', name: 'data' }
@@ -204,7 +204,7 @@ describe('VolumeBinding', () => {
     fixture.storage.free.set('n1', gi(100))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilBound('db')
+    await waitUntilBound('db')
   })
 
   it('CAP-15 applies a report with an empty topology to every node', async () => {
@@ -215,7 +215,7 @@ describe('VolumeBinding', () => {
     fixture.storage.free.set('n1', gi(20))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilBound('db')
+    await waitUntilBound('db')
   })
 
   it('CAP-12 retries the pod when the driver sets storageCapacity to false', async () => {
@@ -223,10 +223,10 @@ describe('VolumeBinding', () => {
     fixture.storage.free.set('n1', gi(100))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     const body = { spec: { storageCapacity: false } }
     await fixture.client.patch(csiDriverKind, { name: DRIVER }, { type: 'merge', body })
-    await untilBound('db')
+    await waitUntilBound('db')
   })
 
   it('CAP-12 retries when the capacity of a new node is reported, but not when the node is added', async () => {
@@ -234,7 +234,7 @@ describe('VolumeBinding', () => {
     await fixture.createClass('local')
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     expect(await fixture.message('db')).toBe('no nodes available to schedule pods')
     const { attempts } = fixture.scheduler
     await fixture.createNode('n1')
@@ -242,7 +242,7 @@ describe('VolumeBinding', () => {
     await fixture.settle()
     expect(fixture.scheduler.attempts).toBe(attempts)
     await fixture.createCapacity('c-n1', { ...withNodeTopology('n1'), capacity: '10Gi' })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
 
@@ -257,15 +257,15 @@ describe('VolumeBinding', () => {
     await fixture.createPod('db', { claims: ['data'] })
     await fixture.createClaim('more', { size: '10Gi' })
     await fixture.createPod('same-class', { claims: ['more'] })
-    await untilUnschedulable('db')
-    await untilUnschedulable('same-class')
+    await waitUntilUnschedulable('db')
+    await waitUntilUnschedulable('same-class')
     await cordon(null)
     await fixture.settle()
     fixture.storage.free.set('n1', gi(20))
     const ref = { namespace: 'default', name: 'c-n1' }
     await fixture.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '20Gi' } })
-    await untilBound('db')
-    await untilBound('same-class')
+    await waitUntilBound('db')
+    await waitUntilBound('same-class')
   })
 
   it('CAP-12 retries when a report of the class increases, and for no other event', async () => {
@@ -273,7 +273,7 @@ describe('VolumeBinding', () => {
     await fixture.createCapacity('other', { ...withNodeTopology('n1'), storageClassName: 'another', capacity: '1Gi' })
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     await fixture.settle()
     const { attempts } = fixture.scheduler
     const report = (name: string, body: object) =>
@@ -298,7 +298,7 @@ describe('VolumeBinding', () => {
     expect(fixture.scheduler.attempts).toBe(attempts)
     fixture.storage.free.set('n1', gi(100))
     await report('c-n1', { maximumVolumeSize: null })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
 
@@ -307,7 +307,7 @@ describe('VolumeBinding', () => {
     await fixture.createClass('immediate', { volumeBindingMode: 'Immediate' })
     await fixture.createClaim('data', { storageClassName: 'missing' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     expect(await fixture.message('db')).toBe(
       '0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims: ' +
         'claim "data" names storage class "missing", which does not exist.',
@@ -323,16 +323,16 @@ describe('VolumeBinding', () => {
   it('CAP-11 names a claim that does not exist or is being deleted', async () => {
     await fixture.createNode('n1')
     await fixture.createPod('db', { claims: ['data'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     expect(await fixture.message('db')).toBe('0/1 nodes are available: persistentvolumeclaim "data" not found.')
     await fixture.createDriver(false)
     await fixture.createClass('local')
     fixture.storage.free.set('n1', gi(10))
     await fixture.createClaim('data')
-    await untilBound('db')
+    await waitUntilBound('db')
     await fixture.server.delete('/api/v1/namespaces/default/persistentvolumeclaims/data')
     await fixture.createPod('second', { claims: ['data'] })
-    await untilUnschedulable('second')
+    await waitUntilUnschedulable('second')
     expect(await fixture.message('second')).toContain('persistentvolumeclaim "data" is being deleted')
   })
 
@@ -343,23 +343,23 @@ describe('VolumeBinding', () => {
     const annotations = { [BIND_COMPLETED]: 'yes' }
     await fixture.createClaim('data', { spec: { volumeName: 'lost' }, metadata: { annotations } })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     expect(await fixture.message('db')).toBe(
       '0/1 nodes are available: 1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s).',
     )
     await fixture.createVolume('lost', { phase: 'Bound' })
-    await untilBound('db')
+    await waitUntilBound('db')
   })
 
   it('CAP-15 schedules a pod to the node of its bound volume', async () => {
     await createLocalStorage()
     await fixture.createClaim('data')
     await fixture.createPod('first', { claims: ['data'] })
-    await untilBound('first')
+    await waitUntilBound('first')
     const node = await fixture.nodeOf('first')
     await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
     await fixture.createPod('second', { claims: ['data'] })
-    await untilBound('second')
+    await waitUntilBound('second')
     expect(await fixture.nodeOf('second')).toBe(node)
   })
 
@@ -373,7 +373,7 @@ describe('VolumeBinding', () => {
     await fixture.createClaim('large', { size: '20Gi' })
     await fixture.createClaim('little', { size: '5Gi' })
     await fixture.createPod('db', { claims: ['large', 'little'] })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
     expect((await fixture.claim('little')).spec?.volumeName).toBe('two-5')
     expect((await fixture.claim('large')).spec?.volumeName).toBe('two-50')
@@ -385,17 +385,17 @@ describe('VolumeBinding', () => {
     await fixture.createVolume('only', { spec: withNodeAffinity('n1') })
     for (const name of ['a', 'b']) await fixture.createClaim(name)
     await fixture.createPod('db', { claims: ['a', 'b'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     expect(await fixture.message('db')).toBe(`0/1 nodes are available: 1 ${NO_VOLUME}.`)
     await fixture.createVolume('another', { spec: withNodeAffinity('n1') })
-    await untilBound('db')
+    await waitUntilBound('db')
   })
 
   it('CAP-11 keeps a claim on its selected node', async () => {
     await createLocalStorage()
     await fixture.createClaim('data', { metadata: { annotations: { [SELECTED_NODE]: 'n3' } } })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n3')
   })
 
@@ -407,7 +407,7 @@ describe('VolumeBinding', () => {
     await fixture.createCapacity('all', { nodeTopology: {}, capacity: '100Gi', storageClassName: 'only-here' })
     await fixture.createClaim('data', { storageClassName: 'only-here' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
   })
 
@@ -415,11 +415,11 @@ describe('VolumeBinding', () => {
     await createLocalStorage([100])
     await fixture.createClaim('data')
     await fixture.createPod('first', { claims: ['data'] })
-    await untilBound('first')
+    await waitUntilBound('first')
     await fixture.createNode('n9')
     await fixture.createClaim('logs', { size: '500Gi' })
     await fixture.createPod('second', { claims: ['data', 'logs'] })
-    await untilUnschedulable('second')
+    await waitUntilUnschedulable('second')
     expect(await fixture.message('second')).toContain(
       `0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 2 ${NO_SPACE}.`,
     )
@@ -430,7 +430,7 @@ describe('VolumeBinding', () => {
     fixture.storage.free.set('n1', 0n) // the report is wrong
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
     expect(fixture.storage.rejected).toEqual(['data on n1'])
     expect(fixture.events('db')).toContain(
@@ -448,27 +448,27 @@ describe('VolumeBinding', () => {
     await fixture.server.delete('/api/v1/namespaces/default/pods/first')
     provisioning.release()
     await fixture.createPod('second', { claims: ['data'] })
-    await untilBound('second')
+    await waitUntilBound('second')
     expect(fixture.storage.volumeCount).toBe(1)
   })
 
   it('CAP-12 CAP-13 sets the WaitingForVolumes condition if preBind takes long', async () => {
     await fixture.createNode('n1')
     await fixture.createPod('db', { claims: ['data'] })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     const provisioning = holdProvisioning()
     await fixture.createDriver(false)
     await fixture.createClass('local')
     fixture.storage.free.set('n1', gi(10))
     await fixture.createClaim('data', { size: '10Gi' })
-    await provisioning.untilStarted()
+    await provisioning.waitUntilStarted()
     expect(await fixture.message('db')).toContain('"data" not found')
     await fixture.server.clock.advance(120_000)
     const waitingMessage = 'Node "n1" is selected, but not all volumes are bound yet'
     await fixture.waitUntil(async () => (await fixture.message('db'))?.includes(waitingMessage), 'the condition')
     expect(fixture.events('db').at(-1)).toContain('Normal WaitingForVolumes')
     provisioning.release()
-    await untilBound('db')
+    await waitUntilBound('db')
   })
 
   it('CAP-13 retries a pod whose volume is not bound within the timeout', async () => {
@@ -477,14 +477,14 @@ describe('VolumeBinding', () => {
     const provisioning = holdProvisioning()
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await provisioning.untilStarted()
+    await provisioning.waitUntilStarted()
     await fixture.server.clock.advance(31_000)
     await fixture.waitUntil(
       () => fixture.events('db').some((event) => event.includes('binding volumes: context deadline exceeded')),
       'the timeout',
     )
     provisioning.release()
-    await untilBound('db')
+    await waitUntilBound('db')
   })
 
   it('CAP-13 selects another node if the selected node is deleted during provisioning', async () => {
@@ -492,11 +492,11 @@ describe('VolumeBinding', () => {
     const provisioning = holdProvisioning()
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await provisioning.untilStarted()
+    await provisioning.waitUntilStarted()
     await fixture.server.delete('/api/v1/nodes/n1')
     fixture.storage.free.set('n1', 0n)
     provisioning.release()
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
   })
 
@@ -505,8 +505,8 @@ describe('VolumeBinding', () => {
     await fixture.createClaim('shared')
     await fixture.createPod('a', { claims: ['shared'] })
     await fixture.createPod('b', { claims: ['shared'] })
-    await untilBound('a')
-    await untilBound('b')
+    await waitUntilBound('a')
+    await waitUntilBound('b')
     expect(await fixture.nodeOf('a')).toBe(await fixture.nodeOf('b'))
     expect(fixture.storage.volumeCount).toBe(1)
   })
@@ -516,12 +516,12 @@ describe('VolumeBinding', () => {
     const provisioning = holdProvisioning()
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await provisioning.untilStarted()
+    await provisioning.waitUntilStarted()
     await fixture.restart()
     await fixture.settle()
     expect(fixture.scheduler.reservations).toBe(1)
     provisioning.release()
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n1')
   })
 
@@ -549,7 +549,7 @@ describe('VolumeBinding', () => {
     await fixture.createPod('db', { claims: ['data'] })
     await fixture.waitUntil(async () => (await fixture.message('db'))?.includes(NO_VOLUME), 'the volume to be bound')
     await fixture.createVolume('v2')
-    await untilBound('db')
+    await waitUntilBound('db')
     expect((await fixture.claim('data')).spec?.volumeName).toBe('v2')
   })
 
@@ -610,11 +610,11 @@ describe('VolumeBinding', () => {
     await createLocalStorage([100, 50])
     await fixture.createClaim('a', { size: '95Gi' })
     await fixture.createPod('first', { claims: ['a'] })
-    await untilBound('first')
+    await waitUntilBound('first')
     await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
     await fixture.createClaim('b', { size: '40Gi' })
     await fixture.createPod('second', { claims: ['a', 'b'] })
-    await untilUnschedulable('second')
+    await waitUntilUnschedulable('second')
     expect(await fixture.message('second')).toContain(
       'Claim "a" already has its volume on "n1", where no volume is available for "b": ' +
         'free storage there, or delete "a" so that all volumes are created on another node. ' +
@@ -641,7 +641,7 @@ describe('VolumeBinding', () => {
         second: { size: '20Gi', storageClassName: 'other' },
       },
     })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
     const [first, second] = [await fixture.claim('db-first'), await fixture.claim('db-second')]
     expect([first.status?.phase, second.status?.phase]).toEqual(['Bound', 'Bound'])
@@ -668,7 +668,7 @@ describe('VolumeBinding', () => {
         second: { size: '11Gi', storageClassName: 'local' },
       },
     })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
     expect(rejections).toBeGreaterThan(2)
   })
@@ -694,7 +694,7 @@ describe('VolumeBinding', () => {
     await fixture.settle()
     fixture.storage.free.set('n2', gi(21))
     await fixture.createNode('n2')
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
   })
 
@@ -707,7 +707,7 @@ describe('VolumeBinding', () => {
         second: { size: '11Gi', storageClassName: 'local' },
       },
     })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
     expect(fixture.storage.rejected).toHaveLength(1)
   })
@@ -770,7 +770,7 @@ describe('VolumeBinding', () => {
       fixture.storage.poolOf = () => 'n1'
       if (volumeBindingMode === 'Immediate') await fixture.createVolume('v1', { size: '1Gi' })
       await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })
-      await untilBound('db')
+      await waitUntilBound('db')
       await fixture.server.clock.advance(60_000)
       await fixture.settle()
       expect(fixture.events('db').filter((event) => event.startsWith('Warning'))).toEqual([])
@@ -781,7 +781,7 @@ describe('VolumeBinding', () => {
     await restartWith({ controllers: false })
     await fixture.createNode('n1')
     await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     expect(fixture.events('db')).toEqual([
       'Warning FailedScheduling: 0/1 nodes are available: ' +
         'waiting for ephemeral volume controller to create the persistentvolumeclaim "db-scratch".',
@@ -792,12 +792,12 @@ describe('VolumeBinding', () => {
     await createLocalStorage([100])
     await fixture.createClaim('db-scratch')
     await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })
-    await untilUnschedulable('db')
+    await waitUntilUnschedulable('db')
     expect(await fixture.message('db')).toBe(
       '0/1 nodes are available: PVC default/db-scratch was not created for pod default/db (pod is not owner).',
     )
     await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'db-scratch' })
-    await untilBound('db')
+    await waitUntilBound('db')
     expect((await fixture.claim('db-scratch')).metadata.ownerReferences).toMatchObject([{ kind: 'Pod', name: 'db' }])
   })
 })

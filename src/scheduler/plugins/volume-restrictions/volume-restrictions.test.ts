@@ -16,18 +16,18 @@ describe('VolumeRestrictions', () => {
     }
     await fixture.createClaim('data', { spec: { accessModes: ['ReadWriteOncePod'] } })
     await fixture.createPod('first', { claims: ['data'] })
-    await fixture.waitUntil(() => fixture.nodeOf('first'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('first'), 'the pod to be bound')
     await fixture.createPod('second', { claims: ['data'] })
-    await fixture.waitUntil(() => fixture.message('second'), 'the reason')
+    await fixture.waitUntil(() => fixture.message('second'), 'the message to be reported')
     expect(await fixture.message('second')).toBe(
       '0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode ' +
         'already in-use by another pod.',
     )
     const { attempts } = fixture.scheduler
     await fixture.createPod('unrelated')
-    await fixture.waitUntil(() => fixture.nodeOf('unrelated'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('unrelated'), 'the pod to be bound')
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
     await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
-    await fixture.waitUntil(() => fixture.nodeOf('second'), 'a node')
+    await fixture.waitUntil(() => fixture.nodeOf('second'), 'the pod to be bound')
   })
 })

@@ -32,7 +32,7 @@ export class VolumeFitter {
   readonly #requests: readonly VolumeRequest[]
   readonly #claimKeys: readonly ObjectKey[]
   readonly #cache = new Map<readonly CapacityReport[], Fit | undefined>()
-  #largestFree: { request: VolumeRequest; bytes: bigint; otherVolumes: number; reserved: bigint } | undefined
+  #largestFree: { request: VolumeRequest; bytes: bigint; otherVolumeCount: number; reservedBytes: bigint } | undefined
   #withoutReport: VolumeRequest | undefined
 
   constructor(deps: CapacityDeps, requests: readonly VolumeRequest[]) {
@@ -56,11 +56,11 @@ export class VolumeFitter {
   /** Describes, after all nodes were rejected, which volume does not fit and the most capacity that is free for it. */
   describeShortage(): string | undefined {
     if (this.#largestFree) {
-      const { request, bytes, otherVolumes, reserved } = this.#largestFree
+      const { request, bytes, otherVolumeCount, reservedBytes } = this.#largestFree
       const amount = bytes > 0n ? `at most ${formatBytes(bytes)} is` : 'no capacity is'
       const location =
-        otherVolumes === 0 ? 'free on any node' : `left on any node ${describeOtherVolumes(otherVolumes)}`
-      const note = reserved > 0n ? ` (${formatBytes(reserved)} is reserved for other volumes there)` : ''
+        otherVolumeCount === 0 ? 'free on any node' : `left on any node ${describeOtherVolumes(otherVolumeCount)}`
+      const note = reservedBytes > 0n ? ` (${formatBytes(reservedBytes)} is reserved for other volumes there)` : ''
       return `A volume of ${formatBytes(request.bytes)} of class "${request.className}" is requested, but ${amount} ${location}${note}.`
     }
     if (!this.#withoutReport) return undefined
@@ -124,11 +124,11 @@ export class VolumeFitter {
     return minBytes(free, limitBytes)
   }
 
-  #recordFree(request: VolumeRequest, bytes: bigint, otherVolumes: number, report: CapacityReport): void {
+  #recordFree(request: VolumeRequest, bytes: bigint, otherVolumeCount: number, report: CapacityReport): void {
     if (bytes >= request.bytes || (this.#largestFree && bytes <= this.#largestFree.bytes)) return
     const isReduced = bytes < (report.limitBytes ?? 0n)
-    const reserved = isReduced ? (this.#deps.reservations?.reservedForOthers(report, this.#claimKeys) ?? 0n) : 0n
-    this.#largestFree = { request, bytes, otherVolumes, reserved }
+    const reservedBytes = isReduced ? (this.#deps.reservations?.reservedForOthers(report, this.#claimKeys) ?? 0n) : 0n
+    this.#largestFree = { request, bytes, otherVolumeCount, reservedBytes }
   }
 }
 

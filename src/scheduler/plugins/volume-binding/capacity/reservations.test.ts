@@ -27,7 +27,7 @@ function createReservations() {
     const { current, previous } = index.put(object)
     reservations.reportChanged(current, previous)
   }
-  const requested = (claim: string, bytes: number, reportName = 'fast') => ({
+  const aRequest = (claim: string, bytes: number, reportName = 'fast') => ({
     claimKey: `ns/${claim}`,
     claimUid: claim,
     driver: DRIVER,
@@ -35,7 +35,7 @@ function createReservations() {
     report: index.get(`ns/${reportName}`)!,
   })
   const reserved = (name: string) => Number(reservations.reservedForOthers(index.get(`ns/${name}`)!, []))
-  return { clock, index, reservations, report, requested, reserved, releasedDrivers }
+  return { clock, index, reservations, report, aRequest, reserved, releasedDrivers }
 }
 /** Performs all steps from the reservation to the created volume. */
 function createVolume(
@@ -44,7 +44,7 @@ function createVolume(
   bytes: number,
   reportName?: string,
 ) {
-  harness.reservations.assume(harness.requested(claim, bytes, reportName))
+  harness.reservations.assume(harness.aRequest(claim, bytes, reportName))
   harness.reservations.nodeSelected(`ns/${claim}`, claim)
   harness.reservations.volumeCreated(`ns/${claim}`, claim)
 }
@@ -53,7 +53,7 @@ describe('capacity reservations', () => {
   it('PLUS-3 last until a report has decreased by the size of the volume', () => {
     const harness = createReservations()
     harness.report('fast', 100)
-    harness.reservations.assume(harness.requested('c', 10))
+    harness.reservations.assume(harness.aRequest('c', 10))
     expect(harness.reserved('fast')).toBe(10)
     harness.reservations.nodeSelected('ns/c', 'c')
     harness.reservations.volumeCreated('ns/c', 'c')
@@ -79,7 +79,7 @@ describe('capacity reservations', () => {
   it('PLUS-3 end when a report includes the volume before its claim is bound', () => {
     const harness = createReservations()
     harness.report('fast', 100)
-    harness.reservations.assume(harness.requested('c', 10))
+    harness.reservations.assume(harness.aRequest('c', 10))
     harness.reservations.nodeSelected('ns/c', 'c')
     harness.report('fast', 90)
     expect(harness.reserved('fast')).toBe(0)
@@ -91,7 +91,7 @@ describe('capacity reservations', () => {
     const harness = createReservations()
     harness.report('fast', 100)
     for (const claim of ['slow', 'quick']) {
-      harness.reservations.assume(harness.requested(claim, 10))
+      harness.reservations.assume(harness.aRequest(claim, 10))
       harness.reservations.nodeSelected(`ns/${claim}`, claim)
     }
     harness.report('fast', 90) // caused by "quick", whose claim is not bound yet
@@ -109,7 +109,7 @@ describe('capacity reservations', () => {
   it('PLUS-3 ignore a decrease before the node is selected', () => {
     const harness = createReservations()
     harness.report('fast', 100)
-    harness.reservations.assume(harness.requested('c', 10))
+    harness.reservations.assume(harness.aRequest('c', 10))
     harness.report('fast', 80)
     expect(harness.reserved('fast')).toBe(10)
   })
@@ -120,7 +120,7 @@ describe('capacity reservations', () => {
     harness.report('striped', 100)
     harness.report('foreign', 100)
     harness.report('zone-b', 100, 'zone-b', 'b')
-    harness.reservations.assume(harness.requested('c', 10))
+    harness.reservations.assume(harness.aRequest('c', 10))
     expect(['fast', 'striped', 'foreign', 'zone-b'].map(harness.reserved)).toEqual([10, 20, 0, 0])
     harness.reservations.release('ns/c')
     expect(harness.reserved('striped')).toBe(0)
@@ -185,7 +185,7 @@ describe('capacity reservations', () => {
   it('PLUS-3 last for the duration of a driver call after the claim of a requested volume is deleted', async () => {
     const harness = createReservations()
     harness.report('fast', 100)
-    harness.reservations.assume(harness.requested('c', 10))
+    harness.reservations.assume(harness.aRequest('c', 10))
     harness.reservations.nodeSelected('ns/c', 'c')
     harness.reservations.claimDeleted('ns/c')
     await harness.clock.advance(14_000)
@@ -198,7 +198,7 @@ describe('capacity reservations', () => {
   it('PLUS-3 end when provisioning fails, and the report rejects that size for a minute', async () => {
     const harness = createReservations()
     harness.report('fast', 100)
-    harness.reservations.assume(harness.requested('c', 10))
+    harness.reservations.assume(harness.aRequest('c', 10))
     harness.reservations.nodeSelected('ns/c', 'c')
     harness.reservations.provisioningFailed('ns/c', 'c')
     expect(harness.reserved('fast')).toBe(0)
@@ -211,9 +211,9 @@ describe('capacity reservations', () => {
   it('PLUS-3 end when the volume is created on other nodes, and the report rejects that size for a minute', async () => {
     const harness = createReservations()
     harness.report('fast', 100)
-    const requested = harness.requested('c', 10)
+    const request = harness.aRequest('c', 10)
     createVolume(harness, 'c', 10)
-    harness.reservations.createdOnOtherNodes(requested)
+    harness.reservations.createdOnOtherNodes(request)
     expect(harness.reserved('fast')).toBe(0)
     expect(harness.index.get('ns/fast')?.ledger.failedBytes).toBe(10n)
     await harness.clock.advance(61_000)
@@ -223,7 +223,7 @@ describe('capacity reservations', () => {
   it('PLUS-3 are not subtracted for the claim itself, and ignore a new claim with the same name', () => {
     const harness = createReservations()
     harness.report('fast', 100)
-    harness.reservations.assume(harness.requested('c', 10))
+    harness.reservations.assume(harness.aRequest('c', 10))
     expect(harness.reservations.reservedForOthers(harness.index.get('ns/fast')!, ['ns/c'])).toBe(0n)
     harness.reservations.nodeSelected('ns/c', 'c')
     harness.reservations.volumeCreated('ns/c', 'another uid')
@@ -264,7 +264,7 @@ describe('capacity reservations', () => {
         }
         for (const [position, { do: action, at, size, reportName }] of steps.entries()) {
           if (action === 'assume' && availableBytes(reportName) >= size) {
-            harness.reservations.assume(harness.requested(`c${position}`, size, reportName))
+            harness.reservations.assume(harness.aRequest(`c${position}`, size, reportName))
             claims.set(`c${position}`, { size, isSelected: false })
           } else if (action === 'report' && (reportName === 'fast' || position >= slowFrom)) {
             reportedAt[reportName] = Math.max(

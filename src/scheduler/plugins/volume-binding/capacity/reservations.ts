@@ -19,7 +19,7 @@ export interface ReservationOptions {
   readonly onReleased: (driver: string) => void
   /** How long a created volume stays reserved that no report includes, as with thin provisioning. */
   readonly reportedWithinMs?: number
-  /** How long a volume stays reserved from other classes after the report of its ownClaims class includes it. */
+  /** How long a volume stays reserved from other classes after the report of its own class includes it. */
   readonly othersReportedWithinMs?: number
   /** How long a requested volume stays reserved. */
   readonly createdWithinMs?: number

@@ -56,7 +56,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     await fixture.release('pv')
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
     expect(fixture.storage.assets.size).toBe(0)
     const writes = process.calls.filter((call) => call !== 'get')
     expect(writes).toEqual(isAtomic ? ['patch', 'delete', 'commit'] : ['patch', 'delete', 'delete', 'patch'])
@@ -78,7 +78,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
       await fixture.apiServer.clock.advance(delaysMs[i]!)
     }
     expect(delaysMs).toEqual([750, 1_500])
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
     expect(fixture.events.map(({ type, reason, message, about }) => [type, reason, message, about])).toEqual([
       ['Warning', 'VolumeFailedDelete', 'busy 0', 'pv'],
       ['Warning', 'VolumeFailedDelete', 'busy 1', 'pv'],
@@ -94,7 +94,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
       if (isDelete && failures-- > 0) throw unavailable('down')
     }
     fixture.start({ isAtomic, intercept })
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
     expect(fixture.storage.deletes.length).toBeGreaterThan(1)
   })
 
@@ -109,13 +109,13 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
       await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     }
     fixture.start({ isAtomic, intercept })
-    await fixture.waitUntil(() => isRetained, 'the annotation')
+    await fixture.waitUntil(() => isRetained, 'the attempt to annotate the volume')
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     expect((await fixture.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_REQUESTED_ANNOTATION])
     await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
     fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' })
-    await fixture.waitUntil(() => fixture.storage.deletes.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.deletes.length === 1, 'the delete call')
     expect((await fixture.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED_ANNOTATION])
   })
 
@@ -124,10 +124,10 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
     fixture.storage.deleteScript.push({ is: 'failed', message: 'busy' }, { is: 'failed', message: 'busy' })
     fixture.start({ isAtomic })
     for (const name of ['gone', 'kept']) await fixture.release(name)
-    await fixture.waitUntil(() => fixture.storage.deletes.length === 2, 'the calls')
+    await fixture.waitUntil(() => fixture.storage.deletes.length === 2, 'both delete calls')
     await patchVolume('kept', { spec: { persistentVolumeReclaimPolicy: 'Retain', claimRef: null } })
     await patchVolume('gone', { spec: { claimRef: null } })
-    await fixture.waitUntil(isDeleted('gone'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('gone'), 'the deletion of the volume', fixture.runOtherControllers)
     await fixture.apiServer.clock.advance(3_600_000)
     await fixture.settle()
     expect([...fixture.storage.assets.keys()]).toEqual(['kept'])
@@ -141,7 +141,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
     await fixture.settle()
     expect(fixture.storage.assets.has('pv')).toBe(true)
     await fixture.release('pv')
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
     expect(fixture.storage.assets.size).toBe(0)
   })
 })
@@ -154,7 +154,7 @@ describe('reconcileVolume of a volume that a user deletes', () => {
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
     expect(fixture.storage.assets.size).toBe(0)
   })
 
@@ -196,18 +196,18 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
       { provisionedBy: null, spec: { csi: undefined, hostPath: { path: '/x' } } },
       'Released',
     ],
-  ] as [string, VolumeOptions, string][])('%s', async (_which, options, phase) => {
+  ] as [string, VolumeOptions, string][])('%s', async (_title, options, phase) => {
     await aVolume('pv', options)
     await setPhase('pv', phase)
-    await aVolume('ours')
-    await fixture.release('ours')
+    await aVolume('own')
+    await fixture.release('own')
     fixture.start()
     await fixture.waitUntil(
-      async () => (await fixture.volume('ours'))?.metadata.deletionTimestamp,
-      'the deletion of the own volume',
+      async () => (await fixture.volume('own'))?.metadata.deletionTimestamp,
+      'the own volume to be deleted',
     )
     await fixture.settle()
-    expect(fixture.storage.deletes.map(({ metadata }) => metadata.name)).toEqual(['ours'])
+    expect(fixture.storage.deletes.map(({ metadata }) => metadata.name)).toEqual(['own'])
     expect(await fixture.volume('pv')).toBeDefined()
   })
 
@@ -215,7 +215,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
     await aVolume('static', { provisionedBy: null, finalizers: [] })
     await fixture.release('static')
     fixture.start()
-    await fixture.waitUntil(isDeleted('static'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('static'), 'the deletion of the volume', fixture.runOtherControllers)
     expect(fixture.storage.assets.size).toBe(0)
   })
 
@@ -224,7 +224,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
     await fixture.release('pv')
     fixture.storage.deleteScript.push({ is: 'ignored', message: 'not on this node' })
     fixture.start()
-    await fixture.waitUntil(() => fixture.storage.deletes.length === 1, 'the call')
+    await fixture.waitUntil(() => fixture.storage.deletes.length === 1, 'the delete call')
     await fixture.settle()
     await fixture.apiServer.clock.advance(600_000)
     expect(fixture.storage.deletes).toHaveLength(1)
@@ -238,7 +238,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
     const foreignResult = { is: 'failed', message: 'foreign source; nothing was changed', isForeign: true } as const
     fixture.storage.deleteScript.push(foreignResult, foreignResult)
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the reason')
+    await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
     await fixture.apiServer.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.events).toMatchObject([
@@ -246,7 +246,7 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
     ])
     expect(await finalizersOf('pv')).toContain(FINALIZER)
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the object', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the object', fixture.runOtherControllers)
     expect(fixture.storage.assets.has('pv')).toBe(true)
   })
 
@@ -268,12 +268,12 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
         },
       },
     })
-    await fixture.waitUntil(() => fixture.events.length > 0, 'the event')
+    await fixture.waitUntil(() => fixture.events.length > 0, 'the event to be recorded')
     expect(fixture.events).toMatchObject([
       { reason: 'VolumeFailedDelete', message: 'did not finish within the timeout of 600 s' },
     ])
     resume()
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
@@ -292,11 +292,11 @@ describe('the provisioner finalizer of volumes', () => {
     await aVolume('static', { provisionedBy: null, finalizers: [] })
     await setPhase('static', 'Bound')
     fixture.start()
-    await fixture.waitUntil(async () => (await finalizersOf('static')).includes(FINALIZER), 'the finalizer')
+    await fixture.waitUntil(async () => (await finalizersOf('static')).includes(FINALIZER), 'the finalizer to be added')
     await patchVolume('static', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     await fixture.waitUntil(
       async () => !(await finalizersOf('static')).includes(FINALIZER),
-      'the removal of the finalizer',
+      'the finalizer to be removed',
     )
     await patchVolume('static', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
     await fixture.waitUntil(
@@ -313,7 +313,7 @@ describe('the provisioner finalizer of volumes', () => {
     await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     await fixture.release('pv')
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the object', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the object', fixture.runOtherControllers)
     expect(fixture.storage.assets.has('pv')).toBe(true)
     expect(fixture.storage.deletes).toEqual([])
   })
@@ -326,7 +326,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
     await aVolume('pv', { spec: { claimRef } })
     await fixture.release('pv')
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the reason')
+    await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
     expect(process.queueState('pv')?.message).toBe('its claim "default/data" still exists and has no other volume')
     expect(fixture.storage.assets.has('pv')).toBe(true)
     const body = { metadata: { finalizers: null } }
@@ -336,7 +336,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
       { type: 'merge', body },
     )
     await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
   })
 
   it('PROV-14 deletes the volume if its claim is bound to another volume', async () => {
@@ -344,7 +344,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: claim.metadata.uid } } })
     await fixture.release('pv')
     fixture.start()
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
   })
 
   it('PROV-14 deletes the volume if only a later claim of the same name exists', async () => {
@@ -352,7 +352,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: 'an-earlier-one' } } })
     await fixture.release('pv')
     fixture.start()
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
   })
 
   it('PROV-14 keeps the volume if its policy was changed to Retain and the cache is behind', async () => {
@@ -365,7 +365,7 @@ describe('reconcileVolume of a released volume that may be in use', () => {
       await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     }
     fixture.start({ intercept })
-    await fixture.waitUntil(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'the removal of the finalizer')
+    await fixture.waitUntil(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'the finalizer to be removed')
     expect(isChanged).toBe(true)
     expect(fixture.storage.deletes).toEqual([])
   })
@@ -382,11 +382,11 @@ describe('reconcileVolume of a released volume that may be in use', () => {
       spec: { attacher: DISKS, nodeName: 'node-1', source: { persistentVolumeName: 'other' } },
     })
     const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the reason')
+    await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
     expect(process.queueState('pv')?.message).toBe('persistentvolume pv is still attached to node node-1')
     expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete' }])
     expect(fixture.storage.deletes).toEqual([])
     await fixture.client.delete(volumeAttachmentKind, { name: 'attached' })
-    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
   })
 })

@@ -1,5 +1,5 @@
-// What controllers do about kinds that are switched off on the server (--runtime-config): their other work continues, and
-// objects that are not served do not count as deleted.
+// Tests controllers on a server on which a kind is disabled (--runtime-config): their other work continues, and objects
+// that are not served do not count as deleted.
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Kind } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
@@ -10,22 +10,22 @@ import { memoryMedium } from '../store/index.ts'
 import { createGarbageController } from './garbage-collection/index.ts'
 import { createNamespaceController } from './namespaces/index.ts'
 
-const CLASSES_OFF = ['v1', 'v1beta1', 'v1alpha1']
+const CLASSES_DISABLED = ['v1', 'v1beta1', 'v1alpha1']
   .map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
   .join(',')
-const CAPACITIES_OFF = 'storage.k8s.io/v1/csistoragecapacities=false'
+const CAPACITIES_DISABLED = 'storage.k8s.io/v1/csistoragecapacities=false'
 const CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 const SECRETS = '/api/v1/namespaces/default/secrets'
 
-let ending: (() => Promise<unknown>)[] = []
+let cleanups: (() => Promise<unknown>)[] = []
 afterEach(async () => {
-  for (const end of ending.reverse()) await end()
-  ending = []
+  for (const cleanUp of cleanups.reverse()) await cleanUp()
+  cleanups = []
 })
 
-type Maker = (options: any) => { run(signal: AbortSignal): Promise<void> }
+type ControllerFactory = (options: any) => { run(signal: AbortSignal): Promise<void> }
 
-function start(fixture: ServerFixture, create: Maker): () => Promise<unknown> {
+function start(fixture: ServerFixture, create: ControllerFactory): () => Promise<unknown> {
   const abort = new AbortController()
   const client = fixture.client()
   const kinds: readonly Kind[] = ALL_KINDS
@@ -47,14 +47,14 @@ describe('garbage collection with a disabled kind', () => {
     const silver = { apiVersion: 'storage.k8s.io/v1', kind: 'VolumeAttributesClass', name: 'silver', uid }
     await fixture.post(SECRETS, { metadata: { name: 'kept', ownerReferences: [silver] } })
     const missingOwner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'u' }
-    await fixture.post(SECRETS, { metadata: { name: 'waste', ownerReferences: [missingOwner] } })
+    await fixture.post(SECRETS, { metadata: { name: 'orphan', ownerReferences: [missingOwner] } })
     await fixture.store.close()
 
-    fixture = await createServerFixture({ medium, runtimeConfig: CLASSES_OFF })
+    fixture = await createServerFixture({ medium, runtimeConfig: CLASSES_DISABLED })
     const stop = start(fixture, createGarbageController)
     await fixture.waitUntil(
-      async () => (await fixture.get(`${SECRETS}/waste`)).status === 404,
-      'the deletion of the waste',
+      async () => (await fixture.get(`${SECRETS}/orphan`)).status === 404,
+      'the orphan to be deleted',
     )
     await fixture.clock.advance(60_000)
     expect((await fixture.get(`${SECRETS}/kept`)).status).toBe(200)
@@ -62,41 +62,41 @@ describe('garbage collection with a disabled kind', () => {
     await fixture.store.close()
 
     fixture = await createServerFixture({ medium })
-    ending.push(() => fixture.store.close(), start(fixture, createGarbageController))
+    cleanups.push(() => fixture.store.close(), start(fixture, createGarbageController))
     expect((await fixture.get(`${SECRETS}/kept`)).status).toBe(200)
     await fixture.patch(`${CLASSES}/silver`, { metadata: { finalizers: null } }, 'merge')
     await fixture.delete(`${CLASSES}/silver`)
     await fixture.waitUntil(
       async () => (await fixture.get(`${SECRETS}/kept`)).status === 404,
-      'the deletion of the dependent',
+      'the dependent to be deleted',
     )
   })
 })
 
 describe('namespace deletion with a disabled kind', () => {
-  it('SYS-15 completes', async () => {
-    const fixture = await createServerFixture({ runtimeConfig: CAPACITIES_OFF })
-    ending.push(() => fixture.store.close(), start(fixture, createNamespaceController))
+  it('SYS-15 deletes the other objects and the namespace', async () => {
+    const fixture = await createServerFixture({ runtimeConfig: CAPACITIES_DISABLED })
+    cleanups.push(() => fixture.store.close(), start(fixture, createNamespaceController))
     await fixture.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await fixture.post('/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
     await fixture.delete('/api/v1/namespaces/shop')
     await fixture.waitUntil(
       async () => (await fixture.get('/api/v1/namespaces/shop')).status === 404,
-      'the namespace to go',
+      'the namespace to be deleted',
     )
   })
 })
 
 describe('scheduling with capacity objects disabled', () => {
   it('SYS-15 schedules pods without checking capacity', async () => {
-    const fixture = await startSchedulerFixture({ runtimeConfig: CAPACITIES_OFF })
-    ending.push(() => fixture.stop())
+    const fixture = await startSchedulerFixture({ runtimeConfig: CAPACITIES_DISABLED })
+    cleanups.push(() => fixture.stop())
     fixture.storage.free.set('n1', gi(10))
     await fixture.createNode('n1', { labels: { [HOST]: 'n1' } })
     await fixture.createDriver(true)
     await fixture.createClass('pools', { provisioner: DRIVER, volumeBindingMode: 'WaitForFirstConsumer' })
     await fixture.createClaim('data', { size: '1Gi', storageClassName: 'pools' })
     await fixture.createPod('web', { claims: ['data'] })
-    await fixture.waitUntil(async () => (await fixture.nodeOf('web')) === 'n1', 'the pod to be placed')
+    await fixture.waitUntil(async () => (await fixture.nodeOf('web')) === 'n1', 'the pod to be scheduled')
   })
 })
