@@ -17,7 +17,7 @@ import { createBuiltIns, SYSTEM_USER } from './bootstrap.ts'
 import type { ApiResponse } from './http/messages.ts'
 import { inProcessClient } from './in-process/client.ts'
 import { parseRuntimeConfig } from './resources.ts'
-import type { Authorizer } from './security/index.ts'
+import type { Authenticator, Authorizer } from './security/index.ts'
 import { versionInfo } from './version.ts'
 
 export interface ServerFixtureOptions {
@@ -32,6 +32,8 @@ export interface ServerFixtureOptions {
   readonly random?: Random
   /** Default: allows all requests. */
   readonly authorizer?: Authorizer
+  /** Default: every request is sent by an administrator. */
+  readonly authenticator?: Authenticator
   /** The API server that the clients of the fixture emulate. Default: the environment variable SERVER_ANSWERS, or Stowage. */
   readonly answers?: 'stowage' | 'stock'
 }
@@ -85,7 +87,7 @@ interface FixtureWatch {
 const WAIT_TICKS_MAX = 5_000
 /** A stock server closes watches at any time. This interval is short enough to occur in every test that advances the clock. */
 const STOCK_WATCH_MS = 7_000
-const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
+export const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
 
 export async function createServerFixture(options: ServerFixtureOptions = {}): Promise<ServerFixture> {
   const clock = manualClock()
@@ -100,7 +102,10 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     gates: parseFeatureGates(options.gates),
     ...(options.expansionQuota ? { expansionQuota: options.expansionQuota } : {}),
     runtimeConfig: parseRuntimeConfig(options.runtimeConfig ?? '', ALL_KINDS),
-    authenticator: { authenticate: () => ({ is: 'authenticated', user: ADMIN }), authenticateToken: () => undefined },
+    authenticator: options.authenticator ?? {
+      authenticate: () => ({ is: 'authenticated', user: ADMIN }),
+      authenticateToken: () => undefined,
+    },
     authorizer: options.authorizer ?? { authorize: () => ({ allowed: true }) },
     version: versionInfo(),
   })

@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import type { ServerFixtureOptions } from '../apiserver/server.fixture.ts'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { createHttpFixture } from '../client/http/http.fixture.ts'
@@ -12,13 +13,14 @@ import { createFakeDriver, type FakeSettings, fakeSettings } from '../csi/fake/i
 import { serveDriver } from '../csi/index.ts'
 import { buildKubeconfig } from '../processes/kubeconfig.ts'
 
-export async function startProgramFixture() {
+export async function startProgramFixture(options: ServerFixtureOptions = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-program-'))
-  const { api, client, pki, connection, stop } = await createHttpFixture()
+  const { api, client, pki, connection, stop } = await createHttpFixture(options)
   const kubeconfig = join(dir, 'kubeconfig')
+  const { server } = connection
   await writeFile(
     kubeconfig,
-    buildKubeconfig({ server: connection.server, caCert: pki.caCert, credential: { ...pki.admin, user: 'admin' } }),
+    buildKubeconfig({ server, caCert: pki.caCert, credential: { ...pki.admin, user: 'admin' } }),
   )
   const abort = new AbortController()
   setMaxListeners(0, abort.signal)
@@ -34,6 +36,19 @@ export async function startProgramFixture() {
     client,
     dir,
     kubeconfig,
+    /** Writes the kubeconfig of a user whose bearer token is the name of the user. */
+    async kubeconfigOf(user: string): Promise<string> {
+      const path = join(dir, `${user}.kubeconfig`)
+      const caData = Buffer.from(pki.caCert).toString('base64')
+      const config = {
+        clusters: [{ name: 'c', cluster: { server, 'certificate-authority-data': caData } }],
+        users: [{ name: user, user: { token: user } }],
+        contexts: [{ name: 'c', context: { cluster: 'c', user } }],
+        'current-context': 'c',
+      }
+      await writeFile(path, JSON.stringify(config))
+      return path
+    },
     /** Fires at the end of the test, or on `abort`. */
     signal: abort.signal,
     abort: () => abort.abort(),

@@ -10,6 +10,13 @@ export interface ObjectRef {
   readonly name: string
 }
 
+export interface GetOptions {
+  readonly resourceVersion?: string
+  /** What the caller does without the object if no role grants the read. The missing right is then not an error. */
+  readonly denialMessage?: string
+  readonly signal?: AbortSignal
+}
+
 export interface ListRequest {
   /** Default: all namespaces. */
   readonly namespace?: string
@@ -91,11 +98,7 @@ export type CommitWrite =
 
 /** Every failure is an ApiError (src/api/status-error.ts). If the server cannot be reached, its code is 503. */
 export interface Client {
-  get<T extends KubeObject>(
-    kind: Kind<T>,
-    ref: ObjectRef,
-    options?: { resourceVersion?: string; signal?: AbortSignal },
-  ): Promise<Readonly<Stored<T>>>
+  get<T extends KubeObject>(kind: Kind<T>, ref: ObjectRef, options?: GetOptions): Promise<Readonly<Stored<T>>>
   list<T extends KubeObject>(kind: Kind<T>, request?: ListRequest): Promise<ObjectList<T>>
   /**
    * With a subresource ('binding', 'eviction'), the object is the body of the request and is returned unchanged: despite

@@ -89,6 +89,9 @@ export function patchByUpdate<C extends Client>(client: C): C {
         return await client.commit(sent, options)
       } catch (error) {
         const index = failedWrite(error) ?? -1
+        if (index === -1 && isMissingRight(error) && !(await client.commitsAtomically())) {
+          return commitOneByOne(wrapped, writes, options) // the role does not grant commits
+        }
         const write = writes[index]
         if (write?.do !== 'patch' || write.patch.type === 'apply') throw error
         const isReplaced = sent[index] !== write
@@ -156,10 +159,10 @@ function objectOf(write: CommitWrite): string {
 
 /** Returns the object after an update: only that of the status subresource changes the status. */
 function resultOf(current: Readonly<Stored>, next: KubeObject, subresource?: string): Readonly<Stored> {
-  const [written, kept] = [next, current] as unknown as [JsonObject, JsonObject]
-  const { status, ...rest } = subresource === 'status' ? kept : written
-  const statusAfter = subresource === 'status' ? written.status : kept.status
-  return { ...rest, ...(statusAfter === undefined ? {} : { status: statusAfter }) } as unknown as Stored
+  const objects = [next, current] as unknown as [JsonObject, JsonObject]
+  const [statusSource, source] = subresource === 'status' ? objects : objects.toReversed()
+  const { status } = statusSource!
+  return { ...source!, status } as unknown as Stored
 }
 
 function withoutVersion(object: KubeObject): KubeObject {

@@ -99,6 +99,14 @@ describe('missing rights', () => {
     return { reconciled, answered: caches.whenSyncedOrNotServed(abort.current.signal) }
   }
 
+  it('SYS-29 logs a right that the caller can do without as information', async () => {
+    denies = ({ verb }) => verb === 'get'
+    const denialMessage = 'defaults are used'
+    await expect(client.get(configMapKind, ref, { denialMessage })).rejects.toThrow(/cannot get resource/)
+    expect(lines).toEqual(['info cannot get configmaps until a role grants it: defaults are used'])
+    expect(rights.notes()).toEqual([expect.stringContaining('cannot get configmaps')])
+  })
+
   it('SYS-29 are logged once, set a metric and are listed in the health details', async () => {
     denies = ({ verb, kind }) => verb === 'patch' && kind.kind === 'ConfigMap'
     expect(await tryPatch('1')).toMatch(/cannot patch resource "configmaps"/)

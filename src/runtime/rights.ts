@@ -49,6 +49,8 @@ interface Access {
   readonly subresource?: string
   /** The object that a write changes. */
   readonly ref?: ObjectRef
+  /** What the caller does without the right. */
+  readonly denialMessage?: string
 }
 
 /** Bounds the rights that are listed. A process uses about 40; more denials are not reported. */
@@ -75,10 +77,15 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
       right = { verb, resource, sinceMs: clock.nowMs(), message: error.message, objects: new Set() }
       missing.set(id, right)
       observe?.(verb, resource, true)
-      log.error(
-        { verb, resource, message: error.message },
-        `missing right: cannot ${verb} ${resource}; what needs it is out of service until a role grants it`,
-      )
+      const fields = { verb, resource, message: error.message }
+      const { denialMessage } = access
+      if (denialMessage) log.info(fields, `cannot ${verb} ${resource} until a role grants it: ${denialMessage}`)
+      else {
+        log.error(
+          fields,
+          `missing right: cannot ${verb} ${resource}; what needs it is out of service until a role grants it`,
+        )
+      }
     }
     if (access.ref && right.objects.size < EVENTS_MAX) void recordEvent(client, access, right)
   }
@@ -147,7 +154,10 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
       ),
     track: (client) => ({
       ...client,
-      get: (kind, ref, options) => checked(client, { verb: 'get', kind }, client.get(kind, ref, options)),
+      get: (kind, ref, options) => {
+        const access = { verb: 'get', kind, denialMessage: options?.denialMessage }
+        return checked(client, access, client.get(kind, ref, options))
+      },
       list: (kind, request) => checked(client, { verb: 'list', kind }, client.list(kind, request)),
       create: (kind, object, options) =>
         checked(

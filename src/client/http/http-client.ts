@@ -5,18 +5,19 @@
 // connection may have been applied: it fails with 503, and the caller must read the object again.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject } from '../../api/kind.ts'
-import { ApiError, isNotServed, isUnauthorized, isUnavailable } from '../../api/status-error.ts'
+import { ApiError, isMissingRight, isNotServed, isUnauthorized, isUnavailable } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 
-import type {
-  Client,
-  CommitWrite,
-  DeleteRequest,
-  ObjectRef,
-  Patch,
-  WatchEvent,
-  WatchRequest,
-  WriteOptions,
+import {
+  type Client,
+  type CommitWrite,
+  type DeleteRequest,
+  failedWrite,
+  type ObjectRef,
+  type Patch,
+  type WatchEvent,
+  type WatchRequest,
+  type WriteOptions,
 } from '../client.ts'
 import { commitOneByOne } from '../commit-one-by-one.ts'
 import type { Connection } from '../connection/connection.ts'
@@ -216,16 +217,16 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     if (writes.length === 1 || !(await commitsAtomically())) return commitOneByOne(client, writes, writeOptions)
     const body = JSON.stringify({ writes: await Promise.all(writes.map(encodeWrite)) })
     const path = `${COMMIT_API}/commits${writeQuery({ fieldManager: writeOptions.fieldManager })}`
-    const { results } = await send('POST', undefined, {
-      method: 'POST',
-      path,
-      body,
-      signal: writeOptions.signal,
-    }).catch((error) => {
+    try {
+      const { signal } = writeOptions
+      const { results } = await send('POST', undefined, { method: 'POST', path, body, signal })
+      return (results as WireObject[]).map((object, index) => object && objectOf(writes[index]!.kind, object))
+    } catch (error) {
+      // The denial of a write names its index. This one concerns commits: the next one is sent as single writes.
+      if (isMissingRight(error) && failedWrite(error) === undefined) hasCommits = false
       if (isNotServed(error)) for (const { kind } of writes) versions.invalidate(kind)
       throw error
-    })
-    return (results as WireObject[]).map((object, index) => object && objectOf(writes[index]!.kind, object))
+    }
   }
 
   async function encodeWrite(write: CommitWrite): Promise<object> {

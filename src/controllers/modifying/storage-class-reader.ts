@@ -12,6 +12,7 @@ export type StorageClassReader = (name: string, signal: AbortSignal) => Promise<
 
 const CACHE_MS = 60_000
 const CACHED_CLASSES_MAX = 1_000
+const DENIAL = 'modifications do not use the secret and the initial attributes in the parameters of storage classes'
 
 export function createStorageClassReader({ client, clock }: { client: Client; clock: Clock }): StorageClassReader {
   const cache = new LruCache<
@@ -21,10 +22,12 @@ export function createStorageClassReader({ client, clock }: { client: Client; cl
   return async (name, signal) => {
     const cached = cache.get(name)
     if (cached && clock.monotonicMs() - cached.readMs < CACHE_MS) return cached.storageClass
-    const storageClass = await find(client, storageClassKind, { name }, { signal }).catch((error: unknown) => {
-      if (isForbidden(error)) return undefined
-      throw error
-    })
+    const storageClass = await find(client, storageClassKind, { name }, { signal, denialMessage: DENIAL }).catch(
+      (error: unknown) => {
+        if (isForbidden(error)) return undefined
+        throw error
+      },
+    )
     cache.set(name, { storageClass, readMs: clock.monotonicMs() })
     return storageClass
   }

@@ -19,7 +19,10 @@ export async function provisionedIo({ pv, claim }: CsiVolume, client: Client): P
     capacity.throughput === undefined ? undefined : toNumber(normalizeThroughput(String(capacity.throughput)))
   const className = claim?.status?.currentVolumeAttributesClassName ?? pv?.spec?.volumeAttributesClassName
   if ((iops !== undefined && throughput !== undefined) || !className) return withoutUndefined(iops, throughput)
-  const attributes = await client.get(volumeAttributesClassKind, { name: className }).catch(() => undefined)
+  const denialMessage = 'the metrics of provisioned IO do not include the parameters of attributes classes'
+  const attributes = await client
+    .get(volumeAttributesClassKind, { name: className }, { denialMessage })
+    .catch(() => undefined)
   const { parameters = {} } = attributes ?? {}
   const mibPerSecond = toNumber(parameters.throughput) // drivers use whole MiB/s
   return withoutUndefined(

@@ -1,0 +1,306 @@
+// Runs each command that replaces a program of Kubernetes with the rights that upstream grants to that program (test/roles).
+import { describe, expect, it, vi } from 'vitest'
+import { ADMIN, type Json, type ServerFixtureOptions } from '../apiserver/server.fixture.ts'
+import { systemClock, systemRandom } from '../base/clock.ts'
+import { loadRoles, nameOfRequest, type Role } from '../client/roles.fixture.ts'
+import type { FakeSettings } from '../csi/fake/index.ts'
+import type { ControllerName } from '../processes/controllers.ts'
+import { runSidecar } from '../processes/run-sidecar.ts'
+import { runRemoteControllers } from './commands/controllers/run.ts'
+import { readProvisionerSettings } from './commands/provisioner/command.ts'
+import { runProvisioner } from './commands/provisioner/run.ts'
+import { readResizerSettings } from './commands/resizer/command.ts'
+import { runResizer } from './commands/resizer/run.ts'
+import { runScheduler } from './commands/scheduler/run.ts'
+import { startProgramFixture } from './program.fixture.ts'
+
+const DRIVER = 'fake.stowage.example'
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const VOLUMES = '/api/v1/persistentvolumes'
+const PODS = '/api/v1/namespaces/default/pods'
+const STORAGE = '/apis/storage.k8s.io/v1'
+const WAIT = { timeout: 20_000, interval: 20 }
+const GI = 1024 ** 3
+
+/** The roles of each controller of `stowage controllers`. capacity-cleanup has no counterpart: its rights are in EXTRA. */
+const CONTROLLER_ROLES: Readonly<Partial<Record<ControllerName, readonly string[]>>> = {
+  attaching: ['attachdetach-controller'],
+  binding: ['persistent-volume-binder'],
+  ephemeral: ['ephemeral-volume-controller'],
+  garbage: ['generic-garbage-collector'],
+  namespaces: ['namespace-controller'],
+  'node-lifecycle': ['node-controller', 'pod-garbage-collector'],
+  protection: ['pv-protection-controller', 'pvc-protection-controller', 'volumeattributesclass-protection-controller'],
+  quota: ['resourcequota-controller'],
+}
+const CONTROLLER_NAMES = Object.keys(CONTROLLER_ROLES)
+
+/** The rights of each user. The namespace of the sidecars is default, that of the others is kube-system. */
+const ROLES: Readonly<Record<string, Role>> = {
+  provisioner: loadRoles(['external-provisioner'], 'default'),
+  resizer: loadRoles(['external-resizer'], 'default'),
+  attacher: loadRoles(['external-attacher'], 'default'),
+  scheduler: loadRoles(['kube-scheduler'], 'kube-system'),
+  ...Object.fromEntries(
+    Object.entries(CONTROLLER_ROLES).map(([name, roles]) => [
+      name,
+      loadRoles(['kube-controller-manager', ...roles], 'kube-system'),
+    ]),
+  ),
+}
+
+/** A server that knows a user for each command, whose bearer token is the name of the command, and records denied requests. */
+function roleServer(hasCommits: boolean): { options: ServerFixtureOptions; denied: Record<string, Set<string>> } {
+  const denied: Record<string, Set<string>> = {}
+  const options: ServerFixtureOptions = {
+    authenticator: {
+      authenticate({ authorization }) {
+        const name = authorization?.replace('Bearer ', '') ?? ''
+        const user = ROLES[name] ? { name, groups: ['system:authenticated'] } : ADMIN
+        return { is: 'authenticated', user }
+      },
+      authenticateToken: () => undefined,
+    },
+    authorizer: {
+      authorize(request) {
+        const role = ROLES[request.user.name]
+        if (!role || request.path !== undefined) return { allowed: true }
+        const { resource: plural, ...rest } = request
+        if (plural === 'commits') return { allowed: hasCommits }
+        if (role.allows({ ...rest, plural })) return { allowed: true }
+        denied[request.user.name] ??= new Set()
+        denied[request.user.name]!.add(nameOfRequest({ ...rest, plural }))
+        return { allowed: false }
+      },
+    },
+  }
+  return { options, denied }
+}
+
+/** Patches that are denied once and are updates from then on (client/patch-by-update.ts). */
+const REPLACED = [
+  'patch leases.coordination.k8s.io',
+  'patch persistentvolumeclaims',
+  'patch persistentvolumeclaims/status',
+  'patch persistentvolumes',
+  'patch persistentvolumes/status',
+  'patch volumeattributesclasses.storage.k8s.io',
+]
+
+/** Rights beyond the role that a feature uses, and what happens without them. */
+const EXTRA: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  resizer: {
+    'get storageclasses.storage.k8s.io':
+      'Modifications use the secret and the initial attributes in the parameters of the class of a volume.',
+  },
+  provisioner: {
+    'update persistentvolumes/status':
+      'A server with transactions can bind a volume when it is created. Without the right, the binder binds it.',
+  },
+}
+
+/** Starts all commands, each with its role. */
+async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = false } = {}) {
+  const { options, denied } = roleServer(hasCommits)
+  const program = await startProgramFixture(options)
+  const { api, signal } = program
+  const { fake, endpoint } = await program.serveFakeDriver(driver)
+  const problems: string[] = []
+  const logOf = (command: string) => {
+    const problem = (fields: object, message: string) =>
+      void problems.push(`${command}: ${message} ${JSON.stringify(fields)}`)
+    return { debug: () => {}, info: () => {}, warn: problem, error: problem }
+  }
+  const deps = (command: string) => ({
+    clock: systemClock(),
+    random: systemRandom(),
+    log: logOf(command),
+    signal,
+    env: { NAMESPACE: 'default' },
+    write: () => {},
+  })
+  const sidecarFlags = {
+    csiAddress: endpoint,
+    retryIntervalStart: '10ms',
+    leaderElection: 'true',
+    leaderElectionNamespace: 'default',
+  }
+  const [provisioner, resizer, attacher, scheduler] = await Promise.all(
+    ['provisioner', 'resizer', 'attacher', 'scheduler'].map(program.kubeconfigOf),
+  )
+  const capacity = { enableCapacity: 'central', capacityOwnerrefLevel: '-1', capacityPollInterval: '1s' }
+  const flags = { ...sidecarFlags, ...capacity, kubeconfig: provisioner }
+  const settings = readProvisionerSettings(flags)
+  program.track(runProvisioner({ ...deps('provisioner'), settings }))
+  const resizerSettings = readResizerSettings({ ...sidecarFlags, kubeconfig: resizer })
+  program.track(runResizer({ ...deps('resizer'), settings: resizerSettings }))
+  const attacherSettings = { ...resizerSettings, kubeconfig: attacher! }
+  const attaching = {
+    userAgent: 'stowage-attacher',
+    createMetrics: () => ({}),
+    leaseName: () => 'external-attacher-leader',
+    partsFor: () => ({ attaching: {} }),
+  }
+  program.track(runSidecar({ ...deps('attacher'), settings: attacherSettings }, attaching))
+  program.track(runScheduler({ kubeconfig: scheduler, leaderElection: true }, deps('scheduler')))
+  for (const name of CONTROLLER_NAMES) {
+    const kubeconfig = await program.kubeconfigOf(name)
+    const flags = { kubeconfig, controllers: name, leaderElection: true, leaderElectionName: `stowage-${name}` }
+    program.track(runRemoteControllers(flags, deps(name)))
+  }
+
+  const post = async (path: string, body: object): Promise<Json> => {
+    const { status, json } = await api.post(path, body)
+    expect(status, JSON.stringify(json)).toBe(201)
+    return json
+  }
+  await post(`${STORAGE}/csidrivers`, {
+    metadata: { name: DRIVER },
+    spec: { storageCapacity: true, attachRequired: true },
+  })
+  await createNode(post)
+  for (const volumeBindingMode of ['Immediate', 'WaitForFirstConsumer']) {
+    await post(`${STORAGE}/storageclasses`, {
+      metadata: { name: volumeBindingMode.toLowerCase() },
+      provisioner: DRIVER,
+      volumeBindingMode,
+      allowVolumeExpansion: true,
+    })
+  }
+  return {
+    ...program,
+    fake,
+    post,
+    /** The requests of a command that its role does not grant. */
+    denied: (command: string) => [...(denied[command] ?? [])].sort(),
+    problems,
+    waitUntil: (path: string, check: (object: Json) => void) =>
+      vi.waitFor(async () => {
+        const { status, json } = await api.get(path)
+        expect(status).toBe(200)
+        check(json)
+        return json
+      }, WAIT),
+    waitUntilDeleted: (path: string) => vi.waitFor(async () => expect((await api.get(path)).status).toBe(404), WAIT),
+  }
+}
+
+async function createNode(post: (path: string, body: object) => Promise<Json>): Promise<void> {
+  const now = new Date().toISOString()
+  const ready = { type: 'Ready', status: 'True', lastHeartbeatTime: now, lastTransitionTime: now }
+  await post('/api/v1/nodes', {
+    metadata: { name: 'node-1', labels: { zone: 'a' } },
+    status: { allocatable: { cpu: '1', pods: '9' }, conditions: [ready] },
+  })
+  await post(`${STORAGE}/csinodes`, {
+    metadata: { name: 'node-1' },
+    spec: { drivers: [{ name: DRIVER, nodeID: 'node-1', topologyKeys: ['zone'] }] },
+  })
+}
+
+const claimOf = (name: string, storageClassName: string, spec: object = {}) => ({
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, storageClassName, ...spec },
+})
+const podOf = (name: string, claims: readonly string[], volumes: readonly object[] = []) => ({
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    containers: [{ name: 'main', image: 'none' }],
+    volumes: [...claims.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } })), ...volumes],
+  },
+})
+
+const zoneA = { zone: 'a' }
+const POOLS = {
+  pools: [{ name: 'pool', capacityBytes: 100 * GI, segments: zoneA }],
+  nodes: [{ id: 'node-1', segments: zoneA }],
+}
+
+describe("the commands with the rights of upstream's roles", () => {
+  it.each([
+    { hasCommits: true, server: 'a server with transactions' },
+    { hasCommits: false, server: 'a server without transactions' },
+  ])('SYS-29 provision, schedule, attach, expand, modify and delete on $server', async ({ hasCommits }) => {
+    const cluster = await startCluster(POOLS, { hasCommits })
+    const { api, post, waitUntil, waitUntilDeleted } = cluster
+    await post(CLAIMS, claimOf('now', 'immediate'))
+    await post(CLAIMS, claimOf('later', 'waitforfirstconsumer'))
+    const template = { spec: claimOf('', 'waitforfirstconsumer').spec }
+    const scratch = { name: 'scratch', ephemeral: { volumeClaimTemplate: template } }
+    await post(PODS, podOf('web', ['now', 'later'], [scratch]))
+    await waitUntil(`${PODS}/web`, ({ spec }) => expect(spec.nodeName).toBe('node-1'))
+    for (const name of ['now', 'later', 'web-scratch']) {
+      await waitUntil(`${CLAIMS}/${name}`, ({ status }) => expect(status.phase).toBe('Bound'))
+    }
+    await waitUntil(`${STORAGE}/csistoragecapacities`, ({ items }) => expect(items.length).toBeGreaterThan(0))
+    await waitUntil(`${STORAGE}/volumeattachments`, ({ items }) =>
+      expect(items.map(({ status }: Json) => status?.attached)).toEqual([true, true, true]),
+    )
+
+    await post(`${STORAGE}/volumeattributesclasses`, {
+      metadata: { name: 'gold' },
+      driverName: DRIVER,
+      parameters: { iops: '100' },
+    })
+    const spec = { resources: { requests: { storage: '2Gi' } }, volumeAttributesClassName: 'gold' }
+    expect((await api.patch(`${CLAIMS}/later`, { spec }, 'merge')).status).toBe(200)
+    await waitUntil(`${CLAIMS}/later`, ({ status }) => {
+      expect(status.allocatedResourceStatuses?.storage).toBe('NodeResizePending')
+      expect(status.currentVolumeAttributesClassName).toBe('gold')
+    })
+
+    await api.delete(`${PODS}/web?gracePeriodSeconds=0`)
+    await waitUntilDeleted(`${CLAIMS}/web-scratch`)
+    await waitUntil(`${STORAGE}/volumeattachments`, ({ items }) => expect(items).toEqual([]))
+    for (const name of ['now', 'later']) {
+      await api.delete(`${CLAIMS}/${name}`)
+      await waitUntilDeleted(`${CLAIMS}/${name}`)
+    }
+    await waitUntil(VOLUMES, ({ items }) => expect(items).toEqual([]))
+    expect(Object.keys(cluster.fake.state.volumes)).toEqual([])
+    await api.delete(`${STORAGE}/volumeattributesclasses/gold`)
+    await waitUntilDeleted(`${STORAGE}/volumeattributesclasses/gold`)
+
+    await post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    const quota = { metadata: { name: 'all' }, spec: { hard: { persistentvolumeclaims: '1' } } }
+    await post('/api/v1/namespaces/shop/resourcequotas', quota)
+    if (hasCommits) {
+      // On other servers, quotas are left to the controller manager.
+      await waitUntil('/api/v1/namespaces/shop/resourcequotas/all', ({ status }) =>
+        expect(status?.used).toEqual({ persistentvolumeclaims: '0' }),
+      )
+    }
+    await api.delete('/api/v1/namespaces/shop')
+    await waitUntilDeleted('/api/v1/namespaces/shop')
+
+    for (const command of Object.keys(ROLES)) {
+      const denied = cluster.denied(command).filter((request) => !REPLACED.includes(request))
+      expect(denied, command).toEqual(Object.keys(EXTRA[command] ?? {}))
+    }
+    const extra = Object.entries(EXTRA).flatMap(([command, rights]) =>
+      Object.keys(rights).map((right) => `${command}: missing right: cannot ${right.replace('update', 'patch')};`),
+    )
+    expect(cluster.problems.filter((problem) => !extra.some((start) => problem.startsWith(start)))).toEqual([])
+  })
+
+  it('SYS-29 the provisioner provisions all other claims without the right to read attributes classes', async () => {
+    const { post, waitUntil, denied } = await startCluster(POOLS)
+    await post(`${STORAGE}/volumeattributesclasses`, {
+      metadata: { name: 'gold' },
+      driverName: DRIVER,
+      parameters: { iops: '100' },
+    })
+    await post(CLAIMS, claimOf('with-class', 'immediate', { volumeAttributesClassName: 'gold' }))
+    await waitUntil('/api/v1/namespaces/default/events', ({ items }) => {
+      const event = items.find(({ reason }: Json) => reason === 'ProvisioningFailed')
+      expect(event?.message).toMatch(
+        /VolumeAttributesClass "gold" of the claim could not be read: .* cannot get resource/,
+      )
+    })
+    await post(CLAIMS, claimOf('without-class', 'immediate'))
+    await waitUntil(`${CLAIMS}/without-class`, ({ status }) => expect(status.phase).toBe('Bound'))
+    await waitUntil(`${CLAIMS}/with-class`, ({ status }) => expect(status.phase).toBe('Pending'))
+    expect(denied('provisioner')).toContain('get volumeattributesclasses.storage.k8s.io')
+  })
+})

@@ -1,0 +1,55 @@
+// Test support: the rights that upstream's roles grant (test/roles), and a matcher for requests.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+
+interface RoleFile {
+  readonly cluster?: Readonly<Record<string, string>>
+  readonly namespace?: Readonly<Record<string, string>>
+  readonly byName?: readonly string[]
+  readonly bySelector?: Readonly<Record<string, string>>
+}
+
+export interface RoleRequest {
+  readonly verb: string
+  readonly group: string
+  readonly plural: string
+  readonly subresource?: string
+  readonly namespace?: string
+  readonly name?: string
+  readonly fieldSelector?: string
+}
+
+export interface Role {
+  allows(request: RoleRequest): boolean
+}
+
+const ROLES = join(import.meta.dirname, '../../test/roles')
+
+/** Returns the union of roles. `namespace` is the namespace of the program. */
+export function loadRoles(names: readonly string[], namespace: string): Role {
+  const files = names.map((name) => parse(readFileSync(join(ROLES, `${name}.yaml`), 'utf8')) as RoleFile)
+  return { allows: (request) => files.some((file) => isGranted(file, request, namespace)) }
+}
+
+function isGranted(
+  { cluster = {}, namespace: own = {}, ...limits }: RoleFile,
+  request: RoleRequest,
+  namespace: string,
+) {
+  const resource = resourceOf(request)
+  const { verb } = request
+  const grants = (rules: Readonly<Record<string, string>>) =>
+    [rules[resource], rules['*']].some((verbs) => verbs?.split(' ').includes(verb))
+  if (!grants(cluster) && !(request.namespace === namespace && grants(own))) return false
+  if (verb !== 'list' && verb !== 'watch') return true
+  if (limits.byName?.includes(resource)) return false
+  const field = limits.bySelector?.[resource]
+  return field === undefined || request.fieldSelector?.startsWith(`${field}=`) === true
+}
+
+/** Returns the name of a request as in the role files: `get pods`, `patch nodes/status`, `list leases.coordination.k8s.io`. */
+export const nameOfRequest = (request: RoleRequest): string => `${request.verb} ${resourceOf(request)}`
+
+const resourceOf = ({ group, plural, subresource }: RoleRequest): string =>
+  `${plural}${group ? `.${group}` : ''}${subresource ? `/${subresource}` : ''}`
