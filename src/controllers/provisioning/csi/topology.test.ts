@@ -156,6 +156,14 @@ describe('topologyRequirement with delayed binding', () => {
     expect(catchError(() => plan({ selectedNode: 'in-z2', nodes: topologiesOf({}) })).failure).toBe('reschedule')
   })
 
+  it('PROV-9 reschedules in a retry if the CSINode was deleted after its node', () => {
+    const recorded = { node: 'lost' }
+    const withoutNode = topologiesOf({ lost: { keys: ['zone'] } })
+    expect(catchError(() => plan({ selectedNode: 'lost', nodes: withoutNode, recorded })).failure).toBe('noChange')
+    const retry = catchError(() => plan({ selectedNode: 'lost', nodes: topologiesOf({}), recorded }))
+    expect(retry.failure).toBe('reschedule')
+  })
+
   it('PROV-9 reads labels that are added before a retry', () => {
     const recorded = { node: 'late' }
     const unlabeled = topologiesOf({ late: { labels: {}, keys: ['zone'] } })

@@ -89,7 +89,8 @@ function immediateRequirement(query: TopologyQuery): TopologyRequirement | undef
 }
 
 function selectedNodeKeys(node: string, nodes: NodeTopologies, recorded: ClaimTopology): readonly string[] {
-  if (recorded.keys) return recorded.keys
+  // Keys without labels were never sent: the CSINode may have been deleted since, after its node.
+  if (recorded.keys && recorded.nodeLabels) return recorded.keys
   const keys = nodes.keysOf(node)
   if (!keys)
     throw rescheduleError(`failed to get selected CSINode ${node}: csinodes.storage.k8s.io "${node}" not found`)
