@@ -105,13 +105,12 @@ export function createAtRestSteps({
           cluster.store()!.list({ prefix: '' }),
           'the stored objects',
         )
-        sums.take(
-          entries.flatMap(({ key, value }) =>
-            key.includes(`/${namespace}/`) && !key.startsWith('core/events/')
-              ? [{ key, object: JSON.parse(Buffer.from(value).toString()) }]
-              : [],
-          ),
+        const changes = entries.flatMap(({ key, value }) =>
+          key.includes(`/${namespace}/`) && !key.startsWith('core/events/')
+            ? [{ key, object: JSON.parse(Buffer.from(value).toString()) }]
+            : [],
         )
+        sums.take(changes)
         const object = {
           metadata: { namespace, name: `last-${nth}` },
           spec: {
@@ -120,7 +119,12 @@ export function createAtRestSteps({
             resources: { requests: { storage: '1Gi' } },
           },
         }
-        const hasRoom = [...sums.quotas.values()].every(({ spec }) => sums.hasRoomFor(spec, object))
+        const limitRanges = changes.filter(({ key }) => key.startsWith('core/limitranges/'))
+        const charged = withDefaultRequests(
+          object,
+          limitRanges.map((change) => change.object),
+        )
+        const hasRoom = [...sums.quotas.values()].every(({ spec }) => sums.hasRoomFor(spec, charged))
         const outcome = await runUntilSettled(
           simulation,
           users.perform({ do: 'create', kind: 'claim', object }),
@@ -141,4 +145,21 @@ export function createAtRestSteps({
 
 interface HasRef {
   readonly metadata: { readonly namespace?: string; readonly name?: string }
+}
+
+interface NewClaim {
+  readonly metadata: object
+  readonly spec: { readonly resources: { readonly requests: Readonly<Record<string, string>> } }
+}
+
+interface LimitRanges {
+  readonly spec?: { readonly limits?: readonly { readonly defaultRequest?: Readonly<Record<string, string>> }[] }
+}
+
+/** The claim with the iops that the namespace's limit ranges add to its requests: quotas count them too. */
+function withDefaultRequests(claim: NewClaim, limitRanges: readonly LimitRanges[]): NewClaim {
+  const items = limitRanges.flatMap(({ spec }) => spec?.limits ?? [])
+  const iops = items.find(({ defaultRequest }) => defaultRequest?.iops !== undefined)?.defaultRequest?.iops
+  const requests = { ...(iops === undefined ? {} : { iops }), ...claim.spec.resources.requests }
+  return { ...claim, spec: { ...claim.spec, resources: { ...claim.spec.resources, requests } } }
 }

@@ -17,7 +17,7 @@ const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   modification: [1, 2, 3, 4, 28],
   attaching: [1, 2, 3],
   scheduling: [1, 2, 3],
-  quota: [1, 2, 3],
+  quota: [1, 2, 3, 910023],
   cache: [1, 2],
   contention: [1, 2, 3, 4],
   placement: [1, 2, 3, 4],
