@@ -1,8 +1,10 @@
 // Rule `watch`: a client behind the faulty network lists, watches, resumes broken watches and relists after 410, as any client
-// does. It must see each revision of each object that the store committed once, in order, without a gap.
+// does. It must see each revision of each object that the store committed once, in order, without a gap. In setups with a
+// watched cache, a second observer lists again every few seconds, because a gap can follow every initial state.
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
@@ -25,11 +27,32 @@ const WATCHED: readonly Kind[] = [
 ] as unknown as Kind[]
 /** Watched with sendInitialEvents, as our caches do; the other kinds by a list and a watch. */
 const STREAMED: readonly Kind[] = [persistentVolumeClaimKind, podKind, volumeAttachmentKind] as unknown as Kind[]
+/** Written most in the workload `cache`. */
+const RELISTED: readonly Kind[] = [configMapKind, persistentVolumeClaimKind] as unknown as Kind[]
 const RETRY_MS = 1_000
 const WATCH_SECONDS = 300
+/** Short, so that lists often coincide with writes. */
+const RELIST_SECONDS = 2
 
-export function addObserver({ system, view, report }: CheckContext): void {
-  const logs = WATCHED.map((kind) => createCommitLog(collectionPrefix(kind), (text) => report('watch', text)))
+export function addObserver(context: CheckContext): void {
+  addWatcher(context, 'observer', WATCHED, { watchSeconds: WATCH_SECONDS, isRelisting: false })
+  if (context.system.setup.cacheFollower)
+    addWatcher(context, 'relisting-observer', RELISTED, { watchSeconds: RELIST_SECONDS, isRelisting: true })
+}
+
+interface WatchOptions {
+  readonly watchSeconds: number
+  /** Whether every watch starts with the state, instead of resuming the previous one. */
+  readonly isRelisting: boolean
+}
+
+function addWatcher(
+  { system, view, report }: CheckContext,
+  name: string,
+  kinds: readonly Kind[],
+  options: WatchOptions,
+): void {
+  const logs = kinds.map((kind) => createCommitLog(collectionPrefix(kind), (text) => report('watch', text)))
   view.onWrites((writes) => {
     for (const log of logs) log.committed(writes)
   })
@@ -39,21 +62,28 @@ export function addObserver({ system, view, report }: CheckContext): void {
     if (!isFirst) for (const log of logs) log.interrupted()
     isFirst = false
   })
-  system.cluster.add('observer', (env, client) => {
+  system.cluster.add(name, (env, client) => {
     setMaxListeners(0, env.signal)
-    for (const [index, kind] of WATCHED.entries()) {
+    for (const [index, kind] of kinds.entries()) {
       const log = logs[index]!
       log.restarted()
-      void follow(env, client, kind, log)
+      void follow(env, client, kind, log, options)
     }
   })
 }
 
-async function follow({ clock, signal }: Env, client: Client, kind: Kind, log: CommitLog): Promise<void> {
+async function follow(
+  { clock, signal }: Env,
+  client: Client,
+  kind: Kind,
+  log: CommitLog,
+  { watchSeconds, isRelisting }: WatchOptions,
+): Promise<void> {
   let version: string | undefined
   for (;;) {
     try {
-      if (version === undefined && !STREAMED.includes(kind)) {
+      if (isRelisting) version = undefined
+      if (version === undefined && !isRelisting && !STREAMED.includes(kind)) {
         const { items, resourceVersion } = await client.list(kind)
         log.listed(items, Number(resourceVersion))
         version = resourceVersion
@@ -61,7 +91,7 @@ async function follow({ clock, signal }: Env, client: Client, kind: Kind, log: C
       /** Initial events, until the bookmark that completes them. */
       let state: Readonly<KubeObject>[] | undefined = version === undefined ? [] : undefined
       const from = version === undefined ? { sendInitialEvents: true } : { resourceVersion: version }
-      for await (const event of client.watch(kind, { ...from, timeoutSeconds: WATCH_SECONDS, signal })) {
+      for await (const event of client.watch(kind, { ...from, timeoutSeconds: watchSeconds, signal })) {
         if (state) {
           if (event.type !== 'bookmark') state.push(event.object)
           else {

@@ -10,7 +10,7 @@ import { createAtRestSteps } from './at-rest-steps.ts'
 import { createFaultInjector } from './fault-injector.ts'
 import { finalState } from './final-state.ts'
 import { createInitialObjects } from './initial-objects.ts'
-import { createSystem } from './system.ts'
+import { createSystem, type SystemOptions } from './system.ts'
 import { createUsers } from './users.ts'
 import { createView } from './view.ts'
 
@@ -51,7 +51,10 @@ const HEAL_MS_MAX = 60 * MINUTE_MS
 /** By then the last user actions have been answered. */
 const LAST_ACTIONS_MS = 10_000
 
-export async function runPlan(plan: Plan): Promise<SimulationRun> {
+/** Wrappers that plant a bug: planted-bugs.test.ts shows that the checkers find it. */
+export type PlantedBug = Pick<SystemOptions, 'aroundDriver' | 'aroundServer'>
+
+export async function runPlan(plan: Plan, plantedBug: PlantedBug = {}): Promise<SimulationRun> {
   const simulation = createSimulation(plan.seed, { linesMax: LINES_MAX })
   const violations: Violation[] = []
   const report = (rule: string, text: string): void => {
@@ -61,20 +64,26 @@ export async function runPlan(plan: Plan): Promise<SimulationRun> {
   const reportCrash = (error: unknown): void => report('crash', (error as Error)?.stack ?? String(error))
   process.on('unhandledRejection', reportCrash)
   try {
-    return await run(plan, simulation, report, violations)
+    return await run(plan, simulation, { report, violations, plantedBug })
   } finally {
     process.off('unhandledRejection', reportCrash)
   }
 }
 
+interface RunOptions {
+  readonly report: (rule: string, text: string) => void
+  readonly violations: readonly Violation[]
+  readonly plantedBug: PlantedBug
+}
+
 async function run(
   plan: Plan,
   simulation: Simulation,
-  report: (rule: string, text: string) => void,
-  violations: readonly Violation[],
+  { report, violations, plantedBug }: RunOptions,
 ): Promise<SimulationRun> {
   let wrapClient = (_process: string, client: Client): Client => client
   const system = await createSystem(simulation, plan.setup, {
+    ...plantedBug,
     aroundClient: (process, client) => wrapClient(process, client),
   })
   const { cluster } = system

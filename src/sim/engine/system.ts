@@ -6,7 +6,7 @@ import { FEATURE_GATES, type FeatureGate, type FeatureGates } from '../../api/fe
 import type { Client } from '../../client/index.ts'
 import type { FakeSettings } from '../../csi/fake/index.ts'
 import type { CsiDriver } from '../../csi/index.ts'
-import { type Cluster, createCluster } from '../environment/cluster.ts'
+import { type Cluster, type ClusterOptions, createCluster } from '../environment/cluster.ts'
 import { createSimDriver, type SimDriver } from '../environment/driver.ts'
 import type { Env, SimProcess } from '../environment/process.ts'
 import type { Simulation } from '../environment/simulation.ts'
@@ -56,6 +56,7 @@ export interface SystemOptions {
   /** Wraps the client below the commit mode, where every write is one request. */
   readonly aroundNetwork?: (env: Env, client: Client) => Client
   readonly aroundDriver?: (env: Env, driver: CsiDriver) => CsiDriver
+  readonly aroundServer?: ClusterOptions['aroundServer']
   /** Default: the processes of the whole system. */
   readonly addProcesses?: (deps: HostDeps) => ProcessHost
   /** Settings of drivers that differ from the catalog. */
@@ -96,7 +97,12 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     return { enabled: (gate) => !disabled.has(gate) }
   }
   const { expansionQuota, apiServers } = setup
-  const cluster = await createCluster(simulation, HISTORY, { expansionQuota, apiServers, gates: currentGates })
+  const cluster = await createCluster(simulation, HISTORY, {
+    expansionQuota,
+    apiServers,
+    gates: currentGates,
+    aroundServer: options.aroundServer,
+  })
   const names = NODES.slice(0, setup.nodes)
   const machines = new Map<string, Machine>()
   const drivers = new Map<DriverName, SimDriver>()

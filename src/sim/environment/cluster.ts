@@ -41,6 +41,8 @@ export interface ClusterOptions {
   readonly gates?: () => FeatureGates
   /** API servers that share the store. Default 1. */
   readonly apiServers?: number
+  /** Wraps the client of each incarnation of the server, for planted bugs. */
+  readonly aroundServer?: (client: Client, store: Store) => Client
 }
 
 /** The longest delay of a change on its way to another server's copy of the store. */
@@ -49,7 +51,7 @@ const COPY_LATENCY_MS = 100
 export async function createCluster(
   simulation: Simulation,
   history?: HistoryOptions,
-  { expansionQuota, gates = () => allGatesOn, apiServers = 1 }: ClusterOptions = {},
+  { expansionQuota, gates = () => allGatesOn, apiServers = 1, aroundServer = (client) => client }: ClusterOptions = {},
 ): Promise<Cluster> {
   const disk = createDisk(simulation, 'server')
   const processes: SimProcess[] = []
@@ -66,7 +68,7 @@ export async function createCluster(
     )
     const api = serverOn(env, store)
     await env.pass(createBuiltIns(api.objects).catch(() => {})) // the next start retries writes that a failing disk rejected
-    current = { client: inProcessClient(api.objects, SYSTEM_USER), store }
+    current = { client: aroundServer(inProcessClient(api.objects, SYSTEM_USER), store), store }
     for (const follow of followers) follow(store)
     for (const { process } of replicas) {
       process.crash() // a server that started before the store serves nothing

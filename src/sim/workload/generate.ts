@@ -10,7 +10,7 @@ import type { Draft } from './draft.ts'
 import { generateFaultRates } from './fault-rates.ts'
 import { generateFault, loseState, restartAgent } from './faults.ts'
 import { createRng, type Rng } from './rng.ts'
-import { generateTargetedFaults } from './targeted-faults.ts'
+import { generateLostNodes, generateTargetedFaults } from './targeted-faults.ts'
 import { WORKLOADS, type Workload, type WorkloadName } from './workloads.ts'
 
 export interface PlanOptions {
@@ -52,6 +52,7 @@ const STREAMS = {
   rareFaults: 'rare faults',
   targetedCount: 'ambush size',
   targetedFaults: 'ambushes',
+  lostNodes: 'lost nodes',
   nodes: 'nodes',
   faultRates: 'weather',
 } as const
@@ -90,7 +91,8 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
   const times = { untilMs: period.calmFromMs, steadyFromMs: period.steadyFromMs }
   const targeted = generateTargetedFaults(rngFor('targetedFaults'), setup, targetedCount, times)
   const nodes = deletedNodes(period, workload, rngFor('nodes'))
-  const steps = [...userSteps, ...faultSteps, ...nodes, ...targeted].sort((a, b) => a.atMs - b.atMs)
+  const lostNodes = workload.lostNodes ? generateLostNodes(rngFor('lostNodes'), setup, workload.lostNodes, times) : []
+  const steps = [...userSteps, ...faultSteps, ...nodes, ...targeted, ...lostNodes].sort((a, b) => a.atMs - b.atMs)
   const rates = generateFaultRates(rngFor('faultRates'), setup, workload.severity)
   const faultRates = period.steadyFromMs > 0 ? withoutControllerCrashes(rates, setup) : rates
   const plan = withoutProvisionerCrashes({ seed, minutes, setup, faultRates, steps })

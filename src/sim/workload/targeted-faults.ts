@@ -36,9 +36,26 @@ export interface TargetedTimes {
 }
 
 /** Generates `count` targeted faults. Every kind occurs once before any is repeated. */
-export function generateTargetedFaults(rng: Rng, setup: Setup, count: number, times: TargetedTimes): Step[] {
+export const generateTargetedFaults = (rng: Rng, setup: Setup, count: number, times: TargetedTimes): Step[] =>
+  generate({ rng, setup, count, times, kinds: TARGETED_FAULTS, prefix: 'target' })
+
+/** Generates `count` claims whose node is deleted while the result of CreateVolume is unknown. */
+export const generateLostNodes = (rng: Rng, setup: Setup, count: number, times: TargetedTimes): Step[] =>
+  generate({ rng, setup, count, times, kinds: [nodeLostUnanswered], prefix: 'lost' })
+
+interface TargetedPlan {
+  readonly rng: Rng
+  readonly setup: Setup
+  readonly count: number
+  readonly times: TargetedTimes
+  readonly kinds: readonly TargetedFault[]
+  /** Of the names of claims and pods. */
+  readonly prefix: string
+}
+
+function generate({ rng, setup, count, times, kinds: allKinds, prefix }: TargetedPlan): Step[] {
   const steps: Step[] = []
-  const kinds = TARGETED_FAULTS.filter(({ fits }) => fits?.(setup) ?? true)
+  const kinds = allKinds.filter(({ fits }) => fits?.(setup) ?? true)
   let remaining: TargetedFault[] = []
   for (let nth = 0; nth < count; nth++) {
     if (remaining.length === 0) remaining = shuffled(rng, kinds)
@@ -48,8 +65,8 @@ export function generateTargetedFaults(rng: Rng, setup: Setup, count: number, ti
     targeted.add({
       rng,
       setup,
-      claim: { namespace, name: `target-${nth}` },
-      pod: { namespace, name: `target-${nth}` },
+      claim: { namespace, name: `${prefix}-${nth}` },
+      pod: { namespace, name: `${prefix}-${nth}` },
       at: (ms, action) => void steps.push({ atMs: beginMs + Math.floor(ms), action }),
     })
   }
@@ -83,6 +100,27 @@ const deletedUnanswered: TargetedFault = {
     at(READY_MS, rng.chance(0.5) ? loseReplies('net.sim', 15) : hangDriver('net.sim', 'CreateVolume', 15))
     at(READY_MS + 100, create('claim', claimOf(claim, 'net-now')))
     at(READY_MS + 100 + shortDelayMs(rng), remove('claim', claim))
+  },
+}
+
+/**
+ * The provisioner crashes and the selected node is deleted while the result of CreateVolume is unknown: the next process
+ * does not know the topology of the first request, and the volume exists where no pod can use it.
+ */
+const nodeLostUnanswered: TargetedFault = {
+  isDisruptive: true,
+  add({ rng, setup, claim, pod, at }) {
+    const node = rng.pick(nodesOf(setup))
+    at(READY_MS, loseReplies('local.sim', 8))
+    at(READY_MS + 100, create('claim', claimOf(claim, 'local-wait')))
+    at(READY_MS + 200, create('pod', { ...podOf(pod, claim), spec: { ...podSpec(claim), nodeName: node } }))
+    const crashedMs = READY_MS + 200 + rng.between(500, 4 * SECOND_MS)
+    for (const process of workersOf(setup, 'provisioner', 'local.sim')) at(crashedMs, crashProcess(process, 5))
+    // Long enough for the next leader to find the node missing and for the scheduler to select another.
+    at(crashedMs, crashProcess(agentOf(node), rng.between(150, 220)))
+    at(crashedMs + 200, remove('node', { name: node }))
+    at(crashedMs + 400, { ...remove('pod', pod), graceSeconds: 0 })
+    at(crashedMs + 500 + shortDelayMs(rng), create('pod', podOf({ ...pod, name: `${pod.name}-1` }, claim)))
   },
 }
 

@@ -53,6 +53,8 @@ export interface Workload {
   readonly firstActions?: { readonly count: Range; readonly withinMs: number; readonly actions: Actions }
   /** Nodes that are deleted and register again; by default at most one, if there are rare actions. */
   readonly nodeDeletions?: Range
+  /** Claims whose node is deleted while the result of CreateVolume is unknown. */
+  readonly lostNodes?: number
   /** The part of the setup that the workload needs; the seed decides the rest. */
   readonly setup?: (seed: number) => Partial<Setup>
   readonly atRest?: readonly AtRestStep[]
@@ -242,6 +244,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
       ],
     },
     nodeDeletions: [0, 2],
+    lostNodes: 1,
     actions: [
       [8, createDelayedClaim],
       [2, deleteClaim],
