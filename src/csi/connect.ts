@@ -5,12 +5,13 @@ import { type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/p
 import { Client, type ClientOptions, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { type CallOptions, type CsiDriver, createCsiDriver, pathOf } from './driver.ts'
+import { LruCache } from '../base/lru-cache.ts'
+import { type CsiDriver, createCsiDriver } from './driver.ts'
 import { CsiError, codeNameOf } from './errors.ts'
-import { instrument } from './instrument.ts'
 import type { CallObserver } from './metrics.ts'
-import { redactText } from './redact.ts'
+import { createSecretMask, type SecretMask } from './secret-mask.ts'
 import { socketPathOf } from './socket-path.ts'
+import { type CallOptions, pathOf } from './transport.ts'
 
 export interface ConnectOptions {
   /** The socket as `unix:///run/x/csi.sock` or as a path. */
@@ -40,11 +41,13 @@ const CHANNEL_OPTIONS: ClientOptions = {
   'grpc.enable_retries': 0, // callers decide which calls to retry
   'grpc.enable_channelz': 0,
 }
+const MASKED_SOCKETS_MAX = 64 // the secrets sent to the socket that was connected least recently are forgotten
 const TIMEOUT_HEADER_MS_MAX = 99_999_999 // the header allows eight digits
 
 export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000 }: ConnectOptions): CsiConnection {
   const path = socketPathOf(address)
   const client = new Client(`unix:${path}`, credentials.createInsecure(), CHANNEL_OPTIONS)
+  const secretMask = secretMaskOf(path)
   const closed = new AbortController()
   setMaxListeners(0, closed.signal) // every call in flight has a listener
   const availability = createAvailabilityLog({ log, path, isClosed: () => closed.signal.aborted })
@@ -67,7 +70,7 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
         {},
         (error, response) => {
           if (!isAbandoned) availability.update(error)
-          settle(error ? toCsiError(error, method, request, path) : response!)
+          settle(error ? toCsiError(error, method, path, secretMask) : response!)
         },
       )
       const settle = (outcome: Message | CsiError) => {
@@ -92,12 +95,24 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
   }
 
   return {
-    ...createCsiDriver(instrument(send, { clock, log, metrics })),
+    ...createCsiDriver(send, { secretMask, instruments: { clock, log, metrics } }),
     close() {
       closed.abort()
       client.close()
     },
   }
+}
+
+/**
+ * The masks by socket. All connections of this process to a driver share one: a driver may quote to one component, or after
+ * it has registered again, what another component has sent.
+ */
+const secretMasks = new LruCache<string, SecretMask>(MASKED_SOCKETS_MAX)
+
+function secretMaskOf(path: string): SecretMask {
+  const mask = secretMasks.get(path) ?? createSecretMask()
+  secretMasks.set(path, mask)
+  return mask
 }
 
 /** Logs once when the driver becomes unavailable and once when it is available again. ready.ts waits for its first start. */
@@ -125,13 +140,14 @@ function createAvailabilityLog({
   }
 }
 
-function toCsiError(error: ServiceError, method: DescMethod, request: Message, path: string): CsiError {
+function toCsiError(error: ServiceError, method: DescMethod, path: string, { mask }: SecretMask): CsiError {
   const isUnavailable = error.code === status.UNAVAILABLE
   if (isUnavailable && NOT_CONNECTED.test(error.details)) return notConnected(path, error.details)
   const isLost = isUnavailable && CONNECTION_LOST.test(error.details)
   if (isLost || NO_RESPONSE.test(error.details)) return connectionLost(method, path, error.details)
   const codeName = codeNameOf(error.code)
-  const text = redactText(error.details, method.input, request).slice(0, ERROR_CHARACTERS_MAX)
+  // Masked before it is truncated, because the first half of a secret is not recognized.
+  const text = mask(error.details).slice(0, ERROR_CHARACTERS_MAX)
   return new CsiError(
     codeName === 'OK' ? 'UNKNOWN' : codeName,
     text || `${method.name} failed without an error message`,

@@ -10,17 +10,15 @@ import {
   type MessageShape,
 } from '@bufbuild/protobuf'
 import { Controller, Identity, Node } from './gen/csi_pb.js'
+import { type InstrumentOptions, instrument } from './instrument.ts'
+import { maskSecrets } from './redact.ts'
+import { createSecretMask, type SecretMask } from './secret-mask.ts'
+import type { CallOptions, Transport } from './transport.ts'
 
 export interface CsiDriver {
   readonly identity: ServiceClient<typeof Identity>
   readonly controller: ServiceClient<typeof Controller>
   readonly node: ServiceClient<typeof Node>
-}
-
-export interface CallOptions {
-  /** After this time the call fails with DEADLINE_EXCEEDED, but the driver may still complete it. Default: that of the connection. */
-  readonly timeoutMs?: number
-  readonly signal?: AbortSignal
 }
 
 /** The client of a service: one function per method. */
@@ -39,11 +37,22 @@ export type ServiceHandlers<S extends Service> = {
   ) => Promise<MessageInitShape<Output<S, M>>>
 }
 
-/** Sends one call of any service to a driver. */
-export type Transport = (method: DescMethod, request: Message, options: CallOptions) => Promise<Message>
+interface CsiDriverOptions {
+  /** The secrets of earlier calls. Default: those of this client. */
+  readonly secretMask?: SecretMask
+  /** Logs and measures calls. Default: neither. */
+  readonly instruments?: InstrumentOptions
+}
 
-/** Creates a driver that sends its calls over the transport. */
-export function createCsiDriver(send: Transport): CsiDriver {
+/** Creates a driver that sends its calls over the transport. No text that it returns, throws or logs contains a secret. */
+export function createCsiDriver(send: Transport, options: CsiDriverOptions = {}): CsiDriver {
+  const { secretMask = createSecretMask(), instruments } = options
+  const masked = maskSecrets(send, secretMask)
+  return createServiceClients(instruments ? instrument(masked, { ...instruments, secretMask }) : masked)
+}
+
+/** Creates a driver whose transport already masks secrets. */
+export function createServiceClients(send: Transport): CsiDriver {
   return {
     identity: createServiceClient(Identity, send),
     controller: createServiceClient(Controller, send),
@@ -58,9 +67,6 @@ export function callDriver(driver: CsiDriver, method: DescMethod, request: Messa
   if (!call) throw new Error(`${method.parent.typeName} is not a CSI service`)
   return call(request, options)
 }
-
-/** Returns the gRPC path, such as `/csi.v1.Controller/CreateVolume`. */
-export const pathOf = (method: DescMethod) => `/${method.parent.typeName}/${method.name}`
 
 type AnyCall = (request: Message, options?: CallOptions) => Promise<Message>
 type Service = { readonly method: Record<string, DescMethod> }

@@ -1,7 +1,6 @@
 // Public API of the CSI package: client, server and errors. Message types are in gen/csi_pb.js.
 export { type ConnectOptions, type CsiConnection, connectDriver } from './connect.ts'
 export {
-  type CallOptions,
   type CsiDriver,
   createCsiDriver,
   type ServiceHandlers,
@@ -25,9 +24,9 @@ export {
   type PluginService,
   readDriverFacts,
 } from './facts.ts'
-export { instrument } from './instrument.ts'
 export { type CallObserver, createCsiMetrics, createCsiPluginMetrics } from './metrics.ts'
 export { waitUntilReady } from './ready.ts'
-export { redactCredentials } from './redact-credentials.ts'
+export { createSecretMask, type SecretMask } from './secret-mask.ts'
 export { serializeCalls } from './serialize-calls.ts'
 export { type ServedDriver, serveDriver } from './serve.ts'
+export type { CallOptions } from './transport.ts'

@@ -3,11 +3,12 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { pathOf, type Transport } from './driver.ts'
 import type { CsiCode, CsiError } from './errors.ts'
 import { type GetPluginInfoResponse, Identity } from './gen/csi_pb.js'
 import type { CallObserver } from './metrics.ts'
 import { redactLazily } from './redact.ts'
+import type { SecretMask } from './secret-mask.ts'
+import { pathOf, type Transport } from './transport.ts'
 
 export interface InstrumentOptions {
   readonly clock: Clock
@@ -15,18 +16,28 @@ export interface InstrumentOptions {
   readonly metrics?: CallObserver
 }
 
+interface MaskedInstrumentOptions extends InstrumentOptions {
+  readonly secretMask: SecretMask
+}
+
 /** The label that the Kubernetes sidecars use until the driver has returned its name. */
 const UNKNOWN_DRIVER = 'unknown-driver'
 
-export function instrument(send: Transport, { clock, log, metrics }: InstrumentOptions): Transport {
+export function instrument(send: Transport, { clock, log, metrics, secretMask }: MaskedInstrumentOptions): Transport {
   let driverName = UNKNOWN_DRIVER
   return async (method: DescMethod, request: Message, options) => {
     const startedMs = clock.monotonicMs()
     let code: CsiCode = 'OK'
-    log.debug({ method: pathOf(method), request: redactLazily(method.input, request) }, 'calling the CSI driver')
+    log.debug(
+      { method: pathOf(method), request: redactLazily(method.input, request, secretMask) },
+      'calling the CSI driver',
+    )
     try {
       const response = await send(method, request, options)
-      log.debug({ method: pathOf(method), reply: redactLazily(method.output, response) }, 'the CSI call succeeded')
+      log.debug(
+        { method: pathOf(method), reply: redactLazily(method.output, response, secretMask) },
+        'the CSI call succeeded',
+      )
       if (method === Identity.method.getPluginInfo)
         driverName = (response as GetPluginInfoResponse).name || UNKNOWN_DRIVER
       return response

@@ -1,44 +1,28 @@
-import { create, type DescMessage, type Message } from '@bufbuild/protobuf'
+import { create, type DescMessage, type DescMethod, type Message } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Controller, CreateVolumeRequestSchema, Node, NodePublishVolumeRequestSchema } from './gen/csi_pb.js'
-import { redact, redactLazily, redactText } from './redact.ts'
+import type { Logger } from '../base/log.ts'
+import { manualClock } from '../base/manual-clock.ts'
+import { callDriver, createCsiDriver } from './driver.ts'
+import { CsiError } from './errors.ts'
+import { Controller, CreateVolumeRequestSchema, Identity, Node, NodePublishVolumeRequestSchema } from './gen/csi_pb.js'
+import { redact, redactLazily } from './redact.ts'
 
 /** Secrets are delimited by §, so that a match in the output is a leak. */
-const aSecret = fc.string({ minLength: 1, maxLength: 20 }).map((text) => `§${text.replaceAll('*', '')}§`)
+const aSecret = fc.string({ minLength: 2, maxLength: 20 }).map((text) => `§${text.replaceAll('*', '.')}§`)
 const someSecrets = fc.dictionary(fc.stringMatching(/^[a-z._-]{1,8}$/), aSecret, { minKeys: 1, maxKeys: 4 })
 
-const schemasWithSecrets = [...Controller.methods, ...Node.methods]
-  .map(({ input }) => input)
-  .filter((schema) => schema.fields.some(({ name }) => name === 'secrets'))
+const METHODS = [...Identity.methods, ...Controller.methods, ...Node.methods]
+const METHODS_WITH_SECRETS = METHODS.filter(({ input }) => input.fields.some(({ name }) => name === 'secrets'))
 
 describe('redact', () => {
-  it('PROV-16 is tested with every request that has secrets', () => {
-    expect(schemasWithSecrets.map(({ name }) => name)).toContain('CreateVolumeRequest')
-    expect(schemasWithSecrets.length).toBe(14)
-  })
-
-  it('PROV-16 removes all secrets from messages and error messages', () => {
+  it('PROV-16 removes all secrets from messages', () => {
     fc.assert(
-      fc.property(
-        fc.constantFrom(...schemasWithSecrets),
-        someSecrets,
-        fc.array(fc.string()),
-        (schema: DescMessage, secrets, texts) => {
-          const request = create(schema, { secrets } as never) as Message
-          const values = Object.values(secrets)
-          const loggedText = JSON.stringify({ request: redactLazily(schema, request) })
-          const text = redactText(
-            texts.map((prefix, index) => prefix + values[index % values.length]).join(' '),
-            schema,
-            request,
-          )
-          for (const value of values) {
-            expect(loggedText).not.toContain(JSON.stringify(value).slice(1, -1))
-            expect(text).not.toContain(value)
-          }
-        },
-      ),
+      fc.property(fc.constantFrom(...METHODS_WITH_SECRETS), someSecrets, ({ input }: DescMethod, secrets) => {
+        const request = create(input, { secrets } as never) as Message
+        const logged = JSON.stringify({ request: redactLazily(input, request) })
+        for (const value of Object.values(secrets)) expect(logged).not.toContain(JSON.stringify(value).slice(1, -1))
+      }),
     )
   })
 
@@ -63,3 +47,88 @@ describe('redact', () => {
     expect(request.secrets).toEqual({ k: 'v' })
   })
 })
+
+describe('the texts of a driver', () => {
+  const SECRET = 'correct-horse/battery'
+  const FORMS = [SECRET, encodeURIComponent(SECRET), Buffer.from(SECRET).toString('base64')]
+  const QUOTE = `login with ${FORMS.join(', ')} failed`
+  const MASKED = 'login with ***, ***, *** failed'
+
+  /** A driver that quotes `QUOTE` in errors, or in every text of its responses, and the lines that its client logs. */
+  function createQuotingDriver(answer: 'error' | 'response') {
+    const lines: string[] = []
+    const write = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
+    const log: Logger = { debug: write, info: write, warn: write, error: write }
+    const driver = createCsiDriver(
+      async ({ output }) => {
+        if (answer === 'error') throw new CsiError('INTERNAL', QUOTE)
+        return create(output, textsOf(output, QUOTE) as never)
+      },
+      { instruments: { clock: manualClock(), log } },
+    )
+    return { driver, lines }
+  }
+
+  const send = (driver: ReturnType<typeof createCsiDriver>, method: DescMethod, fields: object = {}) =>
+    callDriver(driver, method, create(method.input, fields as never) as Message, {})
+
+  it('PROV-16 are tested with every request that has secrets', () => {
+    expect(METHODS_WITH_SECRETS.map(({ name }) => name)).toContain('CreateVolume')
+    expect(METHODS_WITH_SECRETS.length).toBe(14)
+  })
+
+  it.each(METHODS_WITH_SECRETS.map((method) => [method.name, method] as const))(
+    'PROV-16 are masked in errors and logs of %s and of every later call',
+    async (_name, method) => {
+      const { driver, lines } = createQuotingDriver('error')
+      await expect(send(driver, method, { secrets: { password: SECRET } })).rejects.toThrow(MASKED)
+      for (const later of METHODS) await expect(send(driver, later)).rejects.toThrow(MASKED)
+      for (const form of FORMS) expect(lines.join('\n')).not.toContain(form)
+      expect(lines.filter((line) => line.includes(MASKED))).toHaveLength(METHODS.length + 1)
+    },
+  )
+
+  it('PROV-16 are masked in the messages of all responses and in their log', async () => {
+    const { driver, lines } = createQuotingDriver('response')
+    await send(driver, Controller.method.createVolume, { secrets: { password: SECRET } })
+    for (const method of METHODS) await send(driver, method)
+    for (const form of FORMS) expect(lines.join('\n')).not.toContain(form)
+    const { volumeCondition } = await driver.node.nodeGetVolumeStats({ volumeId: 'a' })
+    expect(volumeCondition?.message).toBe(MASKED)
+    expect((await driver.controller.listVolumes({})).entries[0]?.status?.volumeCondition?.message).toBe(MASKED)
+    // Other texts are data, such as the names of parameters. Only the log masks them.
+    expect((await driver.identity.getPluginInfo({})).vendorVersion).toBe(QUOTE)
+  })
+
+  it.each([
+    [
+      'a service account token',
+      { volumeContext: { 'csi.storage.k8s.io/serviceAccount.tokens': `{"a":{"token":"${SECRET}"}}` } },
+    ],
+    [
+      'a password in a mount flag',
+      { volumeCapability: { accessType: { case: 'mount', value: { mountFlags: [`password=${SECRET}`] } } } },
+    ],
+  ])('PROV-16 are masked if they quote %s', async (_what, fields) => {
+    const { driver } = createQuotingDriver('error')
+    await expect(send(driver, Node.method.nodePublishVolume, fields)).rejects.toThrow(MASKED)
+  })
+})
+
+/** Returns a message with the text in all string fields, one element in every list, and nested messages. */
+function textsOf(schema: DescMessage, text: string, depth = 0): Record<string, unknown> {
+  const fields: Record<string, unknown> = {}
+  for (const field of schema.fields) {
+    if (field.oneof || depth > 4) continue
+    if (field.fieldKind === 'scalar' && field.scalar === 9) fields[field.localName] = text
+    if (field.fieldKind === 'message') fields[field.localName] = nested(field.message, depth)
+    if (field.fieldKind === 'list' && field.listKind === 'message')
+      fields[field.localName] = [nested(field.message, depth)]
+    if (field.fieldKind === 'map' && field.mapKind === 'scalar') fields[field.localName] = { key: text }
+  }
+  return fields
+
+  function nested(message: DescMessage, level: number) {
+    return message.typeName.startsWith('google.protobuf.') ? undefined : textsOf(message, text, level + 1)
+  }
+}

@@ -1,37 +1,117 @@
-// Redacts CSI messages and error messages for logs: fields marked csi_secret, mount flags (which may contain a password) and
-// service account tokens. redact-credentials.ts redacts the credentials of provisioners.
+// Redacts CSI messages for logs, and masks the secrets of requests in texts of the driver. Secret are fields marked
+// csi_secret, service account tokens, and mount flags, which may contain a password. secret-mask.ts finds them in texts.
 import {
   clone,
   type DescField,
   type DescMessage,
+  type DescMethod,
   getOption,
   type JsonValue,
   type Message,
   toJson,
 } from '@bufbuild/protobuf'
 import { type ReflectList, type ReflectMap, type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect'
-import { csi_secret } from './gen/csi_pb.js'
 
-const REDACTED = '***'
+import { CsiError } from './errors.ts'
+import { csi_secret } from './gen/csi_pb.js'
+import { MASK, type SecretMask } from './secret-mask.ts'
+import type { Transport } from './transport.ts'
+
 const SERVICE_ACCOUNT_TOKENS = 'csi.storage.k8s.io/serviceAccount.tokens'
+const CREDENTIAL_FLAG = /pass|secret|token|key|cred/i
 
 /** Returns an object that is redacted only when a log entry is written. */
-export function redactLazily(schema: DescMessage, message: Message): { toJSON(): JsonValue } {
-  return { toJSON: () => redact(schema, message) }
+export function redactLazily(schema: DescMessage, message: Message, mask?: SecretMask): { toJSON(): JsonValue } {
+  return { toJSON: () => redact(schema, message, mask) }
 }
 
-/** Returns the message as JSON, with the keys of secrets but not their values. */
-export function redact(schema: DescMessage, message: Message): JsonValue {
+/** Returns the message as JSON. Of secrets, it contains only the keys. The mask also applies to all other texts. */
+export function redact(schema: DescMessage, message: Message, mask?: SecretMask): JsonValue {
   const copy = clone(schema, message)
   redactFields(reflect(schema, copy))
-  return toJson(schema, copy)
+  const json = toJson(schema, copy)
+  return mask ? maskJson(json, mask) : json
 }
 
-/** Removes the secrets of a request from a text, because drivers may repeat them in error messages. */
-export function redactText(text: string, schema: DescMessage, request: Message): string {
-  const values = secretsOf(schema, request).sort((a, b) => b.length - a.length) // longest first, because a secret may contain another
-  if (values.length === 0) return text
-  return text.replace(new RegExp(values.map(escapeRegExp).join('|'), 'g'), REDACTED)
+/** Masks the secrets of this and earlier requests in errors and in the texts of responses. */
+export function maskSecrets(send: Transport, mask: SecretMask): Transport {
+  return async (method: DescMethod, request: Message, options) => {
+    mask.remember(secretsOf(method.input, request))
+    try {
+      const response = await send(method, request, options)
+      maskTexts(reflect(method.output, response), mask)
+      return response
+    } catch (error) {
+      if (!(error instanceof CsiError)) throw error
+      const message = mask.mask(error.message)
+      throw message === error.message ? error : new CsiError(error.codeName, message)
+    }
+  }
+}
+
+/** Returns the secret values of a request. */
+export function secretsOf(schema: DescMessage, request: Message): string[] {
+  const message = reflect(schema, request)
+  return message.fields.flatMap((field) => {
+    if (!message.isSet(field)) return []
+    if (field.fieldKind === 'map') {
+      const map = message.get(field) as ReflectMap
+      if (isSecret(field)) return [...map.values()] as string[]
+      return map.has(SERVICE_ACCOUNT_TOKENS) ? tokensIn(map.get(SERVICE_ACCOUNT_TOKENS) as string) : []
+    }
+    if (field.fieldKind === 'list' && field.listKind === 'message')
+      return [...(message.get(field) as ReflectList)].flatMap((item) => flagSecretsOf(item as ReflectMessage))
+    return field.fieldKind === 'message' ? flagSecretsOf(message.get(field) as ReflectMessage) : []
+  })
+}
+
+/** Returns the mount flags with a value, and the value alone if the name says that it is a credential. */
+function flagSecretsOf(message: ReflectMessage): string[] {
+  return message.fields.flatMap((field) => {
+    if (!message.isSet(field)) return []
+    if (field.fieldKind === 'message') return flagSecretsOf(message.get(field) as ReflectMessage)
+    if (field.name !== 'mount_flags' || field.fieldKind !== 'list') return []
+    return ([...(message.get(field) as ReflectList)] as string[]).flatMap((flag) => {
+      const [name = '', value] = splitOnce(flag, '=')
+      if (value === undefined) return []
+      return CREDENTIAL_FLAG.test(name) ? [flag, value] : [flag]
+    })
+  })
+}
+
+function splitOnce(text: string, separator: string): [string, string | undefined] {
+  const index = text.indexOf(separator)
+  return index === -1 ? [text, undefined] : [text.slice(0, index), text.slice(index + separator.length)]
+}
+
+/** Returns the tokens of `{"audience": {"token": "…", "expirationTimestamp": "…"}}`, or the text if it is not that. */
+function tokensIn(text: string): string[] {
+  try {
+    const byAudience = JSON.parse(text) as Readonly<Record<string, { readonly token?: unknown } | null>>
+    const tokens = Object.values(byAudience).map((entry) => entry?.token)
+    return [text, ...tokens.filter((token) => typeof token === 'string')]
+  } catch {
+    return [text]
+  }
+}
+
+/** Masks the fields called `message`, which are for humans. Other texts are data that must not change. */
+function maskTexts(message: ReflectMessage, mask: SecretMask): void {
+  for (const field of message.fields) {
+    if (!message.isSet(field)) continue
+    if (field.fieldKind === 'message') maskTexts(message.get(field) as ReflectMessage, mask)
+    else if (field.fieldKind === 'list' && field.listKind === 'message')
+      for (const item of message.get(field) as ReflectList) maskTexts(item as ReflectMessage, mask)
+    else if (field.fieldKind === 'scalar' && field.name === 'message')
+      message.set(field, mask.mask(message.get(field) as string))
+  }
+}
+
+function maskJson(value: JsonValue, mask: SecretMask): JsonValue {
+  if (typeof value === 'string') return mask.mask(value)
+  if (Array.isArray(value)) return value.map((item) => maskJson(item, mask))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, maskJson(item, mask)]))
 }
 
 function redactFields(message: ReflectMessage): void {
@@ -39,22 +119,13 @@ function redactFields(message: ReflectMessage): void {
     if (!message.isSet(field)) continue
     if (field.fieldKind === 'map') {
       const map = message.get(field) as ReflectMap
-      for (const key of [...map.keys()]) if (isSecret(field) || key === SERVICE_ACCOUNT_TOKENS) map.set(key, REDACTED)
+      for (const key of [...map.keys()]) if (isSecret(field) || key === SERVICE_ACCOUNT_TOKENS) map.set(key, MASK)
     } else if (field.fieldKind === 'list') {
       const list = message.get(field) as ReflectList
-      if (field.name === 'mount_flags') for (const index of [...list.keys()]) list.set(index, REDACTED)
+      if (field.name === 'mount_flags') for (const index of [...list.keys()]) list.set(index, MASK)
       else if (field.listKind === 'message') for (const item of list) redactFields(item as ReflectMessage)
     } else if (field.fieldKind === 'message') redactFields(message.get(field) as ReflectMessage)
   }
 }
 
-function secretsOf(schema: DescMessage, request: Message): string[] {
-  const message = reflect(schema, request)
-  return message.fields
-    .filter((field) => isSecret(field) && field.fieldKind === 'map')
-    .flatMap((field) => [...(message.get(field) as ReflectMap).values()] as string[])
-    .filter((value) => value !== '')
-}
-
 const isSecret = (field: DescField) => getOption(field, csi_secret)
-const escapeRegExp = (value: string) => value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')

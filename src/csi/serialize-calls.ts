@@ -1,8 +1,9 @@
 // Serializes the calls for each volume: the CSI specification requires callers to have at most one in flight. CreateVolume has
 // no volume id and is serialized by name. Waiting calls run in FIFO order. Their number is bounded by the number of callers.
 import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
-import { type CallOptions, type CsiDriver, callDriver, createCsiDriver } from './driver.ts'
+import { type CsiDriver, callDriver, createServiceClients } from './driver.ts'
 import { CsiError } from './errors.ts'
+import type { CallOptions } from './transport.ts'
 
 export function serializeCalls(driver: CsiDriver): CsiDriver {
   /** By subject, a promise that resolves when its last queued call has completed. */
@@ -29,7 +30,7 @@ export function serializeCalls(driver: CsiDriver): CsiDriver {
     }
   }
 
-  return createCsiDriver(send)
+  return createServiceClients(send)
 }
 
 /** Returns the volume or snapshot that a call operates on, if any. */

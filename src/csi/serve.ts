@@ -10,13 +10,15 @@ import {
 } from '@grpc/grpc-js'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { pathOf, type ServiceHandlers } from './driver.ts'
+import type { ServiceHandlers } from './driver.ts'
 import { type CsiCode, CsiError } from './errors.ts'
 import { Controller, Identity, Node } from './gen/csi_pb.js'
 import type { CallObserver } from './metrics.ts'
-import { redactLazily, redactText } from './redact.ts'
+import { redactLazily, secretsOf } from './redact.ts'
 import { removeStaleSocket } from './remove-stale-socket.ts'
+import { createSecretMask, type SecretMask } from './secret-mask.ts'
 import { socketPathOf } from './socket-path.ts'
+import { pathOf } from './transport.ts'
 
 export interface ServeOptions {
   /** The socket as `unix:///run/x/csi.sock` or as a path. Its directory must exist. */
@@ -43,6 +45,7 @@ export async function serveDriver(options: ServeOptions): Promise<ServedDriver> 
   await removeStaleSocket(path)
 
   const driverName = await readDriverName(identity)
+  const secretMask = createSecretMask()
   const server = new Server({
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
     'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
@@ -51,7 +54,7 @@ export async function serveDriver(options: ServeOptions): Promise<ServedDriver> 
     if (!handlers) return
     server.addService(
       createServiceDefinition(service),
-      createServiceImplementation(service, handlers as AnyHandlers, driverName, options),
+      createServiceImplementation(service, handlers as AnyHandlers, driverName, { ...options, secretMask }),
     )
   }
   serve(Identity, identity)
@@ -105,7 +108,7 @@ function createServiceImplementation(
   service: DescService,
   handlers: AnyHandlers,
   driverName: string,
-  { clock, log, metrics }: ServeOptions,
+  { clock, log, metrics, secretMask }: ServeOptions & { readonly secretMask: SecretMask },
 ): UntypedServiceImplementation {
   const handler =
     (method: DescMethod): handleUnaryCall<Message, Message> =>
@@ -125,15 +128,19 @@ function createServiceImplementation(
         if (!handle) throw new CsiError('UNIMPLEMENTED', `${driverName} does not implement ${method.name}`)
         return create(method.output, await handle.call(handlers, call.request, { signal: cancellation.signal }))
       }
-      log.debug({ method: pathOf(method), request: redactLazily(method.input, call.request) }, 'serving a CSI call')
+      secretMask.remember(secretsOf(method.input, call.request))
+      log.debug(
+        { method: pathOf(method), request: redactLazily(method.input, call.request, secretMask) },
+        'serving a CSI call',
+      )
       handleRequest().then(
         (response) => {
           recordCall('OK')
           respond(null, response)
         },
         (reason: unknown) => {
-          const error = reason instanceof CsiError ? reason : logUnexpectedError(method, call.request, reason, log)
-          const details = redactText(error.message, method.input, call.request)
+          const error = reason instanceof CsiError ? reason : logUnexpectedError(method, reason, { log, secretMask })
+          const details = secretMask.mask(error.message)
           recordCall(error.codeName)
           log.debug({ method: pathOf(method), code: error.codeName, error: details }, 'the CSI call failed')
           respond({ code: error.code, details })
@@ -144,12 +151,13 @@ function createServiceImplementation(
 }
 
 /** Logs the stack of an unexpected error and returns INTERNAL without details. */
-function logUnexpectedError(method: DescMethod, request: Message, reason: unknown, log: Logger): CsiError {
+function logUnexpectedError(
+  method: DescMethod,
+  reason: unknown,
+  { log, secretMask }: { readonly log: Logger; readonly secretMask: SecretMask },
+): CsiError {
   const stack = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)
-  log.error(
-    { method: pathOf(method), error: redactText(stack, method.input, request) },
-    'the CSI call failed with an unexpected error',
-  )
+  log.error({ method: pathOf(method), error: secretMask.mask(stack) }, 'the CSI call failed with an unexpected error')
   return new CsiError('INTERNAL', `${method.name} failed with an unexpected error; see the log of the driver`)
 }
 

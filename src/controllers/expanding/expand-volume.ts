@@ -15,7 +15,7 @@ import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
 import { ApiError, isConflict } from '../../api/status-error.ts'
 import { type CommitWrite, keyOfObject, refOfKey } from '../../client/index.ts'
-import { CsiError, isInfeasibleExpand, isUncertain, redactCredentials } from '../../csi/index.ts'
+import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
 import { backOff, NotLeaderError, retryAfter, stuck } from '../../runtime/index.ts'
 import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
@@ -91,7 +91,7 @@ export async function expandVolume(
   try {
     result = await callDriver(request, target, context, signal)
   } catch (error) {
-    const message = messageOf(error, request.secrets)
+    const message = messageOf(error)
     const failure = { error, message, target, attempt, previousPossibleSize }
     return saveFailure(failure, { claim, volume }, context, signal)
   }
@@ -120,9 +120,8 @@ export async function findLostExpansion(
   const isSizeKnown = records.has(claim) && records.possibleSize(claim) === undefined
   if (isNodeOnly || isSizeKnown) return undefined
   const recordedSize = larger(claimCapacity(claim), volumeCapacity(volume))
-  let request: ExpandRequest | undefined
   try {
-    request = await buildRequest(volume, recordedSize, context, signal)
+    const request = await buildRequest(volume, recordedSize, context, signal)
     const result = await callDriver(request, recordedSize, context, signal)
     return isLess(recordedSize, result.size) ? await saveExpanded(subject, result, context) : undefined
   } catch (error) {
@@ -132,7 +131,7 @@ export async function findLostExpansion(
     const isRejected = error instanceof CsiError && !isUncertain(error)
     if (!(error instanceof CsiError) || impliesUnexpanded(error)) return undefined
     if (isRejected && records.recordFailedSizeCheck(claim) >= SIZE_CHECKS_MAX) return undefined
-    const message = `the expansion is cancelled as soon as the driver reports the volume's size: ${messageOf(error, request?.secrets ?? {})}`
+    const message = `the expansion is cancelled as soon as the driver reports the volume's size: ${messageOf(error)}`
     const patch = failureReport(claim, message, clock.nowMs())
     if (patch) await saveClaim([unconditionalClaimWrite(claim, patch)], saver)
     return backOff(message)
@@ -205,9 +204,8 @@ class TooSmallError extends Error {
   }
 }
 
-function messageOf(error: unknown, secrets: Credentials): string {
-  const text = error instanceof CsiError ? error.rpcText : error instanceof Error ? error.message : String(error)
-  return redactCredentials(text, secrets)
+function messageOf(error: unknown): string {
+  return error instanceof CsiError ? error.rpcText : error instanceof Error ? error.message : String(error)
 }
 
 interface CallFailure extends ExpansionCall {

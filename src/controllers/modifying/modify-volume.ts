@@ -2,13 +2,7 @@
 // in volume and claim, in one transaction if the server supports it.
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
-import {
-  CsiError,
-  goNameOf,
-  isInfeasibleModify,
-  isUncertain as isUncertainResponse,
-  redactCredentials,
-} from '../../csi/index.ts'
+import { CsiError, goNameOf, isInfeasibleModify, isUncertain as isUncertainResponse } from '../../csi/index.ts'
 import { backOff, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Credentials } from '../../volumes/credentials.ts'
 import { createMetadata } from '../provisioning/csi/parameters.ts'
@@ -58,7 +52,6 @@ interface Attempt {
   readonly changedParts: ChangedParts
   readonly situation: Situation
   readonly subject: Subject
-  readonly credentials: Credentials
   /** The undo record to restore if the driver reports that this call changed nothing. */
   readonly undoBefore: Undo
 }
@@ -108,7 +101,6 @@ export async function modifyVolume(
     changedParts,
     situation: await situationOf(startedSubject, context),
     subject: startedSubject,
-    credentials,
     undoBefore: patch ? changedAttributesOf(situation) : undo,
   }
   try {
@@ -175,11 +167,11 @@ async function saveSuccess(attempt: Attempt, context: ModifyingContext): Promise
 const UNCHANGED_VOLUME: readonly FailureMeaning[] = ['infeasible', 'inUse', 'missing']
 
 async function saveFailure(attempt: Attempt, error: CsiError, context: ModifyingContext): Promise<Step> {
-  const { call, changedParts, situation, subject, credentials, undoBefore } = attempt
+  const { call, changedParts, situation, subject, undoBefore } = attempt
   const { responses, clock, settings, pods } = context
   const { claim } = subject
   const meaning = meaningOf(error, attempt)
-  const message = redactCredentials(error.rpcText, credentials)
+  const message = error.rpcText
   if (meaning === 'missing' && call.purpose === 'cancel') {
     // The driver does not have the volume, so there is nothing to restore and a retry cannot succeed.
     recordEvent(
@@ -204,7 +196,7 @@ async function saveFailure(attempt: Attempt, error: CsiError, context: Modifying
   const patch = failurePatch(step, {
     meaning,
     reason: goNameOf(error.codeName),
-    message: redactCredentials(error.message, credentials),
+    message: error.message,
     undo: UNCHANGED_VOLUME.includes(meaning) ? undoBefore : (situation.undo ?? {}),
   })
   recordEvent(subject, modifyFailed(message + suffix), context)

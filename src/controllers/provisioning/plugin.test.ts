@@ -340,7 +340,21 @@ describe('provisionerOf', () => {
         ...pluginThrowing(new Error(`PUT https://u:${secret}@filer failed`)),
       })
       const result = await provision({ parameters: { key: secret } })
-      expect(result).toMatchObject({ message: 'PUT https://u:(secret)@filer failed' })
+      expect(result).toMatchObject({ message: 'PUT https://u:***@filer failed' })
+    })
+
+    it('PROV-16 masks the value of an earlier request in every later error', async () => {
+      const error = new Error(`login with ${secret} failed`)
+      const { provisioner, provision } = aPlugin({
+        parameters,
+        ...pluginThrowing(error),
+        delete: pluginThrowing(error).provision,
+      })
+      await provision({ parameters: { key: secret } })
+      expect(await provision({ parameters: { key: 'k-other' } })).toMatchObject({ message: 'login with *** failed' })
+      const volume = { metadata: { name: 'pv-1' }, spec: {} } as never
+      const deleted = await provisioner.delete(volume, new AbortController().signal)
+      expect(deleted).toEqual({ is: 'failed', message: 'login with *** failed' })
     })
 
     it('PROV-16 redacts an invalid value', async () => {

@@ -4,6 +4,7 @@
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { Clock } from '../../base/clock.ts'
+import { createSecretMask, type SecretMask } from '../../csi/index.ts'
 import { checkPlugin } from './plugin/check-plugin.ts'
 import {
   checkResult,
@@ -14,7 +15,7 @@ import {
 } from './plugin/check-result.ts'
 import type { AnyProvisionerPlugin, ProvisionedVolume } from './plugin/contract.ts'
 import type { FailureKind } from './plugin/failures.ts'
-import { errorMessageOf, redactSecrets } from './plugin/message-text.ts'
+import { errorMessageOf } from './plugin/message-text.ts'
 import { readRequest } from './plugin/read-request.ts'
 import { CallError, type CallOptions, createTimedCaller } from './plugin/timed-call.ts'
 import type { DeleteResult, OverdueCallback, Provisioner, ProvisionRequest, ProvisionResult } from './provisioner.ts'
@@ -30,6 +31,8 @@ const CALL_TIMEOUT_MS = 600_000
 export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptions): Provisioner {
   checkPlugin(plugin)
   const { clock, callTimeoutMs = CALL_TIMEOUT_MS } = options
+  /** The values of sensitive parameters of all requests. A plugin may quote them in a later error. */
+  const secretMask = createSecretMask()
   const callPlugin = createTimedCaller({ clock, timeoutMs: callTimeoutMs, name: plugin.name })
 
   async function provision(
@@ -44,12 +47,13 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     if (parsed.is === 'rejected') return findOrReject(claimRequest, parsed.message, callOptions, beforeCreate)
     await beforeCreate()
     const { request, secrets } = parsed
+    secretMask.remember(secrets)
     const expectations = { request, secrets, selector: claimRequest.claim.spec?.selector }
     try {
       const result = await callPlugin(callOptions, (call) => plugin.provision(request, call))
       return await acceptResult(result, expectations, claimRequest.volumeName, callOptions)
     } catch (error) {
-      return failureResult(error, secrets)
+      return failureResult(error, secretMask)
     }
   }
 
@@ -73,7 +77,9 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
       return {
         is: 'failed',
         failure: 'noChange',
-        message: `${message} (Finding the volume of an earlier attempt failed: ${errorMessageOf(error)})`,
+        message: secretMask.mask(
+          `${message} (Finding the volume of an earlier attempt failed: ${errorMessageOf(error)})`,
+        ),
       }
     }
     if (!existing) return { is: 'failed', failure: 'infeasible', message }
@@ -98,10 +104,10 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     const message = `${plugin.name} created a volume that cannot be used: ${checked.message}. This is a bug in the provisioner.`
     try {
       await callPlugin(callOptions, (call) => plugin.delete(toDeletableVolume(result, volumeName), call))
-      return { is: 'failed', failure: 'final', message: redactSecrets(message, expectations.secrets) }
+      return { is: 'failed', failure: 'final', message: secretMask.mask(message) }
     } catch (error) {
       const deleteFailedMessage = `${message} Deleting it failed: ${errorMessageOf(error)}`
-      return { is: 'failed', failure: 'unfinished', message: redactSecrets(deleteFailedMessage, expectations.secrets) }
+      return { is: 'failed', failure: 'unfinished', message: secretMask.mask(deleteFailedMessage) }
     }
   }
 
@@ -119,7 +125,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
       await callPlugin({ signal, onOverdue }, (call) => plugin.delete(volume, call))
       return { is: 'deleted' }
     } catch (error) {
-      const message = errorMessageOf(error)
+      const message = secretMask.mask(errorMessageOf(error))
       return kindOf(error) === 'ignored' ? { is: 'ignored', message } : { is: 'failed', message }
     }
   }
@@ -144,9 +150,9 @@ const NO_EXPECTATIONS: ResultExpectations = {
   secrets: [],
 }
 
-function failureResult(error: unknown, secrets: readonly string[]): ProvisionResult {
+function failureResult(error: unknown, secretMask: SecretMask): ProvisionResult {
   const failure = kindOf(error)
-  const message = redactSecrets(errorMessageOf(error), secrets)
+  const message = secretMask.mask(errorMessageOf(error))
   return failure === 'ignored' ? { is: 'ignored', message } : { is: 'failed', failure, message }
 }
 

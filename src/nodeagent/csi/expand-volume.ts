@@ -11,7 +11,7 @@ import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { type KeyedLock, keyedLock } from '../../base/keyed-lock.ts'
 import { type Client, find } from '../../client/index.ts'
-import { CsiError, isInfeasibleExpand, isUncertain, redactCredentials } from '../../csi/index.ts'
+import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
 import type { EventDetails, EventRecorder } from '../../runtime/index.ts'
 import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
@@ -138,17 +138,16 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
       if (!started) return undefined // after a conflict, the changed claim triggers another reconcile
       claim = started
     }
-    let secrets: Credentials = {}
     try {
       if (!driver.capabilities.has('EXPAND_VOLUME')) throw expansionUnsupported(published.volume)
       const ref = published.volume.expandSecret
-      secrets = ref ? await readCredentials(client, ref, signal) : {}
+      const secrets = ref ? await readCredentials(client, ref, signal) : {}
       await metrics.measure(published.volume.driver, 'volume_fs_resize', () =>
         callDriver(published, driver, plan.size, secrets, signal),
       )
     } catch (error) {
       if (signal.aborted) throw error
-      return handleFailure(error, secrets, { ...published, plan: { ...plan, claim }, record })
+      return handleFailure(error, { ...published, plan: { ...plan, claim }, record })
     }
     record.failure = undefined
     record.attempts = 0
@@ -181,7 +180,6 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
 
   async function handleFailure(
     error: unknown,
-    secrets: Credentials,
     { pod, volume, plan, record }: PublishedVolume & { readonly plan: Expansion; readonly record: VolumeRecord },
   ): Promise<number | undefined> {
     const isUnimplemented = error instanceof CsiError && error.codeName === 'UNIMPLEMENTED'
@@ -189,8 +187,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
       record.size = plan.size // the driver needs no node expansion
       return undefined
     }
-    const rpcMessage = error instanceof CsiError ? error.rpcText : (error as Error).message
-    const errorMessage = redactCredentials(rpcMessage, secrets)
+    const errorMessage = error instanceof CsiError ? error.rpcText : (error as Error).message
     const message = `NodeExpandVolume failed for volume "${volume.name}" : ${errorMessage}`
     events.record(podKind, pod, { type: 'Warning', reason: 'VolumeResizeFailed', message })
 

@@ -4,17 +4,9 @@
 import { setMaxListeners } from 'node:events'
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../../api/feature-gates.ts'
-import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { callDriver } from '../../csi/driver.ts'
-import {
-  type ConnectOptions,
-  type CsiConnection,
-  type CsiDriver,
-  CsiError,
-  createCsiDriver,
-  instrument,
-} from '../../csi/index.ts'
+import { type ConnectOptions, type CsiConnection, type CsiDriver, CsiError, createCsiDriver } from '../../csi/index.ts'
 import type { Cluster } from '../environment/cluster.ts'
 import type { SimDriver } from '../environment/driver.ts'
 import { oneByOne } from '../environment/one-by-one.ts'
@@ -74,7 +66,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
       const name = address as DriverName
       const driver = deps.aroundDriver(env, drivers.get(name)!.driverFor(env, nodeId))
       let isClosed = false
-      const instrumented = instrument(
+      const csi = createCsiDriver(
         async (method, request, options) => {
           if (isClosed) throw new CsiError('CANCELLED', `${method.name}: the connection is closed`)
           const { volumeId = '', name: volumeName = '' } = request as unknown as { volumeId?: string; name?: string }
@@ -91,10 +83,10 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
             throw error
           }
         },
-        { clock, log, metrics },
+        { instruments: { clock, log, metrics } },
       )
       return {
-        ...createCsiDriver(instrumented),
+        ...csi,
         close() {
           isClosed = true
         },
@@ -128,4 +120,4 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
   }
 }
 
-export const commonDeps = ({ clock, random, signal }: Env) => ({ clock, random, signal, log: silentLog })
+export const commonDeps = ({ clock, random, signal, log }: Env) => ({ clock, random, signal, log })

@@ -2,6 +2,7 @@
 // settles and nothing it scheduled runs, so its code stops at the await it was in. The next start is a new incarnation
 // with new state.
 import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
 import { clockOf, type Simulation } from './simulation.ts'
 
 export interface Incarnation {
@@ -15,6 +16,7 @@ export interface Env extends Incarnation {
   readonly name: string
   readonly clock: Clock
   readonly random: Random
+  readonly log: Logger
   /** Fires on an orderly stop; a crash does not fire it. */
   readonly signal: AbortSignal
 }
@@ -82,6 +84,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
       main({
         name,
         random: random,
+        log: simulation.log,
         clock: clockOf({ schedule, nowMs: () => simulation.nowMs }, clockOffset),
         signal: stop.signal,
         get alive() {

@@ -4,9 +4,11 @@
 // A step is one scheduled callback and every microtask that it releases. Steps due at the same moment run in a random
 // order, so that some seed tries each order of concurrent operations.
 import type { Clock, Random } from '../../base/clock.ts'
+import { type Logger, silentLog } from '../../base/log.ts'
 
 export interface Simulation {
   readonly seed: number
+  readonly log: Logger
   /** One random stream per purpose, so that a further draw for one purpose does not change the others. */
   random(purpose: string): Random
   /** True time; processes get their own clocks from process.ts. */
@@ -31,6 +33,8 @@ export interface Simulation {
 export interface SimulationOptions {
   /** How many lines of the trace are kept. Default TRACE_LINES_MAX. */
   readonly linesMax?: number
+  /** The log of all processes. Default: none. */
+  readonly log?: Logger
 }
 
 const TRACE_LINES_MAX = 2_000
@@ -47,7 +51,8 @@ interface Step {
   run: (() => void) | undefined
 }
 
-export function createSimulation(seed: number, { linesMax = TRACE_LINES_MAX }: SimulationOptions = {}): Simulation {
+export function createSimulation(seed: number, options: SimulationOptions = {}): Simulation {
+  const { linesMax = TRACE_LINES_MAX, log = silentLog } = options
   const order = seededRandom(mix(seed, 'order'))
   const queue = new StepHeap()
   const lines: string[] = []
@@ -73,6 +78,7 @@ export function createSimulation(seed: number, { linesMax = TRACE_LINES_MAX }: S
 
   const simulation: Simulation = {
     seed,
+    log,
     random: (purpose) => seededRandom(mix(seed, purpose)),
     clock: clockOf({ schedule, nowMs: () => nowMs }),
     get nowMs() {

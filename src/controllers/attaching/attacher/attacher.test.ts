@@ -73,7 +73,7 @@ describe('publishing', () => {
       },
     ])
     await fixture.waitUntil(async () => (await attachError())?.errorCode === 16, 'the attach error')
-    expect((await attachError())?.message).toBe('rpc error: code = Unauthenticated desc = not ***stripped***')
+    expect((await attachError())?.message).toBe('rpc error: code = Unauthenticated desc = not ***')
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
     expect(publishCalls().at(-1)?.request).toMatchObject({ readonly: true, volumeContext: { tier: 'gold' } })
     expect(JSON.stringify(await fixture.attachments())).not.toContain('hunter')

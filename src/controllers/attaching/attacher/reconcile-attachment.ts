@@ -9,7 +9,7 @@ import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volum
 import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { ApiError, isConflict, isNotFound } from '../../../api/status-error.ts'
 import type { CommitWrite } from '../../../client/index.ts'
-import { CsiError, isUncertain, redactCredentials } from '../../../csi/index.ts'
+import { CsiError, isUncertain } from '../../../csi/index.ts'
 import { backOff, done, NotLeaderError, type Outcome, stuck } from '../../../runtime/index.ts'
 import { NODE_ID_ANNOTATION } from '../../../volumes/attachment-names.ts'
 import { type Credentials, readCredentials, UnreadableSecretError } from '../../../volumes/credentials.ts'
@@ -73,10 +73,9 @@ async function apply(attachment: Attachment, context: AttacherContext, signal: A
 }
 
 async function publish(attachment: Attachment, context: AttacherContext, signal: AbortSignal): Promise<Outcome> {
-  let credentials: Credentials = {}
   try {
     const { volume, request, nodeId } = preparePublish(attachment, context)
-    credentials = await readPublishCredentials(volume, context, signal)
+    const credentials = await readPublishCredentials(volume, context, signal)
     await unpublishFromOldNode(attachment, request.volumeId, nodeId, credentials, context, signal)
     const saved = await addFinalizers(attachment, volume, nodeId, context)
     if (isBeingDeleted(saved)) return backOff('the attachment is being deleted: detach it instead')
@@ -89,7 +88,7 @@ async function publish(attachment: Attachment, context: AttacherContext, signal:
     )
     return await saveAttached(saved, response.publishContext, context)
   } catch (error) {
-    return saveFailure('attachError', attachment, error, { credentials, signal }, context)
+    return saveFailure('attachError', attachment, error, context, signal)
   }
 }
 
@@ -165,7 +164,6 @@ async function addFinalizers(
 async function unpublish(attachment: Attachment, context: AttacherContext, signal: AbortSignal): Promise<Outcome> {
   const { driver, facts, settings, election } = context
   const { nodeName, source } = attachment.spec
-  let credentials: Credentials = {}
   try {
     const volume = volumeOf(attachment, context)
     if (!volume) throw volumeLost(source.persistentVolumeName ?? '')
@@ -173,7 +171,7 @@ async function unpublish(attachment: Attachment, context: AttacherContext, signa
     // The node ID at publish time: the node may have been deleted or recreated since.
     const nodeId = attachment.metadata.annotations?.[NODE_ID_ANNOTATION] ?? nodeIdOf(nodeName, context)
     if (nodeId === undefined) throw nodeUnknown(nodeName, facts.name)
-    credentials = await readUnpublishCredentials(volume, context, signal)
+    const credentials = await readUnpublishCredentials(volume, context, signal)
     election?.assertStillLeader()
     await driver.controller.controllerUnpublishVolume(
       { volumeId: volume.spec.csi.volumeHandle, nodeId, secrets: credentials },
@@ -181,7 +179,7 @@ async function unpublish(attachment: Attachment, context: AttacherContext, signa
     )
     return await removeFinalizer(attachment, context)
   } catch (error) {
-    return saveFailure('detachError', attachment, error, { credentials, signal }, context)
+    return saveFailure('detachError', attachment, error, context, signal)
   }
 }
 
@@ -216,13 +214,12 @@ async function saveFailure(
   field: 'attachError' | 'detachError',
   attachment: Attachment,
   error: unknown,
-  { credentials, signal }: { readonly credentials: Credentials; readonly signal: AbortSignal },
   context: AttacherContext,
+  signal: AbortSignal,
 ): Promise<Outcome> {
   const isUnrelated = error instanceof ApiError || error instanceof NotLeaderError || signal.aborted
   if (isUnrelated || !(error instanceof Error)) throw error // neither an AttachError nor a response of the driver
-  const unredacted = error instanceof CsiError ? error.rpcText : error.message
-  const message = redactCredentials(unredacted, credentials)
+  const message = error instanceof CsiError ? error.rpcText : error.message
   await saveError(field, attachment, { message, code: error instanceof CsiError ? error.code : undefined }, context)
   if (error instanceof AttachError) return stuck(message)
   const isPending = error instanceof CsiError && isUncertain(error)

@@ -12,15 +12,8 @@ import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { Volume } from '../../../csi/gen/csi_pb.js'
-import {
-  type CsiDriver,
-  CsiError,
-  classifyCreateFailure,
-  type DriverFacts,
-  redactCredentials,
-} from '../../../csi/index.ts'
+import { type CsiDriver, CsiError, classifyCreateFailure, type DriverFacts } from '../../../csi/index.ts'
 import type { Cache, CacheSet, EventRecorder } from '../../../runtime/index.ts'
-import type { Credentials } from '../../../volumes/credentials.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { DeleteResult, Failure, Provisioner, ProvisionRequest, ProvisionResult } from '../provisioner.ts'
 import { buildVolume, findReplyProblem } from './build-volume.ts'
@@ -105,7 +98,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     try {
       volume = await createVolume(prepared.request, signal)
     } catch (error) {
-      const message = messageOf(error, prepared.credentials)
+      const message = messageOf(error)
       if (isNameTaken(error)) {
         const existingVolume = await findWithoutTopology(prepared.request, signal)
         if (!existingVolume) return { is: 'failed', failure: 'noChange', message: message + NAME_TAKEN_HINT }
@@ -199,7 +192,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         await driver.controller.deleteVolume(request, { timeoutMs: remainingMs, signal })
         return failureResult(uid, 'final', `${problem}. The volume was deleted`)
       } catch (error) {
-        lastError = messageOf(error, credentials)
+        lastError = messageOf(error)
       }
     }
     return failureResult(
@@ -235,7 +228,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     } catch (error) {
       return {
         is: 'failed',
-        message: messageOf(error, deletionCredentials.credentials) + missingCredentialsHint(error, deletionCredentials),
+        message: messageOf(error) + missingCredentialsHint(error, deletionCredentials),
       }
     }
   }
@@ -322,10 +315,9 @@ const CREATED_FOR_ANOTHER_NODE = 'an earlier attempt created it for another node
 const NAME_TAKEN_HINT =
   '. A volume of this name exists and does not match the request: restore the class as it was, or delete the volume in the storage'
 
-/** Returns the message of a failed call without credentials. */
-function messageOf(error: unknown, credentials: Credentials): string {
-  const text = error instanceof CsiError ? error.rpcText : (error as Error).message
-  return redactCredentials(text, credentials)
+/** Returns the message of a failed call. */
+function messageOf(error: unknown): string {
+  return error instanceof CsiError ? error.rpcText : (error as Error).message
 }
 
 /** Codes with which drivers report missing credentials, among other errors. */

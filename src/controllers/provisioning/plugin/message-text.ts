@@ -1,4 +1,4 @@
-// Formats text from classes and plugins for messages: quotes, truncates and redacts it.
+// Formats text from classes and plugins for messages: quotes and truncates it.
 import { inspect } from 'node:util'
 
 const QUOTED_NAMES_MAX = 8 // a longer list ends with the number of omitted names
@@ -12,12 +12,6 @@ export function quoteNames(names: readonly string[]): string {
 
 export const truncate = (text: string): string =>
   text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)}…` : text
-
-/** Replaces all secrets, starting with the longest, because one secret may contain another. */
-export function redactSecrets(text: string, secrets: readonly string[]): string {
-  const longestFirst = [...secrets].sort((a, b) => b.length - a.length)
-  return longestFirst.reduce((redacted, secret) => redacted.replaceAll(secret, '(secret)'), text)
-}
 
 /** Returns the message of a thrown value, which need not be an Error. */
 export function errorMessageOf(thrown: unknown): string {

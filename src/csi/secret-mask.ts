@@ -1,0 +1,124 @@
+// Masks secrets in texts of a driver: error messages, volume conditions and logged messages. A driver may quote a secret of
+// any earlier call, for example because it retries a login, so the mask remembers the secrets of earlier calls. It finds them
+// plain, one line of them, and encoded: base64 at any offset (`Basic` credentials), percent-encoded, hexadecimal and escaped.
+
+/** The mask that replaces every secret, in logs, events, conditions and errors alike. */
+export const MASK = '***'
+
+/** Shorter values, such as "no" or "1", are not masked: they are not secret, and masking them would garble messages. */
+const SECRET_CHARACTERS_MIN = 4
+/** Shorter parts of an encoded secret are not masked, because they occur by chance. */
+const ENCODED_CHARACTERS_MIN = 6
+const VALUES_MAX = 256 // the value that was sent least recently is forgotten
+const CHARACTERS_MAX = 1_048_576 // of all values together; beyond this, the least recently sent ones are forgotten
+
+export interface SecretMask {
+  /** Remembers the values for all later texts. */
+  remember(values: readonly string[]): void
+  /** Replaces every remembered value in the text. */
+  mask(text: string): string
+}
+
+export function createSecretMask(): SecretMask {
+  /** The values with their forms, least recently sent first. The forms are built when a text is masked. */
+  const values = new Map<string, readonly string[] | undefined>()
+  let characters = 0
+
+  function remember(value: string): void {
+    if (value.length < SECRET_CHARACTERS_MIN) return
+    const forms = values.get(value)
+    if (values.delete(value)) characters -= value.length
+    values.set(value, forms)
+    characters += value.length
+    for (const oldest of values.keys()) {
+      // The latest value is kept even if it is larger than the bound.
+      if ((values.size <= VALUES_MAX && characters <= CHARACTERS_MAX) || oldest === value) break
+      values.delete(oldest)
+      characters -= oldest.length
+    }
+  }
+
+  function formsOf(value: string): readonly string[] {
+    const forms = values.get(value) ?? buildForms(value)
+    values.set(value, forms)
+    return forms
+  }
+
+  return {
+    remember: (added) => added.forEach(remember),
+    mask(text) {
+      if (values.size === 0 || text === '') return text
+      return replaceRanges(
+        text,
+        [...values.keys()].flatMap((value) => formsOf(value).flatMap((form) => rangesOf(text, form))),
+      )
+    },
+  }
+}
+
+interface Range {
+  readonly start: number
+  readonly end: number
+}
+
+function rangesOf(text: string, form: string): Range[] {
+  const ranges: Range[] = []
+  for (let start = text.indexOf(form); start !== -1; start = text.indexOf(form, start + 1))
+    ranges.push({ start, end: start + form.length })
+  return ranges
+}
+
+/** Replaces the ranges by masks. Overlapping ranges become one, so that no rest of a secret remains. */
+function replaceRanges(text: string, ranges: readonly Range[]): string {
+  let masked = ''
+  let position = 0
+  let maskedUntil = -1
+  for (const { start, end } of [...ranges].sort((a, b) => a.start - b.start)) {
+    if (start > maskedUntil) masked += text.slice(position, start) + MASK
+    maskedUntil = Math.max(maskedUntil, end)
+    position = maskedUntil
+  }
+  return masked + text.slice(position)
+}
+
+function buildForms(value: string): readonly string[] {
+  const lines = [value, value.trim(), ...value.split(/\r?\n/).map((line) => line.trim())]
+  const plain = [...new Set(lines)].filter((line) => line.length >= SECRET_CHARACTERS_MIN)
+  const encoded = plain.flatMap(encodingsOf).filter((form) => form.length >= ENCODED_CHARACTERS_MIN)
+  const escaped = plain.flatMap((line) => [escapeJson(line), escapeJson(escapeJson(line))])
+  return [...new Set([...plain, ...escaped, ...encoded])]
+}
+
+/** Escapes a text as JSON and the %q of Go do. */
+const escapeJson = (text: string) => JSON.stringify(text).slice(1, -1)
+
+function encodingsOf(text: string): string[] {
+  const bytes = Buffer.from(text)
+  const hex = bytes.toString('hex')
+  return [...percentEncodingsOf(text), ...base64FormsOf(bytes), hex, hex.toUpperCase()]
+}
+
+/** Returns the encodings of JavaScript, of forms and of Go's path and query escapes, with upper- and lower-case digits. */
+function percentEncodingsOf(text: string): string[] {
+  const component = encodeURIComponent(text.toWellFormed())
+  const strict = component.replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+  const path = component.replace(/%(?:24|26|2B|3A|3D|40)/g, decodeURIComponent) // Go keeps $&+:=@ in a path
+  const forms = [component, strict, path].flatMap((form) => [form, form.replaceAll('%20', '+')])
+  return forms.flatMap((form) => [form, form.replace(/%[0-9A-F]{2}/g, (digits) => digits.toLowerCase())])
+}
+
+/**
+ * Returns the base64 of the bytes alone, and the part that is the same wherever they stand in a longer value:
+ *   hunter2 alone aHVudGVyMg==, in longer values …aHVudGVyM…, …h1bnRlcj… or …odW50ZXIy…
+ */
+function base64FormsOf(bytes: Buffer): string[] {
+  const alone = bytes.toString('base64')
+  const forms = [alone, alone.replace(/=+$/, '')]
+  for (const offset of [0, 1, 2]) {
+    const shifted = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64')
+    const first = Math.ceil((offset * 8) / 6)
+    const last = Math.floor(((offset + bytes.length) * 8) / 6)
+    forms.push(shifted.slice(first, last))
+  }
+  return forms.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')])
+}
