@@ -106,6 +106,7 @@ describe('finalizers', () => {
     const finalizers = ['example.com/one', 'example.com/late']
     expect((await api.patch(`${MAPS}/a`, { metadata: { finalizers } }, 'merge')).json).toMatchObject({
       code: 422,
+      message: expect.stringContaining('found new finalizers []string{"example.com/late"}'),
       details: { causes: [{ field: 'metadata.finalizers' }] },
     })
   })
