@@ -3,7 +3,7 @@
 import { createdAtColumn, nameColumn } from './columns.ts'
 import { defineKind, type Kind, type KubeObject } from './kind.ts'
 import { objectMeta } from './kinds/shared/meta-schema.ts'
-import { object, req } from './schema.ts'
+import { type Fields, object, req } from './schema.ts'
 
 export interface ForeignKind {
   readonly group: string
@@ -15,6 +15,8 @@ export interface ForeignKind {
   readonly shortNames?: readonly string[]
   readonly categories?: readonly string[]
   readonly isDiscoverable?: true
+  /** Fields beside metadata, for OpenAPI. */
+  readonly fields?: Fields
 }
 
 /** Declares a foreign kind. T has the fields that the caller reads; they are not validated. */
@@ -25,6 +27,7 @@ export const defineForeignKind = <T extends KubeObject = KubeObject>({
   plural,
   namespaced,
   doc,
+  fields = {},
   ...discovery
 }: ForeignKind): Kind<T> =>
   defineKind<KubeObject>({
@@ -34,7 +37,7 @@ export const defineForeignKind = <T extends KubeObject = KubeObject>({
     plural,
     singular: kind.toLowerCase(),
     namespaced,
-    type: object(`dev.stowage.foreign.${kind}`, doc, { metadata: req(1, objectMeta, 'Standard metadata.') }),
+    type: object(`dev.stowage.foreign.${kind}`, doc, { metadata: req(1, objectMeta, 'Standard metadata.'), ...fields }),
     isForeign: true,
     ...discovery,
     nameErrors: () => [],

@@ -25,7 +25,7 @@ import type { ResourceRequest } from './http/route.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
 import { decodeStored } from './objects/stored-object.ts'
 import type { WriteTarget } from './objects/write-verb.ts'
-import type { Resource } from './resources.ts'
+import type { Resource, Resources } from './resources.ts'
 import { type ReviewDeps, review } from './reviews.ts'
 import type { UserInfo } from './security/index.ts'
 import { checkScope } from './verbs/check-scope.ts'
@@ -96,7 +96,7 @@ async function handleList(deps: ObjectDeps, call: ResourceCall): Promise<ApiResp
   const list = await listObjects(deps, resource, namespace, parseListOptions(request.query, false))
   return withWarnings(
     await listResponse(deps, call, accepted, list),
-    isDefinitionList(resource) ? [NO_DEFINITIONS] : [],
+    isDefinitionList(resource) ? apiVersionWarnings(deps.resources) : [],
   )
 }
 
@@ -106,10 +106,21 @@ const withWarnings = (response: ApiResponse, warnings: readonly string[]): ApiRe
 const isDefinitionList = ({ group, plural }: Resource): boolean =>
   group === 'apiextensions.k8s.io' && plural === 'customresourcedefinitions'
 
-/** kubectl lists the definitions of custom resources if discovery does not have the apiVersion of a manifest. */
-const NO_DEFINITIONS =
-  'this server has no custom resources: check apiVersion and kind, for example with ' +
-  '`kubectl api-resources`, which prints the apiVersion of each kind'
+/**
+ * Returns a warning per apiVersion that names its kinds. kubectl lists the definitions of custom resources, and prints the
+ * warnings, if discovery does not have the apiVersion of a manifest.
+ */
+function apiVersionWarnings(resources: Resources): string[] {
+  const kinds = new Map<string, string[]>()
+  for (const { kind, group, plural, apiVersion } of resources.all) {
+    if (kind.isReview || kind.isForeign || resources.preferred(group, plural)?.apiVersion !== apiVersion) continue
+    kinds.set(apiVersion, [...(kinds.get(apiVersion) ?? []), kind.kind])
+  }
+  return [
+    'this server has no custom resources; check the apiVersion and kind of the manifest',
+    ...[...kinds].map(([apiVersion, names]) => `apiVersion ${apiVersion} is for ${names.join(', ')}`),
+  ]
+}
 
 async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call

@@ -147,9 +147,26 @@ describe('the API server', () => {
       })
       stream.close()
     }
-    expect((await post('/api/v1/namespaces/default/services', { metadata: { name: 'x' } })).status).toBe(405)
+    for (const [path, name] of [
+      ['/api/v1/namespaces/default/services', 'services'],
+      ['/apis/apps/v1/namespaces/default/deployments', 'deployments.apps'],
+    ] as const) {
+      const { status, json } = await post(path, { metadata: { name: 'x' }, spec: {} })
+      expect([status, json.reason]).toEqual([405, 'MethodNotAllowed'])
+      expect(json.message).toContain(
+        `Stowage does not store ${name}: lists of them are empty, and they cannot be written`,
+      )
+    }
     const { headers, json } = await get('/apis/apiextensions.k8s.io/v1/customresourcedefinitions')
-    expect([json.items, headers.warning]).toEqual([[], [expect.stringContaining('kubectl api-resources')]])
+    expect([json.items, headers.warning]).toEqual([
+      [],
+      expect.arrayContaining([
+        expect.stringContaining('this server has no custom resources; check the apiVersion and kind of the manifest'),
+        expect.stringMatching(/apiVersion v1 is for .*\bPersistentVolumeClaim\b/),
+        expect.stringMatching(/apiVersion storage\.k8s\.io\/v1 is for .*\bStorageClass\b.*\bVolumeAttachment\b/),
+      ]),
+    ])
+    expect(String(headers.warning)).not.toMatch(/Service\b|v1beta1|Review/)
     expect((await get('/apis')).text).not.toContain('"apps"')
     expect((await get('/api/v1')).text).not.toContain('replicationcontrollers')
     const services = (await get('/api/v1')).json.resources.find(({ name }: Json) => name === 'services')

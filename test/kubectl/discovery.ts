@@ -79,6 +79,14 @@ export const discoverySteps: readonly Step[] = [
     },
   },
   {
+    name: 'cluster-info prints the address of the server',
+    async run({ kubectl }) {
+      const { out, err } = await kubectl.run('cluster-info')
+      expect(out).toMatch(/Kubernetes (control plane|master).* is running at .*https:\/\/127\.0\.0\.1:\d+/)
+      expect(err).toBe('')
+    },
+  },
+  {
     name: 'version prints the Kubernetes version of the API',
     async run({ kubectl }) {
       const { serverVersion } = JSON.parse((await kubectl.run('version -o json')).out)

@@ -77,6 +77,33 @@ export const errorSteps: readonly Step[] = [
     },
   },
   {
+    name: 'create and apply of a kind that the server does not store fail with the reason',
+    async run({ kubectl }) {
+      const stdin = 'apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n'
+      for (const command of ['create -f -', 'apply -f -']) {
+        const text = await kubectl.expectError(command, { stdin })
+        expect(text).toContain('Stowage does not store services: lists of them are empty, and they cannot be written')
+        expect(text).not.toContain('unknown field')
+      }
+      expect(await kubectl.expectError('create service clusterip web --tcp=80')).toContain(
+        'Stowage does not store services',
+      )
+    },
+  },
+  {
+    name: 'apply with a wrong apiVersion fails and prints the apiVersion of the kind',
+    needs: 'server-side strict validation',
+    async run({ kubectl }) {
+      for (const apiVersion of ['v1beta1', 'storage.k8s.io/v2', 'storage/v1']) {
+        const stdin = `apiVersion: ${apiVersion}\nkind: StorageClass\nmetadata: {name: x}\nprovisioner: example.com\n`
+        const text = await kubectl.expectError('apply -f -', { stdin })
+        expect(text).toContain(`no matches for kind "StorageClass" in version "${apiVersion}"`)
+        expect(text).toMatch(/^Warning: apiVersion storage\.k8s\.io\/v1 is for .*\bStorageClass\b/m)
+        expect(text).not.toContain('failed to list CRDs')
+      }
+    },
+  },
+  {
     name: 'create with a field of the wrong type fails with BadRequest',
     async run({ kubectl }) {
       const text = await kubectl.expectError('create --validate=false -f -', {

@@ -140,6 +140,7 @@ export const getSteps: readonly Step[] = [
     name: 'get all lists pods',
     async run({ kubectl }) {
       expect(await kubectl.out('get all -o name')).toBe('pod/web\n')
+      expect((await kubectl.run('get all')).err).toBe('')
     },
   },
   {

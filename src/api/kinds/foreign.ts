@@ -6,6 +6,7 @@
 // foreign.test.ts checks that each of its entries is served.
 import { defineForeignKind } from '../foreign-kind.ts'
 import type { Kind } from '../kind.ts'
+import { opt, rawJson } from '../schema.ts'
 
 /** Group, kind, plural, scope, and the versions that the informers use. */
 const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | 'Cluster', readonly string[]])[] = [
@@ -66,7 +67,10 @@ const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | '
 
 const DOC = 'A kind that this server does not implement; there are no objects of it.'
 
-/** `kubectl cluster-info` fails if discovery has no services. */
+/**
+ * `kubectl cluster-info` fails if discovery has no services. The fields let a manifest pass the validation of kubectl before
+ * 1.27, so that it prints the answer of the server and not that spec is unknown.
+ */
 const serviceKind = defineForeignKind({
   group: '',
   versions: ['v1'],
@@ -77,6 +81,7 @@ const serviceKind = defineForeignKind({
   shortNames: ['svc'],
   categories: ['all'],
   isDiscoverable: true,
+  fields: { spec: opt(2, rawJson, 'Not stored.'), status: opt(3, rawJson, 'Not stored.') },
 })
 
 /**

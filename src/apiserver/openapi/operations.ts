@@ -62,7 +62,7 @@ function resourcePaths(resource: Resource, schemas: Schemas): PathItem[] {
   const collection = `${root}${scope}/${plural}`
   const item = `${collection}/{name}`
   const itemParameters = [nameParameter(kind.kind), ...namespace, PRETTY]
-  const verbs = verbsOf(kind)
+  const verbs = kind.isForeign ? FOREIGN_VERBS : verbsOf(kind)
 
   const paths: PathItem[] = [
     {
@@ -83,6 +83,12 @@ function resourcePaths(resource: Resource, schemas: Schemas): PathItem[] {
   }
   return paths.filter(({ operations }) => Object.keys(operations).length > 0)
 }
+
+/**
+ * Includes verbs that the server rejects: if PATCH has fieldValidation, kubectl lets the server validate a manifest, and
+ * prints that the kind is not stored. Otherwise it reports each field as unknown.
+ */
+const FOREIGN_VERBS: readonly Verb[] = ['create', 'get', 'list', 'patch', 'watch']
 
 function collectionOperations(resource: Resource, verbs: readonly Verb[], schemas: Schemas): PathItem['operations'] {
   const { kind } = resource.kind

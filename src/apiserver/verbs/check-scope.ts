@@ -1,6 +1,6 @@
 // Rejects requests for paths and methods that a resource does not serve: a wrong scope, a subresource that the kind lacks, or
 // a verb that it does not support. HTTP requests, commits and the in-process client all pass this check.
-import { methodNotAllowed, noSuchPath } from '../../api/status-error.ts'
+import { methodNotAllowed, noSuchPath, notStored } from '../../api/status-error.ts'
 import { findSubresource, verbsOf } from '../discovery/index.ts'
 import type { ResourceRequest } from '../http/route.ts'
 import type { Resource } from '../resources.ts'
@@ -18,7 +18,7 @@ export function checkScope(resource: Resource, { verb, namespace, name, subresou
   }
   const servedVerbs = subresource === '' ? verbsOf(resource.kind) : findSubresource(resource.kind, subresource)?.verbs
   if (!servedVerbs) throw noSuchPath()
-  if (!servedVerbs.includes(verb)) throw methodNotAllowed()
+  if (!servedVerbs.includes(verb)) throw resource.kind.isForeign ? notStored(resource) : methodNotAllowed()
   if (subresource !== '') return
   if (verb === 'create' && name) throw methodNotAllowed()
   if ((verb === 'update' || verb === 'patch') && !name) throw methodNotAllowed()
