@@ -30,20 +30,22 @@ export interface RemoteWork {
   readonly leases: readonly [string, ...string[]]
   readonly leaseTimes: LeaseTimes
   /** Fields of the log entry at the start. */
-  readonly about: object
+  readonly logFields: object
   /** Registers the metrics and returns a function that creates the controllers of a leadership term. */
   prepare(registry: Registry): (deps: TermDeps) => readonly Runnable[]
 }
 
 export async function runRemote(work: RemoteWork, flags: RemoteFlags, deps: ProcessDeps): Promise<void> {
   const host = await startRemoteHost(work.userAgent, flags, deps)
-  const [name, ...furtherNames] = work.leases
+  const [name, ...additionalNames] = work.leases
   try {
     const end = await runOnHost(
       host,
       {
-        lease: flags.leaderElection ? { namespace: 'kube-system', name, furtherNames, ...work.leaseTimes } : undefined,
-        about: work.about,
+        lease: flags.leaderElection
+          ? { namespace: 'kube-system', name, additionalNames, ...work.leaseTimes }
+          : undefined,
+        logFields: work.logFields,
         createControllers: work.prepare(host.registry),
       },
       deps,

@@ -96,7 +96,7 @@ async function runBesideDriver(
             ...leaseTimesOf(settings),
           }
         : undefined,
-      about: { driver: name, version },
+      logFields: { driver: name, version },
       createControllers: (deps) => [
         createDriverControllers({ ...deps, ...discovered, driver: serialized, gates, driverMetrics }, parts),
       ],

@@ -44,44 +44,44 @@ export interface CacheSet {
 
 interface RunningCache {
   readonly cache: Cache<KubeObject>
-  readonly controller: AbortController
+  readonly abort: AbortController
   readonly stopped: Promise<void>
   leases: number
 }
 
 export function createCacheSet(options: CacheSetOptions): CacheSet {
-  const running = new Map<string, RunningCache>()
+  const runningCaches = new Map<string, RunningCache>()
 
   function start(kind: Kind, selection: Selection, reduce?: CacheOptions<KubeObject>['reduce']): RunningCache {
     const cache = createCache({ ...options, ...selection, kind, ...(reduce ? { reduce } : {}) })
-    const controller = new AbortController()
-    return { cache, controller, stopped: cache.run(controller.signal), leases: 0 }
+    const abort = new AbortController()
+    return { cache, abort, stopped: cache.run(abort.signal), leases: 0 }
   }
 
   function acquire<T extends KubeObject>(kind: Kind<T>, selection: Selection = {}): CacheLease<T> {
     const id = idOf(kind, selection)
-    return addLease(id, running.get(id) ?? start(kind, selection)) as CacheLease<T>
+    return addLease(id, runningCaches.get(id) ?? start(kind, selection)) as CacheLease<T>
   }
 
   function metadataOf(kind: Kind): Cache<KubeObject> {
     const fullId = idOf(kind, {})
-    const id = running.has(fullId) ? fullId : `metadata ${fullId}`
-    return addLease(id, running.get(id) ?? start(kind, {}, metadataOnly)).cache
+    const id = runningCaches.has(fullId) ? fullId : `metadata ${fullId}`
+    return addLease(id, runningCaches.get(id) ?? start(kind, {}, metadataOnly)).cache
   }
 
-  function addLease(id: string, entry: RunningCache): CacheLease<KubeObject> {
-    running.set(id, entry)
-    entry.leases++
+  function addLease(id: string, runningCache: RunningCache): CacheLease<KubeObject> {
+    runningCaches.set(id, runningCache)
+    runningCache.leases++
     let isReleased = false
     return {
-      cache: entry.cache,
+      cache: runningCache.cache,
       async release() {
         if (isReleased) return
         isReleased = true
-        if (--entry.leases > 0) return
-        if (running.get(id) === entry) running.delete(id)
-        entry.controller.abort()
-        await entry.stopped
+        if (--runningCache.leases > 0) return
+        if (runningCaches.get(id) === runningCache) runningCaches.delete(id)
+        runningCache.abort.abort()
+        await runningCache.stopped
       },
     }
   }
@@ -90,15 +90,17 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
     acquire,
     of: (kind, selection) => acquire(kind, selection).cache,
     metadataOf,
-    all: () => [...running.values()].map(({ cache }) => cache),
+    all: () => [...runningCaches.values()].map(({ cache }) => cache),
     async whenSyncedOrNotServed(signal) {
-      const results = await Promise.all([...running.values()].map(({ cache }) => cache.whenSyncedOrNotServed(signal)))
+      const results = await Promise.all(
+        [...runningCaches.values()].map(({ cache }) => cache.whenSyncedOrNotServed(signal)),
+      )
       return results.every(Boolean)
     },
     async stop() {
-      const caches = [...running.values()]
-      running.clear()
-      for (const { controller } of caches) controller.abort()
+      const caches = [...runningCaches.values()]
+      runningCaches.clear()
+      for (const { abort } of caches) abort.abort()
       await Promise.all(caches.map(({ stopped }) => stopped))
     },
   }

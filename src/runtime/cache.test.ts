@@ -44,20 +44,20 @@ async function startCache(options: CacheFixtureOptions = {}) {
     clock,
     random: options.random ?? (() => 0.5),
   })
-  const notified: string[] = []
+  const notifications: string[] = []
   cache.subscribe({
-    added: ({ metadata, data }) => void notified.push(`+${metadata.name}=${data?.k}`),
-    updated: (next, old) => void notified.push(`~${next.metadata.name}=${old.data?.k}→${next.data?.k}`),
-    deleted: ({ metadata }) => void notified.push(`-${metadata.name}`),
+    added: ({ metadata, data }) => void notifications.push(`+${metadata.name}=${data?.k}`),
+    updated: (next, old) => void notifications.push(`~${next.metadata.name}=${old.data?.k}→${next.data?.k}`),
+    deleted: ({ metadata }) => void notifications.push(`-${metadata.name}`),
   })
-  const closing = new AbortController()
-  const running = cache.run(closing.signal)
+  const abort = new AbortController()
+  const running = cache.run(abort.signal)
   stops.push(async () => {
-    closing.abort()
+    abort.abort()
     await running
     await fixture.store.close()
   })
-  return { fixture, clock, real, client, cache, notified, closing, store: fixture.store }
+  return { fixture, clock, real, client, cache, notifications, abort, store: fixture.store }
 }
 
 /** Advances the clock until the condition holds. */
@@ -74,14 +74,14 @@ const contentOf = (cache: Cache<any>) =>
 
 describe('a cache', () => {
   it('contains the listed objects, applies every change, and passes the old object to subscribers', async () => {
-    const { clock, real, cache, notified } = await startCache()
+    const { clock, real, cache, notifications } = await startCache()
     await real.create(configMapKind, aConfigMap('a'))
-    await waitUntil(clock, () => cache.synced && cache.size === 1)
+    await waitUntil(clock, () => cache.isSynced && cache.size === 1)
     await real.patch(configMapKind, ref('a'), withValue('1'))
     await real.create(configMapKind, aConfigMap('b'))
     await real.delete(configMapKind, ref('a'))
-    await waitUntil(clock, () => notified.length === 4)
-    expect(notified).toEqual(['+a=0', '~a=0→1', '+b=0', '-a'])
+    await waitUntil(clock, () => notifications.length === 4)
+    expect(notifications).toEqual(['+a=0', '~a=0→1', '+b=0', '-a'])
     expect(cache.get('default/b')?.data).toEqual({ k: '0' })
     expect(cache.get(ref('a'))).toBeUndefined()
     expect(cache.list('default').map(({ metadata }) => metadata.name)).toEqual(['b'])
@@ -99,7 +99,7 @@ describe('a cache', () => {
   })
 
   it('applies a write once, before the watch delivers it, and only to objects in the cache', async () => {
-    const { clock, real, cache, notified } = await startCache()
+    const { clock, real, cache, notifications } = await startCache()
     await real.create(configMapKind, aConfigMap('a'))
     await waitUntil(clock, () => cache.size === 1)
     const written = await real.patch(configMapKind, ref('a'), withValue('1'))
@@ -109,10 +109,10 @@ describe('a cache', () => {
     await real.delete(configMapKind, ref('gone'))
     cache.applyWriteResult(deletedObject)
     await real.patch(configMapKind, ref('a'), withValue('2'))
-    await waitUntil(clock, () => notified.includes('~a=1→2'))
+    await waitUntil(clock, () => notifications.includes('~a=1→2'))
     cache.applyWriteResult(written) // ignored, because the cache has a newer version
     expect(contentOf(cache)).toEqual({ a: '2' })
-    expect(notified.filter((line) => line.includes('a='))).toEqual(['+a=0', '~a=0→1', '~a=1→2'])
+    expect(notifications.filter((line) => line.includes('a='))).toEqual(['+a=0', '~a=0→1', '~a=1→2'])
   })
 
   it('finds existing and changed objects by index', async () => {
@@ -133,46 +133,46 @@ describe('a cache', () => {
   })
 
   it('resolves whenReached when the watch has delivered the write', async () => {
-    const { clock, real, cache, closing } = await startCache()
-    await waitUntil(clock, () => cache.synced)
+    const { clock, real, cache, abort } = await startCache()
+    await waitUntil(clock, () => cache.isSynced)
     const { metadata } = await real.create(configMapKind, aConfigMap('a'))
-    expect(await cache.whenReached(metadata.resourceVersion!, closing.signal)).toBe(true)
+    expect(await cache.whenReached(metadata.resourceVersion!, abort.signal)).toBe(true)
     expect(cache.get(ref('a'))).toBeDefined()
-    const never = cache.whenReached('999999', closing.signal)
-    closing.abort()
-    expect(await never).toBe(false)
+    const unreached = cache.whenReached('999999', abort.signal)
+    abort.abort()
+    expect(await unreached).toBe(false)
   })
 
   it('calls the other subscribers when one throws', async () => {
-    const { clock, real, cache, notified } = await startCache()
+    const { clock, real, cache, notifications } = await startCache()
     cache.subscribe({
       added: () => {
         throw new Error('injected')
       },
     })
     await real.create(configMapKind, aConfigMap('a'))
-    await waitUntil(clock, () => notified.length === 1)
+    await waitUntil(clock, () => notifications.length === 1)
     await real.create(configMapKind, aConfigMap('b'))
-    await waitUntil(clock, () => notified.length === 2)
+    await waitUntil(clock, () => notifications.length === 2)
   })
 })
 
 describe('a cache whose watch fails', () => {
   it('resumes from the last version without a list and without repeating an event', async () => {
-    const { clock, real, client, cache, notified } = await startCache()
-    await waitUntil(clock, () => cache.synced)
+    const { clock, real, client, cache, notifications } = await startCache()
+    await waitUntil(clock, () => cache.isSynced)
     for (let round = 0; round < 5; round++) {
       client.cut(round % 2 ? CONNECTION_RESET : undefined)
       await real.create(configMapKind, aConfigMap(`m${round}`))
       await waitUntil(clock, () => cache.size === round + 1)
     }
-    expect(notified).toEqual([0, 1, 2, 3, 4].map((round) => `+m${round}=0`))
+    expect(notifications).toEqual([0, 1, 2, 3, 4].map((round) => `+m${round}=0`))
     expect(client.watches.filter(({ sendInitialEvents }) => sendInitialEvents).length).toBe(1)
-    expect(client.lists).toBe(0)
+    expect(client.listCount).toBe(0)
   })
 
   it('delivers all changes of one version if the stream fails between them', async () => {
-    const { clock, real, client, cache, notified, store } = await startCache()
+    const { clock, real, client, cache, notifications, store } = await startCache()
     await real.create(configMapKind, aConfigMap('a'))
     await real.create(configMapKind, aConfigMap('b'))
     await waitUntil(clock, () => cache.size === 2)
@@ -181,11 +181,11 @@ describe('a cache whose watch fails', () => {
     await store.transact(() => ['a', 'b'].map((name) => ({ delete: `core/configmaps/default/${name}` })))
     await waitUntil(clock, () => cache.size === 0)
     stop()
-    expect(notified).toEqual(['+a=0', '+b=0', '-a', '-b'])
+    expect(notifications).toEqual(['+a=0', '+b=0', '-a', '-b'])
   })
 
   it('detects deletions during a disconnect even if the history was compacted', async () => {
-    const { clock, real, client, cache, notified } = await startCache({ entriesMax: 20 })
+    const { clock, real, client, cache, notifications } = await startCache({ entriesMax: 20 })
     await real.create(configMapKind, aConfigMap('gone'))
     await real.create(configMapKind, aConfigMap('kept'))
     await real.create(configMapKind, aConfigMap('replaced'))
@@ -196,16 +196,16 @@ describe('a cache whose watch fails', () => {
     await real.delete(configMapKind, ref('replaced'))
     await real.create(configMapKind, aConfigMap('replaced', 'new'))
     for (let i = 1; i <= 50; i++) await real.patch(configMapKind, ref('kept'), withValue(String(i)))
-    notified.length = 0
+    notifications.length = 0
     client.watchError = undefined
     await waitUntil(clock, () => cache.get(ref('kept'))?.data?.k === '50')
-    expect(notified.toSorted()).toEqual(['+replaced=new', '-gone', '-replaced', '~kept=0→50'])
+    expect(notifications.toSorted()).toEqual(['+replaced=new', '-gone', '-replaced', '~kept=0→50'])
     expect(cache.stats()).toMatchObject({ relists: 2, foundByRelist: 3 })
   })
 
   it('replaces a silent stream and reports the age of its last event', async () => {
     const { clock, real, client, cache } = await startCache()
-    await waitUntil(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.isSynced)
     client.silence()
     await real.create(configMapKind, aConfigMap('a'))
     await clock.advance(200_000)
@@ -222,20 +222,20 @@ describe('a cache whose watch fails', () => {
     ['403', new ApiError(403, 'Forbidden', 'no')],
   ])('backs off from once a second to every half minute if the server responds with %s', async (_code, error) => {
     const { clock, client, cache } = await startCache()
-    await waitUntil(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.isSynced)
     client.watchError = error
     client.listError = error
     client.cut(CONNECTION_RESET)
-    const before = client.watches.length + client.lists
+    const before = client.watches.length + client.listCount
     await clock.advance(600_000)
-    const attempts = client.watches.length + client.lists - before
+    const attempts = client.watches.length + client.listCount - before
     expect(attempts).toBeGreaterThan(15)
     expect(attempts).toBeLessThan(60)
   })
 
   it('backs off if the server ends every stream immediately', async () => {
     const { clock, client, cache } = await startCache()
-    await waitUntil(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.isSynced)
     const before = client.watches.length
     for (let i = 0; i < 600; i++) {
       client.cut()
@@ -246,7 +246,7 @@ describe('a cache whose watch fails', () => {
 
   it('reconnects no earlier than Retry-After', async () => {
     const { clock, client, cache } = await startCache()
-    await waitUntil(clock, () => cache.synced)
+    await waitUntil(clock, () => cache.isSynced)
     client.watchError = new ApiError(429, 'TooManyRequests', 'later', { retryAfterSeconds: 60 })
     client.cut(CONNECTION_RESET)
     await waitUntil(clock, () => client.watches.length === 2)
@@ -260,7 +260,7 @@ describe('a cache whose watch fails', () => {
     const times = new Set<number>()
     for (const chance of [0, 0.3, 0.6, 0.9]) {
       const { clock, client, cache } = await startCache({ random: () => chance })
-      await waitUntil(clock, () => cache.synced)
+      await waitUntil(clock, () => cache.isSynced)
       client.cut(CONNECTION_RESET)
       const start = clock.nowMs()
       await waitUntil(clock, () => client.watches.length === 2)
@@ -270,28 +270,28 @@ describe('a cache whose watch fails', () => {
   })
 
   it.each(['ignored', 'rejected', 'broken'] as const)('lists if WatchList is %s', async (watchList) => {
-    const { clock, real, client, cache, notified } = await startCache({ watchList })
+    const { clock, real, client, cache, notifications } = await startCache({ watchList })
     for (const name of ['a', 'b']) await real.create(configMapKind, aConfigMap(name))
     await waitUntil(clock, () => cache.size === 2)
     await real.delete(configMapKind, ref('a'))
-    await waitUntil(clock, () => notified.length === 3)
-    expect(notified).toEqual(['+a=0', '+b=0', '-a'])
-    expect(client.lists).toBe(1)
+    await waitUntil(clock, () => notifications.length === 3)
+    expect(notifications).toEqual(['+a=0', '+b=0', '-a'])
+    expect(client.listCount).toBe(1)
   })
 
   it('leaves no stream, watcher or listener behind after a thousand reconnects', async () => {
-    const { clock, fixture, real, client, cache, closing } = await startCache()
-    await waitUntil(clock, () => cache.synced)
-    const listeners = countListeners(closing.signal)
+    const { clock, fixture, real, client, cache, abort } = await startCache()
+    await waitUntil(clock, () => cache.isSynced)
+    const listeners = countListeners(abort.signal)
     const watchers = fixture.store.stats().watchers
     for (let round = 0; round < 1_000; round++) {
       client.cut(round % 3 ? CONNECTION_RESET : undefined)
       await clock.advance(70_000)
-      for (let i = 0; client.streams === 0 && i < 20; i++) await nextTurn()
+      for (let i = 0; client.streamCount === 0 && i < 20; i++) await nextTurn()
     }
     expect(client.watches.length).toBeGreaterThan(1_000)
-    expect(client.streams).toBe(1)
-    expect(countListeners(closing.signal)).toBe(listeners)
+    expect(client.streamCount).toBe(1)
+    expect(countListeners(abort.signal)).toBe(listeners)
     expect(fixture.store.stats().watchers).toBe(watchers)
     await real.create(configMapKind, aConfigMap('added-later'))
     await waitUntil(clock, () => cache.size === 1)
@@ -309,8 +309,8 @@ describe('a cache whose watch fails', () => {
     }
     const client = createFlakyClient({ ...real(), watch: (...args) => real().watch(...args) })
     const cache = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
-    const closing = new AbortController()
-    const running = cache.run(closing.signal)
+    const abort = new AbortController()
+    const running = cache.run(abort.signal)
     for (const name of ['a', 'b', 'c']) await real().create(configMapKind, aConfigMap(name))
     await waitUntil(clock, () => cache.size === 3)
 
@@ -323,7 +323,7 @@ describe('a cache whose watch fails', () => {
     server = await createServerFixture() // with an empty disk, resourceVersions start again
     await real().create(configMapKind, aConfigMap('z'))
     await waitUntil(clock, () => cache.size === 1 && cache.get(ref('z')) !== undefined, 600_000)
-    closing.abort()
+    abort.abort()
     await running
   })
 
@@ -346,22 +346,22 @@ describe('a cache whose watch fails', () => {
       { weight: 2, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 5_000 }) }) },
     )
     await fc.assert(
-      fc.asyncProperty(fc.array(action, { maxLength: 40 }), fc.boolean(), async (actions, isRefused) => {
+      fc.asyncProperty(fc.array(action, { maxLength: 40 }), fc.boolean(), async (actions, isWatchListRejected) => {
         const { clock, real, client, cache } = await startCache({
           entriesMax: 30,
-          watchList: isRefused ? 'rejected' : 'served',
+          watchList: isWatchListRejected ? 'rejected' : 'served',
         })
-        const delivered = new Map<string, { uid: string; version: number }>()
+        const deliveredObjects = new Map<string, { uid: string; version: number }>()
         const checkEvent = ({ metadata }: any, event: 'added' | 'updated') => {
-          const before = delivered.get(metadata.name)
+          const before = deliveredObjects.get(metadata.name)
           expect(event === 'added' ? before === undefined : before?.uid === metadata.uid).toBe(true)
           if (before) expect(Number(metadata.resourceVersion)).toBeGreaterThan(before.version)
-          delivered.set(metadata.name, { uid: metadata.uid, version: Number(metadata.resourceVersion) })
+          deliveredObjects.set(metadata.name, { uid: metadata.uid, version: Number(metadata.resourceVersion) })
         }
         cache.subscribe({
           added: (object) => checkEvent(object, 'added'),
           updated: (next) => checkEvent(next, 'updated'),
-          deleted: ({ metadata }) => expect(delivered.delete(metadata.name!)).toBe(true),
+          deleted: ({ metadata }) => expect(deliveredObjects.delete(metadata.name!)).toBe(true),
         })
         let k = 0
         const write = async (name: string) => {
@@ -397,7 +397,7 @@ describe('a cache whose watch fails', () => {
               JSON.stringify(expectedContent, sortedKeys(expectedContent)) && cache.size === items.length,
           900_000,
         )
-        expect([...delivered.keys()].toSorted()).toEqual(Object.keys(expectedContent).toSorted())
+        expect([...deliveredObjects.keys()].toSorted()).toEqual(Object.keys(expectedContent).toSorted())
         for (const stop of stops.splice(0)) await stop()
       }),
       { numRuns: 40, endOnFailure: true },
@@ -409,7 +409,7 @@ const sortedKeys = (object: object) => Object.keys(object).toSorted()
 
 /** Returns the number of listeners of an AbortSignal, from the internal state of Node.js. */
 function countListeners(signal: AbortSignal): number {
-  const counts = Object.getOwnPropertySymbols(signal).filter((symbol) => symbol.description === 'kEvents')
-  const events = (signal as any)[counts[0]!] as Map<string, { size: number }> | undefined
+  const eventSymbols = Object.getOwnPropertySymbols(signal).filter((symbol) => symbol.description === 'kEvents')
+  const events = (signal as any)[eventSymbols[0]!] as Map<string, { size: number }> | undefined
   return events?.get('abort')?.size ?? 0
 }

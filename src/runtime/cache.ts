@@ -35,13 +35,13 @@ export interface Cache<T extends KubeObject> {
   get(key: ObjectKey | ObjectRef): Readonly<Stored<T>> | undefined
   list(namespace?: string): readonly Readonly<Stored<T>>[]
   readonly size: number
-  /** `keysOf` must be pure, because it also computes the keys to remove. Adding the same function again has no effect. */
-  addIndex(name: string, keysOf: IndexFunction<Stored<T>>): void
-  byIndex(name: string, key: string): readonly Readonly<Stored<T>>[]
+  /** `valuesOf` must be pure, because it also computes the values to remove. Adding the same function again has no effect. */
+  addIndex(name: string, valuesOf: IndexFunction<Stored<T>>): void
+  byIndex(name: string, value: string): readonly Readonly<Stored<T>>[]
   /** Calls `added` immediately for every object in the cache. Returns a function that unsubscribes. */
   subscribe(handlers: CacheHandlers<T>): () => void
   /** Whether the first list is complete. */
-  readonly synced: boolean
+  readonly isSynced: boolean
   /** Resolves to true when the cache is synced, or to false if the signal is aborted first. */
   whenSynced(signal: AbortSignal): Promise<boolean>
   /**
@@ -84,7 +84,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
   const indexFunctions = new Map<string, IndexFunction<Stored<T>>>()
   const subscribers = new Set<CacheHandlers<T>>()
   const waiters = new Set<() => void>()
-  let synced = false
+  let isSynced = false
   let isServed = true
   let resourceVersion = '0'
   let lastEventMs = clock.monotonicMs()
@@ -93,10 +93,10 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
 
   objects.addIndex(BY_NAMESPACE, ({ metadata: { namespace } }) => (namespace ? [namespace] : []))
 
-  function notify(run: (handlers: CacheHandlers<T>) => void): void {
+  function notify(call: (handlers: CacheHandlers<T>) => void): void {
     for (const handlers of subscribers) {
       try {
-        run(handlers)
+        call(handlers)
       } catch (error) {
         log.error({ err: error, kind: kind.kind }, 'a cache subscriber threw; the others were called')
       }
@@ -153,14 +153,14 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
   }
 
   /** Replaces the contents by a complete list. Objects that are not in the list have been deleted. */
-  function replace(state: readonly Readonly<Stored<T>>[], version: string): void {
+  function replace(listedObjects: readonly Readonly<Stored<T>>[], version: string): void {
     relists++
     const hasServerRestarted = isOlder(version, resourceVersion)
     if (hasServerRestarted) resourceVersion = '0'
-    const present = new Set(state.map(keyOfObject))
+    const listedKeys = new Set(listedObjects.map(keyOfObject))
     let changeCount = 0
-    for (const key of [...objects.keys()]) if (!present.has(key) && remove(key)) changeCount++
-    for (const object of state) {
+    for (const key of [...objects.keys()]) if (!listedKeys.has(key) && remove(key)) changeCount++
+    for (const object of listedObjects) {
       // The server was restarted with an empty disk: a lower version is not an older one.
       if (
         hasServerRestarted &&
@@ -170,8 +170,8 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
       }
       if (put(object)) changeCount++
     }
-    if (synced) foundByRelist += changeCount
-    synced = true
+    if (isSynced) foundByRelist += changeCount
+    isSynced = true
     advanceTo(version)
   }
 
@@ -198,20 +198,20 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     get size() {
       return objects.size
     },
-    addIndex(name, keysOf) {
-      if (indexFunctions.get(name) === keysOf) return
-      objects.addIndex(name, keysOf)
-      indexFunctions.set(name, keysOf)
+    addIndex(name, valuesOf) {
+      if (indexFunctions.get(name) === valuesOf) return
+      objects.addIndex(name, valuesOf)
+      indexFunctions.set(name, valuesOf)
     },
-    byIndex: (name, key) => objects.byIndex(name, key),
+    byIndex: (name, value) => objects.byIndex(name, value),
     subscribe(handlers) {
       const ownHandlers = { ...handlers }
       for (const object of objects.values()) ownHandlers.added?.(object)
       subscribers.add(ownHandlers)
       return () => void subscribers.delete(ownHandlers)
     },
-    get synced() {
-      return synced
+    get isSynced() {
+      return isSynced
     },
     get isServed() {
       return isServed
@@ -222,14 +222,18 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     applyWriteResult(object) {
       if (objects.get(keyOfObject(object))?.metadata.uid === object.metadata.uid) put(object)
     },
-    whenSynced: (signal) => waitUntil(() => synced, signal),
-    whenSyncedOrNotServed: (signal) => waitUntil(() => synced || !isServed, signal),
-    whenReached: (version, signal) => waitUntil(() => synced && !isOlder(resourceVersion, version), signal),
+    whenSynced: (signal) => waitUntil(() => isSynced, signal),
+    whenSyncedOrNotServed: (signal) => waitUntil(() => isSynced || !isServed, signal),
+    whenReached: (version, signal) => waitUntil(() => isSynced && !isOlder(resourceVersion, version), signal),
     lastEventAgeMs: () => clock.monotonicMs() - lastEventMs,
     stats: () => ({ objects: objects.size, relists, foundByRelist }),
     run: (signal) =>
       runReflector(
-        { ...options, log, sink: { replace, changed: applyEvent, progressed: advanceTo, notServed: setNotServed } },
+        {
+          ...options,
+          log,
+          sink: { replace, applyEvent: applyEvent, advanceTo: advanceTo, markNotServed: setNotServed },
+        },
         signal,
       ),
   }

@@ -138,7 +138,7 @@ describe('a controller', () => {
   it('reconciles only after all its caches are synced', async () => {
     const { client, clock, caches } = await createFixture()
     await client.create(configMapKind, aConfigMap('a'))
-    let sizeAtFirst: number | undefined
+    let namespaceCountAtFirstReconcile: number | undefined
     const maps = caches.of(configMapKind)
     const namespaces = caches.of(namespaceKind)
     const controller = createController({
@@ -148,14 +148,14 @@ describe('a controller', () => {
       sources: [source({ cache: maps, keysOf: (object) => [keyOfObject(object)] })],
       reads: [namespaces],
       reconcile: async () => {
-        sizeAtFirst ??= namespaces.size
+        namespaceCountAtFirstReconcile ??= namespaces.size
         return done
       },
     })
     const abort = new AbortController()
     const stopped = controller.run(abort.signal)
-    await waitUntil(() => sizeAtFirst !== undefined)
-    expect(sizeAtFirst).toBe(4)
+    await waitUntil(() => namespaceCountAtFirstReconcile !== undefined)
+    expect(namespaceCountAtFirstReconcile).toBe(4)
     abort.abort()
     await stopped
   })

@@ -1,5 +1,5 @@
 // Records Events on objects. A repeated event increments the count of the first one. Recording neither blocks nor throws:
-// the queue is bounded, each object has a rate limit, and similar events are combined. PendingEvent events are sent in one commit
+// the queue is bounded, each object has a rate limit, and similar events are combined. Pending events are sent in one commit
 // if the server commits atomically, and individually if the commit fails.
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { eventKind } from '../api/kinds/event/event.ts'
@@ -40,8 +40,8 @@ export interface EventRecorder {
 
 const PENDING_MAX = 5_000 // further events are dropped and counted
 /** Events per commit. More pending events wait, so that they do not slow down a busy server. */
-const BATCH_MAX = 64
-const BATCH_PAUSE_MS = 250
+const EVENTS_PER_COMMIT_MAX = 64
+const COMMIT_PAUSE_MS = 250
 const ENTRIES_MAX = 4_096 // beyond this, the least recently used entry is dropped
 const MESSAGE_BYTES_MAX = 1_024
 /** Rate limit per object: a burst of this size, and one more event every five minutes. */
@@ -81,8 +81,8 @@ interface RecordedEvent {
 
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { client, clock, random, log = silentLog, component, instance = component } = options
-  const pending = new Map<string, PendingEvent>()
-  const recorded = createLru<RecordedEvent>(ENTRIES_MAX)
+  const pendingEvents = new Map<string, PendingEvent>()
+  const recordedEvents = createLru<RecordedEvent>(ENTRIES_MAX)
   const buckets = createLru<{ tokens: number; atMs: number }>(ENTRIES_MAX)
   const variations = createLru<{ messages: Set<string>; sinceMs: number }>(ENTRIES_MAX)
   let dropped = 0
@@ -103,18 +103,25 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const identity = JSON.stringify([involvedObject.kind, namespace, name, uid])
     const combination = combineVariations(identity, { ...details, message: truncate(details.message) })
     const key = JSON.stringify([identity, combination.key])
-    const existing = pending.get(key)
+    const existing = pendingEvents.get(key)
     if (existing) {
       existing.count++
       existing.lastMs = clock.nowMs()
       return
     }
-    if (pending.size >= PENDING_MAX || !takeToken(identity)) {
+    if (pendingEvents.size >= PENDING_MAX || !takeToken(identity)) {
       dropped++
       return
     }
     const nowMs = clock.nowMs()
-    pending.set(key, { key, involvedObject, details: combination.details, count: 1, firstMs: nowMs, lastMs: nowMs })
+    pendingEvents.set(key, {
+      key,
+      involvedObject,
+      details: combination.details,
+      count: 1,
+      firstMs: nowMs,
+      lastMs: nowMs,
+    })
     wake?.()
   }
 
@@ -151,7 +158,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     if (countWrite) {
       try {
         await sendWrite(countWrite)
-        recorded.set(event.key, countWrite.recorded)
+        recordedEvents.set(event.key, countWrite.recorded)
         return
       } catch (error) {
         if (!isNotFound(error)) throw error // the event has expired: create a new one
@@ -159,20 +166,20 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
     const eventWrite = writeNewEvent(event)
     await sendWrite(eventWrite)
-    recorded.set(event.key, eventWrite.recorded)
+    recordedEvents.set(event.key, eventWrite.recorded)
   }
 
   /** Sends all events in one commit. Returns false if none was written or the result is unknown. */
-  async function commitBatch(batch: readonly PendingEvent[]): Promise<boolean> {
-    const eventWrites = batch.map((event) => writeCount(event) ?? writeNewEvent(event))
+  async function commitEvents(nextEvents: readonly PendingEvent[]): Promise<boolean> {
+    const eventWrites = nextEvents.map((event) => writeCount(event) ?? writeNewEvent(event))
     try {
       if (!(await client.commitsAtomically())) return false
       await client.commit(eventWrites.map(({ write }) => write))
     } catch {
       return false // the events are then sent individually
     }
-    for (const [index, { key }] of batch.entries()) recorded.set(key, eventWrites[index]!.recorded)
-    sent += batch.length
+    for (const [index, { key }] of nextEvents.entries()) recordedEvents.set(key, eventWrites[index]!.recorded)
+    sent += nextEvents.length
     return true
   }
 
@@ -188,7 +195,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
   /** Returns undefined if the event was not recorded before, or too long ago. */
   function writeCount(event: PendingEvent): EventWrite | undefined {
-    const previous = recorded.get(event.key)
+    const previous = recordedEvents.get(event.key)
     if (!previous || event.lastMs - previous.lastMs >= SAME_EVENT_MS) return undefined
     const { namespace, name } = previous
     const count = previous.count + event.count
@@ -252,27 +259,27 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   async function run(signal: AbortSignal): Promise<void> {
     const stop = () => wake?.()
     signal.addEventListener('abort', stop, { once: true })
-    while (!signal.aborted || pending.size > 0) {
-      const batch: PendingEvent[] = []
-      for (const event of pending.values()) if (batch.push(event) === BATCH_MAX) break
-      if (batch.length === 0) {
+    while (!signal.aborted || pendingEvents.size > 0) {
+      const nextEvents: PendingEvent[] = []
+      for (const event of pendingEvents.values()) if (nextEvents.push(event) === EVENTS_PER_COMMIT_MAX) break
+      if (nextEvents.length === 0) {
         await new Promise<void>((resolve) => {
           wake = resolve
         })
         wake = undefined
         continue
       }
-      for (const { key } of batch) pending.delete(key)
-      if (batch.length > 1 && (await commitBatch(batch))) {
-        if (pending.size > 0) await clock.sleep(BATCH_PAUSE_MS, signal).catch(() => {})
+      for (const { key } of nextEvents) pendingEvents.delete(key)
+      if (nextEvents.length > 1 && (await commitEvents(nextEvents))) {
+        if (pendingEvents.size > 0) await clock.sleep(COMMIT_PAUSE_MS, signal).catch(() => {})
         continue
       }
-      for (const event of batch) await deliver(event, signal)
+      for (const event of nextEvents) await deliver(event, signal)
     }
     signal.removeEventListener('abort', stop)
   }
 
-  return { record, run, stats: () => ({ pending: pending.size, dropped, sent }) }
+  return { record, run, stats: () => ({ pending: pendingEvents.size, dropped, sent }) }
 }
 
 const isNamespaceTerminating = (error: unknown): boolean =>

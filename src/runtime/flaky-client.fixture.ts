@@ -5,10 +5,10 @@ import type { Client, WatchEvent, WatchRequest } from '../client/client.ts'
 
 export interface FlakyClient extends Client {
   /** The number of open streams. */
-  readonly streams: number
+  readonly streamCount: number
   /** The requests of all streams so far. */
   readonly watches: readonly WatchRequest[]
-  readonly lists: number
+  readonly listCount: number
   /** Ends all open streams, with an error if given. */
   cut(error?: Error): void
   /** Makes open streams deliver no more events without ending, as after a network partition. */
@@ -73,10 +73,10 @@ export function createFlakyClient(real: Client): FlakyClient {
     listError: undefined,
     watchList: 'served',
     watches,
-    get streams() {
+    get streamCount() {
       return openStreams.size
     },
-    get lists() {
+    get listCount() {
       return lists
     },
     cut: (error) => {

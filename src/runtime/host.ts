@@ -66,7 +66,7 @@ export async function startHost(
   const { userAgent } = options
   const http = httpClient({ connection, clock, userAgent, observer: metrics.requests })
   const events = createEventRecorder({ client: http, clock, random, log, component: userAgent.split(' ')[0]! })
-  const rights = createRights({ clock, log, observe: metrics.missingRight, events })
+  const rights = createRights({ clock, log, observe: metrics.setMissingRight, events })
   const client = rights.track(patchByUpdate(http))
   const closing = new AbortController()
   void events.run(closing.signal)
@@ -102,7 +102,7 @@ export interface HostedWork extends Pick<ManagerOptions, 'lease' | 'createContro
   /** Default: the client of the host. */
   readonly client?: ManagerOptions['client']
   /** Fields of the log line that is written at the start. */
-  readonly about: object
+  readonly logFields: object
 }
 
 /** Must be less than the exit timeout of main.ts. */
@@ -110,14 +110,14 @@ const STOP_TIMEOUT_MS = 25_000
 
 /** Runs controllers on the host until the signal is aborted and they have stopped. The caller closes the host. */
 export async function runOnHost(host: Host, work: HostedWork, deps: ProcessDeps): Promise<'stopped' | 'abandoned'> {
-  const { about, ...options } = work
+  const { logFields, ...options } = work
   const { client, metrics, monitoringUrl: monitoring } = host
   const { clock, random, log, signal } = deps
   const stopTimeoutMs = work.stopTimeoutMs ?? STOP_TIMEOUT_MS
   const manager = createManager({ client, metrics, clock, random, log, ...options, stopTimeoutMs })
   host.setHealth(manager.health)
 
-  log.info({ server: host.url, ...about, ...(monitoring ? { monitoring } : {}) }, 'started')
+  log.info({ server: host.url, ...logFields, ...(monitoring ? { monitoring } : {}) }, 'started')
   const result = await manager.run(signal)
   if (result === 'abandoned') {
     log.warn({ afterMs: stopTimeoutMs }, 'stopped without waiting for work in progress; the next start resumes it')

@@ -116,7 +116,7 @@ async function createFixture() {
 }
 
 const advance = async (clock: ManualClock, ms: number) => {
-  for (let waited = 0; waited < ms; waited += 250) {
+  for (let waitedMs = 0; waitedMs < ms; waitedMs += 250) {
     await clock.advance(250)
     await settle()
   }
@@ -222,7 +222,7 @@ describe('leader election', () => {
       latencyMs: fc.constantFrom(0, 500, 3_000, 12_000, 40_000),
       fails: fc.boolean(),
       losesResponse: fc.boolean(),
-      forMs: fc.integer({ min: 250, max: 20_000 }),
+      durationMs: fc.integer({ min: 250, max: 20_000 }),
     })
     const rates = fc.tuple(...[0, 1, 2].map(() => fc.double({ min: 0.85, max: 1.15, noNaN: true })))
     await fc.assert(
@@ -233,13 +233,13 @@ describe('leader election', () => {
           electionProcess.state.rate = rate[index]!
           return electionProcess
         })
-        for (const { processIndex, action, latencyMs, fails, losesResponse, forMs } of steps) {
+        for (const { processIndex, action, latencyMs, fails, losesResponse, durationMs } of steps) {
           const electionProcess = processes[processIndex]!
           if (action === 'pause') electionProcess.pause()
           else if (action === 'resume') electionProcess.resume()
           else if (action === 'fault') electionProcess.state.fault = { latencyMs, fails, losesResponse }
           else electionProcess.state.fault = { latencyMs: 0, fails: false, losesResponse: false }
-          for (let waited = 0; waited < forMs; waited += 250) {
+          for (let waitedMs = 0; waitedMs < durationMs; waitedMs += 250) {
             await clock.advance(250)
             await settle()
             const leaders = processes.filter(({ election }) => election.isLeader)
@@ -256,7 +256,7 @@ describe('holdAll', () => {
   it('SYS-8 leads while it holds every lease, and processes without a common lease lead at the same time', async () => {
     const { clock, client } = await createFixture()
     const stop = new AbortController()
-    const working = new Set<string>()
+    const workingIdentities = new Set<string>()
     const runs: Promise<void>[] = []
     const startHolder = (identity: string, names: readonly string[]) => {
       const deps = { client, clock, random: () => 0.5, namespace: 'default', identity }
@@ -264,9 +264,9 @@ describe('holdAll', () => {
       const abort = new AbortController()
       const signal = AbortSignal.any([stop.signal, abort.signal])
       const lead = async (term: AbortSignal) => {
-        working.add(identity)
+        workingIdentities.add(identity)
         await new Promise((resolve) => term.addEventListener('abort', resolve, { once: true }))
-        working.delete(identity)
+        workingIdentities.delete(identity)
       }
       runs.push(election.run(lead, signal))
       return { election, abort }
@@ -276,22 +276,22 @@ describe('holdAll', () => {
     const second = startHolder('second', ['b', 'c'])
     startHolder('third', ['d'])
     await advance(clock, 20_000)
-    expect([...working].sort()).toEqual(['first', 'third'])
+    expect([...workingIdentities].sort()).toEqual(['first', 'third'])
     expect(second.election.holder).toBe('first')
     expect(first.election.fence()).toHaveLength(2)
     expect(() => second.election.assertStillLeader()).toThrow(NotLeaderError)
     first.abort.abort()
     await advance(clock, 5_000)
-    expect([...working].sort()).toEqual(['second', 'third'])
+    expect([...workingIdentities].sort()).toEqual(['second', 'third'])
     stop.abort()
     await advance(clock, 1_000)
     await Promise.all(runs)
-    expect(working.size).toBe(0)
+    expect(workingIdentities.size).toBe(0)
   })
 })
 
 describe('createLeaderElection', () => {
-  it('SYS-8 puts its labels on the lease, and logs once who holds the lease that it waits for', async () => {
+  it('SYS-8 puts its labels on the lease, and logs the holder of the lease once while it waits', async () => {
     const { clock, client } = await createFixture()
     const stop = new AbortController()
     const lines: string[] = []

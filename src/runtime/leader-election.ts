@@ -60,7 +60,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   if (problem) throw new Error(problem)
   const ref = { namespace, name }
   /** The lease when it was last read, and the time since which it has been unchanged. */
-  let observed: { lease: Readonly<Lease>; record: string; sinceMs: number } | undefined
+  let observation: { lease: Readonly<Lease>; record: string; sinceMs: number } | undefined
   /** Monotonic time of the end of leadership. In the past if this process does not lead. */
   let leaderUntilMs = Number.NEGATIVE_INFINITY
   let transitions = 0
@@ -78,19 +78,19 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       leaseTransitions,
       lease.metadata.resourceVersion,
     ])
-    if (observed?.record === record) observed = { ...observed, lease }
-    else observed = { lease, record, sinceMs: clock.monotonicMs() }
+    if (observation?.record === record) observation = { ...observation, lease }
+    else observation = { lease, record, sinceMs: clock.monotonicMs() }
   }
 
   /** Tries once to acquire or renew the lease. The leader renews the lease that it last wrote without reading it first. */
   async function acquireOrRenew(signal: AbortSignal): Promise<boolean> {
-    if (isLeader() && observed && (await renewObserved(observed.lease, signal))) return true
+    if (isLeader() && observation && (await renewObserved(observation.lease, signal))) return true
     const sentMs = clock.monotonicMs()
-    const renewed = renewedSpec()
+    const renewal = renewedSpec()
     const current = await readLease(signal)
     if (!current) {
-      const spec = { ...renewed, acquireTime: renewed.renewTime, leaseTransitions: 0 }
-      recordHeld(await client.create(leaseKind, { metadata: { ...ref, labels }, spec }, { signal }), sentMs)
+      const spec = { ...renewal, acquireTime: renewal.renewTime, leaseTransitions: 0 }
+      recordRenewal(await client.create(leaseKind, { metadata: { ...ref, labels }, spec }, { signal }), sentMs)
       return true
     }
     observe(current)
@@ -98,19 +98,19 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     const isHolder = spec.holderIdentity === identity
     if (!isHolder && spec.holderIdentity) {
       const holderLeaseMs = Math.max(leaseMs, (spec.leaseDurationSeconds ?? 0) * 1_000)
-      if (clock.monotonicMs() - observed!.sinceMs < holderLeaseMs) return false
+      if (clock.monotonicMs() - observation!.sinceMs < holderLeaseMs) return false
     }
     const transition = isHolder
       ? {}
-      : { acquireTime: renewed.renewTime, leaseTransitions: (spec.leaseTransitions ?? 0) + 1 }
+      : { acquireTime: renewal.renewTime, leaseTransitions: (spec.leaseTransitions ?? 0) + 1 }
     // Conditional on the resourceVersion that was read, so that only one of two concurrent attempts succeeds.
     const metadata = labels
       ? { ...current.metadata, labels: { ...current.metadata.labels, ...labels } }
       : current.metadata
-    recordHeld(
+    recordRenewal(
       await client.update(
         leaseKind,
-        { ...current, metadata, spec: { ...spec, ...transition, ...renewed } },
+        { ...current, metadata, spec: { ...spec, ...transition, ...renewal } },
         { signal },
       ),
       sentMs,
@@ -123,7 +123,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     const sentMs = clock.monotonicMs()
     if (lease.spec?.holderIdentity !== identity) return false
     try {
-      recordHeld(
+      recordRenewal(
         await client.update(leaseKind, { ...lease, spec: { ...lease.spec, ...renewedSpec() } }, { signal }),
         sentMs,
       )
@@ -142,7 +142,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
 
   const readLease = (signal: AbortSignal) => find(client, leaseKind, ref, { signal })
 
-  function recordHeld(lease: Readonly<Lease>, sentMs: number): void {
+  function recordRenewal(lease: Readonly<Lease>, sentMs: number): void {
     observe(lease)
     transitions = lease.spec?.leaseTransitions ?? 0
     leaderUntilMs = Math.max(leaderUntilMs, sentMs + renewDeadlineMs)
@@ -152,7 +152,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     const lease = `${namespace}/${name}`
     try {
       const isHeld = await acquireOrRenew(signal)
-      const holder = isHeld ? '' : (observed?.lease.spec?.holderIdentity ?? '')
+      const holder = isHeld ? '' : (observation?.lease.spec?.holderIdentity ?? '')
       if (holder !== '' && holder !== loggedReason) {
         log.info({ lease, holder }, 'standing by: another process holds the lease')
       }
@@ -194,7 +194,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     term.signal.addEventListener('abort', () => options.onChange?.(false), { once: true })
     options.onChange?.(true)
     log.info({ lease: `${namespace}/${name}`, identity }, 'leading')
-    const leading = lead(term.signal).catch((error) => {
+    const leadRun = lead(term.signal).catch((error) => {
       log.error({ err: error }, 'the work of the leader failed')
       result = 'failed'
       term.abort()
@@ -209,7 +209,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
         if (!isLeader()) term.abort()
       }
       cancelDeadline()
-      await leading // this work must not overlap with that of the next leader
+      await leadRun // this work must not overlap with that of the next leader
     } finally {
       signal.removeEventListener('abort', stop)
     }
@@ -248,7 +248,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       return isLeader()
     },
     get holder() {
-      return observed?.lease.spec?.holderIdentity ?? ''
+      return observation?.lease.spec?.holderIdentity ?? ''
     },
     assertStillLeader,
     fence() {
@@ -288,5 +288,3 @@ export function holdAll(elections: readonly LeaderElection[]): LeaderElection {
     },
   }
 }
-
-/** Formats a time with microseconds, as in leases. */

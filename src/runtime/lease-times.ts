@@ -1,9 +1,9 @@
 // The times of a lease, and the rule that they must follow so that two processes never lead at the same time.
 
 export interface LeaseTimes {
-  /** How long other processes wait after the last renewal that they observed. */
+  /** The time that other processes wait after the last renewal that they observed. */
   readonly leaseMs: number
-  /** How long the leader leads after it sent its last successful renewal. */
+  /** The time that the leader leads after it sent its last successful renewal. */
   readonly renewDeadlineMs: number
   /** The delay between two attempts to acquire or renew the lease. */
   readonly retryMs: number

@@ -38,20 +38,20 @@ describe('log lines', () => {
   })
 
   it('SYS-11 are dropped and counted if the queue is full', async () => {
-    const long = `${'x'.repeat(QUEUED_CHARACTERS_MAX / 2)}\n`
-    for (let count = 0; count < 5; count++) lines.write(long) // the first is written immediately
+    const longLine = `${'x'.repeat(QUEUED_CHARACTERS_MAX / 2)}\n`
+    for (let count = 0; count < 5; count++) lines.write(longLine) // the first is written immediately
     await vi.waitFor(async () => expect(await readLog()).toMatch(/"3 log lines were dropped"/))
     expect((await readLog()).match(/x\n/g)).toHaveLength(2)
   })
 
   it('SYS-11 do not block the process or its exit if the disk is full', async () => {
-    const full = openSync('/dev/full', 'w')
-    const linesToFullDevice = createLogLines(full)
+    const fullDevice = openSync('/dev/full', 'w')
+    const linesToFullDevice = createLogLines(fullDevice)
     linesToFullDevice.write('one\n')
     await new Promise((resolve) => setImmediate(resolve))
     linesToFullDevice.write('two\n')
     expect(() => linesToFullDevice.flush()).not.toThrow()
-    closeSync(full)
+    closeSync(fullDevice)
   })
 
   it('SYS-11 are written later if the pipe is full', async () => {

@@ -13,30 +13,30 @@ export const QUEUED_CHARACTERS_MAX = 1024 ** 2 // further lines are dropped
 
 /** `format` converts each line, which is a JSON object. */
 export function createLogLines(fd: number, format: (line: string) => string = (line) => line): LogLines {
-  let queued: string[] = []
+  let queuedLines: string[] = []
   let queuedLength = 0
-  let dropped = 0
-  let unwritten: Buffer = Buffer.alloc(0) // removed from the queue, but not completely written
+  let droppedCount = 0
+  let unwrittenBytes: Buffer = Buffer.alloc(0) // removed from the queue, but not completely written
   let isWriting = false
 
   function fillBuffer(): void {
-    if (unwritten.length > 0) return
-    const note = { level: 'warn', msg: `${dropped} log lines were dropped` }
-    unwritten = Buffer.from(queued.join('') + (dropped > 0 ? format(`${JSON.stringify(note)}\n`) : ''))
-    queued = []
+    if (unwrittenBytes.length > 0) return
+    const note = { level: 'warn', msg: `${droppedCount} log lines were dropped` }
+    unwrittenBytes = Buffer.from(queuedLines.join('') + (droppedCount > 0 ? format(`${JSON.stringify(note)}\n`) : ''))
+    queuedLines = []
     queuedLength = 0
-    dropped = 0
+    droppedCount = 0
   }
 
   function writeNext(): void {
     if (isWriting) return
     fillBuffer()
-    if (unwritten.length === 0) return
+    if (unwrittenBytes.length === 0) return
     isWriting = true
-    write(fd, unwritten, (error, byteCount) => {
+    write(fd, unwrittenBytes, (error, byteCount) => {
       isWriting = false
       if (error) return
-      unwritten = unwritten.subarray(byteCount)
+      unwrittenBytes = unwrittenBytes.subarray(byteCount)
       writeNext()
     })
   }
@@ -45,18 +45,19 @@ export function createLogLines(fd: number, format: (line: string) => string = (l
     write(jsonLine) {
       const line = format(jsonLine)
       if (queuedLength + line.length > QUEUED_CHARACTERS_MAX) {
-        dropped++
+        droppedCount++
       } else {
-        queued.push(line)
+        queuedLines.push(line)
         queuedLength += line.length
       }
       writeNext()
     },
 
     flush() {
-      if (isWriting) unwritten = Buffer.alloc(0) // the asynchronous write completes it
+      if (isWriting) unwrittenBytes = Buffer.alloc(0) // the asynchronous write completes it
       try {
-        for (fillBuffer(); unwritten.length > 0; fillBuffer()) unwritten = unwritten.subarray(writeSync(fd, unwritten))
+        for (fillBuffer(); unwrittenBytes.length > 0; fillBuffer())
+          unwrittenBytes = unwrittenBytes.subarray(writeSync(fd, unwrittenBytes))
       } catch {
         // The process exits, so the error cannot be reported.
       }

@@ -25,7 +25,7 @@ describe('formatLogLine', () => {
     )
   })
 
-  it('returns a line that is no JSON object unchanged', () => {
+  it('returns a line unchanged if it is not a JSON object', () => {
     expect(formatLogLine('plain\n')).toBe('plain\n')
     expect(formatLogLine('3\n')).toBe('3\n')
   })

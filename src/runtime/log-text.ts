@@ -8,20 +8,21 @@ interface LoggedError {
 
 /** Returns the line unchanged if it is not a JSON object. */
 export function formatLogLine(line: string): string {
-  const entry = parse(line)
+  const entry = parseEntry(line)
   if (!entry) return line
   const { level, time, msg, err, ...fields } = entry
   const error = (err ?? {}) as LoggedError
-  const clock = typeof time === 'string' ? `${new Date(time).toTimeString().slice(0, 8)} ` : ''
+  const timePrefix = typeof time === 'string' ? `${new Date(time).toTimeString().slice(0, 8)} ` : ''
   const pairs = Object.entries(fields).map(([name, value]) => `${name}=${formatValue(value)}`)
   const message = [String(msg), ...(error.message ? [error.message] : [])].join(': ')
-  const text = [`${clock}${String(level).padEnd(5)}  ${message}`, ...(pairs.length > 0 ? [pairs.join(' ')] : [])].join(
-    '  ',
-  )
+  const text = [
+    `${timePrefix}${String(level).padEnd(5)}  ${message}`,
+    ...(pairs.length > 0 ? [pairs.join(' ')] : []),
+  ].join('  ')
   return error.stack ? `${text}\n${error.stack}\n` : `${text}\n`
 }
 
-function parse(line: string): Record<string, unknown> | undefined {
+function parseEntry(line: string): Record<string, unknown> | undefined {
   try {
     const entry: unknown = JSON.parse(line)
     return typeof entry === 'object' && entry !== null ? (entry as Record<string, unknown>) : undefined

@@ -26,7 +26,7 @@ export interface ManagerOptions {
   readonly metrics: ClientMetrics
   /** The lease that selects one of several processes. Default: no leader election. */
   readonly lease?: LeaseOptions
-  /** How long `run` waits for work in progress after the signal. Default: without limit. */
+  /** The time that `run` waits for work in progress after the signal. Default: no limit. */
   readonly stopTimeoutMs?: number
   /** Called at the start of every term, and again after a failure. Acquires its caches from `deps.caches`. */
   createControllers(deps: TermDeps): readonly Runnable[]
@@ -38,7 +38,7 @@ interface LeaseOptions extends Partial<LeaseTimes> {
   readonly namespace: string
   readonly name: string
   /** More leases that this process must hold, in the order in which every process acquires them. */
-  readonly furtherNames?: readonly string[]
+  readonly additionalNames?: readonly string[]
   /** Labels that the leader puts on the lease. */
   readonly labels?: Readonly<Record<string, string>>
   /** The value of the label `name` of the metrics. Default: the name of the lease. */
@@ -77,17 +77,18 @@ export function createManager(options: ManagerOptions): Manager {
   let controllers: readonly Runnable[] = []
   let failure: { readonly message: string; readonly count: number } | undefined
 
-  function createElection({ furtherNames = [], ...options }: LeaseOptions): LeaderElection {
+  function createElection({ additionalNames = [], ...leaseOptions }: LeaseOptions): LeaderElection {
     const identity = processIdentity(random)
-    const elections = [options, ...furtherNames.map((name) => ({ ...options, name }))].map((options) =>
+    const optionsOfLeases = [leaseOptions, ...additionalNames.map((name) => ({ ...leaseOptions, name }))]
+    const elections = optionsOfLeases.map((electionOptions) =>
       createLeaderElection({
         client,
         clock,
         random,
         log,
-        ...options,
+        ...electionOptions,
         identity,
-        onChange: (isLeader) => metrics.leadership(options.metricName ?? options.name, isLeader),
+        onChange: (isLeader) => metrics.setLeadership(electionOptions.metricName ?? electionOptions.name, isLeader),
       }),
     )
     return holdAll(elections)
@@ -136,7 +137,7 @@ export function createManager(options: ManagerOptions): Manager {
   async function backOff(error: unknown, term: AbortSignal): Promise<void> {
     const count = (failure?.count ?? 0) + 1
     failure = { message: error instanceof Error ? error.message : String(error), count }
-    metrics.leaderWorkFailed(lease!.metricName ?? lease!.name)
+    metrics.countLeaderWorkFailure(lease!.metricName ?? lease!.name)
     const afterMs = Math.round(backoffMs(RESTART, count - 1, random))
     log.error({ err: error, failures: count, afterMs }, 'the work of the leader failed; restarting it')
     await clock.sleep(afterMs, term).catch(() => {})
@@ -146,10 +147,10 @@ export function createManager(options: ManagerOptions): Manager {
   function reportRunningWork(signal: AbortSignal): () => void {
     let cancel = () => {}
     const report = () => {
-      const running = queuesOf(controllers).flatMap((queue) => queue.states().filter(({ is }) => is === 'running'))
-      if (running.length === 0) return
-      const waitingFor = running.slice(0, REPORTED_KEYS_MAX).map(({ key }) => key)
-      log.warn({ count: running.length, waitingFor }, 'stopping: waiting for work in progress')
+      const runningKeys = queuesOf(controllers).flatMap((queue) => queue.states().filter(({ is }) => is === 'running'))
+      if (runningKeys.length === 0) return
+      const waitingFor = runningKeys.slice(0, REPORTED_KEYS_MAX).map(({ key }) => key)
+      log.warn({ count: runningKeys.length, waitingFor }, 'stopping: waiting for work in progress')
     }
     const start = () => {
       cancel = clock.after(REPORT_RUNNING_MS, report)

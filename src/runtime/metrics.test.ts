@@ -21,7 +21,7 @@ describe('the metrics of the runtime', () => {
     })
     metrics.requests.observeRequest({ verb: 'LIST', resource: 'configmaps', code: 200, seconds: 0.2 })
     metrics.requests.observeRequest({ verb: 'WATCH', resource: 'configmaps', code: 410, seconds: 300 })
-    metrics.leadership('provisioner', true)
+    metrics.setLeadership('provisioner', true)
     const abort = new AbortController()
     queue.add('a')
     queue.add('b')

@@ -17,15 +17,15 @@ export interface ClientMetrics {
   /** The queues and caches that the gauges read when they are scraped. */
   readonly queues: Set<Pick<WorkQueue, 'name' | 'stats'>>
   readonly caches: Set<MeasuredCache>
-  leadership(name: string, isLeader: boolean): void
+  setLeadership(name: string, isLeader: boolean): void
   /** Counts a failure of the work of the leader. */
-  leaderWorkFailed(name: string): void
+  countLeaderWorkFailure(name: string): void
   /** Sets whether this process lacks a right. */
-  missingRight(verb: string, resource: string, isMissing: boolean): void
+  setMissingRight(verb: string, resource: string, isMissing: boolean): void
 }
 
-const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
-const QUEUE_SECONDS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1_000]
+const REQUEST_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
+const QUEUE_BUCKETS_SECONDS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1_000]
 
 export function createClientMetrics(registry: Registry): ClientMetrics {
   const registers = [registry]
@@ -42,7 +42,7 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
     name: 'rest_client_request_duration_seconds',
     help: 'Duration of requests to the API server, without watches.',
     labelNames: ['verb', 'resource'],
-    buckets: REQUEST_SECONDS,
+    buckets: REQUEST_BUCKETS_SECONDS,
     registers,
   })
   const withNameLabel = { labelNames: ['name'] as const, registers }
@@ -51,13 +51,13 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
   const queueDuration = new Histogram({
     name: 'workqueue_queue_duration_seconds',
     help: 'Time that keys waited for a worker.',
-    buckets: QUEUE_SECONDS,
+    buckets: QUEUE_BUCKETS_SECONDS,
     ...withNameLabel,
   })
   const workDuration = new Histogram({
     name: 'workqueue_work_duration_seconds',
     help: 'Time that keys were processed.',
-    buckets: QUEUE_SECONDS,
+    buckets: QUEUE_BUCKETS_SECONDS,
     ...withNameLabel,
   })
   const queueGauge = (name: string, help: string, value: (stats: ReturnType<WorkQueue['stats']>) => number) =>
@@ -115,7 +115,7 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
 
   const missingRights = new Gauge({
     name: 'stowage_missing_rights',
-    help: '1 for each right that this process needed and does not have. What needs it is out of service.',
+    help: '1 for each right that this process needed and does not have. Features that need it are out of service.',
     labelNames: ['verb', 'resource'],
     registers,
   })
@@ -123,7 +123,7 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
   return {
     queues,
     caches,
-    missingRight(verb, resource, isMissing) {
+    setMissingRight(verb, resource, isMissing) {
       if (isMissing) missingRights.set({ verb, resource }, 1)
       else missingRights.remove({ verb, resource })
     },
@@ -139,8 +139,8 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
       started: (seconds) => queueDuration.observe({ name }, seconds),
       finished: (seconds) => workDuration.observe({ name }, seconds),
     }),
-    leaderWorkFailed: (name) => leaderFailures.inc({ name }),
-    leadership: (name, isLeader) => masterStatus.set({ name }, isLeader ? 1 : 0),
+    countLeaderWorkFailure: (name) => leaderFailures.inc({ name }),
+    setLeadership: (name, isLeader) => masterStatus.set({ name }, isLeader ? 1 : 0),
   }
 }
 

@@ -2,13 +2,14 @@
 // lookup depends on the size of its result and not on the number of objects.
 import type { ObjectKey } from '../client/object-key.ts'
 
+/** Returns the values under which the index lists an object. */
 export type IndexFunction<T> = (object: Readonly<T>) => Iterable<string>
 
 type Bucket<T> = Map<ObjectKey, Readonly<T>>
 
 export class ObjectSet<T> {
   readonly #objects: Bucket<T> = new Map()
-  readonly #indexes = new Map<string, { valuesOf: IndexFunction<T>; buckets: Map<string, Bucket<T>> }>()
+  readonly #indexes = new Map<string, Index<T>>()
 
   get size(): number {
     return this.#objects.size

@@ -1,4 +1,4 @@
-// The outcome of a reconcile: done, to be retried, or stuck until an object changes. The work queue stores the reason. A
+// The outcome of a reconcile: done, to be retried, or stuck until an object changes. The work queue stores the message. A
 // reconcile that throws is retried with backoff.
 
 export type Outcome =

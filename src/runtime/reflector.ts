@@ -16,14 +16,14 @@ import { type Backoff, backoffMs } from './backoff.ts'
 interface ReflectorSink<T extends KubeObject> {
   /** Receives the complete list at this version. */
   replace(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void
-  changed(event: Extract<WatchEvent<T>, { object: unknown }>): void
+  applyEvent(event: Extract<WatchEvent<T>, { object: unknown }>): void
   /** Called when all changes up to this version have been delivered. */
-  progressed(resourceVersion: string): void
+  advanceTo(resourceVersion: string): void
   /**
    * Called when the server does not serve the kind, or not to this user. A call of another method means that the kind is
    * served again.
    */
-  notServed(): void
+  markNotServed(): void
 }
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -90,8 +90,8 @@ export async function runReflector<T extends KubeObject>(
     if (isNotServed(failure)) {
       if (isServed) log.info({ kind: kind.kind }, 'the server does not serve this kind; retrying with backoff')
       isServed = false
-      sink.notServed()
-    } else if (isMissingRight(failure)) sink.notServed()
+      sink.markNotServed()
+    } else if (isMissingRight(failure)) sink.markNotServed()
     else if (failure) log.info({ err: failure, kind: kind.kind, version, waitMs }, 'watch failed; resuming')
     await clock.sleep(waitMs, signal).catch(() => {})
   }
@@ -165,7 +165,7 @@ export async function runReflector<T extends KubeObject>(
     if (event.type === 'bookmark') {
       version = event.resourceVersion
       if (isOlder(newestVersion, version)) newestVersion = version
-      sink.progressed(version)
+      sink.advanceTo(version)
       return
     }
     // One commit can change several objects in one version, and the stream can fail between two of these events. A version
@@ -175,7 +175,7 @@ export async function runReflector<T extends KubeObject>(
       version = newestVersion
       newestVersion = resourceVersion
     }
-    sink.changed(event)
+    sink.applyEvent(event)
   }
 }
 

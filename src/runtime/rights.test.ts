@@ -37,12 +37,17 @@ describe('missing rights', () => {
     events = []
     denies = () => false
     registry = new Registry()
-    const note = (level: string) => (_fields: object, message: string) => void lines.push(`${level} ${message}`)
-    const log = { debug: () => {}, info: note('info'), warn: note('warn'), error: note('error') } as unknown as Logger
+    const logLine = (level: string) => (_fields: object, message: string) => void lines.push(`${level} ${message}`)
+    const log = {
+      debug: () => {},
+      info: logLine('info'),
+      warn: logLine('warn'),
+      error: logLine('error'),
+    } as unknown as Logger
     rights = createRights({
       clock: server.clock,
       log,
-      observe: createClientMetrics(registry).missingRight,
+      observe: createClientMetrics(registry).setMissingRight,
       events: {
         record: (kind, object, { reason }) => void events.push(`${reason} on ${kind.kind} ${object.metadata.name}`),
       },
@@ -64,13 +69,13 @@ describe('missing rights', () => {
       () => 'patched',
       (error: Error) => error.message,
     )
-  const turns = async () => {
+  const waitTurns = async () => {
     for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
   }
   /** Runs a controller that patches each config map, and another that only reads secrets. */
   function startControllers() {
     const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
-    const reconciled: string[] = []
+    const reconciledKeys: string[] = []
     const common = { clock: server.clock, random: () => 0.5 }
     const controllers = [
       createController({
@@ -80,7 +85,7 @@ describe('missing rights', () => {
         async reconcile(key) {
           if (key !== 'settings') return done
           await client.patch(configMapKind, ref, data('new'))
-          reconciled.push(key)
+          reconciledKeys.push(key)
           return done
         },
       }),
@@ -89,14 +94,14 @@ describe('missing rights', () => {
         name: 'secrets',
         sources: [source({ cache: caches.of(secretKind), keysOf: ({ metadata }) => [metadata.name] })],
         reconcile: async (key) => {
-          reconciled.push(key)
+          reconciledKeys.push(key)
           return done
         },
       }),
     ]
     for (const { run } of controllers) void run(abort.current.signal)
     abort.current.signal.addEventListener('abort', () => void caches.stop())
-    return { reconciled, answered: caches.whenSyncedOrNotServed(abort.current.signal) }
+    return { reconciledKeys, synced: caches.whenSyncedOrNotServed(abort.current.signal) }
   }
 
   it('SYS-29 logs a right that the caller can do without as information', async () => {
@@ -111,9 +116,9 @@ describe('missing rights', () => {
     denies = ({ verb, kind }) => verb === 'patch' && kind.kind === 'ConfigMap'
     expect(await tryPatch('1')).toMatch(/cannot patch resource "configmaps"/)
     await tryPatch('2')
-    await turns()
+    await waitTurns()
     expect(lines).toEqual([
-      'error missing right: cannot patch configmaps; what needs it is out of service until a role grants it',
+      'error missing right: cannot patch configmaps; features that need it are out of service until a role grants it',
     ])
     expect(await registry.metrics()).toMatch(/stowage_missing_rights\{verb="patch",resource="configmaps"\} 1/)
     const monitoring = await serveMonitoring({
@@ -124,10 +129,12 @@ describe('missing rights', () => {
       health: () => ({ '/healthz': () => undefined, '/readyz': () => 'not synced' }),
       notes: rights.notes,
     })
-    const [healthy, ready] = await Promise.all(['/healthz', '/readyz'].map((path) => fetch(monitoring.url + path)))
-    expect([healthy!.status, ready!.status]).toEqual([200, 500])
-    expect(await healthy!.text()).toMatch(/^ok\nmissing right since \S+: cannot patch configmaps\n$/)
-    expect(await ready!.text()).toMatch(/^not synced\nmissing right .*\n$/)
+    const [healthResponse, readyResponse] = await Promise.all(
+      ['/healthz', '/readyz'].map((path) => fetch(monitoring.url + path)),
+    )
+    expect([healthResponse!.status, readyResponse!.status]).toEqual([200, 500])
+    expect(await healthResponse!.text()).toMatch(/^ok\nmissing right since \S+: cannot patch configmaps\n$/)
+    expect(await readyResponse!.text()).toMatch(/^not synced\nmissing right .*\n$/)
     await monitoring.stop()
   })
 
@@ -135,7 +142,7 @@ describe('missing rights', () => {
     denies = ({ verb }) => verb === 'patch'
     await tryPatch('1')
     await tryPatch('2')
-    await turns()
+    await waitTurns()
     expect(events).toEqual(['MissingRight on ConfigMap settings'])
   })
 
@@ -163,16 +170,16 @@ describe('missing rights', () => {
   it('are not confused with a denial by admission', async () => {
     await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'a' } })
     const quota = new ApiError(403, 'Forbidden', 'secrets "a" is forbidden: exceeded quota: team, requested: count=1')
-    const denied = rights.track({ ...client, get: () => Promise.reject(quota) } as Client)
-    await denied.get(secretKind, { namespace: 'default', name: 'a' }).catch(() => {})
+    const deniedClient = rights.track({ ...client, get: () => Promise.reject(quota) } as Client)
+    await deniedClient.get(secretKind, { namespace: 'default', name: 'a' }).catch(() => {})
     expect(rights.missing()).toEqual([])
   })
 
   it('SYS-29 take one controller out of service, without a hot loop, until the right is granted', async () => {
     denies = ({ verb }) => verb === 'patch'
-    const { reconciled } = startControllers()
+    const { reconciledKeys } = startControllers()
     await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'unrelated' } })
-    await server.waitUntil(() => reconciled.includes('unrelated'), 'the other controller to work')
+    await server.waitUntil(() => reconciledKeys.includes('unrelated'), 'the other controller to work')
     const patches = () => requests.filter(({ verb }) => verb === 'patch').length
     await server.waitUntil(() => patches() > 0, 'the first attempt')
     const before = patches()
@@ -180,29 +187,29 @@ describe('missing rights', () => {
     for (let minute = 0; minute < 10; minute++) {
       await writer.patch(configMapKind, ref, data(String(minute))) // events on the object cause no attempt
       for (let i = 0; i < 6; i++) await server.clock.advance(10_000)
-      await turns()
+      await waitTurns()
     }
     expect(patches() - before).toBeLessThanOrEqual(20)
     denies = () => false
-    await server.waitUntil(() => reconciled.includes('settings'), 'the controller to recover')
+    await server.waitUntil(() => reconciledKeys.includes('settings'), 'the controller to recover')
     expect(rights.missing()).toEqual([])
   })
 
   it('SYS-29 of a list take one controller out of service, until the right is granted', async () => {
     denies = ({ kind }) => kind.kind === 'ConfigMap'
-    const { reconciled, answered } = startControllers()
+    const { reconciledKeys, synced } = startControllers()
     await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'unrelated' } })
-    await server.waitUntil(() => reconciled.includes('unrelated'), 'the other controller to work')
-    expect(await answered).toBe(true) // the process becomes ready without it
+    await server.waitUntil(() => reconciledKeys.includes('unrelated'), 'the other controller to work')
+    expect(await synced).toBe(true) // the process becomes ready without it
     const lists = () => requests.filter(({ kind }) => kind.kind === 'ConfigMap').length
     const before = lists()
     for (let i = 0; i < 60; i++) {
       await server.clock.advance(10_000)
-      await turns()
+      await waitTurns()
     }
     expect(lists() - before).toBeLessThanOrEqual(60)
     expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(2) // list and watch
     denies = () => false
-    await server.waitUntil(() => reconciled.includes('settings'), 'the controller to recover')
+    await server.waitUntil(() => reconciledKeys.includes('settings'), 'the controller to recover')
   })
 })

@@ -1,7 +1,7 @@
 // Reports rights that the user of this process lacks. A request that RBAC denies is logged once, counted in the metrics,
 // listed in the health details and recorded as an event on the object that it would have changed, until a request with the
-// same verb and resource succeeds. The feature that needs the right is out of service meanwhile, and retries rarely: a role
-// can be changed at any time without an event.
+// same verb and resource succeeds. The feature that needs the right is out of service meanwhile, and retries rarely, because a
+// change of a role causes no event.
 import type { Kind } from '../api/kind.ts'
 import { type ApiError, isMissingRight } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
@@ -35,9 +35,9 @@ export interface RightsOptions {
 }
 
 export interface Rights {
-  /** The rights that are missing now. */
+  /** Returns the rights that are missing now. */
   missing(): readonly MissingRight[]
-  /** One line for each missing right, for the health details. */
+  /** Returns one line for each missing right, for the health details. */
   notes(): string[]
   /** Returns a client that reports the rights that its requests lack. */
   track<C extends Client>(client: C): C
@@ -59,31 +59,31 @@ const RIGHTS_MAX = 100
 const EVENTS_MAX = 20
 
 export function createRights({ clock, log, observe, events }: RightsOptions): Rights {
-  const missing = new Map<string, MissingRight & { readonly objects: Set<string> }>()
+  const missingRights = new Map<string, MissingRight & { readonly objects: Set<string> }>()
 
-  function granted(access: Access): void {
-    if (missing.size === 0) return
-    const { verb, resource, id } = nameOf(access)
-    if (!missing.delete(id)) return
+  function recordGrant(access: Access): void {
+    if (missingRights.size === 0) return
+    const { verb, resource, id } = describeAccess(access)
+    if (!missingRights.delete(id)) return
     observe?.(verb, resource, false)
     log.info({ verb, resource }, 'the missing right was granted; the feature is in service again')
   }
 
-  function denied(client: Client, access: Access, error: ApiError): void {
-    const { verb, resource, id } = nameOf(access)
-    let right = missing.get(id)
+  function recordDenial(client: Client, access: Access, error: ApiError): void {
+    const { verb, resource, id } = describeAccess(access)
+    let right = missingRights.get(id)
     if (!right) {
-      if (missing.size >= RIGHTS_MAX) return
+      if (missingRights.size >= RIGHTS_MAX) return
       right = { verb, resource, sinceMs: clock.nowMs(), message: error.message, objects: new Set() }
-      missing.set(id, right)
+      missingRights.set(id, right)
       observe?.(verb, resource, true)
-      const fields = { verb, resource, message: error.message }
+      const fields = { verb, resource, reason: error.message }
       const { denialMessage } = access
       if (denialMessage) log.info(fields, `cannot ${verb} ${resource} until a role grants it: ${denialMessage}`)
       else {
         log.error(
           fields,
-          `missing right: cannot ${verb} ${resource}; what needs it is out of service until a role grants it`,
+          `missing right: cannot ${verb} ${resource}; features that need it are out of service until a role grants it`,
         )
       }
     }
@@ -109,13 +109,13 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
     }
   }
 
-  async function checked<R>(client: Client, access: Access, request: Promise<R>): Promise<R> {
+  async function trackRequest<R>(client: Client, access: Access, request: Promise<R>): Promise<R> {
     try {
       const result = await request
-      granted(access)
+      recordGrant(access)
       return result
     } catch (error) {
-      if (isMissingRight(error)) denied(client, access, error as ApiError)
+      if (isMissingRight(error)) recordDenial(client, access, error as ApiError)
       throw error
     }
   }
@@ -124,11 +124,11 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
     const access = { verb: 'watch', kind }
     try {
       for await (const event of client.watch(kind, request)) {
-        granted(access)
+        recordGrant(access)
         yield event as WatchEvent<never>
       }
     } catch (error) {
-      if (isMissingRight(error)) denied(client, access, error as ApiError)
+      if (isMissingRight(error)) recordDenial(client, access, error as ApiError)
       throw error
     }
   }
@@ -136,19 +136,19 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
   async function trackCommit(client: Client, writes: readonly CommitWrite[], options: Parameters<Client['commit']>[1]) {
     try {
       const objects = await client.commit(writes, options)
-      for (const write of writes) granted(accessOf(write))
+      for (const write of writes) recordGrant(accessOf(write))
       return objects
     } catch (error) {
       const write = writes[failedWrite(error) ?? (writes.length === 1 ? 0 : -1)]
-      if (write && isMissingRight(error)) denied(client, accessOf(write), error as ApiError)
+      if (write && isMissingRight(error)) recordDenial(client, accessOf(write), error as ApiError)
       throw error
     }
   }
 
   return {
-    missing: () => [...missing.values()],
+    missing: () => [...missingRights.values()],
     notes: () =>
-      [...missing.values()].map(
+      [...missingRights.values()].map(
         ({ verb, resource, sinceMs }) =>
           `missing right since ${new Date(sinceMs).toISOString()}: cannot ${verb} ${resource}`,
       ),
@@ -156,11 +156,11 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
       ...client,
       get: (kind, ref, options) => {
         const access = { verb: 'get', kind, denialMessage: options?.denialMessage }
-        return checked(client, access, client.get(kind, ref, options))
+        return trackRequest(client, access, client.get(kind, ref, options))
       },
-      list: (kind, request) => checked(client, { verb: 'list', kind }, client.list(kind, request)),
+      list: (kind, request) => trackRequest(client, { verb: 'list', kind }, client.list(kind, request)),
       create: (kind, object, options) =>
-        checked(
+        trackRequest(
           client,
           { verb: 'create', kind, subresource: options?.subresource },
           client.create(kind, object, options),
@@ -168,20 +168,21 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
       update: (kind, object, options) => {
         const { namespace, name = '' } = object.metadata
         const access = { verb: 'update', kind, subresource: options?.subresource, ref: { namespace, name } }
-        return checked(client, access, client.update(kind, object, options))
+        return trackRequest(client, access, client.update(kind, object, options))
       },
       patch: (kind, ref, patch, options) => {
         const access = { verb: 'patch', kind, subresource: options?.subresource, ref }
-        return checked(client, access, client.patch(kind, ref, patch, options))
+        return trackRequest(client, access, client.patch(kind, ref, patch, options))
       },
-      delete: (kind, ref, request) => checked(client, { verb: 'delete', kind, ref }, client.delete(kind, ref, request)),
+      delete: (kind, ref, request) =>
+        trackRequest(client, { verb: 'delete', kind, ref }, client.delete(kind, ref, request)),
       watch: ((kind: Kind, request: WatchRequest) => trackWatch(client, kind, request)) as Client['watch'],
       commit: (writes, options) => trackCommit(client, writes, options),
     }),
   }
 }
 
-function nameOf({ verb, kind, subresource }: Access): { verb: string; resource: string; id: string } {
+function describeAccess({ verb, kind, subresource }: Access): { verb: string; resource: string; id: string } {
   const group = kind.group ? `.${kind.group}` : ''
   const resource = `${kind.plural}${group}${subresource ? `/${subresource}` : ''}`
   return { verb, resource, id: `${verb} ${resource}` }

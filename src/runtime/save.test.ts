@@ -38,7 +38,7 @@ function createFixture({
   commit = () => [],
 }: SaverFixtureOptions) {
   const commits: (readonly CommitWrite[])[] = []
-  const cached: string[] = []
+  const cachedNames: string[] = []
   const client = {
     commitsAtomically: async () => isAtomic,
     commit: async (writes: readonly CommitWrite[]) => {
@@ -51,9 +51,9 @@ function createFixture({
   }
   const election = hasElection ? { assertStillLeader, fence: () => [FENCE] } : undefined
   const caches = [
-    { kind: configMapKind, applyWriteResult: ({ metadata }: KubeObject) => void cached.push(metadata.name!) },
+    { kind: configMapKind, applyWriteResult: ({ metadata }: KubeObject) => void cachedNames.push(metadata.name!) },
   ]
-  return { ...createSaver({ client, election, caches }), commits, cached }
+  return { ...createSaver({ client, election, caches }), commits, cachedNames }
 }
 
 describe('save', () => {
@@ -73,12 +73,12 @@ describe('save', () => {
   })
 
   it('updates the given caches, and skips deleted objects', async () => {
-    const { save, cached } = createFixture({
+    const { save, cachedNames } = createFixture({
       hasElection: false,
       commit: () => [aStoredObject('x'), aStoredObject('y'), undefined],
     })
     await save([aDelete('x'), aCreate('y'), aDelete('z')])
-    expect(cached).toEqual(['x'])
+    expect(cachedNames).toEqual(['x'])
   })
 
   it.each([true, false])(
@@ -92,13 +92,13 @@ describe('save', () => {
   )
 
   it('throws NotLeaderError if the fence fails the commit', async () => {
-    const { trySave, cached } = createFixture({
+    const { trySave, cachedNames } = createFixture({
       commit() {
         throw commitWriteFailed(new ApiError(422, 'Invalid', 'test failed'), 0)
       },
     })
     await expect(trySave([aDelete('x')])).rejects.toThrow('another process is the leader now')
-    expect(cached).toEqual([])
+    expect(cachedNames).toEqual([])
   })
 
   it.each([true, false])('returns the index of the failed write without the fence (atomic: %s)', async (isAtomic) => {

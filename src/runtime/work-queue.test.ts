@@ -80,14 +80,14 @@ describe('a work queue', () => {
     const stopped = run()
     queue.add('a')
     await nextTurn()
-    const waits: number[] = []
+    const delaysMs: number[] = []
     for (let attempt = 1; attempt < 5; attempt++) {
       const { nextAtMs = 0 } = queue.stateOf('a')!
-      waits.push(nextAtMs - clock.nowMs())
+      delaysMs.push(nextAtMs - clock.nowMs())
       await clock.advance(nextAtMs - clock.nowMs())
       await nextTurn()
     }
-    expect(waits).toEqual([100, 200, 400, 400])
+    expect(delaysMs).toEqual([100, 200, 400, 400])
     expect(processedKeys.length).toBe(5)
     expect(queue.stateOf('a')).toBeUndefined()
     queue.add('a')
@@ -255,13 +255,13 @@ describe('a work queue', () => {
       fc.asyncProperty(fc.array(action, { maxLength: 30 }), fc.array(outcome), async (actions, outcomes) => {
         const { queue, clock, run, abort } = createQueue({ workers: 2 })
         const expectedKeys = new Map<string, number>()
-        const busy = new Set<string>()
+        const busyKeys = new Set<string>()
         const stopped = run(async (key) => {
-          expect(busy.has(key)).toBe(false)
-          busy.add(key)
+          expect(busyKeys.has(key)).toBe(false)
+          busyKeys.add(key)
           expectedKeys.delete(key)
           await nextTurn()
-          busy.delete(key)
+          busyKeys.delete(key)
           const next = outcomes.shift() ?? done
           if (next instanceof Error) throw next
           return next

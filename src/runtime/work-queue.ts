@@ -5,7 +5,8 @@
 //           ↑        │ retry, throw → waiting (timer) → ready
 //           └────────┘ added meanwhile                          stuck: until the next add
 //
-// A reconcile that lacks a right is retried every half minute, whatever is added: a change of the object does not grant it.
+// A key whose reconcile lacks a right is retried every half minute, even if it is added again, because a change of its object
+// does not grant the right.
 
 import { isMissingRight } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
@@ -41,7 +42,7 @@ export interface WorkQueueObserver {
 
 export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<Outcome>
 
-/** The state of a key. `because` is the reason of the last outcome or the message of the last error. */
+/** The state of a key. `message` is that of the last outcome or error. */
 interface KeyState {
   readonly key: ObjectKey
   readonly is: 'ready' | 'running' | 'waiting' | 'stuck'
@@ -93,10 +94,10 @@ const REASON_LENGTH_MAX = 2_000
 interface Item {
   readonly key: ObjectKey
   state: 'ready' | 'running' | 'waiting' | 'stuck'
-  /** Whether the key was added while it was running and must be processed isAddedAgain. */
+  /** Whether the key was added while it was running and must be processed again. */
   isAddedAgain: boolean
   /** Monotonic due time from an `addAfter` while the key was running. */
-  laterMs: number
+  requestedDueMs: number
   failures: number
   /** Whether the last reconcile failed because this process lacks a right. */
   lacksRight: boolean
@@ -111,9 +112,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { name, clock, random, log = silentLog, workers = WORKERS, backoff = BACKOFF, observer } = options
   const nextRetryDelayMs = createRetryLimiter(options)
   const items = new Map<ObjectKey, Item>()
-  const ready = new Fifo<Item>()
-  const running = new Set<Item>()
-  let waiting = 0
+  const readyItems = new Fifo<Item>()
+  const runningItems = new Set<Item>()
+  let waitingCount = 0
   let stuckCount = 0
   let isStopped = false
   let wake: (() => void) | undefined
@@ -125,7 +126,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         key,
         state: 'stuck',
         isAddedAgain: false,
-        laterMs: Number.POSITIVE_INFINITY,
+        requestedDueMs: Number.POSITIVE_INFINITY,
         failures: 0,
         lacksRight: false,
         message: undefined,
@@ -141,11 +142,11 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
 
   function leaveState(item: Item): void {
     if (item.state === 'waiting') {
-      waiting--
+      waitingCount--
       item.cancelTimer?.()
       item.cancelTimer = undefined
     } else if (item.state === 'stuck') stuckCount--
-    else if (item.state === 'running') running.delete(item)
+    else if (item.state === 'running') runningItems.delete(item)
     // A ready key is removed from the queue by the worker that processes it.
   }
 
@@ -153,7 +154,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     leaveState(item)
     item.state = 'ready'
     item.sinceMs = clock.monotonicMs()
-    ready.add(item)
+    readyItems.add(item)
     wake?.()
   }
 
@@ -162,14 +163,14 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     item.state = 'waiting'
     item.dueMs = clock.monotonicMs() + ms
     item.cancelTimer = clock.after(ms, () => add(item.key))
-    waiting++
+    waitingCount++
   }
 
   function setStuck(item: Item): void {
     leaveState(item)
     item.state = 'stuck'
     stuckCount++
-    items.delete(item.key) // inserted isAddedAgain as the newest item
+    items.delete(item.key) // reinsert it as the newest item
     items.set(item.key, item)
     if (stuckCount > STUCK_REASONS_MAX) dropOldestStuck()
   }
@@ -201,7 +202,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     const item = getOrCreateItem(key)
     if (item.state === 'ready') return
     if (item.state === 'running') {
-      item.laterMs = Math.min(item.laterMs, clock.monotonicMs() + ms)
+      item.requestedDueMs = Math.min(item.requestedDueMs, clock.monotonicMs() + ms)
       return
     }
     if (item.state === 'waiting' && item.dueMs <= clock.monotonicMs() + ms) return
@@ -216,7 +217,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     item.state = 'running'
     item.isAddedAgain = false
     item.sinceMs = startedMs
-    running.add(item)
+    runningItems.add(item)
     let outcome: Outcome
     item.lacksRight = false
     try {
@@ -229,10 +230,10 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       outcome = { is: 'retry', message, ...(item.lacksRight ? { afterMs: MISSING_RIGHT_RETRY_MS } : {}) }
     }
     observer?.finished((clock.monotonicMs() - startedMs) / 1_000)
-    const { laterMs } = item
-    item.laterMs = Number.POSITIVE_INFINITY
+    const { requestedDueMs } = item
+    item.requestedDueMs = Number.POSITIVE_INFINITY
     settle(item, outcome)
-    if (laterMs < Number.POSITIVE_INFINITY) addAfter(item.key, laterMs - clock.monotonicMs())
+    if (requestedDueMs < Number.POSITIVE_INFINITY) addAfter(item.key, requestedDueMs - clock.monotonicMs())
   }
 
   function settle(item: Item, outcome: Outcome): void {
@@ -271,16 +272,16 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   async function run(reconcile: Reconcile, signal: AbortSignal): Promise<void> {
     const stop = () => wake?.()
     signal.addEventListener('abort', stop)
-    const runningWorks = new Set<Promise<void>>()
+    const runningReconciles = new Set<Promise<void>>()
     try {
       while (!signal.aborted) {
-        const next = runningWorks.size < workers ? ready.take() : undefined
+        const next = runningReconciles.size < workers ? readyItems.take() : undefined
         if (next) {
           const current: Promise<void> = work(next, reconcile, signal).finally(() => {
-            runningWorks.delete(current)
+            runningReconciles.delete(current)
             wake?.()
           })
-          runningWorks.add(current)
+          runningReconciles.add(current)
           continue
         }
         await new Promise<void>((resolve) => {
@@ -291,11 +292,11 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     } finally {
       isStopped = true
       signal.removeEventListener('abort', stop)
-      await Promise.all(runningWorks)
+      await Promise.all(runningReconciles)
       for (const item of items.values()) item.cancelTimer?.()
       items.clear()
-      ready.clear()
-      waiting = 0
+      readyItems.clear()
+      waitingCount = 0
       stuckCount = 0
     }
   }
@@ -324,11 +325,11 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     states: () => [...items.values()].map(keyStateOf),
     stats() {
       const nowMs = clock.monotonicMs()
-      const seconds = [...running].map(({ sinceMs }) => (nowMs - sinceMs) / 1_000)
+      const seconds = [...runningItems].map(({ sinceMs }) => (nowMs - sinceMs) / 1_000)
       return {
-        depth: ready.size,
-        running: running.size,
-        waiting,
+        depth: readyItems.size,
+        running: runningItems.size,
+        waiting: waitingCount,
         unfinishedSeconds: seconds.reduce((sum, value) => sum + value, 0),
         longestSeconds: Math.max(0, ...seconds),
       }

@@ -64,7 +64,7 @@ async function runOnServer(
                 metricName: name,
               },
         stopTimeoutMs: settings.stopTimeoutMs ?? STOP_TIMEOUT_MS,
-        about: { provisioner: name },
+        logFields: { provisioner: name },
         createControllers: (term) => {
           const events = createEventRecorder({ ...term, component: name, instance: hostname() })
           const controllers = createProvisioningControllers({

@@ -38,7 +38,7 @@ export async function followSnapshots(options: FollowSnapshotsOptions, signal: A
   const contents = createCache<VolumeSnapshotContent>({ client, kind: volumeSnapshotContentKind, clock, random })
 
   function reportContent(content: Content): void {
-    if (!contents.synced || content.spec?.driver !== driverName) return
+    if (!contents.isSynced || content.spec?.driver !== driverName) return
     const [volume] = volumes.byIndex(BY_HANDLE, `${driverName} ${content.spec.source?.volumeHandle}`)
     for (const affected of volume ? affectedItemsOf(volume) : [ALL_ITEMS]) onChange(affected)
   }

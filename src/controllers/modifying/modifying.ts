@@ -67,7 +67,7 @@ export function createModifying(deps: ModifyingDeps): VolumeChange {
       const attributesClass = classes?.get({ name })
       if (attributesClass)
         return { is: 'found', driverName: attributesClass.driverName, parameters: attributesClass.parameters ?? {} }
-      return classes?.synced ? { is: 'missing' } : { is: 'unknown' }
+      return classes?.isSynced ? { is: 'missing' } : { is: 'unknown' }
     },
   }
 

@@ -18,14 +18,14 @@ const DEFAULT_GONE_FOR = '10m'
 
 export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: ProcessDeps): Promise<void> {
   const settings = parseCapacityCleanupFlags(flags)
-  const about = { drivers: settings.drivers ?? 'all', goneForMs: settings.missingForMs }
+  const logFields = { drivers: settings.drivers ?? 'all', goneForMs: settings.missingForMs }
   const prepare = () => (termDeps: TermDeps) => [createCapacityCleaner({ ...termDeps, ...settings })]
   await runRemote(
     {
       userAgent: CLEANUP_LEASE,
       leases: [CLEANUP_LEASE],
       leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
-      about,
+      logFields,
       prepare,
     },
     flags,

@@ -42,7 +42,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
       userAgent: CONTROLLERS_LEASE,
       leases: [parseLeaseName(flags.leaderElectionName)],
       leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
-      about: { controllers: names },
+      logFields: { controllers: names },
       prepare: (registry) => prepareControllers(options, registry),
     },
     flags,

@@ -23,7 +23,7 @@ export async function runScheduler(flags: SchedulerFlags, deps: ProcessDeps): Pr
       userAgent: 'stowage-scheduler',
       leases: schedulerLeases(settings.schedulerNames),
       leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
-      about: { schedulers: settings.schedulerNames },
+      logFields: { schedulers: settings.schedulerNames },
       prepare(registry) {
         const schedulerMetrics = createSchedulerMetrics(registry)
         return (deps) => [createScheduler({ ...deps, schedulerMetrics, ...settings })]

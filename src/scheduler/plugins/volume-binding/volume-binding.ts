@@ -60,7 +60,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
       : undefined
   // `capacities` is undefined if the feature gate is disabled: capacity is then not checked.
   const tracksCapacity = (driver: string) =>
-    capacities?.synced === true && drivers.get(driver)?.spec.storageCapacity === true
+    capacities?.isSynced === true && drivers.get(driver)?.spec.storageCapacity === true
   const capacity = { index, reservations }
   const plannerDeps: PlannerDeps = { available, assumed, capacity, tracksCapacity }
   const tracking: TrackingDeps | undefined = reservations && { caches, cluster, index, reservations, tracksCapacity }
