@@ -79,6 +79,49 @@ describe('decode', () => {
     expect(() => decodeOuter(value)).toThrow(message)
   })
 
+  it.each([
+    '2026-01-02T03:04:05Z',
+    '2026-01-02T03:04:05.678901Z',
+    '2026-01-02T23:59:59+02:00',
+    '2024-02-29T00:00:00Z',
+    '2000-02-29T00:00:00Z',
+    '0001-01-01T00:00:00Z',
+  ])('accepts the time %s', (startTime) => {
+    expect(decodeOuter({ startTime }).object).toHaveProperty('startTime')
+  })
+
+  it.each([
+    '2026-01-02',
+    '2026-01-02 03:04:05Z',
+    '2026-01-02T03:04:05',
+    '2026-1-2T03:04:05Z',
+    '2026-02-29T00:00:00Z',
+    '1900-02-29T00:00:00Z',
+    '2026-04-31T00:00:00Z',
+    '2026-13-01T00:00:00Z',
+    '2026-01-00T00:00:00Z',
+    '2026-01-02T24:00:00Z',
+    '2026-01-02T00:00:60Z',
+    '2026-01-02T03:04:05.Z',
+    '2026-01-02T03:04:05Z\n',
+  ])('SYS-10 rejects %j as a time', (startTime) => {
+    expect(() => decodeOuter({ startTime })).toThrow('is not a time')
+  })
+
+  it('accepts every valid time', () => {
+    const dates = fc.date({
+      min: new Date('0001-01-01T00:00:00Z'),
+      max: new Date('9999-12-31T23:59:59Z'),
+      noInvalidDate: true,
+    })
+    fc.assert(
+      fc.property(dates, (date) => {
+        const canonical = `${date.toISOString().slice(0, 19)}Z`
+        expect(decodeOuter({ startTime: date.toISOString() }).object).toEqual({ startTime: canonical })
+      }),
+    )
+  })
+
   it('adds nothing to a partial object and keeps its empty values', () => {
     const value = { title: '', size: '1024Ki', items: [{ count: 0 }], labels: {}, startTime: null }
     expect(decode(outer, value, [], { partial: true }).object).toEqual({

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   cIdentifierProblems,
@@ -8,7 +7,6 @@ import {
   dns1123LabelProblems,
   dns1123SubdomainProblems,
   envVarNameProblems,
-  isDateTime,
   labelValueProblems,
   namePrefix,
   pathSegmentPrefixProblems,
@@ -135,44 +133,7 @@ it('namePrefix makes a generateName with a trailing dash valid', () => {
   expect(dns1123SubdomainProblems(namePrefix('-'))).not.toEqual([])
 })
 
-describe('isDateTime', () => {
-  it.each([
-    '2026-01-02T03:04:05Z',
-    '2026-01-02T03:04:05.678901Z',
-    '2026-01-02T23:59:59+02:00',
-    '2024-02-29T00:00:00Z',
-    '2000-02-29T00:00:00Z',
-    '0001-01-01T00:00:00Z',
-  ])('accepts %s', (value) => expect(isDateTime(value)).toBe(true))
-
-  it.each([
-    '',
-    '2026-01-02',
-    '2026-01-02 03:04:05Z',
-    '2026-01-02T03:04:05',
-    '2026-1-2T03:04:05Z',
-    '2026-02-29T00:00:00Z',
-    '1900-02-29T00:00:00Z',
-    '2026-04-31T00:00:00Z',
-    '2026-13-01T00:00:00Z',
-    '2026-01-00T00:00:00Z',
-    '2026-01-02T24:00:00Z',
-    '2026-01-02T00:00:60Z',
-    '2026-01-02T03:04:05.Z',
-    '2026-01-02T03:04:05Z\n',
-  ])('rejects %j', (value) => expect(isDateTime(value)).toBe(false))
-
-  it('accepts every valid date', () => {
-    const dates = fc.date({
-      min: new Date('0001-01-01T00:00:00Z'),
-      max: new Date('9999-12-31T23:59:59Z'),
-      noInvalidDate: true,
-    })
-    fc.assert(fc.property(dates, (date) => isDateTime(date.toISOString())))
-  })
-})
-
 it('SYS-10 validates hostile names of any length in linear time', () => {
-  const hostile = [`${'a-'.repeat(500_000)}!`, `${'a.'.repeat(500_000)}!`, 'a'.repeat(1_000_000)]
-  for (const { rule } of Object.values(RULES)) for (const value of hostile) rule(value)
+  const hostileNames = [`${'a-'.repeat(500_000)}!`, `${'a.'.repeat(500_000)}!`, 'a'.repeat(1_000_000)]
+  for (const { rule } of Object.values(RULES)) for (const value of hostileNames) rule(value)
 })

@@ -6,12 +6,12 @@ export type NameProblems = readonly string[]
 /** Validates a lower-case DNS label, such as the name of a namespace, container or pod volume. */
 export function dns1123LabelProblems(value: string): NameProblems {
   if (value.length <= LABEL_LENGTH_MAX && DNS_1123_LABEL.test(value)) return NO_PROBLEMS
-  const problems = tooLong(value, LABEL_LENGTH_MAX, 'characters')
+  const problems = lengthProblems(value, LABEL_LENGTH_MAX, 'characters')
   if (DNS_1123_LABEL.test(value)) return problems
   if (DNS_1123_SUBDOMAIN.test(value)) return [...problems, 'must not contain dots']
   return [
     ...problems,
-    mismatch({
+    mismatchMessage({
       rule: "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
       examples: ['my-name', '123-abc'],
       pattern: DNS_1123_LABEL_PATTERN,
@@ -25,11 +25,11 @@ export const dns1123SubdomainProblems = (value: string): NameProblems => subdoma
 /** Validates a DNS label that starts with a letter, such as the name of a service. */
 export function dns1035LabelProblems(value: string): NameProblems {
   if (value.length <= LABEL_LENGTH_MAX && DNS_1035_LABEL.test(value)) return NO_PROBLEMS
-  const problems = tooLong(value, LABEL_LENGTH_MAX, 'characters')
+  const problems = lengthProblems(value, LABEL_LENGTH_MAX, 'characters')
   if (DNS_1035_LABEL.test(value)) return problems
   return [
     ...problems,
-    mismatch({
+    mismatchMessage({
       rule: "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
       examples: ['my-name', 'abc-123'],
       pattern: DNS_1035_LABEL_PATTERN,
@@ -50,7 +50,7 @@ export function qualifiedNameProblems(value: string): NameProblems {
   if (slash > 0)
     problems.push(...subdomainProblems(value.slice(0, slash), 'bytes').map((problem) => `prefix part ${problem}`))
   if (name === '') problems.push('name part must be non-empty')
-  problems.push(...tooLong(name, LABEL_LENGTH_MAX, 'bytes').map((problem) => `name part ${problem}`))
+  problems.push(...lengthProblems(name, LABEL_LENGTH_MAX, 'bytes').map((problem) => `name part ${problem}`))
   if (!KEY_NAME.test(name)) problems.push(`name part ${KEY_NAME_MISMATCH}`)
   return problems.length === 0 ? NO_PROBLEMS : problems
 }
@@ -58,11 +58,11 @@ export function qualifiedNameProblems(value: string): NameProblems {
 export function labelValueProblems(value: string): NameProblems {
   const matches = value === '' || KEY_NAME.test(value)
   if (matches && value.length <= LABEL_LENGTH_MAX) return NO_PROBLEMS
-  const problems = tooLong(value, LABEL_LENGTH_MAX, 'bytes')
+  const problems = lengthProblems(value, LABEL_LENGTH_MAX, 'bytes')
   if (matches) return problems
   return [
     ...problems,
-    mismatch({
+    mismatchMessage({
       rule: "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
       examples: ['MyValue', 'my_value', '12345'],
       pattern: `(${KEY_NAME_PATTERN})?`,
@@ -72,10 +72,10 @@ export function labelValueProblems(value: string): NameProblems {
 
 /** Validates a key of a ConfigMap or Secret, which is also a file name. */
 export function configMapKeyProblems(value: string): NameProblems {
-  const problems: string[] = [...tooLong(value, SUBDOMAIN_LENGTH_MAX, 'characters')]
+  const problems: string[] = [...lengthProblems(value, SUBDOMAIN_LENGTH_MAX, 'characters')]
   if (!CONFIG_MAP_KEY.test(value)) {
     problems.push(
-      mismatch({
+      mismatchMessage({
         rule: "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
         examples: ['key.name', 'KEY_NAME', 'key-name'],
         pattern: CONFIG_MAP_KEY_PATTERN,
@@ -122,7 +122,7 @@ export function envVarNameProblems(value: string): NameProblems {
 export function cIdentifierProblems(value: string): NameProblems {
   if (C_IDENTIFIER.test(value)) return NO_PROBLEMS
   return [
-    mismatch({
+    mismatchMessage({
       rule: "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
       examples: ['my_name', 'MY_NAME', 'MyName'],
       pattern: C_IDENTIFIER_PATTERN,
@@ -137,15 +137,6 @@ export function cIdentifierProblems(value: string): NameProblems {
 export const namePrefix = (value: string): string =>
   value.length > 1 && value.endsWith('-') ? `${value.slice(0, -2)}a` : value
 
-/** Returns whether the value is a valid RFC 3339 time, such as `2026-01-02T03:04:05.678+02:00`. */
-export function isDateTime(value: string): boolean {
-  const match = DATE_TIME.exec(value)
-  if (!match) return false
-  const [year, month, day] = match.slice(1, 4).map(Number) as [number, number, number]
-  const isLeapYear = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
-  return day <= (month === 2 && isLeapYear ? 29 : DAYS_IN_MONTH[month - 1]!)
-}
-
 const NO_PROBLEMS: NameProblems = Object.freeze([])
 const LABEL_LENGTH_MAX = 63
 const SUBDOMAIN_LENGTH_MAX = 253
@@ -157,19 +148,15 @@ const KEY_NAME_PATTERN = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'
 const CONFIG_MAP_KEY_PATTERN = '[-._a-zA-Z0-9]+'
 const C_IDENTIFIER_PATTERN = '[A-Za-z_][A-Za-z0-9_]*'
 
-const anchored = (pattern: string) => new RegExp(`^${pattern}$`)
-const DNS_1123_LABEL = anchored(DNS_1123_LABEL_PATTERN)
-const DNS_1123_SUBDOMAIN = anchored(DNS_1123_SUBDOMAIN_PATTERN)
-const DNS_1035_LABEL = anchored(DNS_1035_LABEL_PATTERN)
-const KEY_NAME = anchored(KEY_NAME_PATTERN)
-const CONFIG_MAP_KEY = anchored(CONFIG_MAP_KEY_PATTERN)
-const C_IDENTIFIER = anchored(C_IDENTIFIER_PATTERN)
+const anchor = (pattern: string) => new RegExp(`^${pattern}$`)
+const DNS_1123_LABEL = anchor(DNS_1123_LABEL_PATTERN)
+const DNS_1123_SUBDOMAIN = anchor(DNS_1123_SUBDOMAIN_PATTERN)
+const DNS_1035_LABEL = anchor(DNS_1035_LABEL_PATTERN)
+const KEY_NAME = anchor(KEY_NAME_PATTERN)
+const CONFIG_MAP_KEY = anchor(CONFIG_MAP_KEY_PATTERN)
+const C_IDENTIFIER = anchor(C_IDENTIFIER_PATTERN)
 
-const DATE_TIME =
-  /^(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
-const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-
-const KEY_NAME_MISMATCH = mismatch({
+const KEY_NAME_MISMATCH = mismatchMessage({
   rule: "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
   examples: ['MyName', 'my.name', '123-abc'],
   pattern: KEY_NAME_PATTERN,
@@ -179,11 +166,11 @@ const KEY_PREFIX_HINT = "with an optional DNS subdomain prefix and '/' (e.g. 'ex
 function subdomainProblems(value: string, unit: LengthUnit): NameProblems {
   const matches = DNS_1123_SUBDOMAIN.test(value)
   if (matches && value.length <= SUBDOMAIN_LENGTH_MAX) return NO_PROBLEMS
-  const problems = tooLong(value, SUBDOMAIN_LENGTH_MAX, unit)
+  const problems = lengthProblems(value, SUBDOMAIN_LENGTH_MAX, unit)
   if (matches) return problems
   return [
     ...problems,
-    mismatch({
+    mismatchMessage({
       rule: "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
       examples: ['example.com'],
       pattern: DNS_1123_SUBDOMAIN_PATTERN,
@@ -194,9 +181,9 @@ function subdomainProblems(value: string, unit: LengthUnit): NameProblems {
 // Lengths are always in bytes, but some messages of Kubernetes use the word "characters".
 type LengthUnit = 'characters' | 'bytes'
 
-const tooLong = (value: string, lengthMax: number, unit: LengthUnit): NameProblems =>
+const lengthProblems = (value: string, lengthMax: number, unit: LengthUnit): NameProblems =>
   Buffer.byteLength(value) > lengthMax ? [`must be no more than ${lengthMax} ${unit}`] : NO_PROBLEMS
 
-function mismatch({ rule, examples, pattern }: { rule: string; examples: string[]; pattern: string }): string {
+function mismatchMessage({ rule, examples, pattern }: { rule: string; examples: string[]; pattern: string }): string {
   return `${rule} (e.g. ${examples.map((example) => `'${example}', `).join(' or ')}regex used for validation is '${pattern}')`
 }

@@ -9,28 +9,20 @@ const isValid = (validate: (text: string, field: string, errors: FieldErrors) =>
 }
 
 describe('validateIP', () => {
-  it.each([
-    ['10.0.0.1', true],
-    ['2001:db8::1', true],
-    ['10.0.0.256', false],
-    ['fe80::1%eth0', false],
-    ['', false],
-  ])('accepts %j: %s', (text, expected) => expect(isValid(validateIP, text)).toBe(expected))
+  it.each(['10.0.0.1', '2001:db8::1'])('accepts %j', (text) => expect(isValid(validateIP, text)).toBe(true))
+
+  it.each(['10.0.0.256', 'fe80::1%eth0', ''])('rejects %j', (text) => expect(isValid(validateIP, text)).toBe(false))
 })
 
 describe('validateCIDR', () => {
-  it.each([
-    ['10.0.0.0/24', true],
-    ['2001:db8::/64', true],
-    ['10.0.0.0/33', false],
-    ['2001:db8::/129', false],
-    ['10.0.0.0', false],
-    ['10.0.0.0/', false],
-    ['10.0.0.0/24/1', false],
-    ['10.0.0.0/-1', false],
-  ])('accepts %j: %s', (text, expected) => expect(isValid(validateCIDR, text)).toBe(expected))
+  it.each(['10.0.0.0/24', '2001:db8::/64'])('accepts %j', (text) => expect(isValid(validateCIDR, text)).toBe(true))
+
+  it.each(['10.0.0.0/33', '2001:db8::/129', '10.0.0.0', '10.0.0.0/', '10.0.0.0/24/1', '10.0.0.0/-1'])(
+    'rejects %j',
+    (text) => expect(isValid(validateCIDR, text)).toBe(false),
+  )
 })
 
-it('ipFamilyOf returns the family of an address or CIDR and 0 for other text', () => {
+it('ipFamilyOf returns the family of an address or CIDR, and 0 for other text', () => {
   expect(['10.0.0.0/24', '::1', 'localhost'].map(ipFamilyOf)).toEqual([4, 6, 0])
 })

@@ -88,7 +88,7 @@ describe('canonicalQuantity', () => {
 
   it('is idempotent', () => {
     fc.assert(
-      fc.property(quantityText, (text) => {
+      fc.property(anyQuantity, (text) => {
         const canonical = canonicalQuantity(text)
         expect(canonicalQuantity(canonical)).toBe(canonical)
       }),
@@ -96,7 +96,7 @@ describe('canonicalQuantity', () => {
   })
 
   it('keeps the amount', () => {
-    fc.assert(fc.property(quantityText, (text) => compareQuantities(canonicalQuantity(text), text) === 0))
+    fc.assert(fc.property(anyQuantity, (text) => compareQuantities(canonicalQuantity(text), text) === 0))
   })
 })
 
@@ -137,7 +137,7 @@ describe('parseQuantity', () => {
     expect(isQuantity(value)).toBe(false)
   })
 
-  it('gives the same result after the cache was cleared', () => {
+  it('returns the same result after the cache is cleared', () => {
     const expected = canonicalQuantity('1536Mi')
     for (let i = 0; i < 10_000; i++) parseQuantity(`${i}k`)
     expect(canonicalQuantity('1536Mi')).toBe(expected)
@@ -159,7 +159,7 @@ describe('compareQuantities', () => {
 
   it('is a total order', () => {
     fc.assert(
-      fc.property(quantityText, quantityText, quantityText, (a, b, c) => {
+      fc.property(anyQuantity, anyQuantity, anyQuantity, (a, b, c) => {
         expect(compareQuantities(a, b)).toBe(0 - compareQuantities(b, a))
         if (compareQuantities(a, b) <= 0 && compareQuantities(b, c) <= 0) {
           expect(compareQuantities(a, c)).toBeLessThanOrEqual(0)
@@ -185,7 +185,7 @@ describe('addQuantities and subtractQuantities', () => {
 
   it('are inverse operations', () => {
     fc.assert(
-      fc.property(quantityText, quantityText, (a, b) => {
+      fc.property(anyQuantity, anyQuantity, (a, b) => {
         expect(compareQuantities(subtractQuantities(addQuantities(a, b), b), a)).toBe(0)
       }),
     )
@@ -219,7 +219,7 @@ it('quantityIsInteger and quantitySign depend on the amount, not on the text', (
   expect(['-1m', '0Gi', '1n'].map(quantitySign)).toEqual([-1, 0, 1])
 })
 
-const quantityText = fc
+const anyQuantity = fc
   .tuple(
     fc.constantFrom('', '', '+', '-'),
     fc.oneof(fc.nat({ max: 5000 }).map(String), fc.stringMatching(/^[0-9]{1,20}$/)),

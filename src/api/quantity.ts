@@ -37,7 +37,8 @@ export const canonicalQuantity = (value: QuantityLike): string => formatQuantity
 export function formatQuantity({ nanos, format, text }: Quantity): string {
   if (text !== undefined) return text
   if (nanos === 0n) return '0'
-  if (format === 'binary' && isWhole(nanos) && absolute(nanos) >= 1024n * ONE) return formatBinary(nanos / ONE)
+  if (format === 'binary' && isWhole(nanos) && absolute(nanos) >= 1024n * NANOS_PER_UNIT)
+    return formatBinary(nanos / NANOS_PER_UNIT)
   return formatDecimal(nanos, format)
 }
 
@@ -77,12 +78,12 @@ export const quantityIsInteger = (value: QuantityLike): boolean => isWhole(quant
 
 /** Returns the amount as an integer, rounded away from zero so that a request is never reduced. */
 export function quantityToBytes(value: QuantityLike): bigint {
-  return divideAwayFromZero(quantityOf(value).nanos, ONE)
+  return divideAwayFromZero(quantityOf(value).nanos, NANOS_PER_UNIT)
 }
 
 /** Returns a size in bytes as a quantity with a binary suffix. */
 export const quantityFromBytes = (bytes: bigint | number): Quantity => ({
-  nanos: BigInt(bytes) * ONE,
+  nanos: BigInt(bytes) * NANOS_PER_UNIT,
   format: 'binary',
 })
 
@@ -91,8 +92,8 @@ const quantityOf = (value: QuantityLike): Quantity => (typeof value === 'object'
 // Parsing
 
 const NANO_DIGITS = 9
-const ONE = 10n ** BigInt(NANO_DIGITS)
-const BINARY_NANOS_MAX = (2n ** 63n - 1n) * ONE // larger binary amounts are capped, as in Kubernetes; decimal ones are not
+const NANOS_PER_UNIT = 10n ** BigInt(NANO_DIGITS)
+const BINARY_NANOS_MAX = (2n ** 63n - 1n) * NANOS_PER_UNIT // larger binary amounts are capped, as in Kubernetes; decimal ones are not
 const QUANTITY_EXPONENT_MAX = 1_000 // larger exponents are rejected: they would need thousands of digits
 const QUANTITY_LENGTH_MAX = 256 // longer texts are rejected
 const QUANTITY_CACHE_ENTRIES_MAX = 4_096 // a full cache is cleared
@@ -144,12 +145,12 @@ function parseText(text: string): Quantity | string {
   if (!suffix) return SUFFIX_MESSAGE
 
   const integerPart = integerDigits.replace(/^0+(?=.)/, '')
-  let nanos = toNanos({ digits: BigInt(integerPart + decimals), decimals: decimals.length, suffix })
+  let nanos = toNanos({ digits: BigInt(integerPart + decimals), decimalCount: decimals.length, suffix })
   let format = suffix.format
   if (format === 'binary' && nanos > BINARY_NANOS_MAX) nanos = BINARY_NANOS_MAX
-  if (format === 'binary' && nanos > 0n && nanos < ONE) format = 'decimal'
+  if (format === 'binary' && nanos > 0n && nanos < NANOS_PER_UNIT) format = 'decimal'
   if (sign === '-') nanos = -nanos
-  return isCanonicalText({ whole: integerPart, decimals, suffix }) ? { nanos, format, text } : { nanos, format }
+  return isCanonicalText({ integerPart, decimals, suffix }) ? { nanos, format, text } : { nanos, format }
 }
 
 function exponentSuffix(text: string): Suffix | undefined {
@@ -158,10 +159,10 @@ function exponentSuffix(text: string): Suffix | undefined {
   return power > QUANTITY_EXPONENT_MAX ? undefined : { format: 'exponent', base: 10, power }
 }
 
-function toNanos({ digits, decimals, suffix }: { digits: bigint; decimals: number; suffix: Suffix }): bigint {
+function toNanos({ digits, decimalCount, suffix }: { digits: bigint; decimalCount: number; suffix: Suffix }): bigint {
   if (digits === 0n) return 0n
   const scaled = suffix.base === 2 ? digits << BigInt(suffix.power) : digits
-  const power = NANO_DIGITS - decimals + (suffix.base === 10 ? suffix.power : 0)
+  const power = NANO_DIGITS - decimalCount + (suffix.base === 10 ? suffix.power : 0)
   if (power >= 0) return scaled * 10n ** BigInt(power)
   if (-power > 2 * QUANTITY_LENGTH_MAX) return 1n // less than a billionth, whatever the digits are; rounds up
   return divideAwayFromZero(scaled, 10n ** BigInt(-power))
@@ -172,11 +173,11 @@ function toNanos({ digits, decimals, suffix }: { digits: bigint; decimals: numbe
 //   1.125  1.500  1.   1E6  +3Gi    are kept
 //   1.5    0.500  1000 1E5  2048Ki  become 1500m, 500m, 1k, 100e3, 2Mi
 function isCanonicalText({
-  whole: integerPart,
+  integerPart,
   decimals,
   suffix,
 }: {
-  whole: string
+  integerPart: string
   decimals: string
   suffix: Suffix
 }): boolean {
@@ -225,7 +226,7 @@ function reduce(amount: bigint, { factor, stepsMax }: { factor: bigint; stepsMax
   return { mantissa, steps }
 }
 
-const isWhole = (nanos: bigint): boolean => nanos % ONE === 0n
+const isWhole = (nanos: bigint): boolean => nanos % NANOS_PER_UNIT === 0n
 
 const absolute = (amount: bigint): bigint => (amount < 0n ? -amount : amount)
 

@@ -64,7 +64,7 @@ describe('parseLabelSelector', () => {
 
   it('parses the formatted selector to the same selector', () => {
     fc.assert(
-      fc.property(labelSelectorText, (text) => {
+      fc.property(anyLabelSelector, (text) => {
         const formatted = formatLabelSelector(parseLabelSelector(text))
         expect(formatLabelSelector(parseLabelSelector(formatted))).toBe(formatted)
       }),
@@ -113,7 +113,7 @@ describe('matchesLabels', () => {
     ['x=a,y=b', { x: 'a', y: 'b' }, true],
     ['x=a,y=b', { x: 'a', y: 'c' }, false],
     ['toString', {}, false],
-  ])('returns for selector %j and labels %j: %s', (text, labels, matches) => {
+  ])('given selector %j and labels %j, returns %s', (text, labels, matches) => {
     expect(matchesLabels(parseLabelSelector(text), labels as Record<string, string>)).toBe(matches)
   })
 
@@ -204,13 +204,13 @@ describe('field selectors', () => {
   })
 
   it('are preserved by formatting and parsing', () => {
-    const requirement = fc.record({
+    const anyRequirement = fc.record({
       field: fc.stringMatching(/^[a-z.]+$/),
       operator: fc.constantFrom('=' as const, '!=' as const),
       value: fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom('\\', ',', '=', '!', 'a') })),
     })
     fc.assert(
-      fc.property(fc.array(requirement), (requirements) => {
+      fc.property(fc.array(anyRequirement), (requirements) => {
         const text = formatFieldSelector(requirements)
         const parsed = parseFieldSelector(text)
         expect(formatFieldSelector(parsed)).toBe(text)
@@ -222,7 +222,7 @@ describe('field selectors', () => {
 })
 
 const anyWord = fc.stringMatching(/^[a-z]([a-z0-9]{0,3}[a-z0-9])?$/)
-const term = fc.oneof(
+const anyTerm = fc.oneof(
   fc
     .tuple(anyWord, fc.constantFrom('=', '==', '!='), fc.oneof(anyWord, fc.constant('')))
     .map((parts) => parts.join(' ')),
@@ -232,4 +232,4 @@ const term = fc.oneof(
     .map(([key, op, values]) => `${key}${op}(${values})`),
   fc.tuple(fc.constantFrom('', '!'), anyWord).map((parts) => parts.join('')),
 )
-const labelSelectorText = fc.array(term).map((terms) => terms.join(','))
+const anyLabelSelector = fc.array(anyTerm).map((terms) => terms.join(','))

@@ -223,13 +223,13 @@ function tokenize(text: string) {
 type Tokens = ReturnType<typeof tokenize>
 
 function parseRequirement(tokens: Tokens, expectation: string): LabelRequirement {
-  const negated = tokens.peek().text === '!'
-  if (negated) tokens.take()
+  const isNegated = tokens.peek().text === '!'
+  if (isNegated) tokens.take()
   const keyToken = tokens.take()
-  if (keyToken.kind !== 'word') throw unexpectedToken(keyToken, negated ? 'identifier' : expectation)
+  if (keyToken.kind !== 'word') throw unexpectedToken(keyToken, isNegated ? 'identifier' : expectation)
   checkKey(keyToken.text)
-  if (isTermEnd(tokens.peek())) return createRequirement(keyToken.text, negated ? '!' : 'exists', [])
-  if (negated) throw unexpectedToken(tokens.take(), "',' or 'end of string'")
+  if (isTermEnd(tokens.peek())) return createRequirement(keyToken.text, isNegated ? '!' : 'exists', [])
+  if (isNegated) throw unexpectedToken(tokens.take(), "',' or 'end of string'")
   const operator = tokens.take()
   switch (operator.text) {
     case '=':

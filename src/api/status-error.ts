@@ -103,8 +103,9 @@ const hasReason = (error: unknown, code: number, reason: string): boolean =>
   error instanceof ApiError && error.code === code && error.reason === reason
 
 /**
- * 403 because no role grants the verb on the resource. Admission, such as a quota, also responds with 403, but not in these
- * words. The node authorizer names a missing relationship while it has not yet seen a pod: that denial is transient.
+ * 403: no role grants the verb on the resource. Admission, such as a quota, also responds with 403, but with other messages.
+ * A denial of the node authorizer for a missing relationship is excluded: it is transient, because the authorizer may not
+ * have received the pod yet.
  */
 export const isMissingRight = (error: unknown): boolean =>
   isForbidden(error) &&
@@ -184,11 +185,11 @@ export const changedSinceRead = (resource: ResourceName, name: string): ApiError
 
 /** The error for an apply that would change fields of other managers. The message is that of Kubernetes. */
 export function applyConflict(
-  conflicts: readonly { readonly with: ConflictingManager; readonly field: string }[],
+  conflicts: readonly { readonly owner: ConflictingManager; readonly field: string }[],
 ): ApiError {
-  const causes = conflicts.map(({ with: manager, field }) => ({
+  const causes = conflicts.map(({ owner, field }) => ({
     reason: 'FieldManagerConflict',
-    message: `conflict with ${formatManager(manager)}`,
+    message: `conflict with ${formatManager(owner)}`,
     field,
   }))
   const single = causes.length === 1 && causes[0]

@@ -65,8 +65,8 @@ async function decodeYaml(text: string): Promise<DecodedYaml> {
     uniqueKeys: false, // findDuplicates reports duplicate keys
     prettyErrors: false, // pretty errors quote the body, which may contain a secret
   })
-  const [document, second] = [...composer.compose(readTokens(yaml, text, lines), true, text.length)]
-  if (second) throw new YamlError('invalid YAML: the body contains more than one document')
+  const [document, secondDocument] = [...composer.compose(readTokens(yaml, text, lines), true, text.length)]
+  if (secondDocument) throw new YamlError('invalid YAML: the body contains more than one document')
   const problem = document!.errors[0] ?? document!.warnings[0]
   if (problem) {
     const { line, col } = lines.linePos(problem.pos[0])
@@ -89,9 +89,9 @@ function readTokens(yaml: Yaml, text: string, lines: LineCounter): CST.Token[] {
   const parser = new yaml.Parser(lines.addNewLine)
   lines.addNewLine(0)
   const tokens: CST.Token[] = []
-  let lexemes = 0
+  let lexemeCount = 0
   for (const lexeme of new yaml.Lexer().lex(text)) {
-    if (++lexemes > YAML_TOKENS_MAX) {
+    if (++lexemeCount > YAML_TOKENS_MAX) {
       throw new YamlError(`invalid YAML: the body has more than ${YAML_TOKENS_MAX} tokens; send it as JSON instead`)
     }
     tokens.push(...parser.next(lexeme))
@@ -103,11 +103,11 @@ function readTokens(yaml: Yaml, text: string, lines: LineCounter): CST.Token[] {
 
 function checkBounds(tokens: readonly CST.Token[]): void {
   const pending = tokens.map((token) => ({ token, depth: 0 }))
-  let aliases = 0
+  let aliasCount = 0
   for (let next = pending.pop(); next; next = pending.pop()) {
     const { token, depth } = next
     if (depth > YAML_DEPTH_MAX) throw tooDeep()
-    if (token.type === 'alias' && ++aliases > YAML_ALIASES_MAX) {
+    if (token.type === 'alias' && ++aliasCount > YAML_ALIASES_MAX) {
       throw new YamlError(`invalid YAML: the body has more than ${YAML_ALIASES_MAX} aliases`)
     }
     if (token.type === 'document' && token.value) pending.push({ token: token.value, depth })

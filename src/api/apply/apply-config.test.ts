@@ -12,7 +12,7 @@ function catchConflicts(run: () => unknown): string[] {
     run()
   } catch (error) {
     if (error instanceof ConflictError) {
-      return error.conflicts.map((conflict) => `${conflict.with.manager}: ${describePath(conflict.path)}`)
+      return error.conflicts.map((conflict) => `${conflict.owner.manager}: ${describePath(conflict.path)}`)
     }
     throw error
   }

@@ -29,7 +29,8 @@ export interface ApplyResult {
 
 /** A field that the configuration would change and another manager owns. */
 export interface Conflict {
-  readonly with: Entry
+  /** The entry of the other manager. */
+  readonly owner: Entry
   /** The elements of the field's path. */
   readonly path: readonly string[]
 }
@@ -69,7 +70,9 @@ export function applyConfig(
 }
 
 const findConflicts = (otherEntries: readonly Entry[], changed: FieldSet): Conflict[] =>
-  otherEntries.flatMap((entry) => pathsOf(intersection(entry.fieldsV1, changed)).map((path) => ({ with: entry, path })))
+  otherEntries.flatMap((entry) =>
+    pathsOf(intersection(entry.fieldsV1, changed)).map((path) => ({ owner: entry, path })),
+  )
 
 /**
  * Removes the fields that this manager set before and that no manager sets now. Removing a field removes all fields below

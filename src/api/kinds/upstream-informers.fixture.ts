@@ -1,10 +1,11 @@
-// The kinds that upstream's programs watch, as their sources name them, each with the minor versions that use it.
+// The informers of upstream's components, spelled as in their source code, each with the versions or components that use it.
 // To extract the list of a version again, from a clone of kubernetes/kubernetes or of a sidecar:
 //   git grep -hoE '\b[A-Z][a-z]+\(\)\.V[0-9a-z]+\(\)\.[A-Z][A-Za-z]+\(\)' v1.37.0 -- \
 //     cmd/kube-controller-manager pkg/controller pkg/scheduler ':!*_test.go' | sort -u
-// The same without the factory is NewFiltered…Informer; ClusterTrustBundles is the only kind that is created this way alone.
+// The pattern does not match informers that are created without the factory, by NewFiltered…Informer. ClusterTrustBundles is
+// the only kind that has no other informer.
 
-/** kube-controller-manager and kube-scheduler, 1.30 to 1.37. */
+/** The informers of kube-controller-manager and kube-scheduler 1.30 to 1.37, with the versions that use them. */
 export const CORE_INFORMERS: Readonly<Record<string, string>> = {
   'Admissionregistration().V1().ValidatingAdmissionPolicies()': '1.30-1.37',
   'Apps().V1().ControllerRevisions()': '1.30-1.37',
@@ -87,7 +88,7 @@ export const CORE_INFORMERS: Readonly<Record<string, string>> = {
   'Certificates().V1alpha1().ClusterTrustBundles()': '1.33-1.37',
 }
 
-/** external-provisioner, external-resizer and external-attacher of the same years. */
+/** The informers of external-provisioner, external-resizer and external-attacher from the same period. */
 export const SIDECAR_INFORMERS: Readonly<Record<string, string>> = {
   'Core().V1().Nodes()': 'provisioner, attacher',
   'Core().V1().PersistentVolumeClaims()': 'provisioner, resizer',

@@ -43,8 +43,8 @@ export function describeRatioViolation(
   const rule = `${name} max limit to request ratio per ${type} is ${ratio}`
   if (!request || quantitySign(request) === 0) return `${rule}, but no request is specified or request is 0`
   if (!limit || quantitySign(limit) === 0) return `${rule}, but no limit is specified or limit is 0`
-  if (limit.nanos * NANOS <= request.nanos * parseQuantity(ratio).nanos) return undefined
+  if (limit.nanos * NANOS_PER_UNIT <= request.nanos * parseQuantity(ratio).nanos) return undefined
   return `${rule}, but provided ratio is ${(Number(limit.nanos) / Number(request.nanos)).toFixed(6)}`
 }
 
-const NANOS = 1_000_000_000n
+const NANOS_PER_UNIT = 1_000_000_000n

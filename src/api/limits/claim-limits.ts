@@ -11,18 +11,18 @@ import { describeMinViolation, describeRatioViolation, describeRequestMaxViolati
 
 const CLAIM_TYPE = 'PersistentVolumeClaim'
 
-/** Sets the default requests and limits of a new claim, except those that its attributes class sets (`fromClass`). */
+/** Sets the default requests and limits of a new claim, except those for which `isSetByClass` returns true because the attributes class sets them. */
 export function applyClaimDefaults(
   claim: PersistentVolumeClaim,
   range: Readonly<LimitRange>,
-  fromClass: (name: string) => boolean,
+  isSetByClass: (name: string) => boolean,
 ): void {
   if (claim.spec) claim.spec = withClaimIoInBytes(claim.spec) // ranges are in bytes/s, so 100 (MiB/s) is more than 50Mi
   for (const item of itemsOf(range)) {
     const names = new Set([...Object.keys(item.defaultRequest ?? {}), ...Object.keys(item.default ?? {})])
     for (const name of names) {
       if (!isIoResource(name) && name !== 'storage') continue
-      if (isIoResource(name) && fromClass(name)) continue
+      if (isIoResource(name) && isSetByClass(name)) continue
       setDefaults(claim, name, item)
     }
   }

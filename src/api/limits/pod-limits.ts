@@ -9,7 +9,7 @@ import { podResources } from '../quota/index.ts'
 import { describeMaxViolation, describeMinViolation, describeRatioViolation } from './bounds.ts'
 
 /** The annotation that lists the defaults that were set on the pod, as in Kubernetes. */
-const ANNOTATION = 'kubernetes.io/limit-ranger'
+const LIMIT_RANGER_ANNOTATION = 'kubernetes.io/limit-ranger'
 
 /** Sets the default requests and limits of the containers of a new pod. */
 export function applyPodDefaults(pod: Pod, range: Readonly<LimitRange>): void {
@@ -35,7 +35,10 @@ export function applyPodDefaults(pod: Pod, range: Readonly<LimitRange>): void {
   const initContainers = pod.spec.initContainers?.map((container) => withDefaults(container, 'init container'))
   if (messages.length === 0) return
   pod.spec = { ...pod.spec, containers, ...(initContainers ? { initContainers } : {}) }
-  const annotations = { ...pod.metadata.annotations, [ANNOTATION]: `LimitRanger plugin set: ${messages.join('; ')}` }
+  const annotations = {
+    ...pod.metadata.annotations,
+    [LIMIT_RANGER_ANNOTATION]: `LimitRanger plugin set: ${messages.join('; ')}`,
+  }
   pod.metadata = { ...pod.metadata, annotations }
 }
 

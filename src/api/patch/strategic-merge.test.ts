@@ -473,12 +473,12 @@ const containersPatch = namedItems(
 )
 const anyPatch = fc
   .record({
-    set: names,
-    gone: names,
+    added: names,
+    deleted: names,
     containers: containersPatch,
     labels: fc.dictionary(fc.constantFrom('k', 'l'), fc.constantFrom('w', null)),
   })
-  .map(({ set: added, gone: deleted, containers, labels }) => ({
+  .map(({ added, deleted, containers, labels }) => ({
     metadata: {
       labels,
       finalizers: added,

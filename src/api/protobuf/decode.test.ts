@@ -77,7 +77,7 @@ describe('decodeProtobuf', () => {
 
   it('omits messages with only zero values, unless they are pointers', () => {
     const inner = object('test.Inner', '', { name: opt(1, string, ''), flag: ptr(2, boolean, '') })
-    const fields = { hollow: opt(1, inner, ''), pointer: ptr(2, inner, ''), full: opt(3, inner, '') }
+    const fields = { empty: opt(1, inner, ''), pointer: ptr(2, inner, ''), full: opt(3, inner, '') }
     const value = decodeFields(fields, (writer) => {
       writer.message(1, () => writer.string(1, ''))
       writer.message(2, () => writer.string(1, ''))
@@ -267,7 +267,7 @@ describe('decodeProtobuf rejects', () => {
     const fields: Record<string, Fields[string]> = {}
     const tree = object('test.Tree', '', fields)
     fields.child = ptr(1, tree, '')
-    const nested = (depth: number): Buffer => {
+    const encodeNested = (depth: number): Buffer => {
       const writer = createProtobufWriter()
       const write = (remaining: number): void => {
         if (remaining > 0) writer.message(1, () => write(remaining - 1))
@@ -275,8 +275,8 @@ describe('decodeProtobuf rejects', () => {
       write(depth)
       return writer.bytes()
     }
-    expect(() => decodeProtobuf(tree, nested(MESSAGE_DEPTH_MAX))).not.toThrow()
-    expect(() => decodeProtobuf(tree, nested(MESSAGE_DEPTH_MAX + 1))).toThrow(
+    expect(() => decodeProtobuf(tree, encodeNested(MESSAGE_DEPTH_MAX))).not.toThrow()
+    expect(() => decodeProtobuf(tree, encodeNested(MESSAGE_DEPTH_MAX + 1))).toThrow(
       `messages are nested more than ${MESSAGE_DEPTH_MAX} deep`,
     )
   })
@@ -298,9 +298,9 @@ describe('decodeProtobuf rejects', () => {
         fc.constantFrom(...PROTOBUF_SAMPLES),
         fc.array(anyEdit, { minLength: 1 }),
         ({ type, bytes }, edits) => {
-          const changed = Buffer.from(decodeEnvelope(bytes).raw)
-          for (const { index, byte } of edits) changed[index % changed.length] = byte
-          expectDecodedOrRejected(() => decodeProtobuf(type, changed))
+          const corrupted = Buffer.from(decodeEnvelope(bytes).raw)
+          for (const { index, byte } of edits) corrupted[index % corrupted.length] = byte
+          expectDecodedOrRejected(() => decodeProtobuf(type, corrupted))
         },
       ),
       { numRuns: 1_000 },
@@ -315,9 +315,9 @@ describe('decodeProtobuf rejects', () => {
   })
 })
 
-function expectDecodedOrRejected(decodeFields: () => unknown): void {
+function expectDecodedOrRejected(decodeBytes: () => unknown): void {
   try {
-    decodeFields()
+    decodeBytes()
   } catch (error) {
     expect(error).toBeInstanceOf(ProtobufError)
   }

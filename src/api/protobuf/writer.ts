@@ -24,14 +24,14 @@ export function createProtobufWriter(): ProtobufWriter {
   let buffer = Buffer.allocUnsafe(1024)
   let end = 0
 
-  const reserve = (bytes: number): void => {
-    if (end + bytes <= buffer.length) return
-    const larger = Buffer.allocUnsafe(Math.max(buffer.length * 2, end + bytes))
+  const reserve = (byteCount: number): void => {
+    if (end + byteCount <= buffer.length) return
+    const larger = Buffer.allocUnsafe(Math.max(buffer.length * 2, end + byteCount))
     buffer.copy(larger, 0, 0, end)
     buffer = larger
   }
   /** Writes seven bits per byte, lowest first. The high bit is set on all bytes except the last. */
-  const varint = (value: number): void => {
+  const writeVarint = (value: number): void => {
     reserve(VARINT_BYTES_MAX)
     let low = value >>> 0
     let high = Math.floor(value / 2 ** 32) >>> 0
@@ -42,38 +42,38 @@ export function createProtobufWriter(): ProtobufWriter {
     }
     buffer[end++] = low
   }
-  const tag = (number: number, wireType: number): void => varint(number * 8 + wireType)
+  const writeTag = (number: number, wireType: number): void => writeVarint(number * 8 + wireType)
 
   return {
     boolean(number, value) {
-      tag(number, VARINT)
-      varint(value ? 1 : 0)
+      writeTag(number, VARINT)
+      writeVarint(value ? 1 : 0)
     },
     int(number, value) {
-      tag(number, VARINT)
-      varint(value)
+      writeTag(number, VARINT)
+      writeVarint(value)
     },
     double(number, value) {
-      tag(number, FIXED64)
+      writeTag(number, FIXED64)
       reserve(8)
       end = buffer.writeDoubleLE(value, end)
     },
     string(number, value) {
-      tag(number, LENGTH_DELIMITED)
+      writeTag(number, LENGTH_DELIMITED)
       const length = Buffer.byteLength(value)
-      varint(length)
+      writeVarint(length)
       reserve(length)
       end += buffer.write(value, end)
     },
     bytesField(number, value) {
-      tag(number, LENGTH_DELIMITED)
-      varint(value.length)
+      writeTag(number, LENGTH_DELIMITED)
+      writeVarint(value.length)
       reserve(value.length)
       buffer.set(value, end)
       end += value.length
     },
     message(number, write) {
-      tag(number, LENGTH_DELIMITED)
+      writeTag(number, LENGTH_DELIMITED)
       reserve(1)
       const start = ++end
       write()
@@ -81,7 +81,7 @@ export function createProtobufWriter(): ProtobufWriter {
       reserve(LENGTH_BYTES_MAX) // must run before `end` is moved back, because a larger buffer gets only the bytes before `end`
       buffer.copyWithin(start - 1 + varintLength(length), start, end)
       end = start - 1
-      varint(length)
+      writeVarint(length)
       end += length
     },
     bytes: () => Buffer.from(buffer.subarray(0, end)),

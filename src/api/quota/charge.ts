@@ -16,7 +16,7 @@ export interface ObjectWrite {
   readonly after: KubeObject | undefined
 }
 
-/** How the usage of one key changes. */
+/** A change to the usage of one key. */
 export interface Change {
   readonly key: string
   readonly before: Quantity
@@ -77,7 +77,7 @@ export function chargeQuota(charge: Charge): ChargeResult {
     const limit = account.limits.get(key) ?? ZERO
     const requested = isPerClaimKey(key) ? after : subtractQuantities(after, before)
     const updated = isPerClaimKey(key)
-      ? updateLargest(charge, change, current)
+      ? computeLargest(charge, change, current)
       : atLeastZero(addQuantities(current, requested))
     used.set(key, updated)
     const chargedAmount = isPerClaimKey(key) ? after : updated
@@ -101,7 +101,7 @@ function currentUsage({ account, listObjects }: Charge): Map<string, Quantity> {
 }
 
 /** Returns the largest amount after the write. Lists the other claims only if the largest claim shrinks or is deleted. */
-function updateLargest(
+function computeLargest(
   { account, uid, listObjects }: Charge,
   { key, before, after }: Change,
   current: Quantity,

@@ -7,7 +7,7 @@ import { claimClassName } from '../kinds/shared/class-names.ts'
 import { amountOf, IO_RESOURCES, type ResourceList } from '../kinds/shared/provisioned-io.ts'
 import { compareQuantities, parseQuantity, type Quantity, quantityIsInteger, quantityToBytes } from '../quantity.ts'
 
-const NANOS = 1_000_000_000n
+const NANOS_PER_UNIT = 1_000_000_000n
 
 export const CLASS_SUFFIX = '.storageclass.storage.k8s.io/'
 
@@ -59,4 +59,4 @@ function roundedAmountOf(list: ResourceList | undefined, name: string): Quantity
 
 /** Rounds up to integers: 1001m is charged as 2. */
 const roundUp = (amount: Quantity): Quantity =>
-  quantityIsInteger(amount) ? amount : { nanos: quantityToBytes(amount) * NANOS, format: amount.format }
+  quantityIsInteger(amount) ? amount : { nanos: quantityToBytes(amount) * NANOS_PER_UNIT, format: amount.format }

@@ -4,7 +4,7 @@ import type { KubeObject } from '../kind.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { parseQuantity } from '../quantity.ts'
-import { resourceKeys } from './pod-usage.ts'
+import { amountsByQuotaKey } from './pod-usage.ts'
 import { isInScope } from './scopes.ts'
 import { type CountedKind, isSameKind, PODS } from './usage.ts'
 
@@ -22,7 +22,7 @@ export function describeMissingConstraints(
   const { spec } = object as Pod
   if (!spec || spec.resources) return undefined // pod-level resources replace those of the containers
   const containers = [...spec.containers, ...(spec.initContainers ?? [])].map(({ name, resources }) => {
-    const specified = resourceKeys(parseAmounts(resources?.requests), parseAmounts(resources?.limits))
+    const specified = amountsByQuotaKey(parseAmounts(resources?.requests), parseAmounts(resources?.limits))
     return { name, keys: new Set(specified.map(([key]) => key)) }
   })
   const missing = keys.sort().flatMap((key) => {

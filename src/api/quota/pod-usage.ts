@@ -12,22 +12,22 @@ export function podAmounts(pod: Pod): [string, Quantity][] {
   if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed' || !pod.spec) return []
   const requests = podResources(pod.spec, 'requests', { withOverhead: true })
   const limits = podResources(pod.spec, 'limits', { withOverhead: true })
-  return [['pods', parseQuantity('1')], ...resourceKeys(requests, limits)]
+  return [['pods', parseQuantity('1')], ...amountsByQuotaKey(requests, limits)]
 }
 
 /** Returns the amounts by quota key. A key without a prefix is the request. Extended resources have only requests. */
-export function resourceKeys(
+export function amountsByQuotaKey(
   requests: ReadonlyMap<string, Quantity>,
   limits: ReadonlyMap<string, Quantity>,
 ): [string, Quantity][] {
-  const keys: [string, Quantity][] = []
+  const amounts: [string, Quantity][] = []
   for (const [name, amount] of requests) {
-    if (COMPUTE_RESOURCES.includes(name) || isHugePages(name)) keys.push([name, amount])
+    if (COMPUTE_RESOURCES.includes(name) || isHugePages(name)) amounts.push([name, amount])
     if (COMPUTE_RESOURCES.includes(name) || isHugePages(name) || name.includes('/'))
-      keys.push([`requests.${name}`, amount])
+      amounts.push([`requests.${name}`, amount])
   }
-  for (const [name, amount] of limits) if (COMPUTE_RESOURCES.includes(name)) keys.push([`limits.${name}`, amount])
-  return keys
+  for (const [name, amount] of limits) if (COMPUTE_RESOURCES.includes(name)) amounts.push([`limits.${name}`, amount])
+  return amounts
 }
 
 /** Returns whether pods are charged to this key. */

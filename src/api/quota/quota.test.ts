@@ -26,13 +26,10 @@ describe('the usage of an object', () => {
     ['1001m', undefined, '2'],
     ['1Gi', '1073741825', '1073741825'],
   ])('REX-4 a claim of %s with %s allocated uses %s', (request, allocated, expected) => {
-    const claim = (specOrStatus: 'spec' | 'status') => ({
-      spec: { resources: { requests: { storage: request } } },
-      ...(allocated && specOrStatus === 'status' ? { status: { allocatedResources: { storage: allocated } } } : {}),
-    })
-    expect(formatUsage(CLAIMS, claim('status'))['requests.storage']).toBe(expected)
-    const spec = { ...claim('spec').spec, ...(allocated ? { allocatedResources: { storage: allocated } } : {}) }
-    expect(formatUsage(CLAIMS, { spec })['requests.storage']).toBe(expected)
+    const spec = { resources: { requests: { storage: request } } }
+    const allocatedResources = allocated ? { storage: allocated } : undefined
+    expect(formatUsage(CLAIMS, { spec, status: { allocatedResources } })['requests.storage']).toBe(expected)
+    expect(formatUsage(CLAIMS, { spec: { ...spec, allocatedResources } })['requests.storage']).toBe(expected)
   })
 
   it('PIO-7 includes the provided iops until the driver confirms less, but not for a claim without a request', () => {
@@ -209,7 +206,7 @@ describe('chargeQuota', () => {
     name: fc.constantFrom('x', 'y', 'z'),
     next: fc.option(anyClaim, { nil: undefined }),
     isStatus: fc.boolean(),
-    isStored: fc.boolean(),
+    endsCommit: fc.boolean(),
   })
   const anyOperator = fc.constantFrom(undefined, 'In', 'NotIn', 'Exists', 'DoesNotExist')
   const claimOf = (name: string, fields: typeof anyClaim extends fc.Arbitrary<infer C> ? C : never) => ({
@@ -224,7 +221,7 @@ describe('chargeQuota', () => {
 
   it('REX-4 VAC-10 PIO-7 returns the usage of calculateUsage, and exceeds a limit only by a status write', () => {
     fc.assert(
-      fc.property(anyOperator, fc.array(anyWrite, { maxLength: 30 }), fc.boolean(), (operator, writes, isNew) => {
+      fc.property(anyOperator, fc.array(anyWrite, { maxLength: 30 }), fc.boolean(), (operator, writes, isNewQuota) => {
         const values = operator === 'In' || operator === 'NotIn' ? { values: ['gold'] } : {}
         const matchExpressions = operator ? [{ scopeName: 'VolumeAttributesClass', operator, ...values }] : []
         const hard = Object.fromEntries(
@@ -234,13 +231,13 @@ describe('chargeQuota', () => {
         const quota = {
           metadata: { name: 'q' },
           spec: { hard, scopeSelector: { matchExpressions } },
-          ...(isNew ? {} : { status: { hard, used } }),
+          ...(isNewQuota ? {} : { status: { hard, used } }),
         } as unknown as ResourceQuota
         let account = QuotaAccount.of(quota)
         const stored = new Map<string, KubeObject>()
         const listObjects = () => [...stored.values()]
         let mayExceed = false
-        for (const { name, next, isStatus, isStored } of writes) {
+        for (const { name, next, isStatus, endsCommit } of writes) {
           const before = stored.get(name)
           const after = next && claimOf(name, next)
           const changes = createChangeCalculator({ kind: CLAIMS, before, after })(account)
@@ -248,8 +245,8 @@ describe('chargeQuota', () => {
           if (changes.length > 0) {
             const result = chargeQuota({ account, changes, uid: name, mayReject, listObjects })
             if (result.is === 'exceeded') continue
-            // A new group commit starts from the stored quota.
-            account = isStored ? QuotaAccount.of(result.account.toObject()) : result.account
+            // The next group commit starts from the stored quota.
+            account = endsCommit ? QuotaAccount.of(result.account.toObject()) : result.account
           }
           if (!mayReject) mayExceed = true
           if (after) stored.set(name, after)

@@ -14,7 +14,7 @@ export const objectReference = object(
       'UID of the object; if set, the reference does not match an object recreated with the same name.',
     ),
     apiVersion: opt(5, string, 'API group and version of the object.'),
-    resourceVersion: opt(6, string, 'Version of the object, if it matters.'),
+    resourceVersion: opt(6, string, 'Version of the object that the reference was created for, if any.'),
     fieldPath: opt(7, string, 'Part of the object, such as one container of a pod.'),
   },
   { atomic: true },

@@ -22,7 +22,7 @@ export const volumeAttachmentSpec = object(
   },
 )
 
-const volumeError = object('io.k8s.api.storage.v1.VolumeError', 'Why the last attempt failed.', {
+const volumeError = object('io.k8s.api.storage.v1.VolumeError', 'Error of the last attempt.', {
   time: opt(1, time, 'When the attempt failed.'),
   message: opt(2, string, 'Error message of the driver; must not contain secrets.'),
   errorCode: ptr(3, int32, 'gRPC code of the error, if known.'),
@@ -38,8 +38,8 @@ const volumeAttachmentStatus = object(
       map(string),
       'Publish context that the driver receives in NodeStageVolume and NodePublishVolume.',
     ),
-    attachError: ptr(3, volumeError, 'Why the last attempt to attach failed; unset after success.'),
-    detachError: ptr(4, volumeError, 'Why the last attempt to detach failed; unset after success.'),
+    attachError: ptr(3, volumeError, 'Error of the last attempt to attach; unset after success.'),
+    detachError: ptr(4, volumeError, 'Error of the last attempt to detach; unset after success.'),
   },
 )
 

@@ -19,18 +19,21 @@ export interface VolumeSpecOptions {
   /** Whether the feature gate is enabled or the stored volume already has iops or throughput. */
   readonly allowsIo: boolean
   /** The capacity of the stored volume, whose amounts are not rejected. */
-  readonly stored?: PersistentVolumeSpec['capacity']
+  readonly storedCapacity?: PersistentVolumeSpec['capacity']
 }
 
 export function validateVolumeSpec(
   spec: PersistentVolumeSpec,
-  { volumeName, allowsAttributesClass, allowsIo, stored }: VolumeSpecOptions,
+  { volumeName, allowsAttributesClass, allowsIo, storedCapacity }: VolumeSpecOptions,
   errors: FieldErrors,
 ): void {
   validateAccessModes(spec.accessModes, { field: 'spec.accessModes' }, errors)
-  validateCapacity(spec.capacity, { io: allowsIo }, errors)
+  validateCapacity(spec.capacity, { allowsIo }, errors)
   const names = ['storage', ...IO_RESOURCES]
-  validateMaxAmounts({ amounts: spec.capacity, names, stored, fieldOf: (name) => `spec.capacity[${name}]` }, errors)
+  validateMaxAmounts(
+    { amounts: spec.capacity, names, stored: storedCapacity, fieldOf: (name) => `spec.capacity[${name}]` },
+    errors,
+  )
   const policy = spec.persistentVolumeReclaimPolicy
   if (policy !== undefined && !RECLAIM_POLICIES.includes(policy)) {
     errors.notSupported('spec.persistentVolumeReclaimPolicy', policy, RECLAIM_POLICIES)
@@ -75,14 +78,14 @@ const RECLAIM_POLICIES: readonly string[] = ['Delete', 'Recycle', 'Retain']
 
 function validateCapacity(
   capacity: PersistentVolumeSpec['capacity'],
-  { io: allowsIo }: { io: boolean },
+  { allowsIo }: { allowsIo: boolean },
   errors: FieldErrors,
 ): void {
   const names = Object.keys(capacity ?? {})
-  const supported = allowsIo ? ['storage', ...IO_RESOURCES] : ['storage']
+  const supportedNames = allowsIo ? ['storage', ...IO_RESOURCES] : ['storage']
   if (names.length === 0) errors.required('spec.capacity')
-  if (!names.includes('storage') || names.some((name) => !supported.includes(name))) {
-    errors.notSupported('spec.capacity', capacity, supported)
+  if (!names.includes('storage') || names.some((name) => !supportedNames.includes(name))) {
+    errors.notSupported('spec.capacity', capacity, supportedNames)
   }
   for (const [name, amount] of Object.entries(capacity ?? {})) {
     const field = `spec.capacity[${name}]`

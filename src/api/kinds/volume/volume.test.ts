@@ -150,7 +150,7 @@ describe('the status of a volume', () => {
 })
 
 describe('the volume table', () => {
-  const cells = (volume: PersistentVolume) =>
+  const cellsOf = (volume: PersistentVolume) =>
     kind.columns.map((column) => column.cell(volume, { nowMs: Date.parse('2026-01-01T01:00:00Z') }))
 
   it('has the columns of Kubernetes', () => {
@@ -180,9 +180,9 @@ describe('the volume table', () => {
         storageClassName: 'fast',
         volumeMode: 'Filesystem',
       },
-      status: { phase: 'Bound', reason: 'Because' },
+      status: { phase: 'Bound', reason: 'ReclaimFailed' },
     }
-    expect(cells(volume)).toEqual([
+    expect(cellsOf(volume)).toEqual([
       'pv-1',
       '10Gi',
       'RWX',
@@ -191,16 +191,16 @@ describe('the volume table', () => {
       'shop/data',
       'fast',
       '<unset>',
-      'Because',
+      'ReclaimFailed',
       '60m',
       'Filesystem',
     ])
-    expect(cells({ ...volume, metadata: { name: 'pv-1', deletionTimestamp: '2026-01-01T00:00:00Z' } })[4]).toBe(
+    expect(cellsOf({ ...volume, metadata: { name: 'pv-1', deletionTimestamp: '2026-01-01T00:00:00Z' } })[4]).toBe(
       'Terminating',
     )
   })
 
   it('shows a volume without any fields', () => {
-    expect(cells({ metadata: {} })).toEqual(['', '0', '', '', '', '', '', '<unset>', '', '<unknown>', '<unset>'])
+    expect(cellsOf({ metadata: {} })).toEqual(['', '0', '', '', '', '', '', '<unset>', '', '<unknown>', '<unset>'])
   })
 })

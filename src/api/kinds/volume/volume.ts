@@ -45,7 +45,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
         allowsAttributesClass:
           gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
         allowsIo: gates.enabled('VolumeProvisionedIO') || Object.keys(old?.spec?.capacity ?? {}).some(isIoResource),
-        stored: old?.spec?.capacity,
+        storedCapacity: old?.spec?.capacity,
       },
       errors,
     )
