@@ -4,7 +4,7 @@ export { createBuiltIns, type InitialObject, SYSTEM_USER } from './bootstrap.ts'
 export { type HttpsListener, listenHttps } from './http/https-listener.ts'
 export type { ApiResponse } from './http/messages.ts'
 export { inProcessClient } from './in-process/client.ts'
-export { collectionPrefix, objectKey, SHORT_HISTORY_PREFIXES } from './keys.ts'
+export { BRIEF_HISTORY_PREFIXES, collectionPrefix, objectKey } from './keys.ts'
 export { decodeStored } from './objects/stored-object.ts'
 export { parseRuntimeConfig } from './resources.ts'
 export {

@@ -14,4 +14,4 @@ export const objectKey = (kind: Collection, namespace: string, name: string): st
   `${collectionPrefix(kind, namespace)}${name}`
 
 /** Events and leases change often and are rarely watched, so the store keeps only a short history of them. */
-export const SHORT_HISTORY_PREFIXES = ['core/events/', 'coordination.k8s.io/leases/']
+export const BRIEF_HISTORY_PREFIXES = ['core/events/', 'coordination.k8s.io/leases/']

@@ -157,7 +157,7 @@ function objectOf(write: CommitWrite): string {
   return `${resourceOf(write.kind)}${namespace}/${name}`
 }
 
-/** Returns the object after an update: only that of the status subresource changes the status. */
+/** Returns the object after an update. An update of the status subresource changes only the status; others do not change it. */
 function resultOf(current: Readonly<Stored>, next: KubeObject, subresource?: string): Readonly<Stored> {
   const objects = [next, current] as unknown as [JsonObject, JsonObject]
   const [statusSource, source] = subresource === 'status' ? objects : objects.toReversed()

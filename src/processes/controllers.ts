@@ -57,7 +57,7 @@ export interface ControllersOptions {
   /** Rate limit for changes to the volumes of each driver. Default: no limit. */
   readonly throttle?: ThrottleOptions
   /** Provisioners that run in this process. */
-  readonly inProcess: readonly Provisioner[]
+  readonly inProcessProvisioners: readonly Provisioner[]
   readonly drivers: readonly DriverEndpoint[]
   /** Default: unix sockets. */
   readonly connect?: Connect
@@ -110,23 +110,31 @@ export function prepareControllers(
   options: ControllersOptions,
   registry: Registry,
 ): (deps: TermDeps) => readonly Runnable[] {
-  const { names = CONTROLLERS, gates, capacityReservation = true, throttle, inProcess, drivers, connect } = options
+  const {
+    names = CONTROLLERS,
+    gates,
+    capacityReservation = true,
+    throttle,
+    inProcessProvisioners,
+    drivers,
+    connect,
+  } = options
   const attachingMetrics = createAttachingMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
   const provisioningMetrics = createProvisioningMetrics(registry)
   const csiMetrics = createCsiMetrics(registry)
-  const capacity = createCapacityMetrics(registry)
+  const capacityMetrics = createCapacityMetrics(registry)
   const ephemeralMetrics = createEphemeralMetrics(registry)
-  const modifying = createModifyingMetrics(registry)
+  const modifyingMetrics = createModifyingMetrics(registry)
   const nodeLifecycleMetrics = createNodeLifecycleMetrics(registry)
   const quotaMetrics = createQuotaMetrics(registry)
   const schedulerMetrics = createSchedulerMetrics(registry)
-  const driverMetrics = { provisioning: provisioningMetrics, capacity, modifying }
+  const driverMetrics = { provisioning: provisioningMetrics, capacity: capacityMetrics, modifying: modifyingMetrics }
 
   return (deps) => {
     const create: Record<ControllerName, () => Runnable> = {
       attaching: () => createAttachingControllers({ ...deps, attachingMetrics }),
-      binding: () => createBindingControllers({ ...deps, inProcessProvisioners: inProcess, gates, bindingMetrics }),
+      binding: () => createBindingControllers({ ...deps, inProcessProvisioners, gates, bindingMetrics }),
       'capacity-cleanup': () => createCapacityCleaner({ ...deps, missingForMs: options.capacityMissingForMs }),
       ephemeral: () => createEphemeralController({ ...deps, ephemeralMetrics }),
       garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),
@@ -139,7 +147,7 @@ export function prepareControllers(
     const readsAllKinds = (name: ControllerName) => CONTROLLERS_OF_ALL_KINDS.includes(name)
     return [
       ...names.filter((name) => !readsAllKinds(name)).map((name) => create[name]()),
-      ...inProcess.map((provisioner) =>
+      ...inProcessProvisioners.map((provisioner) =>
         createProvisioningControllers({
           ...deps,
           provisioner,

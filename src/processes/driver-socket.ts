@@ -41,14 +41,14 @@ export async function runDriverSocket(options: DriverSocketOptions, signal: Abor
   const { address, node: nodeName, clock, log, csiMetrics, throttle, connect = connectDriver, ...deps } = options
   const driver = connect({ address, clock, log, metrics: csiMetrics })
   try {
-    const discovered = await discoverDriver(driver, { clock, log, signal, nodeName, retry: 'always' }).catch(
+    const discoveredDriver = await discoverDriver(driver, { clock, log, signal, nodeName, retry: 'always' }).catch(
       (error) => {
         if (signal.aborted) return undefined
         throw error
       },
     )
-    if (!discovered) return
-    const { name, version, controller } = discovered.facts
+    if (!discoveredDriver) return
+    const { name, version, controller } = discoveredDriver.facts
     if (controller.has('CREATE_DELETE_VOLUME')) log.info({ driver: name, version, address }, 'CSI driver found')
     else {
       log.warn(
@@ -57,8 +57,8 @@ export async function runDriverSocket(options: DriverSocketOptions, signal: Abor
       )
     }
     const controllers = createDriverControllers(
-      { ...deps, clock, log, ...discovered, driver: serializeCalls(driver) },
-      partsFor(discovered, throttle),
+      { ...deps, clock, log, ...discoveredDriver, driver: serializeCalls(driver) },
+      partsFor(discoveredDriver, throttle),
     )
     try {
       await controllers.run(signal)

@@ -16,11 +16,11 @@ describe('markIdleNodes', () => {
     dir = await mkdtemp(join(tmpdir(), 'stowage-idle-'))
     fixture = await createServerFixture()
     client = inProcessClient(fixture.server.objects, SYSTEM_USER)
-    for (const name of ['node-1', 'node-2', 'node-10', 'other']) await aNode(name)
+    for (const name of ['node-1', 'node-2', 'node-10', 'other']) await createNode(name)
   })
   afterEach(() => rm(dir, { recursive: true }))
 
-  async function aNode(name: string) {
+  async function createNode(name: string) {
     await mkdir(join(dir, name))
     await client.create(nodeKind, { metadata: { name } } as never)
     const body = { status: { conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }] } }
@@ -33,7 +33,7 @@ describe('markIdleNodes', () => {
     return { ready: ready?.status, message: ready?.message, taints: spec?.taints?.map(({ effect }) => effect) ?? [] }
   }
 
-  it('SYS-1 marks nodes beyond the count not ready with a message and taints them', async () => {
+  it('SYS-1 marks nodes beyond the count as not ready, with a message, and taints them', async () => {
     expect(await mark(1)).toEqual(['node-2', 'node-10'])
     expect(await statusOf('node-10')).toEqual({
       ready: 'Unknown',

@@ -19,11 +19,11 @@ export interface IdleNodesOptions {
 
 /** Marks the idle nodes and returns their names. */
 export async function markIdleNodes({ dir, count, client, clock }: IdleNodesOptions): Promise<string[]> {
-  const marked: string[] = []
+  const markedNames: string[] = []
   for (const number of await readNodeNumbers(dir)) {
-    if (number > count && (await markIdle(number, client, timestamp(clock.nowMs())))) marked.push(nameOf(number))
+    if (number > count && (await markIdle(number, client, timestamp(clock.nowMs())))) markedNames.push(nameOf(number))
   }
-  return marked
+  return markedNames
 }
 
 const PREFIX = 'node-'
@@ -48,11 +48,11 @@ async function markIdle(number: number, client: Client, now: string): Promise<bo
     const node = await client.get(nodeKind, { name })
     const conditions = unknownConditions(node, now).map((condition) => ({ ...condition, message }))
     const body = { status: { conditions } }
-    const marked =
+    const markedNode =
       conditions.length === 0
         ? node
         : await client.patch(nodeKind, { name }, { type: 'strategic', body }, { subresource: 'status' })
-    const taints = desiredTaints(marked, now)
+    const taints = desiredTaints(markedNode, now)
     if (taints) await client.patch(nodeKind, { name }, { type: 'merge', body: { spec: { taints } } })
     return true
   } catch (error) {

@@ -6,13 +6,13 @@ describe('lease names', () => {
     ['hostpath.csi.k8s.io', 'hostpath-csi-k8s-io'],
     ['example.com/nfs', 'example-com-nfs'],
     ['Vendor_Driver.', 'Vendor-Driver-X'],
-  ])('SYS-8 of the provisioner and the resizer of %s are those of the upstream sidecars', (driver, name) => {
+  ])('SYS-8 for the provisioner and the resizer of %s are those of the upstream sidecars', (driver, name) => {
     expect(provisionerLease(driver)).toBe(name)
     expect(resizerLease(driver)).toBe(`external-resizer-${name}`)
     expect(resizerLease(driver, 'node-1')).toBe(`external-resizer-${name}-node-1`)
   })
 
-  it('SYS-8 of a scheduler are one for each name, in one order, and that of kube-scheduler for its pods', () => {
+  it('SYS-8 for a scheduler are its sorted names, with kube-scheduler instead of default-scheduler', () => {
     expect(schedulerLeases(['stowage-scheduler', 'default-scheduler'])).toEqual(['kube-scheduler', 'stowage-scheduler'])
     expect(schedulerLeases(['team-b', 'team-a', 'team-b'])).toEqual(['team-a', 'team-b'])
   })

@@ -10,8 +10,8 @@ export const resizerLease = (driver: string, node?: string): string =>
 
 /**
  * The leases of a scheduler: one for each name that it schedules for, so that two processes exclude each other only if both
- * schedule the same pods. The pods of `default-scheduler` belong to kube-scheduler; other schedulers have a lease of their
- * name, as the documentation of Kubernetes recommends. Sorted, because every process must acquire them in the same order.
+ * schedule the same pods. The pods of `default-scheduler` belong to kube-scheduler; other schedulers use a lease with
+ * their name, as the documentation of Kubernetes recommends. Sorted, because every process must acquire them in the same order.
  */
 export function schedulerLeases(names: readonly string[]): [string, ...string[]] {
   const leases = names.map((name) => (name === 'default-scheduler' ? 'kube-scheduler' : sanitize(name).toLowerCase()))

@@ -29,7 +29,7 @@ export interface NodesOptions {
   readonly signal: AbortSignal
 }
 
-interface NodesReady {
+interface ReadyNodes {
   readonly names: readonly string[]
   /** `loop`, or `directory` without root. */
   readonly backend: string
@@ -37,15 +37,15 @@ interface NodesReady {
   readonly shortcomings: readonly string[]
 }
 
-/** The running nodes, and the nodes of an earlier start that do not run now. */
-export type StartedNodes = NodesReady & { readonly idle: readonly string[] }
+/** The running nodes, and the names of nodes of an earlier start that do not run now. */
+export type StartedNodes = ReadyNodes & { readonly idleNodes: readonly string[] }
 
 export interface RunningNodes {
   readonly drivers: readonly DriverEndpoint[]
   /** Resolves when all nodes are ready. Never settles if a node fails or the signal fires first. */
-  readonly ready: Promise<NodesReady>
+  readonly ready: Promise<ReadyNodes>
   /** Rejects when a node cannot start or fails later. */
-  readonly failed: Promise<never>
+  readonly failure: Promise<never>
   /** Must be called after the signal. Waits for the agents, then stops the drivers, which serve the agents' last calls. */
   stop(): Promise<void>
 }
@@ -96,18 +96,18 @@ export function startNodes(options: NodesOptions): RunningNodes {
     })
   })
 
-  const failed = new Promise<never>((_, reject) => {
+  const failure = new Promise<never>((_, reject) => {
     const fail = (error: unknown) => void (signal.aborted || reject(error)) // errors after the signal are expected
     for (const agent of agents) agent.then(({ stopped }) => stopped).catch(fail)
   })
-  const ready = new Promise<NodesReady>((resolve) => {
+  const ready = new Promise<ReadyNodes>((resolve) => {
     Promise.all(agents).then(
       async () => {
         const { backend, poolBytes: sizeBytes, shortcomings } = (await drivers[0])!
         for (const text of shortcomings) log.warn({ backend }, text) // logged once, because all nodes share this machine
         if (!signal.aborted) resolve({ names, backend, poolBytes: sizeBytes, shortcomings })
       },
-      () => {}, // `failed` rejects
+      () => {}, // `failure` rejects
     )
   })
   return {
@@ -117,7 +117,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
       started: Promise.allSettled([drivers[index]!]),
     })),
     ready,
-    failed,
+    failure,
     async stop() {
       await Promise.allSettled(agents.map(async (agent) => (await agent).stopped))
       await Promise.allSettled(drivers.map(async (driver) => (await driver).stop()))
@@ -127,7 +127,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
 
 /** Uses the size of the disk, not its free space, so that a pool has the same size at every start. */
 const choosePoolBytes = async (dir: string, count: number): Promise<number> =>
-  poolBytesOn({ dir, count, disk: await statfs(dir) })
+  calculatePoolBytes({ dir, count, disk: await statfs(dir) })
 
 interface PoolDisk {
   readonly dir: string
@@ -136,7 +136,7 @@ interface PoolDisk {
   readonly disk: { readonly blocks: number; readonly bsize: number }
 }
 
-export function poolBytesOn({ dir, count, disk }: PoolDisk): number {
+export function calculatePoolBytes({ dir, count, disk }: PoolDisk): number {
   const diskBytes = disk.blocks * disk.bsize
   const units = Math.floor((diskBytes * DISK_FRACTION) / count / POOL_UNIT_BYTES)
   if (units > 0) return Math.min(POOL_BYTES_MAX, units * POOL_UNIT_BYTES)

@@ -55,7 +55,7 @@ export async function openStore({ location, tlsFiles, dataDir, clock, history }:
   )
 }
 
-/** Says what is wrong with the most frequent failures of a first connection. Others keep their message. */
+/** Returns a message that explains the most frequent errors of a first connection. Other errors keep their message. */
 export function explainEtcdError({ endpoints, isEncrypted }: EtcdLocation, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   const hosts = endpoints.join(', ')

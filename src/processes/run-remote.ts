@@ -39,7 +39,7 @@ export async function runRemote(work: RemoteWork, flags: RemoteFlags, deps: Proc
   const host = await startRemoteHost(work.userAgent, flags, deps)
   const [name, ...additionalNames] = work.leases
   try {
-    const end = await runOnHost(
+    const outcome = await runOnHost(
       host,
       {
         lease: flags.leaderElection
@@ -50,7 +50,7 @@ export async function runRemote(work: RemoteWork, flags: RemoteFlags, deps: Proc
       },
       deps,
     )
-    failIfAbandoned(end)
+    failIfAbandoned(outcome)
   } finally {
     await host.close()
     deps.log.info({}, 'stopped')
@@ -71,7 +71,7 @@ export async function startRemoteHost(
 }
 
 /** Throws if work was abandoned, so that the process exits with an error. */
-export function failIfAbandoned(end: 'stopped' | 'abandoned'): void {
-  if (end === 'abandoned')
+export function failIfAbandoned(outcome: 'stopped' | 'abandoned'): void {
+  if (outcome === 'abandoned')
     throw new Error('Stopped before all work in progress had finished; the next start resumes it.')
 }

@@ -43,8 +43,8 @@ export interface Sidecar {
   createMetrics(registry: Registry): DriverMetrics
   leaseName(driver: DiscoveredDriver): string
   /** Throws if the sidecar cannot work with this driver. */
-  partsFor(driver: DiscoveredDriver, clients: { readonly unlimited: Client }): DriverParts
-  /** Replaces the controllers by work that ends, without leader election. */
+  partsFor(driver: DiscoveredDriver, clients: { readonly unlimitedClient: Client }): DriverParts
+  /** Runs once instead of the controllers, without leader election. */
   runOnce?(driver: DiscoveredDriver, client: Client): Promise<void>
 }
 
@@ -58,7 +58,7 @@ export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<voi
   )
   const driver = connectDriver({ address, clock, log, metrics: createCsiMetrics(host.registry), timeoutMs })
   try {
-    await runBesideDriver({ ...run, nodeName }, sidecar, host, driver)
+    await runWithDriver({ ...run, nodeName }, sidecar, host, driver)
   } catch (error) {
     if (!signal.aborted) throw error // an error after the signal means that the start was interrupted
   } finally {
@@ -68,7 +68,7 @@ export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<voi
   }
 }
 
-async function runBesideDriver(
+async function runWithDriver(
   run: SidecarRun & { readonly nodeName: string | undefined },
   sidecar: Sidecar,
   host: Host,
@@ -76,34 +76,37 @@ async function runBesideDriver(
 ): Promise<void> {
   const { settings, clock } = run
   const { gates, kubeApiQps: perSecond, kubeApiBurst: burst } = settings
-  const unlimited = host.client
+  const unlimitedClient = host.client
   const driverMetrics = sidecar.createMetrics(host.registry)
-  const discovered = await discoverDriver(driver, { ...run, retry: 'unavailable' })
-  if (sidecar.runOnce) return sidecar.runOnce(discovered, unlimited)
-  const parts = sidecar.partsFor(discovered, { unlimited })
-  const serialized = serializeCalls(driver)
-  const { name, version } = discovered.facts
-  const end = await runOnHost(
+  const discoveredDriver = await discoverDriver(driver, { ...run, retry: 'unavailable' })
+  if (sidecar.runOnce) return sidecar.runOnce(discoveredDriver, unlimitedClient)
+  const parts = sidecar.partsFor(discoveredDriver, { unlimitedClient })
+  const serializedDriver = serializeCalls(driver)
+  const { name, version } = discoveredDriver.facts
+  const outcome = await runOnHost(
     host,
     {
-      client: perSecond === -1 ? unlimited : rateLimited(unlimited, { perSecond, burst }, clock),
+      client: perSecond === -1 ? unlimitedClient : rateLimited(unlimitedClient, { perSecond, burst }, clock),
       lease: settings.leaderElection
         ? {
-            client: unlimited,
+            client: unlimitedClient,
             namespace: settings.leaderElectionNamespace || (await readPodNamespace(run.env)),
-            name: sidecar.leaseName(discovered),
+            name: sidecar.leaseName(discoveredDriver),
             labels: settings.leaderElectionLabels,
             ...leaseTimesOf(settings),
           }
         : undefined,
       logFields: { driver: name, version },
       createControllers: (deps) => [
-        createDriverControllers({ ...deps, ...discovered, driver: serialized, gates, driverMetrics }, parts),
+        createDriverControllers(
+          { ...deps, ...discoveredDriver, driver: serializedDriver, gates, driverMetrics },
+          parts,
+        ),
       ],
     },
     run,
   )
-  failIfAbandoned(end)
+  failIfAbandoned(outcome)
 }
 
 export const leaseTimesOf = (settings: SidecarSettings): LeaseTimes => ({

@@ -7,6 +7,7 @@ import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import {
+  BRIEF_HISTORY_PREFIXES,
   createApiServer,
   createAuthenticator,
   createBasicAuthorizer,
@@ -15,7 +16,6 @@ import {
   listenHttps,
   loadOrCreatePki,
   parseRuntimeConfig,
-  SHORT_HISTORY_PREFIXES,
   versionInfo,
 } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
@@ -75,12 +75,12 @@ export interface ServeOptions {
   readonly log: Logger
   readonly signal: AbortSignal
   /** Called when the API server is ready. */
-  onReady(ready: Ready): void
+  onReady(server: ReadyServer): void
   /** Called when all nodes are ready. */
   onNodes(nodes: StartedNodes): void
 }
 
-export interface Ready {
+export interface ReadyServer {
   readonly url: string
   readonly kubeconfig: string
   readonly dataDir: string
@@ -106,13 +106,13 @@ export async function serve(options: ServeOptions): Promise<void> {
   const runtimeConfig = asUsageError(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
   const location = parseStore(options.store)
   const nodeCount = nodeCountOf(options, location.is === 'embedded')
-  const failUnusable = (error: NodeJS.ErrnoException): never => {
+  const throwUnusable = (error: NodeJS.ErrnoException): never => {
     if (!error.syscall) throw error // an error of the store already has a message for users
     throw new Error(
       `Cannot use ${dataDir} as data directory: ${describeSystemError(error)}. Choose another with --data-dir.`,
     )
   }
-  await ensureDirectory(dataDir).catch(failUnusable)
+  await ensureDirectory(dataDir).catch(throwUnusable)
   await requireDiskSpace(dataDir, START_BYTES_MIN)
 
   if (location.is === 'embedded') await checkStoreExists(dataDir)
@@ -123,9 +123,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     clock,
     history: {
       keepMs: options.historyMinutes * 60_000,
-      brief: { prefixes: SHORT_HISTORY_PREFIXES, keepMs: BRIEF_HISTORY_MS, entriesMax: BRIEF_HISTORY_ENTRIES_MAX },
+      brief: { prefixes: BRIEF_HISTORY_PREFIXES, keepMs: BRIEF_HISTORY_MS, entriesMax: BRIEF_HISTORY_ENTRIES_MAX },
     },
-  }).catch(failUnusable)
+  }).catch(throwUnusable)
   try {
     // Directory volumes work on one machine only. The root is opened first, so that a missing disk fails the start.
     const volumesRoot = options.controllers && location.is === 'embedded' ? await openVolumesRoot(options) : undefined
@@ -164,13 +164,13 @@ export async function serve(options: ServeOptions): Promise<void> {
       if (nodeCount > 0) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')
       const hasNodes = options.controllers && location.is === 'embedded'
-      const idle = hasNodes ? await markIdleNodes({ dir: nodesDir, count: nodeCount, client, clock }) : []
-      if (idle.length > 0)
-        log.warn({ nodes: idle }, 'nodes of an earlier start are not running; increase --nodes to start them')
+      const idleNodes = hasNodes ? await markIdleNodes({ dir: nodesDir, count: nodeCount, client, clock }) : []
+      if (idleNodes.length > 0)
+        log.warn({ nodes: idleNodes }, 'nodes of an earlier start are not running; increase --nodes to start them')
       const url = urlOf(listener)
       const kubeconfig = join(dataDir, 'admin.kubeconfig')
       await writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki.admin }))
-      const inProcess = volumesRoot ? [await openDirectoryProvisioner(volumesRoot, options)] : []
+      const inProcessProvisioners = volumesRoot ? [await openDirectoryProvisioner(volumesRoot, options)] : []
       bootstrap.ok()
       log.info({ url, dataDir, revision: store.revision }, 'ready')
       options.onReady({ url, kubeconfig, dataDir, nodes: nodeCount })
@@ -181,9 +181,9 @@ export async function serve(options: ServeOptions): Promise<void> {
       const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
       if (nodeCount > 0) {
         const nodes = startNodes({ ...common, count: nodeCount, dir: nodesDir, poolBytes, runCommands })
-        void nodes.ready.then((ready) => options.onNodes({ ...ready, idle }))
+        void nodes.ready.then((ready) => options.onNodes({ ...ready, idleNodes }))
         stopNodes = nodes.stop
-        ends.push(nodes.failed)
+        ends.push(nodes.failure)
         drivers.unshift(...nodes.drivers)
       }
       if (options.controllers) {
@@ -197,7 +197,7 @@ export async function serve(options: ServeOptions): Promise<void> {
           gates,
           capacityReservation,
           drivers,
-          inProcess,
+          inProcessProvisioners,
           onHealth: (health) => {
             // Not part of readiness: the API server serves requests without its controllers.
             const problem = async () => health['/healthz/leader-election']?.()

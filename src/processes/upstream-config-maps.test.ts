@@ -59,7 +59,7 @@ describe('writeUpstreamConfigMaps', () => {
     expect(new X509Certificate(await readProxyCa()).subject).toBe('CN=stowage-front-proxy-ca')
   })
 
-  it('SYS-29 records the date of the first start as the date since when legacy tokens are tracked', async () => {
+  it('SYS-29 records the date of the first start as the start of legacy token tracking', async () => {
     const { clock, write, readData } = await createFixture()
     const since = new Date(clock.nowMs()).toISOString().slice(0, 10)
     await write('CA')

@@ -28,8 +28,8 @@ const PROXY_CA = 'requestheader-client-ca-file'
 /**
  * Publishes the CA of client certificates, so that the ports of kube-scheduler, kube-controller-manager and extension
  * servers accept the certificates that this server accepts. They also require a CA of authenticating proxies and report an
- * error every minute without one. This server has no such proxy, so the key of that CA is discarded and no certificate of
- * it can exist.
+ * error every minute without one. This server has no such proxy, so the key of that CA is discarded, and no
+ * certificate can be issued with it.
  */
 async function writeAuthenticationConfig({ client, caCert, clock }: UpstreamConfigMapsDeps): Promise<void> {
   const existing = await find(client, configMapKind, AUTHENTICATION)
@@ -49,7 +49,7 @@ async function writeAuthenticationConfig({ client, caCert, clock }: UpstreamConf
 
 const YEAR_MS = 365 * 24 * 60 * 60 * 1_000
 
-/** Whether the CA stays valid for at least a year. */
+/** Returns whether the CA stays valid for at least a year. */
 function isValid(pem: string, nowMs: number): boolean {
   try {
     return Date.parse(new X509Certificate(pem).validTo) - nowMs > YEAR_MS

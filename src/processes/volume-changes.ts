@@ -41,14 +41,14 @@ export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControl
   const { options = {}, node, gates, modifyingMetrics, ...rest } = deps
   const { facts } = rest
   const { expanding = {}, modifying, throttle: throttleOptions, ...common } = options
-  // Expansion and modification share it: an edit of size and attributes counts as one change.
+  // Expansion and modification share the throttle, so that an edit of size and attributes counts as one change.
   const throttle = throttleOptions && createChangeThrottle(deps.clock, throttleOptions)
-  const changesAttributes = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
+  const allowsModification = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
   const changes = [
-    // Size before attributes: a larger volume may allow attributes that a smaller one does not.
+    // Expansion precedes modification, because a larger volume may allow attributes that a smaller one does not.
     canExpand(facts) ? createExpanding({ ...rest, throttle, options: expanding }) : createExpansionUnsupported(rest),
     // Also created for a driver without MODIFY_VOLUME, to record an event on claims that request a modification.
-    ...(changesAttributes
+    ...(allowsModification
       ? [
           createModifying({
             ...rest,

@@ -64,7 +64,12 @@ describe('testProvisioner', () => {
     ],
     [
       'creates another volume for the same request',
-      { provision: async ({ sizeBytes }) => ({ sizeBytes, source: { nfs: { server: 's', path: `/${counter++}` } } }) },
+      {
+        provision: async ({ sizeBytes }) => ({
+          sizeBytes,
+          source: { nfs: { server: 's', path: `/${volumeCount++}` } },
+        }),
+      },
       'the same request returns the same volume',
     ],
     [
@@ -103,7 +108,7 @@ describe('testProvisioner', () => {
       'deleting a deleted volume succeeds',
     ],
   ]
-  let counter = 0
+  let volumeCount = 0
   for (const [flaw, overrides, rule] of BROKEN_PLUGINS) {
     it(`PROV-17 fails a provisioner that ${flaw}`, async () => {
       const { plugin } = createMemoryPlugin(overrides)

@@ -27,13 +27,14 @@ export async function testProvisioner(
   plugin: AnyProvisionerPlugin,
   { claim = {}, otherParameters }: ConformanceOptions = {},
 ): Promise<void> {
-  const calls: { request: Parameters<AnyProvisionerPlugin['provision']>[0]; provisioned: ProvisionedVolume }[] = []
+  const calls: { request: Parameters<AnyProvisionerPlugin['provision']>[0]; provisionedVolume: ProvisionedVolume }[] =
+    []
   const recordingPlugin: AnyProvisionerPlugin = {
     ...bindMethods(plugin),
     async provision(request, call) {
-      const provisioned = await plugin.provision(request, call)
-      calls.push({ request, provisioned })
-      return provisioned
+      const provisionedVolume = await plugin.provision(request, call)
+      calls.push({ request, provisionedVolume })
+      return provisionedVolume
     },
   }
   const call: Call = { signal: new AbortController().signal }
@@ -43,36 +44,52 @@ export async function testProvisioner(
     const second = await cluster.provision(claim)
     checkRule('two claims get two volumes', !isDeepStrictEqual(first.source, second.source), first.source)
 
-    const { request, provisioned } = calls[0]!
-    const repeated = await plugin.provision(request, call)
-    checkRule('the same request returns the same volume', isDeepStrictEqual(repeated, provisioned), repeated)
+    const { request, provisionedVolume } = calls[0]!
+    const repeatedResult = await plugin.provision(request, call)
+    checkRule(
+      'the same request returns the same volume',
+      isDeepStrictEqual(repeatedResult, provisionedVolume),
+      repeatedResult,
+    )
     // Simulates a crash, after which the class is replaced before the request is repeated.
     for (const parameters of readOtherParameters(plugin, claim.parameters, otherParameters)) {
       const result = await readSource(plugin.provision({ ...request, parameters }, call))
       checkRule(
         NAME_IDENTIFIES_VOLUME,
-        result === UNKNOWN_OUTCOME || isDeepStrictEqual(result, provisioned.source),
+        result === UNKNOWN_OUTCOME || isDeepStrictEqual(result, provisionedVolume.source),
         result,
       )
     }
     if (plugin.find) {
       const result = await plugin.find({ volumeName: first.name, sizeBytes: first.sizeBytes }, call)
-      checkRule('find returns the provisioned volume', isDeepStrictEqual(result?.source, provisioned.source), result)
+      checkRule(
+        'find returns the provisioned volume',
+        isDeepStrictEqual(result?.source, provisionedVolume.source),
+        result,
+      )
     }
     if (plugin.owns) {
       checkRule('owns accepts a provisioned volume', plugin.owns(first), first.source)
-      const foreign: Partial<VolumeSources> = { csi: { driver: 'not.yours.example.com', volumeHandle: 'x' } }
-      checkRule('owns rejects a foreign volume', !plugin.owns({ ...first, name: 'x', source: foreign }), foreign)
+      const foreignSource: Partial<VolumeSources> = { csi: { driver: 'not.yours.example.com', volumeHandle: 'x' } }
+      checkRule(
+        'owns rejects a foreign volume',
+        !plugin.owns({ ...first, name: 'x', source: foreignSource }),
+        foreignSource,
+      )
     }
 
-    const callsBefore = calls.length
+    const callCountBefore = calls.length
     const claimWithUnknownParameter = { ...claim, parameters: { ...claim.parameters, [UNKNOWN_PARAMETER]: 'x' } }
     const rejection = await cluster.provision(claimWithUnknownParameter).then(
       () => undefined,
       (error: Error) => error.message,
     )
     checkRule('an unknown parameter is rejected', rejection?.includes(UNKNOWN_PARAMETER) ?? false, rejection)
-    checkRule('an unknown parameter provisions nothing', calls.length === callsBefore, calls.length - callsBefore)
+    checkRule(
+      'an unknown parameter provisions nothing',
+      calls.length === callCountBefore,
+      calls.length - callCountBefore,
+    )
 
     await cluster.release(first)
     await cluster.restart()
@@ -94,24 +111,24 @@ const NAME_IDENTIFIES_VOLUME = 'the volume name, not the parameters, identifies 
 
 /** Returns the parameters of other classes as `provision` receives them, without classes that are rejected earlier. */
 function readOtherParameters(
-  { name, parameters: declared = {} }: AnyProvisionerPlugin,
+  { name, parameters: declarations = {} }: AnyProvisionerPlugin,
   parameters: Readonly<Record<string, string>> = {},
   otherParameters: Readonly<Record<string, string>> | undefined,
 ): Readonly<Record<string, unknown>>[] {
-  const classes = otherParameters
+  const otherClasses = otherParameters
     ? [otherParameters]
-    : Object.entries(declared as ParameterDeclarations).flatMap(([key, { values = [] }]) =>
+    : Object.entries(declarations as ParameterDeclarations).flatMap(([key, { values = [] }]) =>
         values.filter((value) => value !== parameters[key]).map((value) => ({ ...parameters, [key]: value })),
       )
-  return classes.flatMap((parameters) => {
-    const result = readParameters(declared, parameters, { className: 'another', provisioner: name })
+  return otherClasses.flatMap((classParameters) => {
+    const result = readParameters(declarations, classParameters, { className: 'another', provisioner: name })
     if (result.is === 'read') return [result.values]
     if (otherParameters) throw new Error(`otherParameters: ${result.message}`)
     return []
   })
 }
 
-/** Stands for a failure after which a volume may exist, so that the controller repeats the request. */
+/** Represents a failure after which a volume may exist, so that the controller repeats the request. */
 const UNKNOWN_OUTCOME = Symbol('unknown outcome')
 
 /** Returns the source of the volume, UNKNOWN_OUTCOME or the message of another error. */
@@ -120,11 +137,11 @@ async function readSource(provisioning: Promise<ProvisionedVolume>): Promise<unk
     return (await provisioning)?.source
   } catch (error) {
     // All other errors declare that no volume exists, which is false because an earlier request created it.
-    return MAY_EXIST.has(failureKindOf(error)) ? UNKNOWN_OUTCOME : errorMessageOf(error)
+    return UNKNOWN_OUTCOME_KINDS.has(failureKindOf(error)) ? UNKNOWN_OUTCOME : errorMessageOf(error)
   }
 }
 
-const MAY_EXIST: ReadonlySet<FailureKind> = new Set(['unfinished', 'noChange'])
+const UNKNOWN_OUTCOME_KINDS: ReadonlySet<FailureKind> = new Set(['unfinished', 'noChange'])
 
 /** Returns the plugin with its functions bound to it. */
 function bindMethods(plugin: AnyProvisionerPlugin): AnyProvisionerPlugin {
@@ -139,8 +156,8 @@ function bindMethods(plugin: AnyProvisionerPlugin): AnyProvisionerPlugin {
   }
 }
 
-function checkRule(name: string, holds: boolean, actual: unknown): void {
-  if (holds) return
+function checkRule(name: string, isMet: boolean, actual: unknown): void {
+  if (isMet) return
   const actualText = JSON.stringify(actual, (_key, value) => (typeof value === 'bigint' ? `${value}n` : value))
   throw new Error(`The provisioner breaks a rule: ${name}. Got ${actualText}.`)
 }

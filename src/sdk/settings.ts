@@ -15,7 +15,7 @@ export interface RunOptions {
   readonly leaderElectionNamespace?: string
   /** Address of /metrics, /healthz and /readyz, as `HOST:PORT` or `:PORT`. Default: they are not served. */
   readonly httpEndpoint?: string
-  /** Maximum number of claims processed concurrently, and of volumes. Default: 100. */
+  /** Maximum number of claims, and of volumes, that are processed concurrently. Default: 100. */
   readonly workerThreads?: number
   /** Delay after the first failure. It doubles with each further failure. Default: 1 s. */
   readonly retryIntervalStartMs?: number

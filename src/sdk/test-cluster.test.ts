@@ -3,7 +3,7 @@ import type { ExistingVolume, ProvisionedVolume } from '../controllers/provision
 import { createMemoryPlugin } from './memory-plugin.fixture.ts'
 import { startTestCluster } from './test-cluster.ts'
 
-describe('volume sources in the test cluster', () => {
+describe('the test cluster', () => {
   const local = { source: { local: { path: '/mnt/disk' } }, reachableFrom: [{ 'kubernetes.io/hostname': 'n1' }] }
   const PROVISIONED_VOLUMES: Partial<ProvisionedVolume>[] = [
     { source: { hostPath: { path: '/x', type: 'DirectoryOrCreate' } } },
@@ -18,17 +18,17 @@ describe('volume sources in the test cluster', () => {
   ]
   for (const provisioned of PROVISIONED_VOLUMES) {
     it(`PROV-11 stores a source of type ${Object.keys(provisioned.source!)[0]} unchanged and passes it to delete`, async () => {
-      const deleted: ExistingVolume[] = []
+      const deletedVolumes: ExistingVolume[] = []
       const cluster = await startTestCluster({
         name: 'example.com/one',
         provision: async ({ sizeBytes }) => ({ sizeBytes, ...provisioned }) as ProvisionedVolume,
-        delete: async (volume) => void deleted.push(volume),
+        delete: async (volume) => void deletedVolumes.push(volume),
       })
       try {
         const volume = await cluster.provision()
         expect(volume.source).toMatchObject(provisioned.source!)
         await cluster.release(volume)
-        expect(deleted[0]?.source).toEqual(volume.source)
+        expect(deletedVolumes[0]?.source).toEqual(volume.source)
       } finally {
         await cluster.stop()
       }

@@ -118,11 +118,11 @@ export async function startTestCluster(
       options: { retryIntervalStartMs: RETRY_MS },
       events: { record },
     })
-    const running = controllers.run(abort.signal)
+    const stopped = controllers.run(abort.signal)
     return {
       async stop() {
         abort.abort()
-        await running
+        await stopped
         await caches.stop()
       },
     }
@@ -141,8 +141,8 @@ export async function startTestCluster(
     const claim = await client.create(persistentVolumeClaimKind, buildClaim(name, request, plugin.name))
     const uid = claim.metadata.uid!
     const volume = await pollUntil(`a volume for the claim "${name}"`, uid, () => findVolume(`pvc-${uid}`))
-    const { mountOptions: options = [] } = volume.spec ?? {}
-    return { ...toExistingVolume(volume), claim: { namespace: NAMESPACE, name }, mountOptions: options }
+    const { mountOptions: volumeMountOptions = [] } = volume.spec ?? {}
+    return { ...toExistingVolume(volume), claim: { namespace: NAMESPACE, name }, mountOptions: volumeMountOptions }
   }
 
   async function release({ name, claim }: TestVolume): Promise<void> {

@@ -96,7 +96,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       gates: deps.gates(),
       capacityReservation: setup.capacityReservation,
       names,
-      inProcess: setup.memoryPlugin && hasProvisioners ? [createPluginProvisioner(env)] : [],
+      inProcessProvisioners: setup.memoryPlugin && hasProvisioners ? [createPluginProvisioner(env)] : [],
       drivers:
         setup.driverControllers === 'in-process' && hasProvisioners ? DRIVERS.map((address) => ({ address })) : [],
       connect,
@@ -137,7 +137,11 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       gates: deps.gates(),
     }
     const metrics = createClientMetrics(registry)
-    const parts = provisionerParts(settings, { driver: { facts }, env: { NAMESPACE: KUBE_SYSTEM }, unlimited: client })
+    const parts = provisionerParts(settings, {
+      driver: { facts },
+      env: { NAMESPACE: KUBE_SYSTEM },
+      unlimitedClient: client,
+    })
     const driverDeps = {
       facts,
       driver: serializeCalls(connection),

@@ -32,7 +32,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
     names,
     gates,
     throttle: parseChangeThrottle(flags),
-    inProcess: [],
+    inProcessProvisioners: [],
     drivers,
     capacityMissingForMs:
       flags.capacityGoneFor === undefined ? undefined : parseDurationFlag('--capacity-gone-for', flags.capacityGoneFor),

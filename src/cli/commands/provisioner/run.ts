@@ -24,9 +24,9 @@ export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Prom
       capacity: createCapacityMetrics(registry),
     }),
     leaseName: ({ facts }) => provisionerLease(facts.name),
-    partsFor(driver, { unlimited }) {
+    partsFor(driver, { unlimitedClient }) {
       checkCanProvision(driver, settings)
-      return provisionerParts(settings, { driver, env, unlimited })
+      return provisionerParts(settings, { driver, env, unlimitedClient })
     },
     runOnce: settings.release ? ({ facts }, client) => release(facts.name, client, run) : undefined,
   })
@@ -64,10 +64,13 @@ function checkCanProvision({ facts }: DiscoveredDriver, { csiAddress, capacity }
 
 interface PartsDeps extends Pick<ProcessDeps, 'env'> {
   readonly driver: DiscoveredDriver
-  readonly unlimited: Client
+  readonly unlimitedClient: Client
 }
 
-export function provisionerParts(settings: ProvisionerSettings, { driver, env, unlimited }: PartsDeps): DriverParts {
+export function provisionerParts(
+  settings: ProvisionerSettings,
+  { driver, env, unlimitedClient }: PartsDeps,
+): DriverParts {
   const { provisionerSecretDir: dir, retryIntervalStart: retryIntervalStartMs, timeout: timeoutMs } = settings
   const { retryIntervalMax: retryIntervalMaxMs } = settings
   return {
@@ -99,7 +102,7 @@ export function provisionerParts(settings: ProvisionerSettings, { driver, env, u
       sweepIntervalMs: settings.snapshotOrphanSweepInterval,
     },
     capacity: settings.capacity && {
-      client: unlimited,
+      client: unlimitedClient,
       ...capacityOwner(settings, env),
       workers: settings.capacityThreads,
       pollIntervalMs: settings.capacityPollInterval,

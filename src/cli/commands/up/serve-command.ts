@@ -7,7 +7,7 @@ import { stowageVersion } from '../../../apiserver/version.ts'
 import { DEFAULT_LISTEN, parseListen } from '../../../base/listen-address.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import type { StartedNodes } from '../../../processes/local-nodes.ts'
-import type { Ready } from '../../../processes/serve.ts'
+import type { ReadyServer } from '../../../processes/serve.ts'
 import { type ProgramDeps, processDeps } from '../../command.ts'
 import { parseChangeThrottle } from '../../flags/change-throttle.ts'
 import {
@@ -124,7 +124,11 @@ export function socketNotes(sockets: readonly string[]): string[] {
   })
 }
 
-function readyText({ url, kubeconfig, dataDir, nodes }: Ready, notes: readonly string[], startMs: number): string {
+function readyText(
+  { url, kubeconfig, dataDir, nodes }: ReadyServer,
+  notes: readonly string[],
+  startMs: number,
+): string {
   const noteLines = notes.map((text) => `  note        ${text}\n`).join('')
   const starting = `${nodes > 0 ? `  nodes       ${nodes}, starting\n` : ''}${noteLines}`
   return (
@@ -134,9 +138,9 @@ function readyText({ url, kubeconfig, dataDir, nodes }: Ready, notes: readonly s
   )
 }
 
-function nodesText({ names, backend, poolBytes, shortcomings, idle }: StartedNodes, startMs: number): string {
+function nodesText({ names, backend, poolBytes, shortcomings, idleNodes }: StartedNodes, startMs: number): string {
   const storage = backend === 'loop' ? 'loop devices' : 'directories'
-  const notes = [...shortcomings, ...idleNotes(idle)].map((text) => `  note        ${text}\n`).join('')
+  const notes = [...shortcomings, ...idleNotes(idleNodes)].map((text) => `  note        ${text}\n`).join('')
   const size = formatQuantity(quantityFromBytes(poolBytes))
   return `\nNodes ready (${startMs} ms).\n  nodes       ${names.join(', ')}\n  storage     ${storage}, ${size} each\n${notes}`
 }
