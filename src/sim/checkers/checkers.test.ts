@@ -226,6 +226,18 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
+  it.each([true, false])(
+    'SYS-14 overlap: exempts a deletion during its own CreateVolume only beside a second provisioner (%s)',
+    (secondProvisioner) => {
+      const fixture = createFixture()
+      const { system } = fixture.context
+      checkOverlaps({ ...fixture.context, system: { ...system, setup: { ...system.setup, secondProvisioner } } })
+      fixture.call('provisioner-net.sim-1', 'net.sim', 'CreateVolume', 'pv')
+      fixture.call('provisioner-net.sim-1', 'net.sim', 'DeleteVolume', 'pv')
+      expect(fixture.violations).toHaveLength(secondProvisioner ? 0 : 1)
+    },
+  )
+
   it('SYS-14 double attach, wrong mount: reports a second node, a mount without attachment and a detach under a mount', () => {
     const fixture = createFixture()
     checkMounts(fixture.context)

@@ -56,12 +56,16 @@ function isAwaited(system: System, { process, incarnation }: DriverCall): boolea
 }
 
 /**
- * Two exemptions. A frozen process cannot cancel its call, and another takes over. Sidecars (provisioner, resizer, attacher)
+ * Three exemptions. A frozen process cannot cancel its call, and another takes over. Sidecars (provisioner, resizer, attacher)
  * do not coordinate: a claim may be deleted while its volume expands, and drivers answer ABORTED. Each sidecar still
- * runs one operation per volume at a time.
+ * runs one operation per volume at a time. Of two provisioners without leader election, one can save the volume for which
+ * the other still awaits CreateVolume; if its claim is deleted then, the other deletes the volume, whose name it cannot match.
  */
 function mayRunBeside(system: System, call: DriverCall, otherCall: DriverCall): boolean {
-  if (call.process === otherCall.process) return false
+  if (call.process === otherCall.process)
+    return (
+      system.setup.secondProvisioner === true && call.method === 'DeleteVolume' && otherCall.method === 'CreateVolume'
+    )
   if (system.processes.get(otherCall.process)?.isFrozen) return true
   return roleOf(call) !== roleOf(otherCall)
 }

@@ -19,7 +19,7 @@ const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   scheduling: [1, 2, 3],
   quota: [1, 2, 3, 910023],
   cache: [1, 2],
-  contention: [1, 2, 3, 4],
+  contention: [1, 2, 3, 4, 910008],
   placement: [1, 2, 3, 4],
 }
 const TWICE: readonly (readonly [WorkloadName, number])[] = [
