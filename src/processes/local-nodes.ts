@@ -37,8 +37,8 @@ interface ReadyNodes {
   readonly shortcomings: readonly string[]
 }
 
-/** The running nodes, and the names of nodes of an earlier start that do not run now. */
-export type StartedNodes = ReadyNodes & { readonly idleNodes: readonly string[] }
+/** The running nodes, and the names of nodes of an earlier start that do not run now, as `up --output json` prints them. */
+export type StartedNodes = ReadyNodes & { readonly idle: readonly string[] }
 
 export interface RunningNodes {
   readonly drivers: readonly DriverEndpoint[]

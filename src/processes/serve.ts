@@ -181,7 +181,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
       if (nodeCount > 0) {
         const nodes = startNodes({ ...common, count: nodeCount, dir: nodesDir, poolBytes, runCommands })
-        void nodes.ready.then((ready) => options.onNodes({ ...ready, idleNodes }))
+        void nodes.ready.then((ready) => options.onNodes({ ...ready, idle: idleNodes }))
         stopNodes = nodes.stop
         ends.push(nodes.failure)
         drivers.unshift(...nodes.drivers)

@@ -138,7 +138,10 @@ function readyText(
   )
 }
 
-function nodesText({ names, backend, poolBytes, shortcomings, idleNodes }: StartedNodes, startMs: number): string {
+function nodesText(
+  { names, backend, poolBytes, shortcomings, idle: idleNodes }: StartedNodes,
+  startMs: number,
+): string {
   const storage = backend === 'loop' ? 'loop devices' : 'directories'
   const notes = [...shortcomings, ...idleNotes(idleNodes)].map((text) => `  note        ${text}\n`).join('')
   const size = formatQuantity(quantityFromBytes(poolBytes))
