@@ -233,6 +233,19 @@ describe('a cache whose watch fails', () => {
     expect(attempts).toBeLessThan(60)
   })
 
+  it('SYS-29 resumes without a pause if the server ends a stream that has lasted', async () => {
+    const { clock, real, client, cache } = await startCache()
+    await waitUntil(clock, () => cache.isSynced)
+    for (let i = 1; i <= 3; i++) {
+      await clock.advance(60_000)
+      client.cut()
+      await real.create(configMapKind, aConfigMap(`m${i}`))
+      for (let turn = 0; turn < 20; turn++) await nextTurn()
+      expect(cache.size).toBe(i)
+    }
+    expect(client.watches.length).toBe(4)
+  })
+
   it('backs off if the server ends every stream immediately', async () => {
     const { clock, client, cache } = await startCache()
     await waitUntil(clock, () => cache.isSynced)

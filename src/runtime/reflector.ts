@@ -1,7 +1,7 @@
 // Lists and watches one kind of object, and reconnects after any failure. The sink (cache.ts) receives the objects.
 //
 //   no version ──list (WatchList, or pages)──→ watch from the version of the list
-//   the stream ends, fails or is silent ──→ watch from the last version
+//   the stream ends, fails or is silent ──→ watch from the last version; at once if the server ended a healthy stream
 //   410, or a version that the server has not reached ──→ no version: list again
 //   404 ──→ the kind is not served: retry with backoff, then watch from the last version
 //   403 ──→ the right is missing (rights.ts reports it): as 404
@@ -44,7 +44,7 @@ const WATCH_SECONDS_SPREAD = 300
 const OVERDUE_MS = 30_000
 const LIST_PAGE_SIZE = 500
 const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
-/** A stream that lasted this long resets the backoff. */
+/** A stream that lasted this long resets the backoff. If the server then ends it, as servers do, resuming needs no pause. */
 const HEALTHY_MS = 30_000
 /** An older list comes from a lagging server. After this many older lists, the server has started with an empty disk. */
 const OLDER_LISTS_MAX = 3
@@ -85,7 +85,10 @@ export async function runReflector<T extends KubeObject>(
         continue
       }
     }
-    if (clock.monotonicMs() - startedMs >= HEALTHY_MS) failures = 0
+    if (clock.monotonicMs() - startedMs >= HEALTHY_MS) {
+      failures = 0
+      if (failure === undefined) continue
+    }
     const waitMs = Math.max(backoffMs(RECONNECT_BACKOFF, failures++, random), retryAfterMs(failure))
     if (isNotServed(failure)) {
       if (isServed) log.info({ kind: kind.kind }, 'the server does not serve this kind; retrying with backoff')
