@@ -85,8 +85,8 @@ interface FixtureWatch {
 }
 
 const WAIT_TICKS_MAX = 5_000
-/** A stock server closes watches at any time. This interval is short enough to occur in every test that advances the clock. */
-const STOCK_WATCH_MS = 7_000
+/** A stock server closes watches at any time. This interval is short enough to occur in most tests that advance the clock. */
+const STOCK_WATCH_MS = 31_000
 export const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
 
 export async function createServerFixture(options: ServerFixtureOptions = {}): Promise<ServerFixture> {

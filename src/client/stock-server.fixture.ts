@@ -6,13 +6,14 @@
 //   kinds     some are not served
 //   rights    requests get 403 if no rule of a role grants them
 //   load      some requests get 429
+//   amounts   iops and throughput are rejected wherever a stock server accepts storage only
 //
 // The objects pass through decodeResponse, as those of the HTTP client do.
 import { decodeResponse } from '../api/decode-response.ts'
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { ObjectType, Type } from '../api/schema.ts'
 import { ApiError, forbidden, noSuchPath, tooManyRequests } from '../api/status-error.ts'
-import type { Clock } from '../base/clock.ts'
+import type { Clock, Random } from '../base/clock.ts'
 import { type Client, type CommitWrite, commitWriteFailed, type WatchEvent, type WatchRequest } from './client.ts'
 import { commitOneByOne } from './commit-one-by-one.ts'
 
@@ -32,22 +33,25 @@ export interface StockOptions {
   readonly allows?: (request: StockRequest) => boolean
   /** Whether the server has the commit endpoint, as Stowage does. It checks the right of each write first. Default: false. */
   readonly hasCommits?: boolean
-  /** Every n-th request other than a watch gets 429. Default: none. */
-  readonly rejectsEvery?: number
-  /** The server closes every watch after this time. Default: only when the client asks for it. */
-  readonly closesWatchesAfterMs?: number
+  /** Returns whether the request gets 429. Default: none does. Not called for watches. */
+  readonly rejects?: (request: StockRequest) => boolean
+  /** The server closes each watch after this time. Default: only when the client asks for it. */
+  readonly closesWatchesAfterMs?: number | (() => number)
   /** Needed by closesWatchesAfterMs. */
   readonly clock?: Clock
+  /** Selects the form of each answer. Default: one form after the other. */
+  readonly random?: Random
   /** Called with every request before it is checked. */
   readonly onRequest?: (request: StockRequest) => void
 }
 
 export function asStock(client: Client, options: StockOptions = {}): Client {
-  let form = 0
-  let requests = 0
+  const { random } = options
+  let forms = 0
+  const nextForm = random ? () => Math.floor(random() * FORMS) : () => forms++
 
   const asResponse = <T extends KubeObject>(kind: Kind<T>, object: Readonly<Stored<T>>): Readonly<Stored<T>> =>
-    decodeResponse(kind.type, stockJson(kind.type, object, form++)) as Stored<T>
+    decodeResponse(kind.type, stockJson(kind.type, object, nextForm())) as Stored<T>
 
   function check(request: StockRequest): void {
     options.onRequest?.(request)
@@ -61,9 +65,7 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
         `user cannot ${verb} resource "${resource}" in API group "${kind.group}"`,
       )
     }
-    if (verb !== 'watch' && options.rejectsEvery && ++requests % options.rejectsEvery === 0) {
-      throw tooManyRequests('too many requests')
-    }
+    if (verb !== 'watch' && options.rejects?.(request)) throw tooManyRequests('too many requests')
   }
 
   async function* watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
@@ -81,7 +83,8 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     const close = () => closing.abort()
     signal.addEventListener('abort', close, { once: true })
     const { closesWatchesAfterMs: afterMs, clock } = options
-    const cancel = afterMs && clock ? clock.after(afterMs, close) : () => {}
+    const lifetimeMs = typeof afterMs === 'function' ? afterMs() : afterMs
+    const cancel = lifetimeMs && clock ? clock.after(lifetimeMs, close) : () => {}
     try {
       for await (const event of client.watch(kind, { ...request, signal: closing.signal })) {
         yield event.type === 'bookmark' ? event : { ...event, object: asResponse(kind, event.object) }
@@ -114,6 +117,10 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     return objects.map((object, index) => object && asResponse(writes[index]!.kind, object))
   }
 
+  function rejectAmounts(kind: Kind, written: object, fields = STORAGE_ONLY): void {
+    if (!options.hasCommits) checkAmounts(kind, written, fields)
+  }
+
   const stock: Client = {
     async get(kind, ref, request) {
       check({ verb: 'get', kind, ...ref })
@@ -126,16 +133,20 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     },
     async create(kind, object, write = {}) {
       check({ verb: 'create', kind, subresource: write.subresource, namespace: object.metadata.namespace })
+      rejectAmounts(kind, object)
       const created = await client.create(kind, object, write)
       return write.subresource ? created : asResponse(kind, created)
     },
     async update(kind, object, write = {}) {
       const { namespace, name } = object.metadata
       check({ verb: 'update', kind, subresource: write.subresource, namespace, name })
+      rejectAmounts(kind, object)
       return asResponse(kind, await client.update(kind, object, write))
     },
     async patch(kind, ref, change, write = {}) {
       check({ verb: 'patch', kind, subresource: write.subresource, ...ref })
+      const written = change.type === 'json' ? change.body.map(objectOfOperation) : [change.body]
+      for (const part of written) rejectAmounts(kind, part, STORAGE_ONLY_IN_PATCHES)
       return asResponse(kind, await client.patch(kind, ref, change, write))
     },
     async delete(kind, ref, request) {
@@ -149,6 +160,43 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     serves: async (kind) => options.serves?.(kind) !== false && client.serves(kind),
   }
   return stock
+}
+
+/** The number of forms that differ: a multiple of the lengths of the lists of empty forms. */
+const FORMS = 6
+
+/** The fields in which a stock server accepts `storage` and no other resource of Kubernetes. */
+const STORAGE_ONLY: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  PersistentVolume: [['spec', 'capacity']],
+  PersistentVolumeClaim: [
+    ['status', 'allocatedResources'],
+    ['status', 'allocatedResourceStatuses'],
+  ],
+}
+/** The requests of a claim can have any resource when it is created; later only `storage` can change. */
+const STORAGE_ONLY_IN_PATCHES: typeof STORAGE_ONLY = {
+  ...STORAGE_ONLY,
+  PersistentVolumeClaim: [...STORAGE_ONLY.PersistentVolumeClaim!, ['spec', 'resources', 'requests']],
+}
+
+function checkAmounts({ kind }: Kind, written: object, fields: typeof STORAGE_ONLY): void {
+  for (const path of fields[kind] ?? []) {
+    let field: unknown = written
+    for (const key of path) field = (field as Record<string, unknown> | null | undefined)?.[key]
+    const amounts = Object.entries((field ?? {}) as Record<string, unknown>)
+    const rejected = amounts.find(([name, value]) => name !== 'storage' && !name.includes('/') && value !== null)
+    if (!rejected) continue
+    const message = `${path.join('.')}: Unsupported value: "${rejected[0]}": supported values: "storage"`
+    throw new ApiError(422, 'Invalid', `${kind} is invalid: ${message}`)
+  }
+}
+
+/** Returns the object that an operation of a JSON patch writes, with nothing else: `/spec/capacity/iops` → spec.capacity. */
+function objectOfOperation(operation: object): object {
+  const { op, path, value } = operation as { readonly op: string; readonly path: string; readonly value?: unknown }
+  if (op === 'remove' || op === 'test') return {}
+  const keys = path.split('/').slice(1)
+  return keys.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as object
 }
 
 /**

@@ -10,6 +10,11 @@ const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 describe('an attached volume', () => {
   type Fixture = Awaited<ReturnType<typeof createAgentFixture>>
   const handleOf = (fixture: Fixture) => Object.keys(fixture.fake.state.volumes)[0]!
+  /** Writes the list that the attaching controller writes. On a server without transactions the agent waits for it. */
+  const reportAttached = (fixture: Fixture) => {
+    const volumesAttached = [{ name: `kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`, devicePath: '' }]
+    return fixture.server.patch(`/api/v1/nodes/${NODE}/status`, { status: { volumesAttached } })
+  }
   const createAttachment = async (fixture: Fixture, name: string, status: object = { attached: true }) => {
     const source = { persistentVolumeName: 'pv-orders' }
     await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
@@ -30,6 +35,7 @@ describe('an attached volume', () => {
       expect(fixture.calls()).toEqual([])
       const status = { attached: true, attachmentMetadata: { device: '/dev/x' } }
       await createAttachment(fixture, name, status)
+      await reportAttached(fixture)
       await fixture.untilRunning('shop')
       for (const method of ['NodeStageVolume', 'NodePublishVolume']) {
         const call = fixture.fake.record.calls.find((candidate) => candidate.method === method)
@@ -48,6 +54,7 @@ describe('an attached volume', () => {
     await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     await createAttachment(fixture, name)
+    await reportAttached(fixture)
     fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
     await fixture.createPod('shop', ['orders'])
     await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the driver to hang')
@@ -71,6 +78,7 @@ describe('an attached volume', () => {
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const attach = async () => {
       await createAttachment(fixture, name)
+      await reportAttached(fixture)
     }
     detach = async () => {
       detach = undefined
@@ -99,8 +107,7 @@ describe('an attached volume', () => {
       'the reason in the pod status',
     )
     expect(fixture.calls()).toEqual([])
-    const volumesAttached = [{ name: `kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`, devicePath: '' }]
-    await fixture.server.patch(`/api/v1/nodes/${NODE}/status`, { status: { volumesAttached } })
+    await reportAttached(fixture)
     await fixture.untilRunning('shop')
   })
 
@@ -121,6 +128,7 @@ describe('an attached volume', () => {
     await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     await createAttachment(fixture, name)
+    await reportAttached(fixture)
     await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
 
@@ -153,6 +161,7 @@ describe('an attached volume', () => {
     await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     await createAttachment(fixture, name)
+    await reportAttached(fixture)
     await fixture.createPod('shop', ['orders'])
     await fixture.untilRunning('shop')
     await expect(delayedReport?.()).rejects.toMatchObject({ code: 409 })
@@ -165,6 +174,7 @@ describe('an attached volume', () => {
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const attachError = { message: 'the storage array is unavailable', time: '2026-01-01T00:00:00Z' }
     await createAttachment(fixture, name, { attached: false, attachError })
+    await reportAttached(fixture)
     await fixture.createPod('shop', ['orders'])
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
     expect((await fixture.events('shop'))[0]).toBe(

@@ -51,7 +51,7 @@ export interface CapacityFixture {
   readonly failures: unknown[]
   /** Waits until the producer is idle. */
   settle(): Promise<void>
-  /** Advances the clock, then settles. */
+  /** Settles, advances the clock, and settles again. */
   advance(ms: number): Promise<void>
   objects(): Promise<CSIStorageCapacity[]>
   /** Returns one line `class zone capacity` per object, sorted. */
@@ -131,6 +131,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
       }
     },
     async advance(ms) {
+      await fixture.settle() // a change that arrived later would start its timer later
       await clock.advance(ms)
       await fixture.settle()
     },

@@ -282,7 +282,7 @@ describe('node health', () => {
       }),
       { numRuns: 40 },
     )
-  }, 60_000)
+  })
 
   it('SYS-18 sets a node that stops reporting at any time to Unknown after 40 s', async () => {
     await fc.assert(

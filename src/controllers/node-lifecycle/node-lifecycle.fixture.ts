@@ -10,7 +10,7 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { createServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { microTimestamp, timestamp } from '../../base/timestamps.ts'
-import type { Client, WatchEvent } from '../../client/index.ts'
+import type { Client, WatchEvent, WatchRequest } from '../../client/index.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { createNodeLifecycleControllers, type NodeLifecycleMetrics, type NodeLifecycleOptions } from './index.ts'
 
@@ -170,14 +170,17 @@ export async function createNodeLifecycleFixture() {
 }
 
 function withoutChanges(client: Client): Client {
-  async function* initialEvents<T extends KubeObject>(events: AsyncIterable<WatchEvent<T>>, signal: AbortSignal) {
-    for await (const event of events) {
+  async function* initialEvents<T extends KubeObject>(kind: Kind<T>, request: WatchRequest) {
+    const { signal, sendInitialEvents } = request
+    // Without initial events the state was listed, and every event is a change.
+    for await (const event of sendInitialEvents ? client.watch(kind, request) : ([] as WatchEvent<T>[])) {
       yield event
       if (event.type === 'bookmark' && event.endsInitialEvents) break
     }
+    if (signal.aborted) return
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   }
-  return { ...client, watch: (kind, request) => initialEvents(client.watch(kind, request), request.signal) }
+  return { ...client, watch: initialEvents }
 }
 
 function recordWrites(client: Client, writes: string[], intercept?: StartOptions['intercept']): Client {

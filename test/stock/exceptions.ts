@@ -1,0 +1,127 @@
+// Lists the tests that fail on a server that answers as a stock API server does, because they test what only a Stowage
+// server offers. The vitest project `stock` runs them too: setup.ts expects each to fail, so that an entry must be removed
+// once its test passes, and fails if an entry matches no test.
+
+export interface Exception {
+  readonly file: string
+  readonly because: string
+  /** The names of tests, or of suites whose tests all fail: `suite > test`. */
+  readonly tests: readonly string[]
+}
+
+const TRANSACTION =
+  'Expects several writes in one transaction. On a stock server they are single writes, which other tests of the file cover.'
+const AMOUNTS =
+  'Claims with iops and throughput need a Stowage server: a stock server rejects these amounts on volumes and in the status of claims.'
+const QUOTAS = 'A stock server maintains its quotas itself; there the quota controller does nothing.'
+
+export const EXCEPTIONS: readonly Exception[] = [
+  {
+    file: 'src/controllers/attaching/attaching.test.ts',
+    because: TRANSACTION,
+    tests: [
+      'a lost node > SYS-18 keeps its volumes if it recovers before a force-detach is committed',
+      'status.volumesAttached of a node > SYS-18 keeps a volume whose mount is reported during the detach',
+    ],
+  },
+  {
+    file: 'src/controllers/binding/binding.test.ts',
+    because: TRANSACTION,
+    tests: ['binding, atomic commits > PROV-6 needs a constant number of reconciles per claim and per volume'],
+  },
+  {
+    file: 'src/controllers/expanding/expanding.test.ts',
+    because: TRANSACTION,
+    tests: ['expanding a claim > REX-1 writes steps with resourceVersion as precondition, and failures without'],
+  },
+  {
+    file: 'src/controllers/modifying/crashes.test.ts',
+    because: AMOUNTS,
+    tests: [
+      "after a crash at any call (atomic commits: true) > VAC-5 VAC-7 'modifies iops'",
+      "after a crash at any call (atomic commits: true) > VAC-5 VAC-7 'modifies class and iops, rolls back a…'",
+    ],
+  },
+  {
+    file: 'src/controllers/modifying/modifying.test.ts',
+    because: TRANSACTION,
+    tests: [
+      'modifying the class of a bound claim > VAC-5 (T1, T4, 41) calls the driver with the parameters of the class and updates volume and claim',
+      'a driver that fails > VAC-6 does not write a repeated error again',
+      'writes that fail > VAC-5 (T16) reads the claim again after a conflict, without an event',
+      'writes that fail > VAC-5 (T15) repeats the call if the server fails before the result is saved',
+    ],
+  },
+  {
+    file: 'src/controllers/modifying/provisioned-io.test.ts',
+    because: AMOUNTS,
+    tests: [
+      'iops and throughput of a bound claim',
+      'a driver that fails',
+      "modifying a class together with the claim's own amounts",
+    ],
+  },
+  {
+    file: 'src/controllers/modifying/scenarios.test.ts',
+    because: AMOUNTS,
+    tests: [
+      'the modifying controller with feature gates > VAC-12 PIO-1 ignores the fields of disabled gates with VolumeAttributesClass=false',
+      'the modifying controller with feature gates > VAC-12 PIO-1 ignores the fields of disabled gates with VolumeProvisionedIO=false',
+      'the modifying controller with feature gates > VAC-12 PIO-1 ignores the fields of disabled gates with VolumeAttributesClass=false,VolumeProvisionedIO=false',
+      'the modifying controller with feature gates > PIO-1 rejects a class that contradicts the current IO amounts, even if VolumeProvisionedIO is disabled',
+      'quota > PIO-7 charges an increase immediately, and releases a decrease after the driver confirms it',
+      'metrics > VAC-11 PIO-9 count calls and failures, for classes and for amounts',
+    ],
+  },
+  {
+    file: 'src/controllers/modifying/scenarios.test.ts',
+    because: TRANSACTION,
+    tests: ['many claims > VAC-14 modifies 500 claims without errors, within the worker limit'],
+  },
+  {
+    file: 'src/controllers/provisioning/bind-on-save.test.ts',
+    because: TRANSACTION,
+    tests: [
+      'bindsOnSave > PROV-5 creates and binds the volume and removes the intent in one commit',
+      'bindsOnSave > VAC-4 binds a claim with an attributes class in one commit',
+      'bindsOnSave > VAC-12 records the attributes class of the volume as the current class of the claim',
+    ],
+  },
+  {
+    file: 'src/controllers/provisioning/csi/csi-provisioner.test.ts',
+    because: AMOUNTS,
+    tests: [
+      'attributes of created volumes > PIO-1 passes iops and throughput of the claim and records them in the capacity of the volume',
+      'attributes of created volumes > PIO-2 PIO-4 records iops and throughput from on-create defaults in the capacity of the volume',
+      'attributes of created volumes > PIO-2 PIO-4 records iops and throughput from storage class parameters in the capacity of the volume',
+      'attributes of created volumes > PIO-2 PIO-4 records iops and throughput from an attributes class in the capacity of the volume',
+    ],
+  },
+  {
+    file: 'src/controllers/provisioning/provisioning-controllers.test.ts',
+    because: 'Only a transaction can include the lease of the leader, and so reject a write of its predecessor.',
+    tests: [
+      'createProvisioningControllers with leader election > PROV-12 rejects the PV of a leader that was replaced during a call, and lets its successor create it',
+    ],
+  },
+  {
+    file: 'src/controllers/provisioning/reconcile-claim.test.ts',
+    because: TRANSACTION,
+    tests: [
+      'reconcileClaim after a failed attempt > PROV-12 reads the claim after a conflict instead of retrying with a stale cache',
+    ],
+  },
+  {
+    file: 'src/controllers/quota/quota-controller.test.ts',
+    because: QUOTAS,
+    tests: [
+      'createQuotaController > REX-4 computes the usage of a quota that is created after the objects',
+      'createQuotaController > REX-4 computes the usage of keys that are added to a quota',
+      'createQuotaController > REX-4 recounts if the quota is charged during the count',
+      'createQuotaController > SYS-4 verifies periodically and finds no difference',
+      'createQuotaController > SYS-4 logs, counts and repairs a wrong usage',
+      'createQuotaController > SYS-4 restores an edited status',
+      'createQuotaController > SYS-4 skips a quota that changes during verification',
+    ],
+  },
+]

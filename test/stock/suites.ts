@@ -1,0 +1,32 @@
+// Finds the test files that run against the server fixture (src/apiserver/server.fixture.ts). The vitest project `stock`
+// runs those of the controllers, the scheduler, the node agent and their runtime a second time, on a server that answers as
+// a stock API server does.
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const FOLDERS = ['src/controllers', 'src/scheduler', 'src/nodeagent', 'src/runtime']
+const SERVER_FIXTURE = join(ROOT, 'src/apiserver/server.fixture.ts')
+
+/** Returns the paths of the test files, relative to the root of the repository. */
+export function stockSuites(): string[] {
+  return FOLDERS.flatMap((folder) => testFiles(join(ROOT, folder)))
+    .filter((file) => usesServerFixture(file))
+    .map((file) => relative(ROOT, file))
+}
+
+const testFiles = (dir: string): string[] =>
+  readdirSync(dir, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => join(dir, name))
+    .sort()
+
+/** Whether the file imports the server fixture, also through other fixtures and contracts. */
+function usesServerFixture(file: string, seen = new Set<string>()): boolean {
+  if (file === SERVER_FIXTURE) return true
+  if (seen.has(file)) return false
+  seen.add(file)
+  const imports = readFileSync(file, 'utf8').matchAll(/from '(\.[^']+\.(?:fixture|contract)\.ts)'/g)
+  return [...imports].some(([, path]) => usesServerFixture(join(dirname(file), path!), seen))
+}
