@@ -1,8 +1,9 @@
-// Computes a claim's usage: storage, iops and throughput. Each is the maximum of the request and both
-// allocatedResources fields, so that lowering a request does not free quota that is still allocated.
+// Computes a claim's usage: storage, iops and throughput. Each is the maximum of the request, both allocatedResources fields
+// and the retained amount, so that lowering or removing a request does not free quota that is still allocated.
 //   limits.iops     limits the sum over the namespace       requests.iops     limits each claim separately
 
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
+import { retainedIoOf } from '../kinds/claim/retained-io.ts'
 import { claimClassName } from '../kinds/shared/class-names.ts'
 import { amountOf, IO_RESOURCES, type ResourceList } from '../kinds/shared/provisioned-io.ts'
 import { compareQuantities, parseQuantity, type Quantity, quantityIsInteger, quantityToBytes } from '../quantity.ts'
@@ -32,12 +33,10 @@ export function addClaimAmounts(claim: PersistentVolumeClaim, usage: Map<string,
 export const isPerClaimKey = (key: string): boolean => PER_CLAIM_KEYS.includes(key)
 const PER_CLAIM_KEYS = IO_RESOURCES.map((name) => `requests.${name}`)
 
-function chargedAmountOf({ spec, status }: PersistentVolumeClaim, name: string): Quantity | undefined {
-  const requested = roundedAmountOf(spec?.resources?.requests, name)
-  return largestOf(
-    largestOf(requested, roundedAmountOf(spec?.allocatedResources, name)),
-    roundedAmountOf(status?.allocatedResources, name),
-  )
+function chargedAmountOf(claim: PersistentVolumeClaim, name: string): Quantity | undefined {
+  const { spec, status } = claim
+  const lists = [spec?.resources?.requests, spec?.allocatedResources, status?.allocatedResources, retainedIoOf(claim)]
+  return lists.map((list) => roundedAmountOf(list, name)).reduce(largestOf)
 }
 
 const largestOf = (a: Quantity | undefined, b: Quantity | undefined): Quantity | undefined =>

@@ -248,8 +248,11 @@ function requestedBy({ spec }: StoredJson, section: string, name: string, units:
 }
 
 /** A lowered amount counts until the volume has less. */
-function chargedAmount({ spec, status }: StoredJson, name: string): bigint {
-  const lists = [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources]
+function chargedAmount({ metadata, spec, status }: StoredJson, name: string): bigint {
+  // A removed request for iops or throughput counts as long as the volume provides the amount. The server records it in an
+  // annotation: spec.allocatedResources holds storage only.
+  const retained = JSON.parse(metadata.annotations?.['quota.stowage.dev/retained-io'] ?? '{}')
+  const lists = [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources, retained]
   const charged = largest(lists.map((list) => amountOf(list?.[name])))
   return name !== 'storage' && charged > 0n ? largest([charged, amountOf(status?.capacity?.[name])]) : charged
 }

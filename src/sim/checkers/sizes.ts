@@ -2,7 +2,8 @@
 // less than the claim reports. It may request less than the driver holds: a user who lowers a request before the driver has
 // answered gets the lower size requested at once, and the driver returns the actual one. Rule `wrong status`:
 // no volume or claim reports more than the driver has. Rule `charge`: spec.allocatedResources, the size a quota charges,
-// covers the request and falls only to a proven size. Rule `no intent`: controllers request at most the charged size.
+// holds storage only, covers the request and falls only to a proven size. Rule `no intent`: controllers request at most the
+// charged size.
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
 
@@ -31,9 +32,12 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
   })
 
   function checkCharge(claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
+    const key = keyOf(claim)
+    const otherNames = Object.keys(claim.spec?.allocatedResources ?? {}).filter((name) => name !== 'storage')
+    if (otherNames.length > 0)
+      report('charge', `spec.allocatedResources of claim ${key} holds ${otherNames.join(', ')}`)
     const charged = recordedCharge(claim)
     if (charged === undefined || exemptions.hadGatesOff) return
-    const key = keyOf(claim)
     if (charged < requestOf(claim))
       report('charge', `claim ${key} requests ${requestOf(claim)}, and only ${charged} is charged`)
     const previous = old && recordedCharge(old)

@@ -58,7 +58,7 @@ export const persistentVolumeClaimSpec = object(
     allocatedResources: opt(
       0,
       map(quantity),
-      'Largest storage size that the claim ever requested, and the iops and throughput that its volume still provides after the request was removed. Charged to quota. Set by the server; read-only.',
+      'Largest storage size that the claim ever requested. Charged to quota. Set by the server; read-only.',
     ),
   },
 )

@@ -1,5 +1,6 @@
 // Prepares and validates the status of a claim, which controllers write through /status. Drops fields whose feature gate is
-// disabled, unless the stored claim already has them. A status write also updates spec.allocatedResources.
+// disabled, unless the stored claim already has them. A status write also updates spec.allocatedResources and the record of
+// retained iops and throughput.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { qualifiedNameProblems } from '../../names.ts'
@@ -8,7 +9,7 @@ import { conditionReasonProblems } from '../shared/condition-reason.ts'
 import { IO_RESOURCES, isIoResource } from '../shared/provisioned-io.ts'
 import { ALLOCATED_RESOURCE_STATUSES, type PersistentVolumeClaim } from './claim-schema.ts'
 import { withLoweredMark } from './high-water-mark.ts'
-import { withRetainedIo } from './retained-io.ts'
+import { setRetainedIo } from './retained-io.ts'
 
 export function prepareClaimStatus(
   next: PersistentVolumeClaim,
@@ -34,7 +35,7 @@ export function prepareClaimStatus(
   next.status = status
   if (!next.spec) return
   next.spec = withLoweredMark(next, context)
-  next.spec = withRetainedIo(next, old)
+  setRetainedIo(next, old)
 }
 
 export function validateClaimStatus(

@@ -19,7 +19,7 @@ import { validateClaimSpec } from './claim-spec-rules.ts'
 import { prepareClaimStatus, validateClaimStatus } from './claim-status-rules.ts'
 import { droppedFieldMessage, validateClaimUpdate } from './claim-update-rules.ts'
 import { withHighWaterMark, withLoweredMark } from './high-water-mark.ts'
-import { withRetainedIo } from './retained-io.ts'
+import { setRetainedIo } from './retained-io.ts'
 
 export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   group: '',
@@ -38,11 +38,12 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   prepareForCreate(claim, context) {
     claim.spec = prepareSpec(claim.spec ?? {}, undefined, context)
     claim.status = { phase: 'Pending' }
+    setRetainedIo(claim, undefined)
   },
   prepareForUpdate(next, old, context) {
     next.spec = prepareSpec(next.spec ?? {}, old.spec ?? {}, context)
     next.spec = withLoweredMark(next, context)
-    next.spec = withRetainedIo(next, old)
+    setRetainedIo(next, old)
   },
   validate(claim, errors, { gates }, old) {
     validateClaimSpec(

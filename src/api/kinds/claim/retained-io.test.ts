@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { tryCreate, tryStatus, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeClaimKind as kind } from './claim.ts'
 import type { PersistentVolumeClaim } from './claim-schema.ts'
+import { RETAINED_IO_ANNOTATION, retainedIoOf } from './retained-io.ts'
 
 function aBoundClaim(requests: object, capacity: object): PersistentVolumeClaim {
   const { object } = tryCreate(kind, {
@@ -18,17 +19,19 @@ const updateRequests = (claim: PersistentVolumeClaim, requests: object, options 
 const updateStatus = (claim: PersistentVolumeClaim, status: object) =>
   tryStatus(kind, claim, (draft) => (draft.status = { ...draft.status, ...status })).object
 
-const allocatedResourcesOf = ({ spec }: PersistentVolumeClaim) => spec?.allocatedResources
+/** Returns the high-water mark and the retained amounts. */
+const chargedOf = (claim: PersistentVolumeClaim) => ({ mark: claim.spec?.allocatedResources, ...retainedIoOf(claim) })
+const MARK = { mark: { storage: '1Gi' } }
 
 describe('iops and throughput that a claim no longer requests', () => {
   it('PIO-7 are retained at the capacity of the volume, each separately', () => {
     const claim = aBoundClaim({ iops: '800', throughput: '100' }, { iops: '800', throughput: '100Mi' })
-    expect(allocatedResourcesOf(claim)).toEqual({ storage: '1Gi' })
+    expect(chargedOf(claim)).toEqual(MARK)
     const { object, errors } = updateRequests(claim, { throughput: '100' })
     expect(errors).toEqual([])
-    expect(allocatedResourcesOf(object)).toEqual({ storage: '1Gi', iops: '800' })
-    expect(allocatedResourcesOf(updateRequests(object, {}).object)).toEqual({
-      storage: '1Gi',
+    expect(chargedOf(object)).toEqual({ ...MARK, iops: '800' })
+    expect(chargedOf(updateRequests(object, {}).object)).toEqual({
+      ...MARK,
       iops: '800',
       throughput: '100Mi',
     })
@@ -38,32 +41,34 @@ describe('iops and throughput that a claim no longer requests', () => {
     const retained = updateRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
     const labelled = tryUpdate(kind, retained, (draft) => {
       draft.metadata.labels = { a: 'b' }
-      delete draft.spec.allocatedResources
+      draft.metadata.annotations = { [RETAINED_IO_ANNOTATION]: '{"iops":"1"}' }
     })
-    expect(allocatedResourcesOf(labelled.object)).toEqual({ storage: '1Gi', iops: '800' })
+    expect(chargedOf(labelled.object)).toEqual({ ...MARK, iops: '800' })
+    const removed = tryUpdate(kind, labelled.object, (draft) => delete draft.metadata.annotations)
+    expect(chargedOf(removed.object)).toEqual({ ...MARK, iops: '800' })
   })
 
   it('PIO-7 are no longer retained after a new request or an attributes class', () => {
     const retained = updateRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
-    expect(allocatedResourcesOf(updateStatus(retained, { capacity: { storage: '1Gi' } }))).toEqual({ storage: '1Gi' })
-    expect(allocatedResourcesOf(updateRequests(retained, { iops: '300' }).object)).toEqual({ storage: '1Gi' })
+    expect(chargedOf(updateStatus(retained, { capacity: { storage: '1Gi' } }))).toEqual(MARK)
+    expect(chargedOf(updateRequests(retained, { iops: '300' }).object)).toEqual(MARK)
   })
 
   it('PIO-7 are retained if the driver confirms a request after it was removed', () => {
     const started = updateStatus(aBoundClaim({ iops: '800' }, {}), { allocatedResources: { iops: '800' } })
     const withoutRequest = updateRequests(started, {}).object
-    expect(allocatedResourcesOf(withoutRequest)).toEqual({ storage: '1Gi' })
+    expect(chargedOf(withoutRequest)).toEqual(MARK)
     const confirmed = updateStatus(withoutRequest, {
       allocatedResources: undefined,
       capacity: { storage: '1Gi', iops: '800' },
     })
-    expect(allocatedResourcesOf(confirmed)).toEqual({ storage: '1Gi', iops: '800' })
+    expect(chargedOf(confirmed)).toEqual({ ...MARK, iops: '800' })
   })
 
   it('PIO-7 are not retained on a claim that never requested them', () => {
     const bound = updateStatus(aBoundClaim({}, {}), { capacity: { storage: '1Gi', iops: '5k' } })
-    expect(allocatedResourcesOf(bound)).toEqual({ storage: '1Gi' })
-    expect(allocatedResourcesOf(updateRequests(bound, {}).object)).toEqual({ storage: '1Gi' })
+    expect(chargedOf(bound)).toEqual(MARK)
+    expect(chargedOf(updateRequests(bound, {}).object)).toEqual(MARK)
   })
 
   it('PIO-7 do not allow a smaller size while the feature gate is disabled', () => {
@@ -71,7 +76,7 @@ describe('iops and throughput that a claim no longer requests', () => {
     const claim = aBoundClaim({ iops: '800' }, { iops: '800' })
     delete claim.spec?.allocatedResources
     const retained = updateRequests(claim, {}, gateDisabled).object
-    expect(allocatedResourcesOf(retained)).toEqual({ iops: '800' })
+    expect(chargedOf(retained)).toEqual({ mark: undefined, iops: '800' })
     const { errors } = tryUpdate(
       kind,
       retained,
@@ -79,5 +84,27 @@ describe('iops and throughput that a claim no longer requests', () => {
       gateDisabled,
     )
     expect(errors).toEqual(['spec.resources.requests.storage: Forbidden: field can not be less than previous value'])
+  })
+
+  it('PIO-7 are not charged because a client writes the annotation', () => {
+    const annotations = { [RETAINED_IO_ANNOTATION]: '{"iops":"800"}', note: 'kept' }
+    const { object } = tryCreate(kind, {
+      metadata: { name: 'data', namespace: 'shop', annotations },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    })
+    expect(object.metadata.annotations).toEqual({ note: 'kept' })
+    object.status = { phase: 'Bound', capacity: { storage: '1Gi', iops: '5k' } }
+    const annotated = tryUpdate(kind, object, (draft) => (draft.metadata.annotations = annotations)).object
+    expect(annotated.metadata.annotations).toEqual({ note: 'kept' })
+  })
+
+  it('PIO-7 move to the annotation at the next write of a claim that was stored with them in spec', () => {
+    const stored = aBoundClaim({}, { iops: '800' })
+    stored.spec = { ...stored.spec, allocatedResources: { storage: '1Gi', iops: '800' } }
+    expect(retainedIoOf(stored)).toEqual({ iops: '800' })
+    for (const written of [updateRequests(stored, {}).object, updateStatus(stored, {})]) {
+      expect(chargedOf(written)).toEqual({ ...MARK, iops: '800' })
+      expect(written.metadata.annotations).toEqual({ [RETAINED_IO_ANNOTATION]: '{"iops":"800"}' })
+    }
   })
 })

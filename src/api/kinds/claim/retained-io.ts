@@ -1,22 +1,38 @@
-// Maintains spec.allocatedResources.iops and .throughput of a claim: the amounts that its volume still provides after their
-// request was removed. Quota charges them, so that removing a request does not free quota. Values from clients are ignored.
-// A new request or an attributes class replaces a retained amount.
+// Maintains the annotation of a claim with the iops and throughput that its volume still provides after their request was
+// removed. Quota charges them, so that removing a request does not free quota. Values from clients are ignored. A new request
+// or an attributes class replaces a retained amount. spec.allocatedResources holds storage only: claims that were stored with
+// retained amounts there are charged as before, and their next write moves the amounts to the annotation.
 //   request     800  –    –    300  –
 //   class        –   –   gold  –    –
 //   capacity    800  800  –    300  300
 //   retained     –   800  –    –    300
 
+import { isQuantity } from '../../quantity.ts'
 import { amountOf, IO_RESOURCES, isIoResource, type ResourceList } from '../shared/provisioned-io.ts'
-import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from './claim-schema.ts'
+import type { PersistentVolumeClaim } from './claim-schema.ts'
 
-export function withRetainedIo(next: PersistentVolumeClaim, old: PersistentVolumeClaim): PersistentVolumeClaimSpec {
-  const { allocatedResources = {}, ...spec } = next.spec ?? {}
-  const otherEntries = Object.entries(allocatedResources).filter(([name]) => !isIoResource(name))
-  const amounts: ResourceList = { ...retainedIo(next, old), ...Object.fromEntries(otherEntries) }
-  return Object.keys(amounts).length > 0 ? { ...spec, allocatedResources: amounts } : spec
+export const RETAINED_IO_ANNOTATION = 'quota.stowage.dev/retained-io'
+
+/** Returns the amounts that the claim is charged for although it no longer requests them. */
+export function retainedIoOf({ metadata, spec }: PersistentVolumeClaim): ResourceList {
+  return { ...ioOf(spec?.allocatedResources), ...parseAmounts(metadata?.annotations?.[RETAINED_IO_ANNOTATION]) }
 }
 
-function retainedIo({ spec, status }: PersistentVolumeClaim, old: PersistentVolumeClaim): ResourceList {
+/** Sets the annotation. `old` is the stored claim, or undefined on create. */
+export function setRetainedIo(next: PersistentVolumeClaim, old: PersistentVolumeClaim | undefined): void {
+  const { [RETAINED_IO_ANNOTATION]: _ignored, ...annotations } = next.metadata.annotations ?? {}
+  const retained = old ? computeRetained(next, old) : {}
+  if (Object.keys(retained).length > 0) annotations[RETAINED_IO_ANNOTATION] = JSON.stringify(retained)
+  if (Object.keys(annotations).length > 0) next.metadata.annotations = annotations
+  else delete next.metadata.annotations
+
+  const { allocatedResources = {}, ...spec } = next.spec ?? {}
+  const storageEntries = Object.entries(allocatedResources).filter(([name]) => !isIoResource(name))
+  if (storageEntries.length === Object.keys(allocatedResources).length) return
+  next.spec = storageEntries.length > 0 ? { ...spec, allocatedResources: Object.fromEntries(storageEntries) } : spec
+}
+
+function computeRetained({ spec, status }: PersistentVolumeClaim, old: PersistentVolumeClaim): ResourceList {
   const retained: ResourceList = {}
   for (const name of IO_RESOURCES) {
     const capacity = amountOf(status?.capacity, name)
@@ -27,7 +43,23 @@ function retainedIo({ spec, status }: PersistentVolumeClaim, old: PersistentVolu
 }
 
 /** Returns whether the claim requests the resource or requested it earlier. */
-const wasRequested = ({ spec, status }: PersistentVolumeClaim, name: string): boolean =>
-  [spec?.resources?.requests, spec?.allocatedResources, status?.allocatedResources].some(
+const wasRequested = (claim: PersistentVolumeClaim, name: string): boolean =>
+  [claim.spec?.resources?.requests, retainedIoOf(claim), claim.status?.allocatedResources].some(
     (list) => amountOf(list, name) !== undefined,
   )
+
+/** Returns no amounts if the text is not a JSON object: only the server writes it. */
+function parseAmounts(text: string | undefined): ResourceList {
+  if (text === undefined) return {}
+  try {
+    const amounts: unknown = JSON.parse(text)
+    return typeof amounts === 'object' && amounts !== null ? ioOf(amounts as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+function ioOf(list: Readonly<Record<string, unknown>> = {}): ResourceList {
+  const entries = Object.entries(list).filter(([name, amount]) => isIoResource(name) && isQuantity(amount))
+  return Object.fromEntries(entries.map(([name, amount]) => [name, String(amount)]))
+}
