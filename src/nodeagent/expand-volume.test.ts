@@ -76,7 +76,27 @@ describe('NodeExpandVolume', () => {
     expect((await fixture.status()).conditions).toBeUndefined()
   })
 
-  for (const state of ['NodeResizeInfeasible', 'ControllerResizeInProgress', 'ControllerResizeInfeasible']) {
+  it('REX-9 is retried once in NodeResizeInfeasible when a pod starts, at once', async () => {
+    const fixture = await createExpandFixture()
+    const claimStatus = withResizeState('NodeResizeInfeasible')
+    await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus })
+    for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
+    fixture.setRules([failureRule('OUT_OF_RANGE', 1)])
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.waitUntil(() => fixture.expandCalls().length === 1, 'the first call')
+    await fixture.waitUntil(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
+    await fixture.triggerReconcile()
+    await fixture.untilIdle()
+    expect(fixture.expandCalls()).toHaveLength(1)
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilDeleted('shop')
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilExpanded()
+    expect(fixture.expandCalls()).toHaveLength(2)
+  })
+
+  for (const state of ['ControllerResizeInProgress', 'ControllerResizeInfeasible']) {
     it(`REX-9 is not called in ${state}, and the pod runs`, async () => {
       const fixture = await createExpandFixture()
       await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState(state) })

@@ -616,17 +616,26 @@ describe('failures', () => {
     expect(fixture.expandCalls()).toEqual([11 * GI])
   })
 
-  it('REX-9 retries an infeasible node expansion after slowRetryMs', async () => {
+  it('REX-9 retries an infeasible node expansion once after each edit of the claim, otherwise after slowRetryMs', async () => {
     await startExpansionTo('9Gi')
     await fixture.waitForState('NodeResizePending')
     await fixture.rejectNodeExpansion()
+    await fixture.settle()
+    expect(fixture.expandCalls()).toHaveLength(1)
     await fixture.request('5Gi')
+    await fixture.waitUntil(
+      async () => (await fixture.view()).state === 'NodeResizePending',
+      'the retry after the edit',
+      { shouldAdvanceClock: false },
+    )
+    expect(fixture.expandCalls()).toEqual([9 * GI, 9 * GI])
+    await fixture.rejectNodeExpansion()
     await fixture.settle()
     expect(await fixture.view()).toMatchObject({ state: 'NodeResizeInfeasible', alloc: '9Gi', pvcap: '9Gi' })
-    expect(fixture.expandCalls()).toHaveLength(1)
+    expect(fixture.expandCalls()).toHaveLength(2)
     await fixture.server.clock.advance(301_000)
     await fixture.waitForState('NodeResizePending')
-    expect(fixture.expandCalls()).toEqual([9 * GI, 9 * GI])
+    expect(fixture.expandCalls()).toHaveLength(3)
   })
 
   it('REX-8 retries and cancels many failing claims independently', async () => {

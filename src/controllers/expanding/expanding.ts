@@ -110,6 +110,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     reconcile: (subject, signal) => reconcileClaim(subject, context, signal),
     forget(key) {
       records.delete(key)
+      records.deleteAttempt(key)
       loweredRequests.delete(key)
     },
     follow: (subjectOf) => loweredRequests.follow(subjectOf),

@@ -1,11 +1,11 @@
 // Stores, for each claim, the size that its volume may have because ControllerExpandVolume did not give a final response,
-// and whether the driver requires the volume to be unused. It is not persisted: after a restart an expansion in progress
-// counts as unanswered.
+// whether the driver requires the volume to be unused, and what the user requested at the last attempt. It is not persisted:
+// after a restart an expansion in progress counts as unanswered.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { resizeStateOf } from '../../volumes/resize-status.ts'
-import { allocatedStorage, larger } from '../../volumes/sizes.ts'
+import { allocatedStorage, larger, requestedStorage } from '../../volumes/sizes.ts'
 
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
@@ -22,6 +22,8 @@ interface ExpansionRecord {
 /** Bounded by the number of expanding claims: an entry is removed when the expansion ends or the claim is deleted. */
 export class ExpansionRecords {
   readonly #byKey = new Map<ObjectKey, ExpansionRecord>()
+  /** By claim, what the user requested at the last attempt. Kept until the expansion ends, also while the node expands. */
+  readonly #attempts = new Map<ObjectKey, { readonly uid: string; readonly request: string }>()
 
   /** Returns undefined if the volume has its recorded size. */
   possibleSize(claim: Claim): string | undefined {
@@ -64,6 +66,23 @@ export class ExpansionRecords {
     this.#byKey.delete(key)
   }
 
+  recordAttempt(claim: Claim): void {
+    this.#attempts.set(keyOfObject(claim), { uid: claim.metadata.uid, request: userRequestOf(claim) })
+  }
+
+  /** Returns whether the user has edited the claim since the last attempt. */
+  isEditedSinceAttempt(claim: Claim): boolean {
+    const attempt = this.#attempts.get(keyOfObject(claim))
+    if (attempt?.uid === claim.metadata.uid) return attempt.request !== userRequestOf(claim)
+    // Another process made the attempt. It requested the allocated size.
+    const allocatedSize = allocatedStorage(claim)
+    return allocatedSize !== undefined && requestedStorage(claim) !== allocatedSize
+  }
+
+  deleteAttempt(key: ObjectKey): void {
+    this.#attempts.delete(key)
+  }
+
   requiresOffline(claim: Claim): boolean {
     return this.#get(claim)?.requiresOffline ?? false
   }
@@ -81,3 +100,7 @@ export class ExpansionRecords {
     this.#byKey.set(keyOfObject(claim), { ...record, uid: claim.metadata.uid })
   }
 }
+
+/** Returns the fields that users edit. Controllers write the others. */
+const userRequestOf = ({ metadata, spec }: Claim): string =>
+  JSON.stringify([spec?.resources, spec?.volumeAttributesClassName, metadata.labels])

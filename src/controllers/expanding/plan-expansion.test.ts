@@ -68,6 +68,7 @@ function aSituation(sizes: Sizes = {}, overrides: Partial<Situation> = {}): Situ
     isNodeOnly: false,
     shortageFor: () => undefined,
     nowMs: NOW_MS,
+    isEdited: false,
     slowRetryMs: SLOW_RETRY_MS,
     ...overrides,
   }
@@ -247,6 +248,13 @@ describe('planExpansion, if the driver must not be called yet', () => {
 
   it('REX-7 requests another size at once', () => {
     expect(plan({ ...anInfeasibleSize(1_000), req: 5 })).toEqual(expand(5, 'first'))
+  })
+
+  it('REX-9 retries an infeasible size at once after an edit of the claim', () => {
+    for (const state of ['NodeResizeInfeasible', 'ControllerResizeInfeasible']) {
+      const sizes = { req: 10, alloc: 10, pvcap: 10, state }
+      expect(plan(sizes, { isEdited: true })).toMatchObject({ do: 'expand' })
+    }
   })
 
   it('REX-9 retries a size that was infeasible on the node after slowRetryMs', () => {

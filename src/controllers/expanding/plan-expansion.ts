@@ -15,6 +15,8 @@ export interface Situation {
   readonly volume: Readonly<PersistentVolume>
   /** Whether a call without a final response may have made the volume larger than recorded. */
   readonly mayBeLarger: boolean
+  /** Whether the user has edited the claim since the last attempt, so that an infeasible size is retried at once. */
+  readonly isEdited: boolean
   /** Whether the driver rejected the call because the volume was in use, and the volume is still in use. */
   readonly isBlockedByUse: boolean
   /** Whether the driver expands volumes only with NodeExpandVolume. */
@@ -153,8 +155,12 @@ function rejectionOf(target: string, situation: Situation): { message: string; r
   return message === undefined ? undefined : { message, reason: INSUFFICIENT_STORAGE }
 }
 
-/** Returns the remaining delay of an infeasible size, or 0 if the size was rejected only for lack of free capacity. */
-function retryDelayMs(target: string, { claim, nowMs, slowRetryMs }: Situation): number {
+/**
+ * Returns the remaining delay of an infeasible size, or 0 if the user has edited the claim or the size was rejected only for
+ * lack of free capacity.
+ */
+function retryDelayMs(target: string, { claim, isEdited, nowMs, slowRetryMs }: Situation): number {
+  if (isEdited) return 0
   const state = resizeStateOf(claim)
   if (!state?.endsWith('Infeasible') || !isEqualSize(target, allocatedStorage(claim))) return 0
   const error = resizeCondition(claim, state === 'NodeResizeInfeasible' ? 'NodeResizeError' : 'ControllerResizeError')

@@ -76,7 +76,11 @@ async function apply(
   switch (plan.do) {
     case 'nothing':
       records.delete(keyOfObject(claim))
-      if (resizeStateOf(claim) === undefined) loweredRequests.delete(keyOfObject(claim)) // the expansion has ended
+      if (resizeStateOf(claim) === undefined) {
+        // The expansion has ended.
+        loweredRequests.delete(keyOfObject(claim))
+        records.deleteAttempt(keyOfObject(claim))
+      }
       return done
     case 'removeAnnotation': {
       const annotations = { [PRE_RESIZE_CAPACITY]: null }
@@ -110,6 +114,7 @@ async function apply(
       return changed
     }
     case 'expand':
+      records.recordAttempt(claim)
       return expandVolume(subject, plan, context, signal)
   }
 }
@@ -137,6 +142,7 @@ function situationOf({ claim, volume }: Subject, context: ExpandingContext): Sit
     claim,
     volume,
     mayBeLarger: !isNodeOnly && records.possibleSize(claim) !== undefined,
+    isEdited: records.isEditedSinceAttempt(claim),
     isBlockedByUse: records.requiresOffline(claim) && pods !== undefined && isInUse(keyOfObject(claim), pods),
     isNodeOnly,
     shortageFor: (target) => freeCapacity?.shortageFor(volume, target),

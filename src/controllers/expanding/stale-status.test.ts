@@ -14,6 +14,7 @@ function plan(request: string, status: object, volumeSize = '2Gi') {
     } as PersistentVolumeClaim,
     volume: { metadata: { name: 'data' }, spec: { capacity: { storage: volumeSize } } } as PersistentVolume,
     mayBeLarger: false,
+    isEdited: false,
     isBlockedByUse: false,
     isNodeOnly: false,
     shortageFor: () => undefined,

@@ -67,6 +67,8 @@ interface VolumeRecord {
   size: string | undefined
   /** The size and the kind of the last failure. */
   failure?: { readonly size: string; readonly kind: 'uncertain' | 'final' | 'inUse'; readonly message: string }
+  /** Whether no expansion was planned since the pod started. */
+  isPodStarting: boolean
   attempts: number
   notBeforeMs: number
   hasReportedReadOnly: boolean
@@ -80,7 +82,9 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
 
   return async (published, signal) => {
     const record = recordOf(published)
-    const plan = planNodeExpansion(published.volume, record.size)
+    const plan = planNodeExpansion(published.volume, { mountedSize: record.size, isPodStarting: record.isPodStarting })
+    // Without the driver, the expansion waits for its registration.
+    if (drivers.get(published.volume.driver)) record.isPodStarting = false
     switch (plan.do) {
       case 'nothing':
         return undefined
@@ -104,6 +108,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     const size = volume.claim?.status?.capacity?.storage
     const record: VolumeRecord = {
       size,
+      isPodStarting: true,
       attempts: 0,
       notBeforeMs: Number.NEGATIVE_INFINITY,
       hasReportedReadOnly: false,

@@ -3,7 +3,8 @@
 //   claim                                              plan
 //   NodeResizePending, NodeResizeInProgress            expand, and update the state of the claim
 //   FileSystemResizePending alone (an older resizer)   expand, and update the size of the claim
-//   NodeResizeInfeasible                               do nothing: the controller decides about a retry
+//   NodeResizeInfeasible                               expand once when the pod starts, and update the state of the claim;
+//                                                      otherwise do nothing: the controller decides about a retry
 //   no state, ReadWriteMany, and another node has      expand without an update of the claim, unless
 //   already updated the size of the claim              node-expansion-not-required is set
 
@@ -29,16 +30,21 @@ export type NodeExpansionPlan =
 
 const NOTHING: NodeExpansionPlan = { do: 'nothing' }
 
-/** `mountedSize` is the capacity of the claim when the volume was mounted on this node. */
+interface MountState {
+  /** The capacity of the claim when the volume was mounted on this node. */
+  readonly mountedSize: string | undefined
+  readonly isPodStarting: boolean
+}
+
 export function planNodeExpansion(
   { pv, claim, readOnly }: CsiVolume,
-  mountedSize: string | undefined,
+  { mountedSize, isPodStarting }: MountState,
 ): NodeExpansionPlan {
   const pvSize = pv?.spec?.capacity?.storage
   const claimSize = claim?.status?.capacity?.storage
   if (!claim || !pvSize || !claimSize) return NOTHING
   if (isLess(claimSize, pvSize)) {
-    const updates = updatesOf(claim)
+    const updates = updatesOf(claim, isPodStarting)
     if (!updates) return NOTHING
     if (readOnly) return { do: 'reportReadOnly', claim }
     return { do: 'expand', claim, size: maxSize(claim.status?.allocatedResources?.storage, pvSize), updates }
@@ -50,9 +56,10 @@ export function planNodeExpansion(
   return { do: 'expand', claim, size: pvSize, updates: 'nothing' }
 }
 
-function updatesOf(claim: Claim): 'state' | 'size' | undefined {
+function updatesOf(claim: Claim, isPodStarting: boolean): 'state' | 'size' | undefined {
   const state = resizeStateOf(claim)
   if (state === 'NodeResizePending' || state === 'NodeResizeInProgress') return 'state'
+  if (state === 'NodeResizeInfeasible' && isPodStarting) return 'state'
   const isOldResizer = state === undefined && claim.status?.allocatedResources?.storage === undefined
   return isOldResizer && resizeCondition(claim, 'FileSystemResizePending') ? 'size' : undefined
 }
