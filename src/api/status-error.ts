@@ -108,9 +108,11 @@ const hasReason = (error: unknown, code: number, reason: string): boolean =>
  * have received the pod yet.
  */
 export const isMissingRight = (error: unknown): boolean =>
-  isForbidden(error) &&
-  / cannot \S+ (?:resource|path) /.test((error as ApiError).message) &&
-  !(error as ApiError).message.includes('no relationship found')
+  isForbidden(error) && / cannot \S+ (?:resource|path) /.test((error as ApiError).message) && !isUnrelatedToNode(error)
+
+/** 403 of the node authorizer, which has seen no pod of the node that uses the object, or has not seen the object. */
+export const isUnrelatedToNode = (error: unknown): boolean =>
+  isForbidden(error) && (error as ApiError).message.includes('no relationship found')
 
 /** 404 without the name of an object: the kind is not served, or the response is from a proxy. The object may exist. */
 export const isNotServed = (error: unknown): boolean =>

@@ -1,4 +1,5 @@
 // Runs each command that replaces a program of Kubernetes with the rights that upstream grants to that program (test/roles).
+import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { ADMIN, type Json, type ServerFixtureOptions } from '../apiserver/server.fixture.ts'
 import { systemClock, systemRandom } from '../base/clock.ts'
@@ -7,6 +8,7 @@ import type { FakeSettings } from '../csi/fake/index.ts'
 import type { ControllerName } from '../processes/controllers.ts'
 import { runSidecar } from '../processes/run-sidecar.ts'
 import { runRemoteControllers } from './commands/controllers/run.ts'
+import { runNode } from './commands/node/run.ts'
 import { readProvisionerSettings } from './commands/provisioner/command.ts'
 import { runProvisioner } from './commands/provisioner/run.ts'
 import { readResizerSettings } from './commands/resizer/command.ts'
@@ -40,6 +42,7 @@ const ROLES: Readonly<Record<string, Role>> = {
   provisioner: loadRoles(['external-provisioner'], 'default'),
   resizer: loadRoles(['external-resizer'], 'default'),
   attacher: loadRoles(['external-attacher'], 'default'),
+  node: loadRoles(['node'], 'kube-node-lease'),
   scheduler: loadRoles(['kube-scheduler'], 'kube-system'),
   ...Object.fromEntries(
     Object.entries(CONTROLLER_ROLES).map(([name, roles]) => [
@@ -48,6 +51,8 @@ const ROLES: Readonly<Record<string, Role>> = {
     ]),
   ),
 }
+
+const SELECTORS: Readonly<Record<string, string>> = { pods: 'spec.nodeName=left', nodes: 'metadata.name=left' }
 
 /** A server that knows a user for each command, whose bearer token is the name of the command, and records denied requests. */
 function roleServer(hasCommits: boolean): { options: ServerFixtureOptions; denied: Record<string, Set<string>> } {
@@ -67,7 +72,9 @@ function roleServer(hasCommits: boolean): { options: ServerFixtureOptions; denie
         if (!role || request.path !== undefined) return { allowed: true }
         const { resource: plural, ...rest } = request
         if (plural === 'commits') return { allowed: hasCommits }
-        if (role.allows({ ...rest, plural })) return { allowed: true }
+        // The server does not pass selectors on; nodeagent/volume-objects.test.ts tests those of the node agent.
+        const fieldSelector = SELECTORS[plural]
+        if (role.allows({ ...rest, plural, fieldSelector })) return { allowed: true }
         denied[request.user.name] ??= new Set()
         denied[request.user.name]!.add(nameOfRequest({ ...rest, plural }))
         return { allowed: false }
@@ -169,6 +176,7 @@ async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = f
   }
   return {
     ...program,
+    deps,
     fake,
     post,
     /** The requests of a command that its role does not grant. */
@@ -302,5 +310,23 @@ describe("the commands with the rights of upstream's roles", () => {
     await waitUntil(`${CLAIMS}/without-class`, ({ status }) => expect(status.phase).toBe('Bound'))
     await waitUntil(`${CLAIMS}/with-class`, ({ status }) => expect(status.phase).toBe('Pending'))
     expect(denied('provisioner')).toContain('get volumeattributesclasses.storage.k8s.io')
+  })
+
+  it('SYS-29 the node agent runs a pod, and reads claims and volumes by name', async () => {
+    const { deps, dir, kubeconfigOf, track, post, waitUntil, waitUntilDeleted, api, denied, problems } =
+      await startCluster(POOLS)
+    const kubeconfig = await kubeconfigOf('node')
+    const flags = { kubeconfig, nodeName: 'left', rootDir: join(dir, 'left'), runCommands: false, maxPods: '10' }
+    track(runNode(flags, { ...deps('node'), onReady: () => {} }))
+    const container = { name: 'main', image: 'none', volumeMounts: [{ name: 'scratch', mountPath: '/s' }] }
+    const spec = { nodeName: 'left', containers: [container], volumes: [{ name: 'scratch', emptyDir: {} }] }
+    await post(PODS, { metadata: { name: 'web' }, spec: { ...spec, terminationGracePeriodSeconds: 0 } })
+    await waitUntil(`${PODS}/web`, ({ status }) => expect(status.phase).toBe('Running'))
+    await api.delete(`${PODS}/web`)
+    await waitUntilDeleted(`${PODS}/web`)
+    const resources = ['persistentvolumeclaims', 'persistentvolumes', 'volumeattachments.storage.k8s.io']
+    const reviewed = ['list', 'watch'].flatMap((verb) => resources.map((resource) => `${verb} ${resource}`))
+    expect(denied('node'), 'the agent asks for these rights in a review').toEqual(reviewed)
+    expect(problems.filter((problem) => problem.startsWith('node:'))).toEqual([])
   })
 })

@@ -2,12 +2,9 @@
 // run several agents, each with its own root and name. start-agent.ts creates the agent of this machine.
 
 import { setMaxListeners } from 'node:events'
-import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
-import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
-import { volumeAttachmentKind } from '../api/kinds/volume-attachment/volume-attachment.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { keyedLock } from '../base/keyed-lock.ts'
 import type { Logger } from '../base/log.ts'
@@ -38,13 +35,15 @@ import { createNodeHeartbeat } from './node/node-heartbeat.ts'
 import { agentPaths } from './paths.ts'
 import { createMountBackoff } from './pods/mount-backoff.ts'
 import { BY_UID, createPodController, unfinishedPods } from './pods/pod-controller.ts'
-import { type MountedVolume, type PodDeps, reconcilePod } from './pods/reconcile-pod.ts'
+import { isFinished, type MountedVolume, type PodDeps, reconcilePod, retryWithin } from './pods/reconcile-pod.ts'
+import { usedVolumesOf } from './pods/used-volumes.ts'
 import { createDrivers } from './registration/drivers.ts'
 import type { PluginCalls } from './registration/plugin-calls.ts'
 import type { PluginDirectory } from './registration/plugin-directory.ts'
 import { createRegistrar } from './registration/registrar.ts'
 import { provisionedIo } from './stats/provisioned-io.ts'
 import { createStatsCollector } from './stats/stats-collector.ts'
+import { type PodObjects, readVolumeObjectsByName, watchVolumeObjects } from './volume-objects.ts'
 
 export interface NodeAgentDeps {
   readonly nodeName: string
@@ -72,6 +71,8 @@ export interface NodeAgentDeps {
   /** Expands volumes. Default: csi/expand-volume.ts. */
   readonly expand?: ExpandVolume
   readonly labels?: Readonly<Record<string, string>>
+  /** Whether to read claims, volumes and attachments one by one, for a user who may not list and watch them. Default false. */
+  readonly readsByName?: boolean
   /** The maximum number of pods. Default 110. */
   readonly podsMax?: number
   /** The interval at which the node's lease is renewed. Default 10 s. */
@@ -144,19 +145,16 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
 
   const pods = caches.of(podKind, { fieldSelector: `spec.nodeName=${nodeName}` })
   const nodes = caches.of(nodeKind, { fieldSelector: `metadata.name=${nodeName}` })
-  const claims = caches.of(persistentVolumeClaimKind)
-  const volumes = caches.of(persistentVolumeKind)
-  const attachments = caches.of(volumeAttachmentKind)
+  const watchedObjects = deps.readsByName ? undefined : watchVolumeObjects(caches)
   const csiDrivers = caches.of(csiDriverKind)
+  const objects = watchedObjects ?? readVolumeObjectsByName({ client, nodeName, csiDrivers, random })
   const podByUid = (uid: string) => pods.byIndex(BY_UID, uid)[0]
-  let podDeps: PodDeps | undefined
+  let podDeps: Omit<PodDeps, keyof PodObjects> | undefined
 
   const controller = createPodController({
     nodeName,
     pods,
-    claims,
-    volumes,
-    attachments,
+    watched: objects.watched,
     csiDrivers,
     nodes,
     clock,
@@ -164,9 +162,14 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     log,
     metrics: deps.clientMetrics,
     async reconcile(uid, signal) {
-      const outcome = await reconcilePod(uid, podDeps!, signal)
+      const pod = podByUid(uid)
+      const podObjects = objects.watched ?? (await objects.read(pod, signal))
+      const outcome = await reconcilePod(uid, { ...podDeps!, ...podObjects }, signal)
       statsCollector.update(uid)
-      return outcome
+      if (!pod || pod.metadata.deletionTimestamp || isFinished(pod)) return outcome
+      const isMounted = usedVolumesOf(pod).every(({ name }) => mountedVolumes.get(uid)?.has(name))
+      const pollMs = objects.pollAfterMs(pod, podObjects, { isMounted })
+      return retryWithin(outcome, pollMs, 'the claims and volumes of the pod are read again')
     },
   })
   /** The volumes that an earlier run of the agent staged and that are not published. */
@@ -192,7 +195,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
 
   const orphanedStagings = () => records.stagings().filter((staging) => records.ofVolume(staging).length === 0)
 
-  function createPodDeps(initialNames: readonly string[]): PodDeps {
+  function createPodDeps(initialNames: readonly string[]): Omit<PodDeps, keyof PodObjects> {
     const volumesInUse = createVolumesInUse({ initialNames, report: heartbeat.setVolumesInUse })
     return {
       nodeName,
@@ -200,9 +203,6 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       clock,
       events,
       csiDrivers,
-      attachments,
-      claims,
-      volumes,
       drivers,
       records,
       disk,

@@ -1,5 +1,6 @@
 // The public names of the node agent.
 export { createNodeAgent } from './agent.ts'
 export { createAgentMetrics } from './metrics.ts'
+export { canWatchVolumes } from './node/can-watch-volumes.ts'
 export { NodeNameTakenError } from './node/node-heartbeat.ts'
 export { type RunningNodeAgent, startNodeAgent } from './start-agent.ts'

@@ -34,6 +34,8 @@ export interface NodeAgentOptions {
   readonly runCommands?: boolean
   readonly labels?: Readonly<Record<string, string>>
   readonly podsMax?: number
+  /** Whether to read claims, volumes and attachments one by one, for a user who may not list and watch them. Default false. */
+  readonly readsByName?: boolean
   /** Overrides fields of the detected machine info, for several nodes on one machine. */
   readonly machine?: Partial<MachineInfo>
   readonly version: string
@@ -89,6 +91,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
         : withoutNewContainers(await createHostContainers({ paths, disk, clock, log: silentLog })),
       labels: options.labels,
       podsMax: options.podsMax,
+      readsByName: options.readsByName,
       version: options.version,
     })
     let onReady = () => {}

@@ -8,7 +8,7 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { KeyedLock } from '../../base/keyed-lock.ts'
-import { type Client, find } from '../../client/index.ts'
+import type { Client } from '../../client/index.ts'
 import { CsiError, isUncertain } from '../../csi/index.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
@@ -19,6 +19,7 @@ import type { AgentMetrics } from '../metrics.ts'
 import type { AgentPaths } from '../paths.ts'
 import type { Drivers, RegisteredDriver } from '../registration/drivers.ts'
 import { failedMount, VolumeError, waitingFor } from '../volume-error.ts'
+import { findRelated, type ObjectReader } from '../volume-objects.ts'
 import type { CsiVolume, SecretRef } from './csi-volume.ts'
 import { groupOfPod, ownershipChange } from './fs-group-policy.ts'
 import { type MountRecords, type Publication, type Staging, volumeKey } from './mount-records.ts'
@@ -29,7 +30,7 @@ export interface MountDeps {
   readonly nodeName: string
   readonly client: Client
   readonly csiDrivers: Cache<CSIDriver>
-  readonly attachments: Cache<VolumeAttachment>
+  readonly attachments: ObjectReader<VolumeAttachment>
   readonly drivers: Drivers
   readonly records: MountRecords
   readonly disk: NodeDisk
@@ -128,7 +129,7 @@ async function confirmAttached(
 ): Promise<void> {
   await deps.volumesInUse.add(volume)
   const name = metadata.name ?? ''
-  const current = await find(deps.client, volumeAttachmentKind, { name }, { signal })
+  const current = await findRelated(deps.client, volumeAttachmentKind, { name }, signal)
   const isConfirmed = current && current.metadata.uid === metadata.uid && isAttached(current)
   if (!isConfirmed)
     throw waitingFor(`volume "${volume.name}" is being detached from the node (VolumeAttachment ${name})`)

@@ -1,11 +1,9 @@
 // The controller of the pods on this node. It reconciles a pod after changes of the pod, its claims, their volumes and
 // attachments, the node's volumesAttached, and CSIDrivers. Keys are UIDs, so that the volumes of a deleted pod are unmounted.
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { keyOfObject, keyOfRef } from '../../client/index.ts'
@@ -18,6 +16,7 @@ import {
   source,
 } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
+import type { WatchedObjects } from '../volume-objects.ts'
 import { RETRY_MS_MAX, RETRY_MS_MIN } from './mount-backoff.ts'
 
 export const BY_UID = 'node/uid'
@@ -26,9 +25,8 @@ const BY_CLAIM = 'node/claim'
 export interface PodControllerDeps {
   readonly nodeName: string
   readonly pods: Cache<Pod>
-  readonly claims: Cache<PersistentVolumeClaim>
-  readonly volumes: Cache<PersistentVolume>
-  readonly attachments: Cache<VolumeAttachment>
+  /** Undefined if the agent reads claims, volumes and attachments by name. */
+  readonly watched?: WatchedObjects
   readonly csiDrivers: Cache<CSIDriver>
   /** Contains only this node. */
   readonly nodes: Cache<Node>
@@ -45,7 +43,7 @@ const WORKERS = 32 // pods that are started or stopped concurrently; most of the
 const uidOf = ({ metadata }: Readonly<Pod>): string[] => (metadata.uid ? [metadata.uid] : [])
 
 export function createPodController(deps: PodControllerDeps): Controller {
-  const { nodeName, pods, claims, volumes, attachments, csiDrivers, nodes, reconcile } = deps
+  const { nodeName, pods, watched, csiDrivers, nodes, reconcile } = deps
   const { clock, random, log, metrics } = deps
   pods.addIndex(BY_UID, uidOf)
   pods.addIndex(BY_CLAIM, claimsOfPod)
@@ -54,6 +52,17 @@ export function createPodController(deps: PodControllerDeps): Controller {
     const { namespace, name } = volume?.spec?.claimRef ?? {}
     return name ? podsOfClaim(keyOfRef({ namespace: namespace ?? '', name })) : []
   }
+  const volumeSources = ({ claims, volumes, attachments }: WatchedObjects) => [
+    source({ cache: claims, keysOf: (claim) => podsOfClaim(keyOfObject(claim)) }),
+    source({ cache: volumes, keysOf: (volume) => podsOfVolume(volume) }),
+    source({
+      cache: attachments,
+      keysOf: ({ spec }) => {
+        const name = spec.source.persistentVolumeName
+        return spec.nodeName === nodeName && name ? podsOfVolume(volumes.get({ name })) : []
+      },
+    }),
+  ]
   const controller: Controller = createController({
     name: NAME,
     clock,
@@ -64,15 +73,7 @@ export function createPodController(deps: PodControllerDeps): Controller {
     metrics,
     sources: [
       source({ cache: pods, keysOf: uidOf }),
-      source({ cache: claims, keysOf: (claim) => podsOfClaim(keyOfObject(claim)) }),
-      source({ cache: volumes, keysOf: (volume) => podsOfVolume(volume) }),
-      source({
-        cache: attachments,
-        keysOf: ({ spec }) => {
-          const name = spec.source.persistentVolumeName
-          return spec.nodeName === nodeName && name ? podsOfVolume(volumes.get({ name })) : []
-        },
-      }),
+      ...(watched ? volumeSources(watched) : []),
       source({ cache: csiDrivers, keysOf: () => unfinishedPods(controller) }),
       source({ cache: nodes, keysOf: () => unfinishedPods(controller), matters: hasAttachedVolumesChanged }),
     ],

@@ -63,7 +63,7 @@ export async function reconcilePod(uid: string, deps: PodDeps, signal: AbortSign
   if (isFinished(pod)) return (await stopPod(uid, deps, signal, { pod })) ?? done
   const untilDeadlineMs = deadlineInMs(pod, deps.clock.nowMs())
   if (untilDeadlineMs <= 0) return failPod(pod, uid, deps, signal)
-  return withinDeadline(await startPod(pod, uid, deps, signal), untilDeadlineMs)
+  return retryWithin(await startPod(pod, uid, deps, signal), untilDeadlineMs, 'activeDeadlineSeconds is enforced')
 }
 
 /** Returns the time until spec.activeDeadlineSeconds after status.startTime, or Infinity. */
@@ -73,12 +73,12 @@ function deadlineInMs({ spec, status }: Readonly<Pod>, nowMs: number): number {
   return Date.parse(status.startTime) + activeDeadlineSeconds * 1_000 - nowMs
 }
 
-/** Limits the delay of a retry, so that the deadline is enforced on time. A backoff is too short to need a limit. */
-function withinDeadline(outcome: Outcome, untilDeadlineMs: number): Outcome {
-  if (untilDeadlineMs === Number.POSITIVE_INFINITY) return outcome
-  if (outcome.is !== 'retry') return retryAfter(untilDeadlineMs, 'activeDeadlineSeconds is enforced')
+/** Limits the delay of a retry. A backoff is too short to need a limit. */
+export function retryWithin(outcome: Outcome, ms: number, message: string): Outcome {
+  if (ms === Number.POSITIVE_INFINITY) return outcome
+  if (outcome.is !== 'retry') return retryAfter(ms, message)
   const { afterMs } = outcome
-  return afterMs === undefined ? outcome : { ...outcome, afterMs: Math.min(afterMs, untilDeadlineMs) }
+  return afterMs === undefined ? outcome : { ...outcome, afterMs: Math.min(afterMs, ms) }
 }
 
 const DEADLINE_EXCEEDED = {
@@ -98,7 +98,8 @@ async function failPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: A
   return done
 }
 
-const isFinished = ({ status }: Readonly<Pod>): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
+export const isFinished = ({ status }: Readonly<Pod>): boolean =>
+  status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 async function startPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   await deps.disk.makeDirectory(deps.paths.pod(uid), DIRECTORY_MODE)

@@ -4,10 +4,10 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
-import type { Cache } from '../../runtime/index.ts'
 import { isReachableFrom, type NodeIdentity } from '../../volumes/node-affinity.ts'
 import { type CsiVolume, csiVolumeOf, inlineVolumeOf } from '../csi/csi-volume.ts'
 import { failedMount, waitingFor } from '../volume-error.ts'
+import type { ObjectReader } from '../volume-objects.ts'
 import { sourceOf, type UsedVolume } from './used-volumes.ts'
 
 export type ResolvedVolume =
@@ -16,8 +16,8 @@ export type ResolvedVolume =
   | { readonly is: 'emptyDir'; readonly inMemory: boolean; readonly sizeLimit?: string; readonly mode?: number }
 
 export interface ResolveDeps {
-  readonly claims: Cache<PersistentVolumeClaim>
-  readonly volumes: Cache<PersistentVolume>
+  readonly claims: ObjectReader<PersistentVolumeClaim>
+  readonly volumes: ObjectReader<PersistentVolume>
   node(): NodeIdentity
   /** Whether a mount record of the volume exists for the pod. */
   hasRecord(uid: string, volume: string): boolean

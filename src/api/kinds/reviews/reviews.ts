@@ -31,11 +31,17 @@ const defineReviewKind = <T extends KubeObject>(
     deleteReturnsObject: false,
   })
 
+export const selfSubjectAccessReviewKind = defineReviewKind(
+  'authorization.k8s.io',
+  'SelfSubjectAccessReview',
+  selfSubjectAccessReview,
+)
+
 export const REVIEW_KINDS: readonly Kind[] = [
   defineReviewKind('authentication.k8s.io', 'SelfSubjectReview', selfSubjectReview),
   defineReviewKind('authentication.k8s.io', 'TokenReview', tokenReview),
   defineReviewKind('authorization.k8s.io', 'LocalSubjectAccessReview', localSubjectAccessReview, true),
-  defineReviewKind('authorization.k8s.io', 'SelfSubjectAccessReview', selfSubjectAccessReview),
+  selfSubjectAccessReviewKind,
   defineReviewKind('authorization.k8s.io', 'SelfSubjectRulesReview', selfSubjectRulesReview),
   defineReviewKind('authorization.k8s.io', 'SubjectAccessReview', subjectAccessReview),
 ]

@@ -6,7 +6,7 @@ import { stowageVersion } from '../../../apiserver/version.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { NodeNameTakenError, startNodeAgent } from '../../../nodeagent/index.ts'
+import { canWatchVolumes, NodeNameTakenError, startNodeAgent } from '../../../nodeagent/index.ts'
 import { startRemoteHost } from '../../../processes/run-remote.ts'
 import { whenAborted } from '../../../runtime/stop-signal.ts'
 import { stopWithin } from '../../../runtime/stop-within.ts'
@@ -47,21 +47,28 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   const { client, url, registry, monitoringUrl } = host
   host.setHealth({ '/healthz': () => undefined })
   try {
-    const agent = startNodeAgent({
-      client,
-      nodeName,
-      root: resolve(flags.rootDir),
-      driverSockets: (flags.driverSocket ?? []).map((socket) => resolve(socket.replace(/^unix:(\/\/)?/, ''))),
-      runCommands: flags.runCommands,
-      labels,
-      podsMax,
-      version: `v${stowageVersion}`,
-      clock,
-      random,
-      log,
-      registry,
-      signal,
-    })
+    const start = async () => {
+      const readsByName = !(await canWatchVolumes({ client, clock, signal }))
+      if (readsByName)
+        log.info({ nodeName }, 'reading claims, volumes and attachments by name, as the role of a node grants')
+      return startNodeAgent({
+        client,
+        nodeName,
+        root: resolve(flags.rootDir),
+        driverSockets: (flags.driverSocket ?? []).map((socket) => resolve(socket.replace(/^unix:(\/\/)?/, ''))),
+        runCommands: flags.runCommands,
+        labels,
+        podsMax,
+        readsByName,
+        version: `v${stowageVersion}`,
+        clock,
+        random,
+        log,
+        registry,
+        signal,
+      })
+    }
+    const agent = start()
     const stopped = agent
       .then((running) => {
         deps.onReady({ nodeName, server: url, ...(monitoringUrl ? { metrics: monitoringUrl } : {}) })

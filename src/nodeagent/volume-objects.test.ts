@@ -1,0 +1,143 @@
+// Tests of an agent with the rights of a node: it reads claims, volumes and attachments by name.
+import { describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import { forbidden } from '../api/status-error.ts'
+import type { Client } from '../client/index.ts'
+import { loadRoles, nameOfRequest, type RoleRequest } from '../client/roles.fixture.ts'
+import { asStock } from '../client/stock-server.fixture.ts'
+import { attachmentNameOf } from '../volumes/attachment-names.ts'
+import { type AgentFixtureOptions, CLAIMS, createAgentFixture, DRIVER, NODE, PODS, VOLUMES } from './agent.fixture.ts'
+
+const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
+const GI = 1024 ** 3
+
+/** An agent whose client has the rights of a node, and a function that returns the requests that were denied. */
+async function startNode(options: AgentFixtureOptions = {}) {
+  const role = loadRoles(['node'], 'kube-node-lease')
+  const denied = new Set<string>()
+  const requests: string[] = []
+  const asNode = (client: Client) =>
+    asStock(client, {
+      allows({ kind, ...rest }) {
+        const request: RoleRequest = { ...rest, group: kind.group, plural: kind.plural }
+        requests.push(nameOfRequest(request))
+        const isAllowed = role.allows(request)
+        if (!isAllowed) denied.add(nameOfRequest(request))
+        return isAllowed
+      },
+    })
+  const { wrapClient = (client: Client) => client } = options
+  const fixture = await createAgentFixture({
+    ...options,
+    wrapClient: (client) => wrapClient(asNode(client)),
+    agent: { readsByName: true },
+  })
+  return {
+    ...fixture,
+    requests,
+    denied: () => [...denied],
+    async attach(volume: string): Promise<void> {
+      const [handle] = Object.keys(fixture.fake.state.volumes)
+      const name = attachmentNameOf({ driver: DRIVER, handle: handle!, nodeName: NODE })
+      const source = { persistentVolumeName: volume }
+      await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+      await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+      const volumesAttached = [{ name: `kubernetes.io/csi/${DRIVER}^${handle}`, devicePath: '' }]
+      await fixture.server.patch(`/api/v1/nodes/${NODE}/status`, { status: { volumesAttached } }, 'merge')
+    },
+  }
+}
+
+describe('an agent with the rights of a node', () => {
+  it('SYS-29 starts and removes a pod whose volume is attached, without a request that is denied', async () => {
+    const node = await startNode({ csiDriver: { attachRequired: true } })
+    await node.createVolume('orders')
+    await node.createPod('shop', ['orders'])
+    await node.waitUntil(
+      async () => JSON.stringify((await node.pod('shop')).status).includes('is not attached to the node yet'),
+      'the reason in the pod status',
+    )
+    await node.attach('pv-orders')
+    await node.untilRunning('shop')
+    await node.server.delete(`${PODS}/shop`)
+    await node.untilDeleted('shop')
+    expect(node.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume', 'NodeUnpublishVolume', 'NodeUnstageVolume'])
+    expect(node.denied()).toEqual([])
+  })
+
+  it('SYS-29 starts a pod when its claim is bound after the pod was assigned', async () => {
+    const node = await startNode()
+    await node.createPod('shop', ['orders'])
+    await node.waitUntil(
+      async () => JSON.stringify((await node.pod('shop')).status).includes('\\"orders\\" not found'),
+      'the reason in the pod status',
+    )
+    await node.createVolume('orders')
+    await node.untilRunning('shop')
+    expect(node.denied()).toEqual([])
+  })
+
+  it('SYS-29 expands a volume of a running pod within a minute', async () => {
+    const node = await startNode()
+    await node.createVolume('orders')
+    await node.createPod('shop', ['orders'])
+    await node.untilRunning('shop')
+    for (const volume of Object.values(node.fake.state.volumes)) volume.capacityBytes = 2 * GI
+    await node.server.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: '2Gi' } } }, 'merge')
+    const status = {
+      allocatedResources: { storage: '2Gi' },
+      allocatedResourceStatuses: { storage: 'NodeResizePending' },
+      conditions: [{ type: 'FileSystemResizePending', status: 'True' }],
+    }
+    await node.server.patch(`${CLAIMS}/orders/status`, { status }, 'merge')
+    const startMs = node.server.clock.nowMs()
+    await node.waitUntil(
+      async () => (await node.server.get(`${CLAIMS}/orders`)).json.status.capacity.storage === '2Gi',
+      'the claim to have 2Gi',
+    )
+    expect(node.server.clock.nowMs() - startMs).toBeLessThan(70_000)
+    expect(node.denied()).toEqual([])
+  })
+
+  it('SYS-29 reads the claim of a running pod about once a minute', async () => {
+    const node = await startNode()
+    await node.createVolume('orders')
+    await node.createPod('shop', ['orders'])
+    await node.untilRunning('shop')
+    await node.untilIdle()
+    node.requests.length = 0
+    for (let minute = 0; minute < 10; minute++) {
+      await node.server.clock.advance(60_000)
+      await node.untilIdle()
+    }
+    const reads = node.requests.filter((request) => request === 'get persistentvolumeclaims')
+    expect(reads.length).toBeGreaterThanOrEqual(9)
+    expect(reads.length).toBeLessThanOrEqual(11)
+  })
+
+  it('SYS-29 waits while the authorizer has not seen that its pod uses the claim', async () => {
+    let denials = 0
+    const node = await startNode({
+      wrapClient: (client) => ({
+        ...client,
+        async get(kind, ref, options) {
+          if ((kind as object) === persistentVolumeClaimKind && denials < 3) {
+            denials++
+            throw forbidden(
+              persistentVolumeClaimKind,
+              ref.name,
+              'User "system:node:node-1" cannot get resource "persistentvolumeclaims" in API group "" in the namespace ' +
+                '"default": no relationship found between node \'node-1\' and this object',
+            )
+          }
+          return client.get(kind, ref, options)
+        },
+      }),
+    })
+    await node.createVolume('orders')
+    await node.createPod('shop', ['orders'])
+    await node.untilRunning('shop')
+    expect(denials).toBe(3)
+    expect(await node.events('shop')).toEqual([])
+  })
+})

@@ -1,0 +1,146 @@
+// Reads the claims, volumes and attachments of the pods on this node, in one of two ways.
+//   watched   from caches of all objects, if the user of the agent may list and watch them
+//   by name   with a get of each object before every reconcile of a pod, which is all that the node authorizer of Kubernetes
+//             grants. Changes are found by polling; the watched pods and volumesAttached of the node save most of the delay.
+
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import type { CSIDriver } from '../api/kinds/csi-driver/csi-driver-schema.ts'
+import type { Pod } from '../api/kinds/pod/pod-schema.ts'
+import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
+import { volumeAttachmentKind } from '../api/kinds/volume-attachment/volume-attachment.ts'
+import type { VolumeAttachment } from '../api/kinds/volume-attachment/volume-attachment-schema.ts'
+import { compareQuantities } from '../api/quantity.ts'
+import { isUnrelatedToNode } from '../api/status-error.ts'
+import type { Random } from '../base/clock.ts'
+import { type Client, find, keyOfRef, type ObjectRef, refOfKey } from '../client/index.ts'
+import type { Cache, CacheSet } from '../runtime/index.ts'
+import { attachmentNameOf } from '../volumes/attachment-names.ts'
+import { claimsOfPod } from '../volumes/claims-of-pod.ts'
+
+export interface ObjectReader<T extends KubeObject> {
+  get(ref: ObjectRef): Readonly<Stored<T>> | undefined
+}
+
+export interface PodObjects {
+  readonly claims: ObjectReader<PersistentVolumeClaim>
+  readonly volumes: ObjectReader<PersistentVolume>
+  readonly attachments: ObjectReader<VolumeAttachment>
+}
+
+export interface WatchedObjects extends PodObjects {
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly volumes: Cache<PersistentVolume>
+  readonly attachments: Cache<VolumeAttachment>
+}
+
+export interface VolumeObjects {
+  /** The caches whose changes cause a reconcile. Undefined if objects are read by name. */
+  readonly watched?: WatchedObjects
+  /** Returns the objects of the volumes of a pod. Throws ApiError if the server fails. */
+  read(pod: Readonly<Pod> | undefined, signal: AbortSignal): Promise<PodObjects>
+  /** Returns the time after which the pod must be reconciled again, because objects may have changed, or Infinity. */
+  pollAfterMs(pod: Readonly<Pod>, objects: PodObjects, progress: { readonly isMounted: boolean }): number
+}
+
+export function watchVolumeObjects(caches: CacheSet): VolumeObjects {
+  const watched: WatchedObjects = {
+    claims: caches.of(persistentVolumeClaimKind),
+    volumes: caches.of(persistentVolumeKind),
+    attachments: caches.of(volumeAttachmentKind),
+  }
+  return { watched, read: async () => watched, pollAfterMs: () => Number.POSITIVE_INFINITY }
+}
+
+export interface ReadByNameDeps {
+  readonly client: Client
+  readonly nodeName: string
+  readonly csiDrivers: ObjectReader<CSIDriver>
+  readonly random: Random
+}
+
+/** Interval while volumes of a pod are not mounted. It grows by half with each read up to the maximum. */
+const WAITING_POLL_MS = 500
+const WAITING_POLL_MAX_MS = 10_000
+/** Interval while a claim requests more storage than it has. */
+const EXPANDING_POLL_MS = 5_000
+/** Interval of other pods. An expansion is noticed within this time. The kubelet has the same. */
+const MOUNTED_POLL_MS = 60_000
+
+export function readVolumeObjectsByName({ client, nodeName, csiDrivers, random }: ReadByNameDeps): VolumeObjects {
+  /** The reads since the pod began to wait for its volumes, by UID. Bounded by the pods of the node. */
+  const waitingReads = new Map<string, number>()
+
+  async function read(pod: Readonly<Pod> | undefined, signal: AbortSignal): Promise<PodObjects> {
+    const claims = createObjectMap<PersistentVolumeClaim>()
+    const volumes = createObjectMap<PersistentVolume>()
+    const attachments = createObjectMap<VolumeAttachment>()
+    const readInto = async <T extends KubeObject>(map: ObjectMap<T>, kind: Kind<T>, ref: ObjectRef) => {
+      const object = await findRelated(client, kind, ref, signal)
+      if (object) map.set(ref, object)
+      return object
+    }
+    async function readClaim(key: string): Promise<void> {
+      const claim = await readInto(claims, persistentVolumeClaimKind, refOfKey(key))
+      const volumeName = claim?.spec?.volumeName
+      const volume = volumeName ? await readInto(volumes, persistentVolumeKind, { name: volumeName }) : undefined
+      const { driver, volumeHandle: handle } = volume?.spec?.csi ?? {}
+      if (!driver || !handle || csiDrivers.get({ name: driver })?.spec.attachRequired === false) return
+      await readInto(attachments, volumeAttachmentKind, { name: attachmentNameOf({ driver, handle, nodeName }) })
+    }
+    if (pod && !pod.metadata.deletionTimestamp) await Promise.all([...new Set(claimsOfPod(pod))].map(readClaim))
+    else if (pod?.metadata.uid) waitingReads.delete(pod.metadata.uid)
+    return { claims, volumes, attachments }
+  }
+
+  function pollAfterMs(pod: Readonly<Pod>, { claims }: PodObjects, { isMounted }: { readonly isMounted: boolean }) {
+    const uid = pod.metadata.uid ?? ''
+    const keys = claimsOfPod(pod)
+    if (keys.length === 0) return Number.POSITIVE_INFINITY
+    if (!isMounted) {
+      const reads = waitingReads.get(uid) ?? 0
+      waitingReads.set(uid, reads + 1)
+      return Math.min(WAITING_POLL_MS * 1.5 ** reads, WAITING_POLL_MAX_MS)
+    }
+    waitingReads.delete(uid)
+    if (keys.some((key) => isExpanding(claims.get(refOfKey(key))))) return EXPANDING_POLL_MS
+    return MOUNTED_POLL_MS * (0.9 + 0.2 * random())
+  }
+
+  return { read, pollAfterMs }
+}
+
+/** Reads an object that a pod of this node uses. Until the authorizer has seen that, it denies the read: undefined. */
+export async function findRelated<T extends KubeObject>(
+  client: Client,
+  kind: Kind<T>,
+  ref: ObjectRef,
+  signal: AbortSignal,
+): Promise<Readonly<Stored<T>> | undefined> {
+  try {
+    return await find(client, kind, ref, { signal })
+  } catch (error) {
+    if (isUnrelatedToNode(error)) return undefined
+    throw error
+  }
+}
+
+function isExpanding(claim: Readonly<PersistentVolumeClaim> | undefined): boolean {
+  const requested = claim?.spec?.resources?.requests?.storage
+  const capacity = claim?.status?.capacity?.storage
+  return requested !== undefined && capacity !== undefined && compareQuantities(requested, capacity) > 0
+}
+
+interface ObjectMap<T extends KubeObject> extends ObjectReader<T> {
+  set(ref: ObjectRef, object: Readonly<Stored<T>>): void
+}
+
+function createObjectMap<T extends KubeObject>(): ObjectMap<T> {
+  const objects = new Map<string, Readonly<Stored<T>>>()
+  return {
+    get: (ref) => objects.get(keyOfRef(ref)),
+    set: (ref, object) => void objects.set(keyOfRef(ref), object),
+  }
+}
