@@ -17,7 +17,7 @@ type Amount = (typeof AMOUNTS)[number]
 const MEBI = 1024n * 1024n
 
 export interface ClassParameters {
-  /** Undefined: the class never existed, or was recreated with other parameters, so that either set may apply. */
+  /** Returns undefined if the class never existed, or was recreated with other parameters, so that either set may apply. */
   of(className: string): Attributes | undefined
 }
 
@@ -65,11 +65,11 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
     const key = keyOf(claim)
     if (isNewClass && current === undefined) report('wrong status', `claim ${key} lost its attributes class`)
     const volume = view.volumes.get(claim.spec?.volumeName ?? '')
-    const ofVolume = volume?.spec?.volumeAttributesClassName || undefined
-    if (isNewClass && volume && ofVolume !== current && !exemptions.hadGatesOff) {
+    const volumeClass = volume?.spec?.volumeAttributesClassName || undefined
+    if (isNewClass && volume && volumeClass !== current && !exemptions.hadGatesOff) {
       report(
         'wrong status',
-        `claim ${key} reports the class ${current}, volume ${volume.metadata.name} has ${ofVolume}`,
+        `claim ${key} reports the class ${current}, volume ${volume.metadata.name} has ${volumeClass}`,
       )
     }
     const asset = assetOf(volume)
@@ -77,8 +77,8 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
     if (!driverVolume || exemptions.isLost(asset)) return
     const reported = reportedAttributes(claim, isNewClass ? classes.of(current ?? '') : {})
     for (const [name, value] of Object.entries(reported)) {
-      const has = driverVolume.mutableParameters[name]
-      if (has !== value) report('wrong status', `claim ${key} reports ${name}=${value}, ${asset} has ${has}`)
+      const actual = driverVolume.mutableParameters[name]
+      if (actual !== value) report('wrong status', `claim ${key} reports ${name}=${value}, ${asset} has ${actual}`)
     }
   }
 
@@ -115,14 +115,14 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
     }
     for (const [name, value] of changed) {
       if (undo && Object.hasOwn(undo, name)) continue
-      const has = driverVolume.mutableParameters[name]
-      report('no intent', `${name} of ${asset} changes from ${has} to ${value}, and claim ${key} records no undo`)
+      const actual = driverVolume.mutableParameters[name]
+      report('no intent', `${name} of ${asset} changes from ${actual} to ${value}, and claim ${key} records no undo`)
     }
   }
 }
 
 export interface ExpectedAttributes {
-  /** The attributes of a volume as far as all statuses together determine them, and those that are uncertain. */
+  /** Returns the attributes of a volume as far as all statuses together determine them, and those that are uncertain. */
   of(asset: string): { readonly expected: Attributes; readonly uncertain: ReadonlySet<string> }
 }
 
@@ -171,7 +171,7 @@ export function followExpectedAttributes({ view }: CheckContext, classes: ClassP
   return { of: (asset) => ({ expected: expected.get(asset) ?? {}, uncertain: uncertain.get(asset) ?? new Set() }) }
 }
 
-/** The attributes that a claim's status reports, in the driver's terms: its own amounts, else those of the class. */
+/** Returns the attributes that a claim's status reports, in the driver's terms: its own amounts, else those of the class. */
 export function reportedAttributes(claim: ObjectOf<'claim'>, parameters: Attributes = {}): Attributes {
   const reported: Record<string, string> = { ...parameters }
   for (const name of AMOUNTS) {
@@ -181,7 +181,7 @@ export function reportedAttributes(claim: ObjectOf<'claim'>, parameters: Attribu
   return reported
 }
 
-/** A count, or MiB/s rounded up. */
+/** Returns a count of operations, or MiB/s rounded up. */
 function amountReported({ status }: ObjectOf<'claim'>, name: Amount): string | undefined {
   const text = status?.capacity?.[name]
   if (text === undefined) return undefined
@@ -199,7 +199,7 @@ const FACTORS: Readonly<Record<string, bigint>> = {
   Gi: 1n << 30n,
 }
 
-/** Only integers occur: fractions are never provisioned. */
+/** Reads an integer; fractions are never provisioned. */
 function wholeOf(text: string): bigint {
   const [, digits, suffix = ''] = /^(\d+)(k|M|G|Ki|Mi|Gi)?$/.exec(text) ?? []
   if (digits === undefined) throw new Error(`The checker cannot read the amount "${text}".`)

@@ -50,7 +50,7 @@ function differences(
   ]
 }
 
-/** A subscriber that reports notifications no cache may make. */
+/** Creates a subscriber that reports notifications which no cache may make. */
 export function createOrderCheck(plural: string, report: (text: string) => void) {
   const cachedObjects = new Map<string, { readonly uid: string | undefined; readonly version: number }>()
   const identityOf = (object: Readonly<KubeObject>) => ({

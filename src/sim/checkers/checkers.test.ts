@@ -585,11 +585,11 @@ describe('checker of attributes', () => {
     )
     const putClaim = (claimParts: object) =>
       fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...claimParts })])
-    return { fixture, held: driverVolume, claim: putClaim }
+    return { fixture, driverVolume, putClaim }
   }
 
   it('VAC-6 attributes: reports a driver attribute that no status explains', () => {
-    const { fixture, held: driverVolume } = createModified()
+    const { fixture, driverVolume } = createModified()
     expect(fixture.problems()).toEqual([])
     driverVolume.mutableParameters = { iops: '1000', tier: 'left over' }
     expect(fixture.problems()).toEqual([
@@ -598,22 +598,22 @@ describe('checker of attributes', () => {
   })
 
   it('VAC-6 attributes: reports conditions and an undo record that outlive their change', () => {
-    const { fixture, claim } = createModified()
-    claim(withClass('gold', { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } }))
+    const { fixture, putClaim } = createModified()
+    putClaim(withClass('gold', { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a has what it requests, and still records an undo'])
     const conditions = [{ type: 'ModifyVolumeError', status: 'True' }]
-    claim({ status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: 'gold', conditions } })
+    putClaim({ status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: 'gold', conditions } })
     expect(fixture.problems()).toEqual([
       'attributes: claim team-a/a has what it requests, and still has ModifyVolumeError',
     ])
   })
 
   it('VAC-7 attributes: requires Pending for a missing class and Infeasible for unknown parameters', () => {
-    const { fixture, claim } = createModified()
+    const { fixture, putClaim } = createModified()
     fixture.recordEvent('uid-a', 'VolumeModifyFailed')
-    claim(withClass('gold', { spec: { volumeAttributesClassName: 'missing' } }))
+    putClaim(withClass('gold', { spec: { volumeAttributesClassName: 'missing' } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Pending about missing, and is undefined'])
-    claim(withClass('gold', { spec: { volumeAttributesClassName: 'odd' } }))
+    putClaim(withClass('gold', { spec: { volumeAttributesClassName: 'odd' } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Infeasible about odd, and is undefined'])
   })
 
@@ -1023,11 +1023,11 @@ describe('checkers of the state at rest', () => {
     const published = 'attachments: net.sim^pv is published on [n2], attachments say []'
     const volume = (metadata: object) => aVolume('pv', { phase: 'Bound', claim: 'a', metadata })
     const deletion = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['kubernetes.io/pv-protection'] }
-    const driverVolume = attachment(['external-attacher/net-sim'])
+    const withFinalizer = attachment(['external-attacher/net-sim'])
     fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv' })])
-    fixture.put(['volume', volume({})], ['attachment', driverVolume])
+    fixture.put(['volume', volume({})], ['attachment', withFinalizer])
     expect(fixture.problems()).toContain(published)
-    fixture.put(['volume', volume(deletion)], ['attachment', driverVolume])
+    fixture.put(['volume', volume(deletion)], ['attachment', withFinalizer])
     expect(fixture.problems()).not.toContain(published)
     fixture.put(['attachment', attachment([])])
     expect(fixture.problems()).toContain(published)

@@ -61,17 +61,17 @@ export interface Asset {
 }
 
 export const parseAsset = (asset: string): Asset => {
-  const at = asset.indexOf('^')
-  return { driver: asset.slice(0, at) as DriverName, handle: asset.slice(at + 1) }
+  const separator = asset.indexOf('^')
+  return { driver: asset.slice(0, separator) as DriverName, handle: asset.slice(separator + 1) }
 }
 
-/** The volume of a driver under an asset name (`driver^handle`). */
+/** Returns the volume of a driver with an asset name (`driver^handle`). */
 export function driverVolumeAt(system: System, asset: string): FakeVolume | undefined {
   const { driver, handle } = parseAsset(asset)
   return system.drivers.get(driver)?.state().volumes[handle]
 }
 
-/** All volumes of the drivers. */
+/** Yields all volumes of the drivers. */
 export function* assetsIn(system: System): Generator<{ readonly asset: string; readonly driverVolume: FakeVolume }> {
   for (const driver of DRIVERS) {
     for (const driverVolume of Object.values(system.drivers.get(driver)?.state().volumes ?? {})) {
@@ -82,7 +82,7 @@ export function* assetsIn(system: System): Generator<{ readonly asset: string; r
 
 export { isBound } from './bindings.ts'
 
-/** The claims that a pod uses, and whether each is ephemeral. */
+/** Returns the claims that a pod uses, and whether each is ephemeral. */
 export function claimsOf({ metadata, spec }: ObjectOf<'pod'>, view: View) {
   return (spec?.volumes ?? []).flatMap(({ name: volume, persistentVolumeClaim, ephemeral }) => {
     const name = persistentVolumeClaim?.claimName ?? (ephemeral ? `${metadata.name}-${volume}` : undefined)

@@ -11,12 +11,12 @@ export interface DeletionRequests extends ClientObserver {
 
 export function createDeletionRequests(): DeletionRequests {
   /** Uids, and names where the request had no uid precondition. */
-  const requested = new Set<string>()
+  const requestedKeys = new Set<string>()
   const record = (kind: Kind, name: string, uid: string | undefined) => {
-    if (kind === (persistentVolumeKind as Kind)) requested.add(uid ?? name)
+    if (kind === (persistentVolumeKind as Kind)) requestedKeys.add(uid ?? name)
   }
   return {
-    includes: ({ metadata: { name = '', uid = '' } }) => requested.has(uid) || requested.has(name),
+    includes: ({ metadata: { name = '', uid = '' } }) => requestedKeys.has(uid) || requestedKeys.has(name),
     aroundClient: (_process, client) => ({
       ...client,
       delete: (kind, ref, request) => {

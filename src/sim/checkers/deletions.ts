@@ -1,5 +1,5 @@
-// Rule `wrong deletion`, checked at every DeleteVolume: never while the volume's policy is Retain, never while a claim is
-// bound to it. The store counts as it was when the caller last read the volume, because it cannot know of later changes.
+// Rule `wrong deletion`: no process calls DeleteVolume while the volume's policy is Retain or a claim is bound to it. What
+// counts is the state that the caller last read, because it cannot know of later changes.
 import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'

@@ -1,5 +1,5 @@
-// What users and faults did that makes an otherwise wrong state acceptable later. Each exemption is as narrow as possible: it
-// names one volume of a driver, or a period.
+// Records actions of users and faults that make an otherwise wrong state acceptable. Each exemption is as narrow as possible:
+// it names one volume of a driver, or a period.
 import { FEATURE_GATES } from '../../api/feature-gates.ts'
 import type { FakeState } from '../../csi/fake/index.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
@@ -9,21 +9,21 @@ import { DRIVERS, type DriverName, MEMORY_PLUGIN_ASSETS } from '../plan/catalog.
 import { IMPORTED } from '../workload/volume-actions.ts'
 
 export interface Exemptions {
-  /** The driver lost this volume with its state. */
+  /** Whether the driver lost this volume with its state. */
   isLost(asset: string): boolean
   /**
-   * No leak: a user deleted the PersistentVolume while its policy was Retain or it had no finalizer for deletion, or the
-   * volume was imported and has never had a PersistentVolume.
+   * Whether the volume is no leak: a user deleted the PersistentVolume while its policy was Retain or it had no finalizer for
+   * deletion, or the volume was imported and has never had a PersistentVolume.
    */
   isGivenUp(asset: string): boolean
   /**
-   * The controller called DeleteVolume while that was right, and only then a user changed the policy or released the volume:
-   * it may be gone all the same.
+   * Whether the controller called DeleteVolume while that was right, and only then a user changed the policy or released the
+   * volume: it may be gone all the same.
    */
   isKeptTooLate(volume: ObjectOf<'volume'>): boolean
-  /** An expansion for an earlier claim was never answered: the volume may be larger than recorded. */
+  /** Whether an expansion for an earlier claim was never answered: the volume may be larger than recorded. */
   mayHaveGrownBefore(asset: string, claimUid: string): boolean
-  /** A feature gate was off at some time: state that depends on it may be incomplete. */
+  /** Whether a feature gate was off at some time: state that depends on it may be incomplete. */
   readonly hadGatesOff: boolean
   /** Detects lost driver state; call before checking. */
   update(): void
@@ -39,13 +39,13 @@ export function createExemptions(
   const lostAssets = new Set<string>()
   /** Assets that have had a PersistentVolume, and those of them that users abandoned. */
   const knownAssets = new Set<string>()
-  const abandoned = new Set<string>()
+  const abandonedAssets = new Set<string>()
   /** Uids of volumes that were being deleted without a finalizer for the deletion of their storage. */
-  const unprotected = new Set<string>()
+  const unprotectedUids = new Set<string>()
   /** Assets whose deletion was requested, with the uid of their claim. */
-  const deletionRequested = new Map<string, string | undefined>()
+  const claimUidByDeletedAsset = new Map<string, string | undefined>()
   /** Assets with an unanswered expansion, with the uid of the claim it was for. */
-  const unanswered = new Map<string, string | undefined>()
+  const claimUidByExpandingAsset = new Map<string, string | undefined>()
   let hadGatesOff = false
 
   view.onCommit((changes) => {
@@ -57,10 +57,10 @@ export function createExemptions(
       if (!asset) continue
       if (next) {
         knownAssets.add(asset)
-        abandoned.delete(asset)
-        if (next.metadata.deletionTimestamp && !isHeldToDelete(next)) unprotected.add(next.metadata.uid ?? '')
+        abandonedAssets.delete(asset)
+        if (next.metadata.deletionTimestamp && !isHeldToDelete(next)) unprotectedUids.add(next.metadata.uid ?? '')
       } else if (old && !isRequestedByProcess(old)) {
-        if (unprotected.has(old.metadata.uid ?? '') || !isHeldToDelete(old)) abandoned.add(asset)
+        if (unprotectedUids.has(old.metadata.uid ?? '') || !isHeldToDelete(old)) abandonedAssets.add(asset)
       }
     }
   })
@@ -68,8 +68,9 @@ export function createExemptions(
     update()
     if (method === 'ControllerExpandVolume') {
       const asset = `${driver}^${handle}`
-      if (phase === 'begins') unanswered.set(asset, view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid)
-      else if (outcome === 'OK') unanswered.delete(asset)
+      if (phase === 'begins')
+        claimUidByExpandingAsset.set(asset, view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid)
+      else if (outcome === 'OK') claimUidByExpandingAsset.delete(asset)
     }
     if (phase === 'begins' && method === 'DeleteVolume') recordDeletion(driver, handle)
   })
@@ -78,7 +79,7 @@ export function createExemptions(
   function recordDeletion(driver: string, handle: string): void {
     for (const { spec } of view.volumesOf(driver, handle))
       if (spec?.persistentVolumeReclaimPolicy === 'Delete')
-        deletionRequested.set(assetName(driver, handle), spec.claimRef?.uid)
+        claimUidByDeletedAsset.set(assetName(driver, handle), spec.claimRef?.uid)
   }
 
   function update(): void {
@@ -103,14 +104,15 @@ export function createExemptions(
       const asset = assetOf(volume) ?? ''
       const isFree = volume.status?.phase !== 'Bound'
       return (
-        deletionRequested.has(asset) &&
+        claimUidByDeletedAsset.has(asset) &&
         isFree &&
-        (policy !== 'Delete' || claimRef?.uid !== deletionRequested.get(asset))
+        (policy !== 'Delete' || claimRef?.uid !== claimUidByDeletedAsset.get(asset))
       )
     },
-    mayHaveGrownBefore: (asset, claimUid) => unanswered.has(asset) && unanswered.get(asset) !== claimUid,
+    mayHaveGrownBefore: (asset, claimUid) =>
+      claimUidByExpandingAsset.has(asset) && claimUidByExpandingAsset.get(asset) !== claimUid,
     isLost: (asset) => lostAssets.has(asset),
-    isGivenUp: (asset) => abandoned.has(asset) || (asset.includes(`^${IMPORTED}`) && !knownAssets.has(asset)),
+    isGivenUp: (asset) => abandonedAssets.has(asset) || (asset.includes(`^${IMPORTED}`) && !knownAssets.has(asset)),
   }
 }
 

@@ -4,7 +4,7 @@ import { quantityToBytes } from '../../api/quantity.ts'
 import type { FakePool, FakeSettings, FakeState } from '../../csi/fake/index.ts'
 import type { System } from '../engine/system.ts'
 import type { ObjectOf, View } from '../engine/view.ts'
-import { DRIVERS, type DriverName, PLACE } from '../plan/catalog.ts'
+import { DRIVERS, type DriverName, TOPOLOGY_KEY } from '../plan/catalog.ts'
 
 const AMOUNTS = ['iops', 'throughput']
 
@@ -21,18 +21,18 @@ export function freeBytes(system: System, driver: DriverName, pool: FakePool): n
 
 /** Returns the pools reachable from a node; without a node, all pools. */
 export const poolsAt = (system: System, driver: DriverName, node?: string): readonly FakePool[] =>
-  settingsIn(system, driver).pools.filter(({ segments }) => !node || !segments || segments[PLACE] === node)
+  settingsIn(system, driver).pools.filter(({ segments }) => !node || !segments || segments[TOPOLOGY_KEY] === node)
 
 export const settingsIn = (system: System, driver: DriverName): FakeSettings => system.drivers.get(driver)!.settings
 const stateOf = (system: System, driver: DriverName): FakeState => system.drivers.get(driver)!.state()
 
-/** The copies of each volume that a class requests. */
+/** Returns how many copies of each volume a class requests. */
 export const copiesOf = ({ parameters }: ObjectOf<'class'>): number => Number(parameters?.copies ?? 1)
 
 export const driverOf = (storageClass: ObjectOf<'class'> | undefined): DriverName | undefined =>
   DRIVERS.find((name) => name === storageClass?.provisioner)
 
-/** Whether a driver can apply the requested attributes: it owns the class and knows every key. */
+/** Whether a driver can apply the requested attributes: the class is for this driver, and the driver supports every key. */
 export function canHaveAttributes(
   claim: ObjectOf<'claim'>,
   driver: DriverName,

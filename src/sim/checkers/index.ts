@@ -37,12 +37,12 @@ export interface CheckersOptions {
 export interface Checkers {
   /** Wraps the client of each incarnation of a process. */
   aroundClient(process: string, client: Client): Client
-  /** The violations in the present state, if the system is at rest. */
+  /** Returns the violations in the present state, if the system is at rest. */
   problems(): readonly Problem[]
   /** Counts refused writes from now on: at rest there should be few. */
   watchRetries(): void
   /** Checks what can be checked only at the end of a run. */
-  atEnd(): Promise<void>
+  checkEnd(): Promise<void>
 }
 
 /** Violations of one rule that are reported: later ones mostly follow from the first. */
@@ -89,7 +89,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
       return [...problemsOf({ system, view, exemptions, classes, expected, events }), ...cacheProblems()]
     },
     watchRetries: () => retries.start(),
-    async atEnd() {
+    async checkEnd() {
       writes.check()
       const problems: readonly Problem[] = [
         ...retries.problems(),

@@ -29,13 +29,13 @@ const KIND_KEYS: Readonly<Record<string, KindKey>> = {
 
 export function checkWrites({ system, view, report }: CheckContext, acknowledged: readonly Acknowledged[]): LostWrites {
   const { cluster } = system
-  /** Observed: the newest revision, and the keys that exist. */
+  /** The newest observed revision, and the observed keys that exist with their revisions. */
   let newest = 0
   const present = new Map<string, number>()
-  let checked = 0
+  let checkedCount = 0
 
   cluster.follow((store) => {
-    const previous = { newest, present: new Map(present) } // the view sees the new state next
+    const previous = { newest, present: new Map(present) } // copied, because the view receives the new state next
     void store.list({ prefix: '' }).then(({ entries, revision }) => compare(previous, entries, revision))
   })
   view.onWrites((writes) => {
@@ -64,8 +64,8 @@ export function checkWrites({ system, view, report }: CheckContext, acknowledged
   }
 
   function check(): void {
-    for (; checked < acknowledged.length; checked++) {
-      const { kind, key, resourceVersion } = acknowledged[checked]!
+    for (; checkedCount < acknowledged.length; checkedCount++) {
+      const { kind, key, resourceVersion } = acknowledged[checkedCount]!
       const kindKey = KIND_KEYS[kind]
       if (!kindKey || !resourceVersion) continue
       const newestSeen = view.revisionOf(storeKeyOf(kindKey, key))?.revision ?? 0

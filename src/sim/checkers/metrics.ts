@@ -6,7 +6,7 @@ import type { System } from '../engine/system.ts'
 import type { View } from '../engine/view.ts'
 import type { Problem } from './context.ts'
 
-type Measured = Pick<System, 'registries' | 'calls'>
+type CallsAndRegistries = Pick<System, 'registries' | 'calls'>
 type ClaimsAndVolumes = Pick<View, 'claims' | 'volumes'>
 
 /** Histograms of driver calls: of controllers, and of node agents. */
@@ -28,7 +28,7 @@ interface Sample {
   readonly value: number
 }
 
-export async function metricProblems({ registries, calls }: Measured): Promise<Problem[]> {
+export async function metricProblems({ registries, calls }: CallsAndRegistries): Promise<Problem[]> {
   const problems: string[] = []
   const received = new Map<string, Map<string, number>>()
   for (const { process, incarnation, method, outcome, endedMs } of calls) {
@@ -59,8 +59,8 @@ export async function metricProblems({ registries, calls }: Measured): Promise<P
     }
     for (const call of new Set([...reported.keys(), ...counts.keys()])) {
       const [counted, receivedCount] = [reported.get(call) ?? 0, counts.get(call) ?? 0]
-      const isRight = call.endsWith(` ${CANCELED}`) ? counted >= receivedCount : counted === receivedCount
-      if (!isRight)
+      const isExpected = call.endsWith(` ${CANCELED}`) ? counted >= receivedCount : counted === receivedCount
+      if (!isExpected)
         problems.push(`${processText} counted ${call} ${counted} times, and received it ${receivedCount} times`)
     }
     for (const [metric, method] of COMPLETED_WORK) {
@@ -93,9 +93,9 @@ export async function metricProblems({ registries, calls }: Measured): Promise<P
   return problems.map((text) => ({ rule: 'metrics', text }))
 }
 
-/** At rest the scheduler has no capacity reserved, unless a claim waits for its volume on a selected node. */
+/** Checks that the scheduler reserves no capacity at rest, unless a claim waits for its volume on a selected node. */
 export async function reservationProblems(
-  { registries }: Pick<Measured, 'registries'>,
+  { registries }: Pick<CallsAndRegistries, 'registries'>,
   view: View,
 ): Promise<Problem[]> {
   const isWaiting = [...view.claims.values()].some(
@@ -115,7 +115,7 @@ export async function reservationProblems(
 
 /** Compares the leader's gauges with the store. Call it at rest. Processes that do not lead count nothing. */
 export async function gaugeProblems(
-  { registries }: Pick<Measured, 'registries'>,
+  { registries }: Pick<CallsAndRegistries, 'registries'>,
   { claims, volumes }: ClaimsAndVolumes,
 ): Promise<Problem[]> {
   const objects = { pv: [...volumes.values()], pvc: [...claims.values()] }

@@ -50,7 +50,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     } else if (call.method === 'NodePublishVolume' && call.outcome === 'OK') checkSinglePod(call)
   })
 
-  /** Tainted as out of service, or not ready for NODE_LOST_MS. */
+  /** Whether the node is tainted as out of service or has not been ready for NODE_LOST_MS. */
   function isLost(nodeName: string): boolean {
     const isOutOfService = view.nodes.get(nodeName)?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) ?? false
     return isOutOfService || simulation.nowMs - (notReadySinceMs.get(nodeName) ?? simulation.nowMs) >= NODE_LOST_MS
@@ -116,6 +116,6 @@ const isReady = ({ status }: ObjectOf<'node'>): boolean =>
   status?.conditions?.some(({ type, status: conditionStatus }) => type === 'Ready' && conditionStatus === 'True') ??
   false
 
-/** `…/pods/<uid>/volumes/…` and `…/volumeDevices/publish/<volume>/<uid>`. */
+/** Returns the pod uid in `…/pods/<uid>/volumes/…` and `…/volumeDevices/publish/<volume>/<uid>`. */
 export const uidOf = (path: string): string | undefined =>
   /\/pods\/([^/]+)\//.exec(path)?.[1] ?? /\/volumeDevices\/publish\/[^/]+\/([^/]+)$/.exec(path)?.[1]

@@ -16,7 +16,7 @@ export interface QuotaSums {
   take(changes: readonly ObjectChange[]): void
   readonly quotas: ReadonlyMap<string, StoredJson>
   readonly claims: ReadonlyMap<string, StoredJson>
-  /** The amounts that a quota with this spec counts, by key, at present or with one more claim. */
+  /** Returns the amounts that a quota with this spec counts, by key, at present or with one more claim. */
   addUp(spec: StoredJson, extraClaim?: StoredJson): Map<string, bigint>
   /** Whether a quota with this spec would accept one more claim. */
   hasRoomFor(spec: StoredJson, claim: StoredJson): boolean
@@ -42,9 +42,9 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
   function trackObject(key: string, exists: boolean): boolean {
     const [group = '', plural = '', namespaceOfKey, name] = key.split('/')
     if (namespaceOfKey !== namespace || name === undefined || plural === 'events') return false
-    const counted = group === 'core' ? plural : `${plural}.${group}`
-    const names = objects.get(counted) ?? new Set()
-    objects.set(counted, names)
+    const resource = group === 'core' ? plural : `${plural}.${group}`
+    const names = objects.get(resource) ?? new Set()
+    objects.set(resource, names)
     if (exists) names.add(name)
     else names.delete(name)
     return true
@@ -129,7 +129,7 @@ const scopeOf = ({ metadata, spec }: StoredJson): string =>
 interface Contents {
   readonly claims: readonly StoredJson[]
   readonly pods: readonly StoredJson[]
-  /** The number of objects of a resource, named as in `count/…`. */
+  /** Returns the number of objects of a resource, named as in `count/…`. */
   countOf(resource: string): number
 }
 
@@ -150,18 +150,19 @@ function sumOf(spec: StoredJson, contents: Contents): Map<string, bigint> {
   return used
 
   function amountFor(key: string): bigint {
-    const className = /^(.+)\.storageclass\.storage\.k8s\.io\/(.+)$/.exec(key)
-    if (className) {
-      const ofClass = claims.filter((claim) => claim.spec.storageClassName === className[1])
-      return className[2] === 'requests.storage' ? sum(amounts('storage', ofClass)) : BigInt(ofClass.length)
+    const classKey = /^(.+)\.storageclass\.storage\.k8s\.io\/(.+)$/.exec(key)
+    if (classKey) {
+      const [, className, resource] = classKey
+      const claimsOfClass = claims.filter((claim) => claim.spec.storageClassName === className)
+      return resource === 'requests.storage' ? sum(amounts('storage', claimsOfClass)) : BigInt(claimsOfClass.length)
     }
     const [, io] = /^limits\.(iops|throughput)$/.exec(key) ?? []
     if (io) return sum(amounts(io))
     const [, largestOf] = /^requests\.(iops|throughput)$/.exec(key) ?? []
     if (largestOf) return largest(amounts(largestOf))
     if (key === 'requests.storage') return sum(amounts('storage'))
-    const counted = /^(?:count\/(.+)|persistentvolumeclaims|configmaps|secrets|resourcequotas)$/.exec(key)
-    if (counted) return BigInt(countOf(counted[1] ?? key))
+    const countKey = /^(?:count\/(.+)|persistentvolumeclaims|configmaps|secrets|resourcequotas)$/.exec(key)
+    if (countKey) return BigInt(countOf(countKey[1] ?? key))
     const running = pods.filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed')
     if (key === 'pods') return BigInt(running.length)
     const [, section = 'requests', name = ''] = /^(?:(requests|limits)\.)?(.+)$/.exec(key) ?? []
@@ -177,7 +178,7 @@ function sumOf(spec: StoredJson, contents: Contents): Map<string, bigint> {
 
 const CLASS_SCOPE = 'VolumeAttributesClass'
 
-/** From scopes and scopeSelector. An expression without a scope name means VolumeAttributesClass. */
+/** Returns the requirements in scopes and scopeSelector. An expression without a scope name means VolumeAttributesClass. */
 function requirementsOf({
   scopes = [],
   scopeSelector,
@@ -191,7 +192,7 @@ function requirementsOf({
   ]
 }
 
-/** The classes that a claim requests, has, and is being changed to. */
+/** Returns the classes that a claim requests, has, and is being changed to. */
 function classesOf({ spec, status }: StoredJson): string[] {
   const target = status?.modifyVolumeStatus?.targetVolumeAttributesClassName
   return [spec.volumeAttributesClassName, status?.currentVolumeAttributesClassName, target].filter(Boolean)
@@ -201,11 +202,11 @@ function isCounted(
   { operator, values = [] }: { operator: string; values?: StoredJson },
   classes: readonly string[],
 ): boolean {
-  const has = classes.some((name) => values.includes(name))
+  const hasListed = classes.some((name) => values.includes(name))
   const hasOther = classes.some((name) => !values.includes(name))
   switch (operator) {
     case 'In':
-      return has
+      return hasListed
     case 'NotIn':
       return hasOther || classes.length === 0
     case 'Exists':
@@ -247,7 +248,7 @@ function requestedBy({ spec }: StoredJson, section: string, name: string, units:
   return largest([containersTotal, ...(spec.initContainers ?? []).map(amountIn)])
 }
 
-/** A lowered amount counts until the volume has less. */
+/** Returns the amount that a quota charges for a claim. A lowered amount is charged until the volume has less. */
 function chargedAmount({ metadata, spec, status }: StoredJson, name: string): bigint {
   // A removed request for iops or throughput counts as long as the volume provides the amount. The server records it in an
   // annotation: spec.allocatedResources holds storage only.

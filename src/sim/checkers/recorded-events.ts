@@ -1,8 +1,9 @@
-// All events ever recorded about an object. The server deletes events after an hour; for the checkers they still count.
+// Collects all events ever recorded about an object. The server deletes events after an hour; for the checkers they still
+// count.
 import type { View } from '../engine/view.ts'
 
 export interface RecordedEvents {
-  /** `Warning ProvisioningFailed: …`, each text once, the most recent last. */
+  /** Returns texts such as `Warning ProvisioningFailed: …`, each once, the most recent last. */
   about(uid: string | undefined): readonly string[]
 }
 

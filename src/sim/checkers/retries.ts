@@ -12,8 +12,8 @@ export interface Retries extends ClientObserver {
 }
 
 /** Bad request, not found, conflict or already exists, invalid: errors that a retry does not fix. */
-const PERMANENT: readonly number[] = [400, 404, 409, 422]
-/** A cache that lags behind or a concurrent writer explains a few. */
+const PERMANENT_CODES: readonly number[] = [400, 404, 409, 422]
+/** A stale cache or a concurrent writer explains a few refusals. */
 const TRIES_MAX = 3
 
 export function followRetries(): Retries {
@@ -25,7 +25,7 @@ export function followRetries(): Retries {
     try {
       return await write
     } catch (error) {
-      if (isCounting && error instanceof ApiError && PERMANENT.includes(error.code)) {
+      if (isCounting && error instanceof ApiError && PERMANENT_CODES.includes(error.code)) {
         const key = describe()
         refusals.set(key, { times: (refusals.get(key)?.times ?? 0) + 1, message: error.message })
       }
@@ -43,23 +43,23 @@ export function followRetries(): Retries {
         return times > TRIES_MAX ? [{ rule: 'endless retry', text }] : []
       }),
     aroundClient: (process, client): Client => {
-      const nameOf = (verb: string, { plural }: Kind, ref: Ref = {}) => {
+      const describeWrite = (verb: string, { plural }: Kind, ref: Ref = {}) => {
         const key = ref.namespace ? `${ref.namespace}/${ref.name}` : ref.name
         return `${process}: ${verb} ${plural} ${key}`
       }
       return {
         ...client,
         create: (kind, object, ...options) =>
-          countRefusals(() => nameOf('create', kind, object.metadata), client.create(kind, object, ...options)),
+          countRefusals(() => describeWrite('create', kind, object.metadata), client.create(kind, object, ...options)),
         update: (kind, object, ...options) =>
-          countRefusals(() => nameOf('update', kind, object.metadata), client.update(kind, object, ...options)),
+          countRefusals(() => describeWrite('update', kind, object.metadata), client.update(kind, object, ...options)),
         patch: (kind, ref, ...options) =>
-          countRefusals(() => nameOf('patch', kind, ref), client.patch(kind, ref, ...options)),
+          countRefusals(() => describeWrite('patch', kind, ref), client.patch(kind, ref, ...options)),
         delete: (kind, ref, ...options) =>
-          countRefusals(() => nameOf('delete', kind, ref), client.delete(kind, ref, ...options)),
+          countRefusals(() => describeWrite('delete', kind, ref), client.delete(kind, ref, ...options)),
         commit: (writes, ...options) =>
           countRefusals(
-            () => writes.map((write) => nameOf(write.do, write.kind, refOf(write))).join(),
+            () => writes.map((write) => describeWrite(write.do, write.kind, refOf(write))).join(),
             client.commit(writes, ...options),
           ),
       }

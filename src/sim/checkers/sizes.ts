@@ -59,15 +59,15 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     if (reported > driverVolume.capacityBytes) {
       report('wrong status', `claim ${key} reports ${reported}, ${asset} has ${driverVolume.capacityBytes}`)
     }
-    // Only after an expansion: the file system of a volume that the claim just got is as large as a node made it.
-    const fileSystem = isSame && claim.spec?.volumeMode !== 'Block' ? fileSystemOf(asset) : undefined
+    // Only after an expansion, because a volume that was just bound has a file system of whatever size a node gave it.
+    const fileSystem = isSame && claim.spec?.volumeMode !== 'Block' ? fileSystemBytesOf(asset) : undefined
     if (fileSystem !== undefined && reported > fileSystem) {
       report('wrong status', `claim ${key} reports ${reported}, the file system of ${asset} has ${fileSystem}`)
     }
   }
 
   /** Returns the largest size of the file system on any node, or undefined if the volume is mounted on none. */
-  function fileSystemOf(asset: string): number | undefined {
+  function fileSystemBytesOf(asset: string): number | undefined {
     if (!system.drivers.get(parseAsset(asset).driver)?.settings.expandsOnNode) return undefined
     const sizes = Object.values(driverVolumeAt(system, asset)?.onNodes ?? {}).map(
       ({ fileSystemBytes }) => fileSystemBytes,
@@ -138,7 +138,7 @@ const isSettled = (claim: ObjectOf<'claim'>): boolean =>
   requestOf(claim) <= capacityOf(claim) &&
   bytes(claim.status?.allocatedResources?.storage) <= capacityOf(claim)
 
-/** The size that a quota charges for a claim. */
+/** Returns the size that a quota charges for a claim. */
 export function chargeOf({ spec, status }: ObjectOf<'claim'>): bigint {
   const lists = [spec?.resources?.requests, spec?.allocatedResources, status?.allocatedResources]
   let largestSize = 0n

@@ -25,7 +25,7 @@ const WATCHED: readonly Kind[] = [
   volumeAttachmentKind,
   resourceQuotaKind,
 ] as unknown as Kind[]
-/** Watched with sendInitialEvents, as our caches do; the other kinds by a list and a watch. */
+/** Kinds that are watched with sendInitialEvents, as our caches do; the others are listed and then watched. */
 const STREAMED: readonly Kind[] = [persistentVolumeClaimKind, podKind, volumeAttachmentKind] as unknown as Kind[]
 /** Written most in the workload `cache`. */
 const RELISTED: readonly Kind[] = [configMapKind, persistentVolumeClaimKind] as unknown as Kind[]
@@ -79,37 +79,37 @@ async function follow(
   log: CommitLog,
   { watchSeconds, isRelisting }: WatchOptions,
 ): Promise<void> {
-  let version: string | undefined
+  let resourceVersion: string | undefined
   for (;;) {
     try {
-      if (isRelisting) version = undefined
-      if (version === undefined && !isRelisting && !STREAMED.includes(kind)) {
-        const { items, resourceVersion } = await client.list(kind)
-        log.listed(items, Number(resourceVersion))
-        version = resourceVersion
+      if (isRelisting) resourceVersion = undefined
+      if (resourceVersion === undefined && !isRelisting && !STREAMED.includes(kind)) {
+        const list = await client.list(kind)
+        log.listed(list.items, Number(list.resourceVersion))
+        resourceVersion = list.resourceVersion
       }
       /** Initial events, until the bookmark that completes them. */
-      let state: Readonly<KubeObject>[] | undefined = version === undefined ? [] : undefined
-      const from = version === undefined ? { sendInitialEvents: true } : { resourceVersion: version }
+      let state: Readonly<KubeObject>[] | undefined = resourceVersion === undefined ? [] : undefined
+      const from = resourceVersion === undefined ? { sendInitialEvents: true } : { resourceVersion }
       for await (const event of client.watch(kind, { ...from, timeoutSeconds: watchSeconds, signal })) {
         if (state) {
           if (event.type !== 'bookmark') state.push(event.object)
           else {
             log.listed(state, Number(event.resourceVersion))
-            version = event.resourceVersion
+            resourceVersion = event.resourceVersion
             state = undefined
           }
           continue
         }
-        const at: string =
+        const version: string =
           event.type === 'bookmark' ? event.resourceVersion : (event.object.metadata.resourceVersion ?? '0')
-        if (event.type === 'bookmark') log.reached(Number(at))
-        else log.delivered(event.type, event.object, Number(at))
-        version = at
+        if (event.type === 'bookmark') log.reached(Number(version))
+        else log.delivered(event.type, event.object, Number(version))
+        resourceVersion = version
       }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      if (error.code === 410 || error.code === 504) version = undefined
+      if (error.code === 410 || error.code === 504) resourceVersion = undefined
     }
     await clock.sleep(RETRY_MS)
   }

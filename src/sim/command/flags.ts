@@ -45,7 +45,7 @@ export type OneRun = Common & {
 }
 export type ManyRuns = Common & {
   readonly do: 'many'
-  /** Undefined: a fresh one. */
+  /** The first seed; undefined for a fresh one. */
   readonly from: number | undefined
   readonly until: { readonly seeds: number } | { readonly minutes: number }
   readonly workers: number

@@ -20,7 +20,7 @@ export interface Totals {
   readonly failures: SeedResult[]
 }
 
-/** Further violations of one seed add little. */
+/** Later violations of one seed add little. */
 const VIOLATIONS_KEPT = 5
 const FAILURES_SHOWN_MAX = 40
 
@@ -82,7 +82,7 @@ const countOf = {
   faults: ({ faults }: Pick<SeedResult, 'faults'>): number => sumOf(faults),
 } as const
 
-/** One row for `create claim: done` and `create claim: refused 422`. */
+/** Returns one row per operation, with all its outcomes: `create claim: done` and `create claim: refused 422` share a row. */
 function operationRows(operations: Readonly<Record<string, number>>): string[][] {
   const requested = Object.entries(operations).filter(([key]) => key.endsWith(REQUESTED))
   return requested
@@ -110,7 +110,7 @@ const outcomesText = (outcomes: Readonly<Record<string, number>>): string =>
     .map(([outcome, count]) => `${outcome} ${formatCount(count)}`)
     .join(', ')
 
-/** Failures by the rule violated first, ordered by seed. */
+/** Returns the failures by the rule violated first, ordered by seed. */
 export function byRule(failures: readonly SeedResult[]): Map<string, SeedResult[]> {
   const rules = new Map<string, SeedResult[]>()
   for (const failure of failures.toSorted((a, b) => a.seed - b.seed)) {

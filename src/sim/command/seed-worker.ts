@@ -1,4 +1,4 @@
-// A worker process that runs one seed after the other: the parent's side and the worker's side. A seed that exhausts memory
+// Both sides of a worker process that runs one seed after the other: the parent's and its own. A seed that exhausts memory
 // or never ends affects its worker only.
 import { type ChildProcess, fork } from 'node:child_process'
 import process from 'node:process'
@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { SeedResult } from './report.ts'
 import type { SeedWorker } from './seed-pool.ts'
 
-/** Real time; a seed takes about a second. */
+/** How long a seed may run, in real time. Most take about a second. */
 export const SEED_MS_MAX = 300_000
 
 /**

@@ -1,5 +1,5 @@
-// Shared by the crash scenarios of expansion and modification: claims bound to volumes that are mounted on a node, and
-// processes with the production code that changes them: the resizer's controllers and the node agent's expansion.
+// Shared by the crash scenarios of expansion and modification: creates claims bound to volumes that are mounted on a node, and
+// runs the production code that changes the volumes: the resizer's controllers and the node agent's expansion.
 import { setMaxListeners } from 'node:events'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
@@ -116,7 +116,7 @@ interface AgentStub {
   readonly metrics: Pick<ExpandDeps['metrics'], 'measure'>
 }
 
-/** Runs the node agent's part of an expansion, for every claim. */
+/** Runs the node agent's part of the expansion of every claim. */
 export async function runExpandingNode(context: ProcessContext): Promise<void> {
   const { env, client } = context
   const { clock, random, signal } = env
@@ -130,7 +130,7 @@ export async function runExpandingNode(context: ProcessContext): Promise<void> {
     csi: driver,
     capabilities: new Set(['EXPAND_VOLUME']),
   }
-  // Typed by their members, so that a renamed one is a compile error here.
+  // A type that lists the used members makes a renamed member a compile error here.
   const agent: AgentStub = {
     drivers: { get: () => registered as RegisteredDriver },
     records: { publication: () => ({}) as Publication, stagingOf: () => undefined },

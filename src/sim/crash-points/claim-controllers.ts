@@ -1,4 +1,4 @@
-// Runs the production controllers of claims as simulated processes: the binder with protection and an in-process plugin, and
+// Runs the production controllers of claims as simulated processes: the binder with protection and an in-process plugin; and
 // a provisioner for a CSI driver.
 import { createBindingControllers } from '../../controllers/binding/index.ts'
 import { createProtectionControllers } from '../../controllers/protection/index.ts'

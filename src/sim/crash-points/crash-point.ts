@@ -1,6 +1,6 @@
-// One crash in a system without other faults: right before or right after one effect (effects.ts) one process
-// crashes and restarts 3 s later. The final state must be the one of a run without a crash, and no checker may find a
-// violation. Runs a few production controllers on the engine; enumerate.ts runs every crash point of a scenario.
+// Runs a few production controllers in a system with one crash and no other faults: right before or right after one effect
+// (effects.ts) one process crashes and restarts 3 s later. The final state must be that of a run without a crash, and no
+// checker may find a violation. enumerate.ts runs every crash point of a scenario.
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import type { Client } from '../../client/index.ts'
 import type { FakeSettings } from '../../csi/fake/index.ts'
@@ -37,7 +37,7 @@ export interface Crash {
 }
 
 export interface CrashRun {
-  /** In readable form, in order. */
+  /** Descriptions of all effects, in order. */
   readonly effects: readonly string[]
   /** The final state, without values that differ from run to run. */
   readonly end: string
@@ -61,7 +61,7 @@ export interface CrashSystem {
   readonly view: View
   readonly checkers: Checkers
   readonly effects: Effects
-  /** The claim of this name in NAMESPACE. */
+  /** Returns the claim of this name in NAMESPACE. */
   claim(name: string): ObjectOf<'claim'> | undefined
   report(rule: string, text: string): void
   /** Throws if there was a violation, with the crash point and the end of the trace. */
@@ -126,7 +126,7 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
     report('process ended', `${process}: ${(error as Error)?.stack ?? 'without an error'}`),
   )
 
-  /** An answer that the crashed process had not sent yet is lost. */
+  /** Crashes a process. An answer that it had not sent yet is lost. */
   function crash({ by, on }: Effect): 'answered' | 'answer lost' {
     const { target } = at!
     const process = { process: system.processes.get(by)!, server: cluster.server, driver: driver.process }[target]
@@ -162,11 +162,11 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
 export interface Ending {
   /** The final state of the run without a crash; undefined if this is that run. */
   readonly expected: string | undefined
-  /** The present state. */
+  /** Returns the present state. */
   end(): string
   /** Whether all users have completed their steps. */
   isDone(): boolean
-  /** The steps that are not done, for the error message. */
+  /** Returns the steps that are not done, for the error message. */
   remaining(): readonly string[]
   readonly endMsMax: number
   /** How long a run without a crash needs to come to rest. */

@@ -30,7 +30,7 @@ export interface Effects {
   readonly all: readonly Effect[]
   clientOf(process: EffectSource, client: Client): Client
   driverOf(process: EffectSource, driver: CsiDriver): CsiDriver
-  /** Any other effect. */
+  /** Performs any other effect. */
   around<T>(process: EffectSource, effect: Pick<Effect, 'on' | 'description'>, action: () => Promise<T>): Promise<T>
 }
 
@@ -123,7 +123,7 @@ function patchText(kind: Kind, key: string, body: object, subresource = ''): str
   return `patch ${nounOf(kind)} ${key} (${subresource || changedFields(body).join(', ')})`
 }
 
-/** The fields that a patch changes: `claimRef`, `finalizers`. */
+/** Returns the fields that a patch changes: `claimRef`, `finalizers`. */
 function changedFields(body: object): string[] {
   const { metadata = {}, spec = {} } = body as { metadata?: object; spec?: object }
   const preconditions = ['uid', 'resourceVersion']
@@ -132,7 +132,7 @@ function changedFields(body: object): string[] {
     .map((name) => (name.startsWith('$') ? `without ${name.slice(name.indexOf('/') + 1)}` : name))
 }
 
-/** The volume that a call concerns; calls without one change nothing. */
+/** Returns the volume that a call concerns; calls without one change nothing. */
 function subjectOf(request: Message): string | undefined {
   const { name, volumeId } = request as unknown as { name?: string; volumeId?: string }
   return volumeId || name || undefined

@@ -46,7 +46,7 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
   const sequences = stepsOf(crashSystem)
   for (const [name, steps] of Object.entries(sequences)) followSteps(name, steps)
 
-  /** One user: requests the next size when it is due, and again until the claim has it in its spec. */
+  /** Acts as one user: requests the next size when it is due, and again until the claim has it in its spec. */
   function followSteps(name: string, steps: Step[]): void {
     if (steps[0] && requestOf(name) === steps[0].size) steps.shift()
     const [step] = steps
@@ -119,7 +119,7 @@ function stateOf({ view, driver }: CrashSystem): string {
   return [...objectTexts(view), ...driverVolumes].sort().join('\n')
 }
 
-/** Claims and volumes without times, versions and references; `ignored`: annotations that depend on the order of steps. */
+/** Returns claims and volumes without times, versions, references and the ignored annotations. */
 export function objectTexts({ claims, volumes }: CrashSystem['view'], ignored: readonly string[] = []): string[] {
   return [...claims.values(), ...volumes.values()].map(({ metadata, spec, status }) => {
     const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !ignored.includes(key))

@@ -13,7 +13,7 @@ import type { SimDriver } from '../environment/driver.ts'
 import { createBoundClaims, handleOf, runChanges } from './bound-claims.ts'
 import { DRIVER, NAMESPACE } from './crash-point.ts'
 
-/** Parameters by class name. The driver does not know `colour` and refuses `odd`. */
+/** Parameters by class name. The driver refuses `odd`, because it does not support `colour`. */
 const CLASSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   silver: { iops: '500', tier: 'silver' },
   gold: { iops: '1000' },
@@ -22,7 +22,7 @@ const CLASSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   odd: { colour: 'red' },
 }
 
-/** Fewer than there are claims. */
+/** The number of workers, less than the number of claims. */
 export const WORKERS = 2
 
 /** Creates claims that have the class `silver`, every class but `late`, and the quotas. */
@@ -56,7 +56,7 @@ export const createClass = (client: Client, name: string): Promise<unknown> =>
     parameters: CLASSES[name]!,
   } as never)
 
-/** As in production: sizes before attributes, with one limit of workers for both. */
+/** Runs the changes as in production: sizes before attributes, with one limit of workers for both. */
 export const runChanger = (context: ProcessContext): Promise<void> =>
   runChanges(context, {
     component: 'changer',

@@ -10,13 +10,13 @@ describe('modification with one crash at any point', () => {
     it(`VAC-5 VAC-6 VAC-7 gives every claim its attributes or a reason if no process crashes (${mode})`, async () => {
       const { end, events } = await modificationCrash(mode)
       const lines = end.split('\n')
-      const ofAmounts = [
+      const volumesWithAmounts = [
         'in the driver: vol-all, 3Gi, iops 1000 throughput 30 tier silver',
         'in the driver: vol-both, 1Gi, iops 700 throughput 20 tier bronze',
         'in the driver: vol-fast, 1Gi, iops 500 throughput 10 tier silver',
       ]
       expect(lines.filter((line) => line.startsWith('in the driver'))).toEqual([
-        ...(mode === 'transactions' ? ofAmounts : []),
+        ...(mode === 'transactions' ? volumesWithAmounts : []),
         'in the driver: vol-larger, 3Gi, iops 1000 tier silver',
         'in the driver: vol-patient, 1Gi, iops 300 tier late',
         'in the driver: vol-plain, 1Gi, iops 1000 tier silver',

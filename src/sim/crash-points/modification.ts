@@ -26,8 +26,8 @@ const END_MS_MAX = 1_200_000
 const REST_MS = 400_000
 const CHANGES = ['ControllerModifyVolume', 'ControllerExpandVolume']
 const NAMES = ['plain', 'undone', 'refused', 'stubborn', 'patient', 'larger']
-/** Only a server with transactions accepts amounts. */
-const WITH_AMOUNTS = ['fast', 'both', 'all']
+/** Claims that request amounts, which only a server with transactions accepts. */
+const NAMES_WITH_AMOUNTS = ['fast', 'both', 'all']
 
 export interface ModificationCrashRun extends CrashRun {
   /** By claim name, each event once: `VolumeModify: …`. */
@@ -35,7 +35,7 @@ export interface ModificationCrashRun extends CrashRun {
 }
 
 export async function modificationCrash(mode: Mode, crash?: Crash): Promise<ModificationCrashRun> {
-  const names = [...NAMES, ...(mode === 'transactions' ? WITH_AMOUNTS : [])]
+  const names = [...NAMES, ...(mode === 'transactions' ? NAMES_WITH_AMOUNTS : [])]
   const crashSystem = await createCrashSystem({
     seed: SEED,
     mode,
@@ -69,7 +69,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
   for (const [name, steps] of Object.entries(sequences)) followSteps(name, steps)
   createLateClass()
 
-  /** One user: makes the next edit when it is due, and again until the claim has it in its spec. */
+  /** Acts as one user: makes the next edit when it is due, and again until the claim has it in its spec. */
   function followSteps(name: string, steps: Step[]): void {
     if (steps[0] && includes(claim(name)?.spec, steps[0].edit)) steps.shift()
     const [step] = steps

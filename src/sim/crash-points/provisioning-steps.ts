@@ -25,7 +25,7 @@ export interface StepDeps {
 /** The driver volume behind the volume that an administrator created. */
 export const PREMADE = 'vol-premade'
 
-/** Several users at once, each with its steps in order. */
+/** Returns the steps of several users, who act at the same time. */
 export const stepsOf = (deps: StepDeps): Step[][] => [
   [createClaim('short', 'fast', deps), deleteClaim('short', deps, () => isClaimBound('short', deps))],
   [createClaim('static', 'static', deps), deleteClaim('static', deps, () => isClaimBound('static', deps))],

@@ -49,7 +49,7 @@ export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<Cras
   const sequences = stepsOf({ view, isRequested })
   for (const steps of sequences) followSteps(steps)
 
-  /** One user: performs the next step when it is due, and again until it is done. */
+  /** Acts as one user: performs the next step when it is due, and again until it is done. */
   function followSteps(steps: Step[]): void {
     if (steps[0]?.isDone()) steps.shift()
     const [step] = steps

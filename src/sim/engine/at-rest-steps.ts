@@ -1,5 +1,4 @@
-// The steps that a plan can make once the system is at rest. They must not change the result: the checkers verify the whole
-// state again after each.
+// The steps that a plan can make once the system is at rest. The checkers verify the whole state again after each step.
 import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
@@ -49,12 +48,12 @@ export function createAtRestSteps({
   /** Makes changes that make no waiting pod schedulable. */
   async function makeUnrelatedChanges(): Promise<void> {
     const client = cluster.direct()!
-    const annotated = {
+    const annotationPatch = {
       type: 'merge',
       body: { metadata: { annotations: { 'sim.example/seen': `${simulation.nowMs}` } } },
     } as const
     const annotate = (kind: unknown, { metadata: { namespace, name = '' } }: HasRef) =>
-      client.patch(kind as Kind, namespace ? { namespace, name } : { name }, annotated)
+      client.patch(kind as Kind, namespace ? { namespace, name } : { name }, annotationPatch)
     await client.create(configMapKind, {
       metadata: { namespace: NAMESPACES[0], name: `note-${Math.floor(simulation.nowMs)}` },
     })
@@ -95,7 +94,7 @@ export function createAtRestSteps({
       const newAttempts = (await countAttempts()) - previous
       if (newAttempts > 0) report('needless attempt', `unrelated changes caused ${newAttempts} scheduling attempts`)
     },
-    /** Every server rejects a claim if and only if it exceeds a quota. */
+    /** Checks that the server rejects a claim if and only if it exceeds a quota. */
     async 'use free quota'() {
       const [namespace] = NAMESPACES
       for (let nth = 0; nth < CLAIMS_MAX; nth++) {

@@ -18,7 +18,7 @@ export interface FaultInjector {
   removeTaints(): void
 }
 
-/** How a driver answers some calls for a while, in addition to its random faults. */
+/** How a driver answers some calls for a limited time, in addition to its random faults. */
 interface DriverRule {
   readonly untilMs: number
   readonly method?: string
@@ -26,12 +26,12 @@ interface DriverRule {
   readonly rule: FakeRule
 }
 
-const USES_CAPACITY = ['CreateVolume', 'ControllerExpandVolume']
+const CAPACITY_METHODS = ['CreateVolume', 'ControllerExpandVolume']
 const RESTART_MS = 1_000
 const TAINT_MS = 40_000
 const RESTART_MS_MAX = 20_000
-/** A frozen server answers nothing. */
-const LOSE_ALL = 1
+/** The share of messages that a frozen server loses. */
+const ALL_MESSAGES = 1
 
 export function createFaultInjector(system: System): FaultInjector {
   const { cluster, drivers, processes, nodes } = system
@@ -97,7 +97,7 @@ export function createFaultInjector(system: System): FaultInjector {
     },
     'break watches'() {
       simulation.tally('all watches broken')
-      network.serverDied()
+      network.breakWatches()
     },
     'cut history'({ process, plural, ms }) {
       simulation.tally('history cut')
@@ -131,7 +131,8 @@ export function createFaultInjector(system: System): FaultInjector {
     'fill pool'({ driver, ms }) {
       simulation.tally('pool full')
       const effect = { do: 'fail', code: 'RESOURCE_EXHAUSTED', message: 'the pool is full' } as const
-      for (const method of USES_CAPACITY) addRule(driver, { untilMs: simulation.nowMs + ms, method, rule: { effect } })
+      for (const method of CAPACITY_METHODS)
+        addRule(driver, { untilMs: simulation.nowMs + ms, method, rule: { effect } })
     },
     'lose state'({ driver: name }) {
       const driver = driverOf(name)
@@ -158,7 +159,7 @@ export function createFaultInjector(system: System): FaultInjector {
     }
   }
 
-  /** An administrator taints a node that is off, and removes the taint before the node boots. */
+  /** Acts as an administrator, who taints a node that is off and removes the taint before the node boots. */
   function setTaint(name: string, isTainted: boolean): void {
     if (isTainted) tainted.add(name)
     const taints = isTainted ? [{ key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }] : null
@@ -170,23 +171,23 @@ export function createFaultInjector(system: System): FaultInjector {
       .catch(() => {}) // the server is down, or the node was deleted
   }
 
-  /** A frozen server or driver does not answer; the effect is on its callers. */
+  /** Freezes a process. If it is the server or a driver, its callers get no answer. */
   function freeze(name: string, ms: number): void {
     const driver = DRIVERS.find((driverName) => name === `driver ${driverName}`)
     if (driver) {
       simulation.tally('driver hangs')
       addRule(driver, { untilMs: simulation.nowMs + ms, rule: { effect: { do: 'hang' } } })
       scheduleUnlessStopped(ms, () => driverOf(driver).script.release())
-    } else if (name === 'server') loseMessages(undefined, { share: LOSE_ALL }, ms)
+    } else if (name === 'server') loseMessages(undefined, { share: ALL_MESSAGES }, ms)
     else processes.get(name)?.freeze(ms)
   }
 
   function loseMessages(process: string | undefined, losses: Losses, ms: number): void {
     simulation.tally('network bad')
     const names = process === undefined ? [...processes.keys()] : [process]
-    for (const name of names) network.losing.set(name, losses)
+    for (const name of names) network.lossesByProcess.set(name, losses)
     scheduleUnlessStopped(ms, () => {
-      for (const name of names) network.losing.delete(name)
+      for (const name of names) network.lossesByProcess.delete(name)
     })
   }
 

@@ -6,7 +6,7 @@ import type { Cluster } from '../environment/cluster.ts'
 /** The value of one key from this revision on. */
 export interface StoreWrite {
   readonly key: string
-  /** Undefined: deleted. */
+  /** Undefined if the key was deleted. */
   readonly value: Uint8Array | undefined
   readonly revision: number
 }
@@ -15,21 +15,21 @@ export interface StoreWrite {
 export function followStore(
   cluster: Pick<Cluster, 'follow' | 'store'>,
   prefix: string,
-  take: (states: readonly StoreWrite[]) => void,
+  take: (writes: readonly StoreWrite[]) => void,
 ): void {
   const presentKeys = new Set<string>()
-  const deliver = (states: readonly StoreWrite[]) => {
-    for (const { key, value } of states) {
+  const deliver = (writes: readonly StoreWrite[]) => {
+    for (const { key, value } of writes) {
       if (value === undefined) presentKeys.delete(key)
       else presentKeys.add(key)
     }
-    take(states)
+    take(writes)
   }
 
   async function attach(store: Store): Promise<void> {
     const { entries, revision } = await store.list({ prefix })
-    const present = new Set(entries.map(({ key }) => key))
-    const deletedKeys = [...presentKeys].filter((key) => !present.has(key))
+    const listedKeys = new Set(entries.map(({ key }) => key))
+    const deletedKeys = [...presentKeys].filter((key) => !listedKeys.has(key))
     deliver([
       ...deletedKeys.map((key) => ({ key, value: undefined, revision })),
       ...entries.map(({ key, value, modRevision }) => ({ key, value, revision: modRevision })),

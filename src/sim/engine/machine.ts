@@ -1,5 +1,5 @@
-// A node's machine: the disk with the agent's mount records, and its mounts, staged and published volumes, which a power cut
-// removes.
+// A node's machine. Its disk has the agent's mount records and keeps them; a power cut removes its mounts and its staged and
+// published volumes.
 import { applyNodeCall, createMemoryDisk, type MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
 import { forgetNode, type SimDriver } from '../environment/driver.ts'
 import type { SimProcess } from '../environment/process.ts'

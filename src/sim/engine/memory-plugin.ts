@@ -3,7 +3,7 @@ import type { ProvisionerPlugin } from '../../controllers/provisioning/plugin/co
 import { MEMORY_PLUGIN, MEMORY_PLUGIN_PATH } from '../plan/catalog.ts'
 
 export interface MemoryPluginOptions {
-  /** The volumes in the plugin's storage, by name; it outlives the process. */
+  /** The sizes of the volumes in the plugin's storage, by name. The storage outlives the process. */
   readonly volumes: Map<string, bigint>
   /** Calls the storage. */
   call<T>(description: string, operation: () => T): Promise<T>

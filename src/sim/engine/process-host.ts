@@ -24,9 +24,9 @@ export interface HostDeps {
   readonly machines: ReadonlyMap<string, Machine>
   readonly setup: Setup
   gates(): FeatureGates
-  /** Between a process and the commit mode, for checkers. */
+  /** Wraps the client above the commit mode, for checkers. */
   aroundClient(process: string, client: Client): Client
-  /** Between the commit mode and the network, where every write is one request. */
+  /** Wraps the client below the commit mode, where every write is one request. */
   aroundNetwork(env: Env, client: Client): Client
   aroundDriver(env: Env, driver: CsiDriver): CsiDriver
   registryFor(process: string, incarnation: number): Registry
@@ -39,7 +39,7 @@ export interface HostDeps {
   processEnded(process: string, error: unknown): void
 }
 
-/** What one incarnation of a process runs with. */
+/** The environment of one incarnation of a process. */
 export interface ProcessContext {
   readonly env: Env
   readonly client: Client
@@ -60,7 +60,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
   const { simulation, cluster, drivers, setup } = deps
   const processes = new Map<string, SimProcess>()
 
-  /** How one incarnation of a process reaches the drivers. Their socket addresses are their names. */
+  /** Returns how one incarnation of a process connects to the drivers. Their socket addresses are their names. */
   function connectFrom(env: Env, process: string, incarnation: number) {
     return ({ address, clock, log, metrics }: ConnectOptions, nodeId?: string): CsiConnection => {
       const name = address as DriverName

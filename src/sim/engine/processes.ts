@@ -37,7 +37,7 @@ import { commonDeps, createProcessHost, type HostDeps, type ProcessContext, type
 
 const ROOT = '/node'
 const KUBE_SYSTEM = 'kube-system'
-/** Longer than usual and renewed less often: otherwise an hour of renewals would be most of a run. */
+/** Leases last longer than usual and are renewed less often: otherwise an hour of renewals would be most of a run. */
 const LEASE = {
   leaderElection: 'true',
   leaderElectionLeaseDuration: '60s',

@@ -1,5 +1,5 @@
-// Wraps runs of a plan: an exception or unhandled rejection becomes a violation; and runs a plan twice to compare the
-// traces.
+// Wraps the run of a plan, so that an exception or an unhandled rejection becomes a violation, or so that the plan runs twice
+// and the traces are compared.
 import process from 'node:process'
 import type { Plan } from '../plan/plan.ts'
 import type { RunPlan } from '../plan/shrink.ts'

@@ -48,7 +48,7 @@ const UNCHANGED_MS = 12 * MINUTE_MS
 /** Long enough for an endless retry to be repeated several times. */
 const REST_MS = 11 * MINUTE_MS
 const HEAL_MS_MAX = 60 * MINUTE_MS
-/** By then the last user actions have been answered. */
+/** Within this time the last user actions are answered. */
 const LAST_ACTIONS_MS = 10_000
 
 /** Wrappers that plant a bug: planted-bugs.test.ts shows that the checkers find it. */
@@ -120,7 +120,7 @@ async function run(
       await settle()
     }
   }
-  await checkers.atEnd()
+  await checkers.checkEnd()
   const result = {
     plan,
     violations: [...violations],
@@ -158,7 +158,7 @@ async function run(
     )
   }
 
-  /** Waits until no checker finds a problem, or until the problems stay the same for STILL_MS, and reports them. */
+  /** Waits until no checker finds a problem, or until the problems stay the same for UNCHANGED_MS, and reports them. */
   async function settle(): Promise<void> {
     const untilMs = simulation.nowMs + HEAL_MS_MAX
     let sinceMs = simulation.nowMs

@@ -33,7 +33,7 @@ export interface System {
   readonly calls: readonly DriverCall[]
   /** Calls `listener` when a driver call starts, and when its caller receives the result. */
   onCall(listener: (call: DriverCall, phase: 'begins' | 'ends') => void): void
-  /** The storage of the in-process plugin, by volume name. */
+  /** The sizes of the volumes in the storage of the in-process plugin, by name. */
   readonly pluginVolumes: ReadonlyMap<string, bigint>
   /** Calls `listener` when the plugin of a process deletes a volume. */
   onPluginDelete(listener: (process: string, volumeName: string) => void): void
@@ -57,7 +57,7 @@ export interface SystemOptions {
   readonly aroundNetwork?: (env: Env, client: Client) => Client
   readonly aroundDriver?: (env: Env, driver: CsiDriver) => CsiDriver
   readonly aroundServer?: ClusterOptions['aroundServer']
-  /** Default: the processes of the whole system. */
+  /** Adds the processes. Default: those of the whole system. */
   readonly addProcesses?: (deps: HostDeps) => ProcessHost
   /** Settings of drivers that differ from the catalog. */
   readonly driverSettings?: Partial<Record<DriverName, FakeSettings>>

@@ -45,7 +45,7 @@ async function createFixture() {
   }
   const perform = (action: UserAction) => waitFor(users.perform(action))
   await perform({ do: 'create', kind: 'namespace', object: { metadata: { name: NAMESPACE } } })
-  return { simulation, cluster, drivers, processes, users, perform, settled: waitFor, gates, notes }
+  return { simulation, cluster, drivers, processes, users, perform, waitFor, gates, notes }
 }
 
 const CLAIM: Ref = { namespace: NAMESPACE, name: 'c0' }
@@ -163,7 +163,7 @@ describe('users', () => {
   })
 
   it('SYS-14 import a volume into a driver and create its PersistentVolume', async () => {
-    const { cluster, drivers, perform, settled: waitFor } = await createFixture()
+    const { cluster, drivers, perform, waitFor } = await createFixture()
     const object = {
       metadata: { name: 's0' },
       spec: {
@@ -179,7 +179,7 @@ describe('users', () => {
   })
 
   it('SYS-14 edit the volume of a claim: release it only if it is Released, and reserve it only if it is free', async () => {
-    const { cluster, perform, settled: waitFor } = await createFixture()
+    const { cluster, perform, waitFor } = await createFixture()
     const spec = {
       capacity: { storage: '3Gi' },
       accessModes: ['ReadWriteOnce'],
@@ -212,7 +212,7 @@ describe('users', () => {
   })
 
   it('SYS-14 revert a claim to its status', async () => {
-    const { cluster, perform, settled: waitFor } = await createFixture()
+    const { cluster, perform, waitFor } = await createFixture()
     const claim = {
       metadata: { ...CLAIM },
       spec: {
@@ -236,7 +236,7 @@ describe('users', () => {
   })
 
   it('SYS-14 add and remove a finalizer without changing the others', async () => {
-    const { cluster, perform, settled: waitFor } = await createFixture()
+    const { cluster, perform, waitFor } = await createFixture()
     await perform(createClaim(CLAIM))
     const hold = { metadata: { finalizers: ['sim.example/hold'] } }
     await perform({ do: 'edit', kind: 'claim', ref: CLAIM, patch: hold, purpose: 'hold' })

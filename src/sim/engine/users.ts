@@ -32,8 +32,8 @@ export interface UsersOptions {
 
 export interface Users {
   /**
-   * `done`, `refused 422`, `conflict`, `not there`, `exists`, `over quota`, `disk refused`, `no server`; or `BUG …` for an
-   * response that no server may give. Never settles if the server crashes during the request.
+   * Returns `done`, `refused 422`, `conflict`, `not there`, `exists`, `over quota`, `disk refused`, `no server`; or `BUG …`
+   * for a response that no server may give. Never settles if the server crashes during the request.
    */
   perform(action: UserAction): Promise<string>
   readonly acknowledged: readonly Acknowledged[]
@@ -46,7 +46,7 @@ export interface Acknowledged {
   /** `namespace/name`, or the name of a cluster-scoped object. */
   readonly key: string
   readonly uid: string
-  /** Of the written object; of a deleted one, the last that was seen. */
+  /** The version of the written object, or the last known version of a deleted one. */
   readonly resourceVersion: string
   readonly isDeleted: boolean
 }

@@ -106,24 +106,24 @@ export interface View {
   readonly events: Collection<'event'>
 
   claimOfUid(uid: string): ObjectOf<'claim'> | undefined
-  /** The PersistentVolumes of a driver volume; more than one is wrong. */
+  /** Returns the PersistentVolumes of a driver volume; more than one is wrong. */
   volumesOf(driver: string, handle: string): readonly ObjectOf<'volume'>[]
-  /** Stored events about an object, oldest first. */
+  /** Returns the stored events about an object, oldest first. */
   eventsOf(uid: string): readonly ObjectOf<'event'>[]
-  /** The number of objects of a collection (`core/configmaps`) in a namespace, also of kinds that are not in the view. */
+  /** Counts the objects of a collection (`core/configmaps`) in a namespace, also for kinds that are not in the view. */
   countOf(collection: string, namespace: string): number
-  /** Keys under a prefix that exist, without the prefix, with their revisions. */
+  /** Returns the existing keys under a prefix, without the prefix, with their revisions. */
   present(prefix: string): ReadonlyMap<string, number>
-  /** The newest revision at which a key was seen, existing or deleted. */
+  /** Returns the newest revision at which a key was seen, existing or deleted. */
   revisionOf(key: string): { readonly revision: number; readonly isDeleted: boolean } | undefined
 
   /** Claims and volumes only. */
   readonly store: ClaimsAndVolumes
   /** When something changed last, in virtual time; events and leases do not count. */
   readonly changedMs: number
-  /** Called after each commit, or several that became visible together. */
+  /** Calls `check` after each commit, or once after several that became visible together. */
   onCommit(check: (changes: readonly Change[]) => void): void
-  /** Called before `onCommit` with every write of any kind. */
+  /** Calls `check` with every write of any kind, before the checks of `onCommit`. */
   onWrites(check: (writes: readonly StoreWrite[]) => void): void
 }
 
@@ -141,7 +141,7 @@ export function createViewWithoutStore({
   nowMs,
 }: {
   nowMs(): number
-}): View & { take(states: readonly StoreWrite[]): void } {
+}): View & { take(writes: readonly StoreWrite[]): void } {
   const collections = Object.fromEntries(Object.keys(KINDS).map((kindKey) => [kindKey, new Map()])) as {
     [W in KindKey]: Map<string, ObjectOf<W>>
   }
@@ -158,8 +158,8 @@ export function createViewWithoutStore({
   const writeChecks: ((writes: readonly StoreWrite[]) => void)[] = []
   let changedMs = nowMs()
 
-  function take(states: readonly StoreWrite[]): void {
-    const newWrites = states.filter(({ key, revision, value }) => {
+  function take(writes: readonly StoreWrite[]): void {
+    const newWrites = writes.filter(({ key, revision, value }) => {
       const previous = revisions.get(key)
       return !(previous?.revision === revision && previous.isDeleted === (value === undefined))
     })
@@ -177,9 +177,9 @@ export function createViewWithoutStore({
     const existed = revisions.get(key)?.isDeleted === false
     revisions.set(key, { revision, isDeleted: value === undefined })
     if (existed !== (value !== undefined)) count(key, value === undefined ? -1 : 1)
-    const entry = kindOfKey(key)
-    if (!entry) return []
-    const [prefix, of] = entry
+    const prefixAndKind = kindOfKey(key)
+    if (!prefixAndKind) return []
+    const [prefix, of] = prefixAndKind
     const name = key.slice(prefix.length)
     const collection = collections[of] as Map<string, AnyObject>
     const old = collection.get(name)
@@ -268,10 +268,10 @@ export function createViewWithoutStore({
   }
 }
 
-/** The store key of an object. */
+/** Returns the store key of an object. */
 export const storeKeyOf = (kindKey: KindKey, key: string): string => collectionPrefix(KINDS[kindKey]) + key
 
-/** `net.sim^vol-7`: identifies a driver volume. */
+/** Returns the name that identifies a driver volume: `net.sim^vol-7`. */
 export const assetName = (driver: string, handle: string): string => `${driver}^${handle}`
 
 /** Returns the asset name of a volume's storage; undefined if neither a driver nor the in-process plugin has it. */

@@ -21,11 +21,11 @@ export interface Cluster {
   readonly server: SimProcess
   /** Further API servers on the same store, by name. */
   readonly replicas: ReadonlyMap<string, SimProcess>
-  /** A client that bypasses the network, for users and checkers; undefined while the server is down. */
+  /** Returns a client that bypasses the network, for users and checkers; undefined while the server is down. */
   direct(): Client | undefined
-  /** The same through any API server that is up. */
+  /** Returns such a client of any API server that is up. */
   anyDirect(): Client | undefined
-  /** The store, for checkers; undefined while the server is down. */
+  /** Returns the store, for checkers; undefined while the server is down. */
   store(): Store | undefined
   /** Calls `listener` with the store of every incarnation of the server, first with the present one. */
   follow(listener: (store: Store) => void): void
@@ -109,7 +109,7 @@ export async function createCluster(
     }
     return replica
   }
-  const pick = apiServers > 1 ? simulation.random('api servers') : () => 0
+  const randomServer = apiServers > 1 ? simulation.random('api servers') : () => 0
 
   const network = createNetwork(simulation, () => (server.alive ? current?.client : undefined))
 
@@ -119,7 +119,7 @@ export async function createCluster(
     crashServer()
     current = undefined
     disk.powerCut()
-    network.serverDied()
+    network.breakWatches()
     for (const { process } of replicas) process.crash() // the shared store ends with the server that runs it
   }
 
@@ -131,8 +131,8 @@ export async function createCluster(
     replicas: new Map(replicas.map(({ process }) => [process.name, process])),
     direct: () => (server.alive ? current?.client : undefined),
     anyDirect() {
-      const up = [cluster.direct(), ...replicas.filter(({ process }) => process.alive).map(({ client }) => client)]
-      return up[Math.floor(pick() * up.length)]
+      const clients = [cluster.direct(), ...replicas.filter(({ process }) => process.alive).map(({ client }) => client)]
+      return clients[Math.floor(randomServer() * clients.length)]
     },
     store: () => (server.alive ? current?.store : undefined),
     follow(listener) {
@@ -154,7 +154,7 @@ export async function createCluster(
         breakWatch: 0,
         silenceWatch: 0,
       })
-      network.losing.clear()
+      network.lossesByProcess.clear()
       disk.faults.refuse = 0
       for (const process of [server, ...replicas.map((replica) => replica.process), ...processes]) {
         process.crashRate = 0

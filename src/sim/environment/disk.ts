@@ -10,7 +10,7 @@ interface DiskFaults {
 }
 
 export interface SimDisk {
-  /** The medium for one incarnation of the store; a new mount disconnects the previous one. */
+  /** Returns the medium for one incarnation of the store; a new mount disconnects the previous one. */
   mount(): Medium
   readonly faults: DiskFaults
   /** Decides which writes in progress survive; call when the process crashes. */
@@ -45,11 +45,11 @@ export function createDisk(simulation: Simulation, name: string): SimDisk {
         close: async () => {},
         write: (batch) =>
           new Promise((resolve, reject) => {
-            const entry = { batch, mount }
-            pendingWrites.push(entry)
+            const pendingWrite = { batch, mount }
+            pendingWrites.push(pendingWrite)
             simulation.schedule(faults.latencyMs * random(), () => {
               if (mount !== currentMount) return // disconnected: no one receives the result
-              pendingWrites = pendingWrites.filter((other) => other !== entry)
+              pendingWrites = pendingWrites.filter((other) => other !== pendingWrite)
               if (random() < faults.refuse) {
                 simulation.tally('disk refused')
                 return reject(new AppendRejectedError('the disk refused the write'))

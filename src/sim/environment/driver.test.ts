@@ -6,7 +6,7 @@ import { createProcess } from './process.ts'
 import { createSimulation, type Simulation } from './simulation.ts'
 
 const MI = 1024 ** 2
-const request = (name: string) => ({
+const createRequest = (name: string) => ({
   name,
   capacityRange: { requiredBytes: BigInt(MI) },
   volumeCapabilities: [
@@ -14,17 +14,22 @@ const request = (name: string) => ({
   ],
 })
 
-/** A caller that creates volumes, retries until they exist, and may crash at any await. */
-function volumeCreator(simulation: Simulation, driver: SimDriver, names: readonly string[], wrap = serializeCalls) {
-  const has = new Map<string, string>()
+/** Starts a caller that creates volumes, retries until they exist, and may crash at any await. */
+function createVolumeCreator(
+  simulation: Simulation,
+  driver: SimDriver,
+  names: readonly string[],
+  wrap = serializeCalls,
+) {
+  const idsByName = new Map<string, string>()
   const process = createProcess(simulation, 'caller', (env) => {
     const csi = wrap(driver.driverFor(env))
-    const make = async (name: string) => {
+    const createVolume = async (name: string) => {
       for (;;) {
         try {
-          const { volume } = await csi.controller.createVolume(request(name), { timeoutMs: 5_000 })
-          if (has.has(name) && has.get(name) !== volume!.volumeId) throw new Error(`${name} has two ids`)
-          has.set(name, volume!.volumeId)
+          const { volume } = await csi.controller.createVolume(createRequest(name), { timeoutMs: 5_000 })
+          if (idsByName.has(name) && idsByName.get(name) !== volume!.volumeId) throw new Error(`${name} has two ids`)
+          idsByName.set(name, volume!.volumeId)
           return
         } catch (error) {
           if (!(error instanceof CsiError)) throw error
@@ -32,18 +37,18 @@ function volumeCreator(simulation: Simulation, driver: SimDriver, names: readonl
         }
       }
     }
-    for (const name of names) void make(name)
+    for (const name of names) void createVolume(name)
   })
   process.start()
-  return { process, has }
+  return { process, idsByName }
 }
 
 async function faultyRun(seed: number) {
   const simulation = createSimulation(seed)
   const random = simulation.random('scenario')
   const driver = createSimDriver(simulation, 'driver')
-  const names = Array.from({ length: 12 }, (_, at) => `v${at}`)
-  const creator = volumeCreator(simulation, driver, names)
+  const names = Array.from({ length: 12 }, (_, index) => `v${index}`)
+  const creator = createVolumeCreator(simulation, driver, names)
   Object.assign(driver.faults, {
     latencyMs: random() * 500,
     loseRequest: random() * 0.3,
@@ -63,7 +68,10 @@ async function faultyRun(seed: number) {
   driver.heal()
   creator.process.crashRate = 0
   creator.process.start()
-  await simulation.runUntil(() => creator.has.size === names.length, { withinMs: 600_000, waitingFor: 'all volumes' })
+  await simulation.runUntil(() => creator.idsByName.size === names.length, {
+    withinMs: 600_000,
+    waitingFor: 'all volumes',
+  })
   return { simulation, driver, creator, names }
 }
 
@@ -89,8 +97,8 @@ describe('the simulated driver', () => {
     const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ afterMs: 100 }])
     const unguarded = (csi: CsiDriver) => csi
-    const creator = volumeCreator(simulation, driver, ['a', 'a'], unguarded)
-    await simulation.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
+    const creator = createVolumeCreator(simulation, driver, ['a', 'a'], unguarded)
+    await simulation.runUntil(() => creator.idsByName.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     expect(driver.record.overlaps[0]).toMatchObject({ volume: 'a', first: { number: 1 }, second: { number: 2 } })
   })
 
@@ -98,14 +106,14 @@ describe('the simulated driver', () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ times: 1, effect: { do: 'hang' } }])
-    const creator = volumeCreator(simulation, driver, ['a'])
+    const creator = createVolumeCreator(simulation, driver, ['a'])
     await simulation.runUntil(() => driver.script.hangingCount === 1, { withinMs: 1_000, waitingFor: 'the call' })
     creator.process.crash()
     creator.process.start()
     await simulation.runUntil(() => driver.record.calls.length > 1, { withinMs: 1_000, waitingFor: 'the second call' })
     expect(driver.record.calls[1]?.outcome).toBe('ABORTED')
     driver.script.release()
-    await simulation.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
+    await simulation.runUntil(() => creator.idsByName.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     expect(driver.record.overlaps).toEqual([])
     expect(Object.keys(driver.state().volumes).length).toBe(1)
   })
@@ -113,8 +121,8 @@ describe('the simulated driver', () => {
   it('SYS-14 keeps its volumes over a crash, and loses them only with its state', async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
-    const creator = volumeCreator(simulation, driver, ['a'])
-    await simulation.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
+    const creator = createVolumeCreator(simulation, driver, ['a'])
+    await simulation.runUntil(() => creator.idsByName.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     driver.process.crash()
     driver.process.start()
     expect(Object.values(driver.state().volumes).map(({ name }) => name)).toEqual(['a'])
@@ -132,7 +140,7 @@ describe('the simulated driver', () => {
     const caller = createProcess(simulation, 'caller', (env) => {
       driver
         .driverFor(env)
-        .controller.createVolume(request('a'))
+        .controller.createVolume(createRequest('a'))
         .catch((error) => {
           failure = error
         })

@@ -27,13 +27,13 @@ import type { Simulation } from './simulation.ts'
 
 export interface DriverFaults {
   latencyMs: number
-  /** The request never arrives. */
+  /** Probability that the request never arrives. */
   loseRequest: number
-  /** The request is executed, but the reply never arrives. */
+  /** Probability that the request is executed, but the reply never arrives. */
   loseReply: number
-  /** The driver answers with a random error and does nothing. */
+  /** Probability that the driver answers with a random error and does nothing. */
   refuse: number
-  /** The call takes up to `slowMs`, which may exceed the caller's timeout. */
+  /** Probability that the call takes up to `slowMs`, which may exceed the caller's timeout. */
   slow: number
   slowMs: number
 }
@@ -55,13 +55,13 @@ export interface SimDriver {
   readonly script: Script
   /** The driver's process; a crash keeps its volumes. */
   readonly process: SimProcess
-  /** The present state of the storage. */
+  /** Returns the present state of the storage. */
   state(): FakeState
   /** Deletes all volumes; call while the driver is down. */
   loseState(): void
   freezeCapacity(): void
   unfreezeCapacity(): void
-  /** The driver as one incarnation of a process reaches it. With `nodeId`, its node service is that of the node. */
+  /** Returns the driver for one incarnation of a process. With `nodeId`, its node service is that of the node. */
   driverFor(incarnation: Incarnation, nodeId?: string): CsiDriver
   /** Ends all faults, also scripted ones, and starts the driver. */
   heal(): void
@@ -75,10 +75,10 @@ interface ScriptedCall {
   readonly volumes: readonly string[]
 }
 
-export interface SimDriverOptions {
+export interface SimDriverHooks {
   /** Called when the node's part of a call is done, even if the reply is lost. */
   onNode?(nodeId: string, method: string, request: Message): void
-  /** The number of boots of a node: work in progress at a power cut never happened. */
+  /** Returns the number of boots of a node: work in progress at a power cut never happened. */
   bootOf?(nodeId: string): number
 }
 
@@ -94,7 +94,7 @@ export function createSimDriver(
   simulation: Simulation,
   name: string,
   settings: FakeSettings = fakeSettings(),
-  hooks: SimDriverOptions = {},
+  hooks: SimDriverHooks = {},
 ): SimDriver {
   const random = simulation.random(`driver ${name}`)
   const faults: DriverFaults = { ...NO_DRIVER_FAULTS }
@@ -104,7 +104,7 @@ export function createSimDriver(
   let current: { readonly fake: FakeDriver; readonly env: Env } | undefined
   const openCalls = new Set<OpenCall>()
   /** The attributes last requested, by volume. */
-  const lastRequested = new Map<string, Readonly<Record<string, string>>>()
+  const requestedAttributes = new Map<string, Readonly<Record<string, string>>>()
 
   const process = createProcess(simulation, name, (env) => {
     const fake = createFakeDriver({
@@ -163,7 +163,7 @@ export function createSimDriver(
     const volume = Object.values(state.volumes).find(({ id, name }) => volumes.includes(name) || volumes.includes(id))
     if (method === 'CreateVolume') return volume !== undefined
     if (method !== 'ControllerModifyVolume' || !volume) return false
-    return Object.entries(lastRequested.get(volume.id) ?? {}).every(
+    return Object.entries(requestedAttributes.get(volume.id) ?? {}).every(
       ([key, value]) => volume.mutableParameters[key] === value,
     )
   }
@@ -171,17 +171,17 @@ export function createSimDriver(
   function send(incarnation: Incarnation, nodeId: string, method: DescMethod, request: Message, options: CallOptions) {
     return new Promise<Message>((resolve, reject) => {
       const { signal, timeoutMs = TIMEOUT_MS } = options
-      const ended = new AbortController()
+      const endController = new AbortController()
       const end = (settle: () => void) => {
         if (!openCalls.delete(call)) return
         cancelTimeout()
         signal?.removeEventListener('abort', giveUp)
-        ended.abort(CALL_ENDED) // no effect after the response
+        endController.abort(CALL_ENDED) // no effect after the response
         settle()
       }
       const call: OpenCall = {
         incarnation,
-        ended,
+        endController,
         fail: (code, message) => end(() => reject(new CsiError(code, `${method.name}: ${message}`))),
       }
       const giveUp = () => call.fail('CANCELLED', 'given up')
@@ -200,13 +200,13 @@ export function createSimDriver(
           simulation.tally('driver request lost')
           return lose()
         }
-        for (const other of openCalls) if (!other.incarnation.alive) other.ended.abort() // sockets of crashed processes are closed
+        for (const other of openCalls) if (!other.incarnation.alive) other.endController.abort() // sockets of crashed processes are closed
         const running = current
         const { volumeId, mutableParameters } = request as unknown as ModifyRequest
-        if (method.name === 'ControllerModifyVolume') lastRequested.set(volumeId, mutableParameters)
+        if (method.name === 'ControllerModifyVolume') requestedAttributes.set(volumeId, mutableParameters)
         const boot = hooks.bootOf?.(nodeId)
         const action = async () => {
-          const reply = await serviceOf(running.fake, nodeId, method)(request, { signal: ended.signal })
+          const reply = await serviceOf(running.fake, nodeId, method)(request, { signal: endController.signal })
           if (!method.name.startsWith('Node')) return reply
           if (boot !== hooks.bootOf?.(nodeId)) forgetNode(state, nodeId)
           else hooks.onNode?.(nodeId, method.name, request)
@@ -264,7 +264,7 @@ interface ModifyRequest {
   readonly mutableParameters: Readonly<Record<string, string>>
 }
 
-/** After a power cut nothing is staged or mounted on a node. */
+/** Removes everything that is staged or mounted on a node, as a power cut does. */
 export function forgetNode(state: FakeState, nodeId: string): void {
   for (const volume of Object.values(state.volumes)) delete volume.onNodes[nodeId]
 }
@@ -274,7 +274,7 @@ const CALL_ENDED = new Error('the call is over')
 
 interface OpenCall {
   readonly incarnation: Incarnation
-  readonly ended: AbortController
+  readonly endController: AbortController
   fail(code: CsiFailureCode, message: string): void
 }
 

@@ -51,7 +51,7 @@ describe('the network', () => {
 
   it('SYS-14 can lose the replies to writes only: the writes are executed', async () => {
     const { simulation, cluster, deaf } = await createFixture()
-    cluster.network.losing.set('deaf', { share: 1, onlyReplies: true })
+    cluster.network.lossesByProcess.set('deaf', { share: 1, onlyReplies: true })
     const write = deaf.create(configMapKind, aConfigMap('a') as never).catch((error: ApiError) => error.code)
     const read = deaf.list(persistentVolumeClaimKind).then(({ items }) => items.length)
     await simulation.runFor(11_000)

@@ -8,13 +8,13 @@ import type { Simulation } from './simulation.ts'
 
 export interface NetworkFaults {
   latencyMs: number
-  /** The request never arrives. */
+  /** Probability that the request never arrives. */
   loseRequest: number
-  /** The request is executed, but the reply never arrives. */
+  /** Probability that the request is executed, but the reply never arrives. */
   loseReply: number
-  /** The request arrives twice. */
+  /** Probability that the request arrives twice. */
   duplicate: number
-  /** The server answers 429 or 503 and does nothing. */
+  /** Probability that the server answers 429 or 503 and does nothing. */
   refuse: number
   /** Probability per event that the watch breaks. */
   breakWatch: number
@@ -35,7 +35,7 @@ const NO_FAULTS: NetworkFaults = {
 /** The share of messages that a process loses. */
 export interface Losses {
   readonly share: number
-  /** Only replies to writes are lost: the writes are executed. */
+  /** Whether only replies to writes are lost: the writes are executed. */
   readonly onlyReplies?: boolean
 }
 
@@ -53,20 +53,20 @@ const NOTICE_MS_MAX = 5_000
 
 export interface Network {
   readonly faults: NetworkFaults
-  /** The client of one incarnation of a process. */
+  /** Returns the client of one incarnation of a process. */
   clientFor(incarnation: Incarnation & Sender): Client
   /** Breaks every open watch. */
-  serverDied(): void
+  breakWatches(): void
   /** Additional losses by process name. */
-  readonly losing: Map<string, Losses>
+  readonly lossesByProcess: Map<string, Losses>
   /**
    * For `ms`, the watches of one process or all, of one kind or all, deliver nothing. Then they break, and resuming them
    * fails with 410, so that everything must be listed again.
    */
-  cutHistory(ms: number, of?: Streams): void
+  cutHistory(ms: number, selector?: StreamSelector): void
 }
 
-interface Streams {
+interface StreamSelector {
   readonly process?: string | undefined
   /** `persistentvolumes` … */
   readonly plural?: string | undefined
@@ -74,11 +74,11 @@ interface Streams {
 
 /** An open watch. */
 interface OpenStream {
-  /** The process, and the kind. */
+  /** The name of the process. */
   readonly name: string
   readonly plural: string
   /** Called when the connection breaks, while the watch waits for its next event. */
-  notice?: () => void
+  onBreak?: () => void
 }
 
 /** Periodic bookmarks change no state, so they are delivered without a delay. */
@@ -89,9 +89,9 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
   const random = simulation.random('network')
   const faults: NetworkFaults = { ...NO_FAULTS }
   const streams = new Set<OpenStream>()
-  const losing = new Map<string, Losses>()
+  const lossesByProcess = new Map<string, Losses>()
   /** Active cuts. */
-  let cuts: (Streams & { readonly untilMs: number })[] = []
+  let cuts: (StreamSelector & { readonly untilMs: number })[] = []
   /** By process and kind: how many resumed watches still get 410. */
   const expiredByStream = new Map<string, number>()
   const delay = () => new Promise<void>((resolve) => void simulation.schedule(faults.latencyMs * random(), resolve))
@@ -107,7 +107,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     return occurs
   }
   const lossRateOf = ({ name = '' }: Sender): number => {
-    const losses = losing.get(name)
+    const losses = lossesByProcess.get(name)
     return losses && !losses.onlyReplies ? losses.share : 0
   }
 
@@ -128,7 +128,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     const settled = await withTimeout(outcome)
     if (isDuplicated) void call(client).catch(() => {})
     if (!settled || server() !== client) return noReply()
-    const losses = losing.get(incarnation.name ?? '')
+    const losses = lossesByProcess.get(incarnation.name ?? '')
     const lossRate = losses && (isWrite || !losses.onlyReplies) ? losses.share : 0
     if (happens(faults.loseReply + lossRate, 'reply lost')) return noReply()
     await delay()
@@ -137,8 +137,8 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     throw settled.error
   }
 
-  const matches = ({ name, plural }: OpenStream, of: Streams): boolean =>
-    name === (of.process ?? name) && plural === (of.plural ?? plural)
+  const matches = ({ name, plural }: OpenStream, selector: StreamSelector): boolean =>
+    name === (selector.process ?? name) && plural === (selector.plural ?? plural)
   const silentUntilMs = (openStream: OpenStream): number =>
     Math.max(0, ...cuts.filter((cut) => matches(openStream, cut)).map(({ untilMs }) => untilMs))
 
@@ -148,8 +148,8 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     {
       plural,
       isResumed,
-      hasState,
-    }: { readonly plural: string; readonly isResumed: boolean; readonly hasState: boolean },
+      sendsInitialEvents,
+    }: { readonly plural: string; readonly isResumed: boolean; readonly sendsInitialEvents: boolean },
   ): AsyncIterable<WatchEvent<T>> {
     await incarnation.pass(delay())
     const client = server()
@@ -161,7 +161,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
       simulation.tally('410 for a watch')
       throw expired('too old resource version: history was cut')
     }
-    let isState = hasState
+    let isInitialState = sendsInitialEvents
     const openStream: OpenStream = { name, plural }
     streams.add(openStream)
     const events = open(client)[Symbol.asyncIterator]()
@@ -177,11 +177,11 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
           throw unavailable('the stream is silent')
         }
         // The initial state arrives as a whole; every later event is delayed on its own.
-        if (next.value.type === 'bookmark') isState = false
-        if (!isState) {
+        if (next.value.type === 'bookmark') isInitialState = false
+        if (!isInitialState) {
           const silentMs = silentUntilMs(openStream) - simulation.nowMs
           if (silentMs > 0) {
-            await incarnation.pass(wait(silentMs + 1)) // after every open watch was counted
+            await incarnation.pass(wait(silentMs + 1)) // the end of the cut counts the open watches first
             throw unavailable('the stream broke')
           }
           if (!isPeriodicBookmark(next.value)) await incarnation.pass(delay())
@@ -206,17 +206,17 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
   /** Waits for the next event until the server crashes or the client cancels. */
   function waitForEvent<T>(next: Promise<T>, client: Client, stream: OpenStream): Promise<T> {
     return new Promise((resolve, reject) => {
-      const notice = () => {
+      const onBreak = () => {
         simulation.schedule(NOTICE_MS_MAX * random(), () => end(() => reject(unavailable('the connection was reset'))))
       }
       const end = (settle: () => void) => {
         cancel()
-        delete stream.notice
+        delete stream.onBreak
         settle()
       }
       const cancel = simulation.schedule(SILENCE_MS_MAX, () => end(() => reject(unavailable('the stream is silent'))))
-      stream.notice = notice
-      if (server() !== client) notice()
+      stream.onBreak = onBreak
+      if (server() !== client) onBreak()
       next.then(
         (value) => end(() => resolve(value)),
         (error) => end(() => reject(error)),
@@ -226,9 +226,9 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
 
   return {
     faults,
-    losing,
-    cutHistory(ms, of = {}) {
-      const cut = { ...of, untilMs: simulation.nowMs + ms }
+    lossesByProcess,
+    cutHistory(ms, selector = {}) {
+      const cut = { ...selector, untilMs: simulation.nowMs + ms }
       cuts.push(cut)
       simulation.schedule(ms, () => {
         cuts = cuts.filter((other) => other !== cut)
@@ -236,12 +236,12 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
           if (!matches(stream, cut)) continue
           const key = `${stream.name} ${stream.plural}`
           expiredByStream.set(key, (expiredByStream.get(key) ?? 0) + 1)
-          stream.notice?.()
+          stream.onBreak?.()
         }
       })
     },
-    serverDied() {
-      for (const { notice } of streams) notice?.()
+    breakWatches() {
+      for (const { onBreak } of streams) onBreak?.()
     },
     clientFor: (incarnation) => ({
       get: (...args) => incarnation.pass(exchange(incarnation, (client) => client.get(...args))),
@@ -256,7 +256,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
         stream(incarnation, (client) => client.watch(kind, request), {
           plural: kind.plural,
           isResumed: request.resourceVersion !== undefined,
-          hasState: request.sendInitialEvents === true,
+          sendsInitialEvents: request.sendInitialEvents === true,
         }),
       commitsAtomically: async () => (await server()?.commitsAtomically()) ?? true,
     }),

@@ -47,7 +47,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
   let incarnation: { alive: boolean } = { alive: false }
   let starts = 0
   const clockOffset = { offsetMs: 0 }
-  const stops: AbortController[] = []
+  const stopControllers: AbortController[] = []
   /** Continuations that wait for the end of a freeze. */
   let pausedContinuations: (() => void)[] | undefined
   const whenThawed = (run: () => void): void => {
@@ -72,7 +72,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
       const current = { alive: true }
       incarnation = current
       const stop = new AbortController()
-      stops.push(stop)
+      stopControllers.push(stop)
       pausedContinuations = undefined
       starts++
       simulation.note(`${name} starts (${starts})`)
@@ -83,7 +83,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
         simulation.schedule(ms, () => current.alive && whenThawed(() => current.alive && run()))
       main({
         name,
-        random: random,
+        random,
         log: simulation.log,
         clock: clockOf({ schedule, nowMs: () => simulation.nowMs }, clockOffset),
         signal: stop.signal,
@@ -130,7 +130,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
     dispose() {
       incarnation.alive = false
       pausedContinuations = undefined
-      for (const stop of stops.splice(0)) stop.abort()
+      for (const stop of stopControllers.splice(0)) stop.abort()
     },
     jumpClock(byMs) {
       clockOffset.offsetMs += byMs

@@ -18,21 +18,21 @@ export interface SharedStoreOptions {
 export async function shareStore({ simulation, env, shared, latencyMs }: SharedStoreOptions): Promise<Store> {
   const random = simulation.random(`copy of ${env.name}`)
   const delay = () => env.clock.sleep(latencyMs * random())
-  const copy = await followCopy()
+  const copy = await createCopy()
 
   const transactor = new Transactor({
     get: copy.get,
     list: copy.list,
     revision: () => copy.revision(),
-    catchUp: copy.reaches,
+    catchUp: copy.waitFor,
     refresh: async () => {
       await delay()
-      await copy.reaches(shared.revision)
+      await copy.waitFor(shared.revision)
     },
-    commit: async (member) => {
+    commit: async (write) => {
       await delay()
-      const commit = await env.pass(commitShared(member))
-      await copy.reaches(commit.revision)
+      const commit = await env.pass(commitShared(write))
+      await copy.waitFor(commit.revision)
       return commit
     },
   })
@@ -51,21 +51,21 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
   async function commitShared({ reads, writes }: ConditionalWrite): Promise<CommitResult> {
     let committed = false
     const { revision, revisions } = await shared.transact((view) => {
-      committed = [...reads].every(([key, read]) => (view.get(key)?.modRevision ?? 0) === read)
+      committed = [...reads].every(([key, readRevision]) => (view.get(key)?.modRevision ?? 0) === readRevision)
       return committed ? writes.map(withoutCoalescing) : []
     })
     return { committed, revision: committed ? (revisions[0] ?? revision) : revision }
   }
 
-  async function followCopy() {
-    const { entries, revision: start } = await env.pass(shared.list({ prefix: '' }))
+  async function createCopy() {
+    const { entries, revision: startRevision } = await env.pass(shared.list({ prefix: '' }))
     const entriesByKey = new Map<string, Entry>(entries.map((entry) => [entry.key, entry]))
     const pendingEvents: (readonly StoreEvent[])[] = []
-    let waiting: { readonly revision: Revision; readonly resolve: () => void }[] = []
-    let revision = start
+    let waiters: { readonly revision: Revision; readonly resolve: () => void }[] = []
+    let revision = startRevision
     shared.watch({
       prefix: '',
-      afterRevision: start,
+      afterRevision: startRevision,
       onEnd: () => {},
       onEvents: (events) => {
         pendingEvents.push(events)
@@ -79,8 +79,8 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
         else entriesByKey.delete(key)
       }
       revision = events.at(-1)?.revision ?? revision
-      const reached = waiting.filter((waiter) => waiter.revision <= revision)
-      waiting = waiting.filter((waiter) => waiter.revision > revision)
+      const reached = waiters.filter((waiter) => waiter.revision <= revision)
+      waiters = waiters.filter((waiter) => waiter.revision > revision)
       for (const { resolve } of reached) resolve()
     }
     return {
@@ -88,10 +88,10 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
       list: (prefix: string) =>
         [...entriesByKey.values()].filter(({ key }) => key.startsWith(prefix)).sort((a, b) => (a.key < b.key ? -1 : 1)),
       revision: () => revision,
-      reaches: (target: Revision): Promise<void> =>
+      waitFor: (target: Revision): Promise<void> =>
         target <= revision
           ? Promise.resolve()
-          : new Promise((resolve) => void waiting.push({ revision: target, resolve })),
+          : new Promise((resolve) => void waiters.push({ revision: target, resolve })),
     }
   }
 }

@@ -11,7 +11,7 @@ export interface Simulation {
   readonly log: Logger
   /** One random stream per purpose, so that a further draw for one purpose does not change the others. */
   random(purpose: string): Random
-  /** True time; processes get their own clocks from process.ts. */
+  /** The true time; processes get their own clocks from process.ts. */
   readonly clock: Clock
   readonly nowMs: number
   /** Runs `step` after `ms`; the returned function cancels it. */
@@ -41,7 +41,7 @@ const TRACE_LINES_MAX = 2_000
 /** The shortest wait: with sums of smaller fractions, time could stop advancing. */
 const TICK_MS = 0.001
 const START_MS = Date.UTC(2026, 0, 1)
-/** More steps than any run needs: an endless loop. */
+/** A run with more steps is in an endless loop. */
 const STEPS_MAX = 5_000_000
 
 interface Step {
@@ -69,7 +69,7 @@ export function createSimulation(seed: number, options: SimulationOptions = {}):
     }
   }
 
-  function take(step: Step): void {
+  function runStep(step: Step): void {
     nowMs = Math.max(nowMs, step.atMs)
     if (!step.run) return
     steps++
@@ -118,7 +118,7 @@ export function createSimulation(seed: number, options: SimulationOptions = {}):
           throw new Error(
             `seed ${seed}: still waiting for ${waitingFor}, and ${problem}\n${simulation.trace().slice(-60).join('\n')}`,
           )
-        take(step)
+        runStep(step)
         return true
       })
     },
@@ -133,7 +133,7 @@ export function createSimulation(seed: number, options: SimulationOptions = {}):
           step = queue.peek()
         }
         if (step && step.atMs <= untilMs) {
-          take(queue.pop()!)
+          runStep(queue.pop()!)
           return true
         }
         nowMs = untilMs
@@ -144,13 +144,13 @@ export function createSimulation(seed: number, options: SimulationOptions = {}):
   return simulation
 }
 
-/** A clock on virtual time; `wrong` shifts its wall-clock time. */
+/** Creates a clock on virtual time; `shift` is added to its wall-clock time. */
 export function clockOf(
   source: { schedule: Simulation['schedule']; nowMs: () => number },
-  wrong = { offsetMs: 0 },
+  shift = { offsetMs: 0 },
 ): Clock {
   return {
-    nowMs: () => START_MS + Math.floor(source.nowMs()) + wrong.offsetMs,
+    nowMs: () => START_MS + Math.floor(source.nowMs()) + shift.offsetMs,
     monotonicMs: () => source.nowMs(),
     after: (ms, run) => source.schedule(ms, run),
     nextTurn: () => new Promise((resolve) => void source.schedule(0, resolve)),
@@ -200,7 +200,7 @@ function turnByTurn(step: () => boolean): Promise<void> {
   })
 }
 
-/** A deterministic random stream (mulberry32). */
+/** Creates a deterministic random stream (mulberry32). */
 function seededRandom(seed: number): Random {
   let state = seed >>> 0
   return () => {
@@ -219,7 +219,7 @@ function hash(text: string, start: number): number {
   return value
 }
 
-/** Earliest first; steps due at the same moment by their random order. */
+/** A priority queue: the earliest step first, and steps due at the same moment by their random order. */
 class StepHeap {
   readonly #steps: Step[] = []
 
@@ -229,14 +229,14 @@ class StepHeap {
 
   push(step: Step): void {
     const steps = this.#steps
-    let at = steps.push(step) - 1
-    while (at > 0) {
-      const parent = (at - 1) >> 1
+    let index = steps.push(step) - 1
+    while (index > 0) {
+      const parent = (index - 1) >> 1
       if (!isBefore(step, steps[parent]!)) break
-      steps[at] = steps[parent]!
-      at = parent
+      steps[index] = steps[parent]!
+      index = parent
     }
-    steps[at] = step
+    steps[index] = step
   }
 
   pop(): Step | undefined {
@@ -244,16 +244,16 @@ class StepHeap {
     const first = steps[0]
     const last = steps.pop()
     if (!last || steps.length === 0) return first
-    let at = 0
+    let index = 0
     for (;;) {
-      let child = 2 * at + 1
+      let child = 2 * index + 1
       if (child >= steps.length) break
       if (child + 1 < steps.length && isBefore(steps[child + 1]!, steps[child]!)) child++
       if (!isBefore(steps[child]!, last)) break
-      steps[at] = steps[child]!
-      at = child
+      steps[index] = steps[child]!
+      index = child
     }
-    steps[at] = last
+    steps[index] = last
     return first
   }
 }

@@ -8,8 +8,8 @@ export const DRIVERS = ['local.sim', 'net.sim', 'basic.sim'] as const
 export type DriverName = (typeof DRIVERS)[number]
 
 export const GI = 1024 ** 3
-export const PLACE = 'topology.sim/node'
-/** Of local.sim, per node. */
+export const TOPOLOGY_KEY = 'topology.sim/node'
+/** The capacity of local.sim on each node. */
 const LOCAL_POOL_GI = 20
 const NET_POOL_GI = 200
 const BASIC_POOL_GI = 12
@@ -19,7 +19,10 @@ export const NET_MAXIMUM_GI = 16
 export const nodeIdOf = (node: string): string => `id-${node}`
 export const nodeOfId = (id: string): string => id.slice('id-'.length)
 
-/** local.sim: a pool per node, no attaching, expands on the node, has iops and throughput. */
+/**
+ * Returns the settings of a driver. local.sim has a pool per node and does not attach, net.sim has one pool and all
+ * capabilities, and basic.sim only creates and deletes volumes.
+ */
 export function settingsOf(
   name: DriverName,
   nodes: readonly string[],
@@ -34,9 +37,9 @@ export function settingsOf(
         pools: nodes.map((node) => ({
           name: `pool-${node}`,
           capacityBytes: LOCAL_POOL_GI * GI,
-          segments: { [PLACE]: node },
+          segments: { [TOPOLOGY_KEY]: node },
         })),
-        nodes: nodes.map((node) => ({ id: nodeIdOf(node), segments: { [PLACE]: node } })),
+        nodes: nodes.map((node) => ({ id: nodeIdOf(node), segments: { [TOPOLOGY_KEY]: node } })),
         mutableKeys: ['iops', 'throughput'],
       })
     case 'net.sim':
@@ -99,7 +102,7 @@ export const MEMORY_PLUGIN_PATH = '/memory/'
 /** The driver part of the asset names of the plugin's volumes. */
 export const MEMORY_PLUGIN_ASSETS = 'memory'
 
-/** Further classes, of setups with the in-process plugin: of the plugin, and one with two copies of each volume, packed. */
+/** More classes for setups with the in-process plugin: one of the plugin, and one that packs volumes with two copies. */
 export const EXTRA_CLASSES: Readonly<Record<string, object>> = {
   memory: { provisioner: MEMORY_PLUGIN, volumeBindingMode: 'Immediate', reclaimPolicy: 'Delete' },
   'local-mirrored': {
@@ -114,7 +117,7 @@ export interface AttributesFacts {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** `late` does not exist at the start; `odd` has a parameter that its driver does not know. */
+/** `late` does not exist at the start; `odd` has a parameter that its driver does not support. */
 export const ATTRIBUTES_CLASSES: Readonly<Record<string, AttributesFacts>> = {
   silver: { driverName: 'net.sim', parameters: { iops: '500', tier: 'silver' } },
   gold: { driverName: 'net.sim', parameters: { iops: '1000', tier: 'gold' } },

@@ -31,11 +31,11 @@ export async function saveRegression(dir: string, { found, rule, plan }: Regress
   return file
 }
 
-/** `same-seed-same-run-7.json` */
+/** Returns a name such as `same-seed-same-run-7.json`. */
 export const fileNameOf = (rule: string, { seed }: Plan): string =>
   `${rule.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase()}-${seed}.json`
 
-/** A regression, or a bare plan. */
+/** Reads a regression or a bare plan. */
 export async function readPlanFile(file: string): Promise<Partial<Regression> & { readonly plan: Plan }> {
   const text = await readFile(file, 'utf8').catch((error: Error) => {
     throw new PlanFileError(`Cannot read plan "${file}": ${error.message}. Give the path of a file that --save wrote.`)

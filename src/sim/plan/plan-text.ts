@@ -75,7 +75,7 @@ function inParentheses(facts: Facts): string {
   return present.length > 0 ? ` (${present.join(', ')})` : ''
 }
 
-/** The facts of an object that a reader needs first. */
+/** Returns the facts of an object that a reader needs first. */
 function factsOf(kind: KindName, object: Manifest): Facts {
   const spec = fieldOf(object, 'spec')
   switch (kind) {
@@ -155,7 +155,7 @@ function textOfField(object: Manifest, key: string): string | undefined {
   return value === undefined || value === '' ? undefined : String(value)
 }
 
-/** `spec.resources.requests.storage=4Gi`, or JSON if the patch has several fields. */
+/** Returns `spec.resources.requests.storage=4Gi`, or JSON if the patch has several fields. */
 function patchText(patch: unknown): string {
   const path: string[] = []
   let inner = patch
@@ -172,41 +172,41 @@ function patchText(patch: unknown): string {
 function textOfFault(action: Fault): string {
   switch (action.do) {
     case 'crash':
-      return `${action.process} crashes for ${duration(action.downMs)}`
+      return `${action.process} crashes for ${durationText(action.downMs)}`
     case 'freeze':
-      return `${action.process} freezes for ${duration(action.ms)}`
+      return `${action.process} freezes for ${durationText(action.ms)}`
     case 'jump clock':
-      return `the clock of ${action.process} jumps ${action.byMs < 0 ? 'back' : 'ahead'} by ${duration(Math.abs(action.byMs))}`
+      return `the clock of ${action.process} jumps ${action.byMs < 0 ? 'back' : 'ahead'} by ${durationText(Math.abs(action.byMs))}`
     case 'cut power':
-      return `${action.node} has no power for ${duration(action.downMs)}${action.isOutOfService ? ', tainted as out of service' : ''}`
+      return `${action.node} has no power for ${durationText(action.downMs)}${action.isOutOfService ? ', tainted as out of service' : ''}`
     case 'break watches':
       return 'all watches break'
     case 'cut history':
-      return `the watches${action.plural ? ` of ${action.plural}` : ''}${action.process ? ` of ${action.process}` : ''} are silent for ${duration(action.ms)}, then their history is cut`
+      return `the watches${action.plural ? ` of ${action.plural}` : ''}${action.process ? ` of ${action.process}` : ''} are silent for ${durationText(action.ms)}, then their history is cut`
     case 'refuse writes':
-      return `the disk refuses writes for ${duration(action.ms)}`
+      return `the disk refuses writes for ${durationText(action.ms)}`
     case 'bad network': {
       const ofProcess = action.process ? ` of ${action.process}` : ''
       const ofReplies = action.only === 'replies' ? ' of the replies to writes' : ''
-      return `the network${ofProcess} loses ${Math.round(action.lose * 100)} %${ofReplies} for ${duration(action.ms)}`
+      return `the network${ofProcess} loses ${Math.round(action.lose * 100)} %${ofReplies} for ${durationText(action.ms)}`
     }
     case 'driver fails':
       return `${action.driver} answers ${action.method} with ${action.code}${action.times > 1 ? `, ${action.times} times` : ''}`
     case 'driver hangs':
-      return `${action.driver} hangs in ${action.method} for ${duration(action.ms)}`
+      return `${action.driver} hangs in ${action.method} for ${durationText(action.ms)}`
     case 'lose replies':
-      return `replies of ${action.driver} are lost for ${duration(action.ms)}`
+      return `replies of ${action.driver} are lost for ${durationText(action.ms)}`
     case 'fill pool':
-      return `the pool of ${action.driver} is full for ${duration(action.ms)}`
+      return `the pool of ${action.driver} is full for ${durationText(action.ms)}`
     case 'lose state':
       return `${action.driver} loses everything it holds`
     case 'report late':
-      return `${action.driver} reports old capacity for ${duration(action.ms)}`
+      return `${action.driver} reports old capacity for ${durationText(action.ms)}`
   }
 }
 
-/** `40 s`, `1.5 s`, `2.5 min`. */
-function duration(ms: number): string {
+/** Returns a text such as `40 s`, `1.5 s` or `2.5 min`. */
+function durationText(ms: number): string {
   const [amount, unit] = ms < 1_000 ? [ms, 'ms'] : ms < 120_000 ? [ms / 1_000, 's'] : [ms / 60_000, 'min']
   return `${Number(amount.toFixed(1))} ${unit}`
 }

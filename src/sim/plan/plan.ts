@@ -9,7 +9,7 @@ import type { DriverName } from './catalog.ts'
 
 export interface Plan {
   readonly seed: number
-  /** Absent: `mixed`. */
+  /** The workload that generated the plan. Default `mixed`. */
   readonly workload?: string
   /** How long users act and faults occur; healing comes after. */
   readonly minutes: number
@@ -30,7 +30,7 @@ export interface Setup {
   readonly commits: 'atomic' | 'one by one'
   readonly capacityReservation: boolean
   readonly expansionQuota: ExpansionQuota
-  /** net.sim expands volumes without NodeExpandVolume. */
+  /** Whether net.sim expands volumes without NodeExpandVolume. */
   readonly netExpandsWithoutNode: boolean
   /** API servers that share the store; users reach any of them. Default 1. */
   readonly apiServers?: number
@@ -75,7 +75,7 @@ export type UserAction =
       readonly object: Manifest
       readonly dryRun?: boolean
     }
-  /** All in one transaction. */
+  /** Creates all objects in one transaction. */
   | { readonly do: 'create together'; readonly kind: KindName; readonly objects: readonly Manifest[] }
   | {
       readonly do: 'edit'

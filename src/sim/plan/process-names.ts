@@ -15,7 +15,7 @@ const SIDECARS: Readonly<Record<DriverName, readonly string[]>> = {
   'basic.sim': ['provisioner'],
 }
 
-/** All replicas of all controllers; one of each leads. */
+/** Returns all replicas of all controllers; one of each leads. */
 export function controlProcesses({ controlReplicas, driverControllers, secondBinder }: Setup): string[] {
   const replicas = Array.from({ length: controlReplicas }, (_, index) => index + 1)
   const sidecars = DRIVERS.flatMap((driver) => SIDECARS[driver].map((role) => `${role}-${driver}`))
@@ -31,11 +31,11 @@ export const processesOf = (setup: Setup): string[] => [
   ...DRIVERS.map(driverProcess),
 ]
 
-/** The processes that send requests to the server. */
+/** Returns the processes that send requests to the server. */
 export const clientsOf = (setup: Setup): string[] =>
   processesOf(setup).filter((name) => name !== 'server' && !name.startsWith('driver '))
 
-/** All replicas that do this work for a driver: its sidecars, or else the control processes. */
+/** Returns all replicas that do this work for a driver: its sidecars, or else the control processes. */
 export function workersOf(setup: Setup, role: string, driver?: DriverName): string[] {
   const replicas = Array.from({ length: setup.controlReplicas }, (_, index) => index + 1)
   const isSidecar = setup.driverControllers === 'sidecars' && driver !== undefined && SIDECARS[driver].includes(role)

@@ -3,7 +3,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { SimulationRun } from '../engine/run.ts'
 import type { Plan } from './plan.ts'
-import { type Simpler, simplerFaultRates, simplerSetups, simplerTimes, simplerValues } from './simpler-plans.ts'
+import { type Simplifier, simplerFaultRates, simplerSetups, simplerTimes, simplerValues } from './simpler-plans.ts'
 
 export type RunPlan = (plan: Plan) => Promise<SimulationRun>
 
@@ -25,11 +25,11 @@ export interface Shrunk {
   readonly run: SimulationRun
   readonly rule: string
   readonly runs: number
-  /** False: the budget was used up first. */
+  /** Whether no simpler plan fails; false if the budget was used up before that was known. */
   readonly isSmallest: boolean
 }
 
-/** Returns undefined if the run of the plan has no violation. */
+/** Shrinks a plan. Returns undefined if its run has no violation. */
 export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): Promise<Shrunk | undefined> {
   const firstRun = await run(plan)
   const violation = firstRun.violations[0]
@@ -53,7 +53,7 @@ export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): 
 const NO_FAULT_RATES: Plan['faultRates'] = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }
 const MINUTE_MS = 60_000
 
-/** Later steps cannot have caused the violation. */
+/** Removes later steps, which cannot have caused the violation. */
 function cutAfter(plan: Plan, atMs: number): Plan {
   return {
     ...plan,
@@ -126,7 +126,7 @@ async function removeSteps(search: Search): Promise<void> {
 }
 
 /** Takes the first simpler plan that still fails, and continues from there. */
-async function descend(search: Search, simpler: Simpler): Promise<void> {
+async function descend(search: Search, simpler: Simplifier): Promise<void> {
   for (let found = true; found && !search.isSpent(); ) {
     found = false
     for (const candidate of simpler(search.plan)) {

@@ -2,7 +2,7 @@
 // respect, the largest simplification first. Repeated application terminates.
 import type { Action, FaultRates, Plan, Setup } from './plan.ts'
 
-export type Simpler = (plan: Plan) => Iterable<Plan>
+export type Simplifier = (plan: Plan) => Iterable<Plan>
 
 export function* simplerFaultRates(plan: Plan): Iterable<Plan> {
   const { faultRates } = plan
@@ -17,7 +17,7 @@ export function* simplerFaultRates(plan: Plan): Iterable<Plan> {
     for (const fewer of withoutOneKey(faults)) yield withRates({ drivers: { ...faultRates.drivers, [driver]: fewer } })
 }
 
-const SIMPLEST: Setup = {
+const SIMPLEST_SETUP: Setup = {
   nodes: 2,
   controlReplicas: 1,
   driverControllers: 'in-process',
@@ -28,14 +28,14 @@ const SIMPLEST: Setup = {
 }
 
 export function* simplerSetups(plan: Plan): Iterable<Plan> {
-  for (const key of Object.keys(SIMPLEST) as (keyof Setup)[])
-    if (plan.setup[key] !== SIMPLEST[key]) yield { ...plan, setup: { ...plan.setup, [key]: SIMPLEST[key] } }
+  for (const key of Object.keys(SIMPLEST_SETUP) as (keyof Setup)[])
+    if (plan.setup[key] !== SIMPLEST_SETUP[key]) yield { ...plan, setup: { ...plan.setup, [key]: SIMPLEST_SETUP[key] } }
 }
 
 const MINUTE_MS = 60_000
 const SECOND_MS = 1_000
 
-/** Shorter plans and pauses, and whole seconds. */
+/** Yields plans with a shorter duration, shorter pauses, or steps at whole seconds. */
 export function* simplerTimes(plan: Plan): Iterable<Plan> {
   const lastMs = plan.steps.at(-1)?.atMs ?? 0
   const requiredMinutes = Math.max(1, Math.ceil(lastMs / MINUTE_MS))
@@ -59,15 +59,15 @@ export function* simplerTimes(plan: Plan): Iterable<Plan> {
     yield withPauses((ms) => Math.min(ms, SECOND_MS))
     yield withPauses((ms) => Math.min(ms, MINUTE_MS))
     yield withPauses(halved)
-    for (const [shortened, ms] of pauses.entries())
-      if (isLong(ms)) yield withPauses((pauseMs, index) => (index === shortened ? SECOND_MS : pauseMs))
+    for (const [shortenedIndex, ms] of pauses.entries())
+      if (isLong(ms)) yield withPauses((pauseMs, index) => (index === shortenedIndex ? SECOND_MS : pauseMs))
   }
   const floored = (ms: number) => Math.floor(ms / SECOND_MS) * SECOND_MS
   if (plan.steps.some(({ atMs }) => atMs % SECOND_MS !== 0))
     yield { ...plan, steps: plan.steps.map((step) => ({ ...step, atMs: floored(step.atMs) })) }
 }
 
-/** Shorter durations, smaller counts, objects without optional fields, and sizes of 1Gi. */
+/** Yields plans with shorter faults, smaller counts, objects without an optional field, or a size of 1Gi. */
 export function* simplerValues(plan: Plan): Iterable<Plan> {
   for (const [index, step] of plan.steps.entries())
     for (const action of simplerActions(step.action))

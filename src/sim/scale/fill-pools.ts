@@ -58,8 +58,8 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   cluster.add('scheduler', (env, client) => {
     scheduler = runScheduler(env, client, { capacityReservation })
   })
-  const reports = nodeCount * CLASSES.length
-  await simulation.runUntil(() => view.capacities.size === reports, {
+  const reportCount = nodeCount * CLASSES.length
+  await simulation.runUntil(() => view.capacities.size === reportCount, {
     withinMs: 600_000,
     waitingFor: 'capacity objects',
   })
@@ -67,18 +67,20 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
 
   const startMs = simulation.nowMs
   const pods = nodeCount * volumesPerNode
-  const bound = () => [...view.pods.values()].filter(({ spec }) => spec?.nodeName).length
-  await runUntilSettled(simulation, createPods(pods), 'objects', WITHIN_MS)
+  const countBound = () => [...view.pods.values()].filter(({ spec }) => spec?.nodeName).length
+  await runUntilSettled(simulation, createPods(pods), 'pods', WITHIN_MS)
   let checkedMs = -1
-  const isFull = () => {
+  const isEveryPodBound = () => {
     if (view.changedMs === checkedMs) return false
     checkedMs = view.changedMs
-    return bound() === pods
+    return countBound() === pods
   }
   // If the time is up, the result shows how many pods have no node.
-  await simulation.runUntil(isFull, { withinMs: WITHIN_MS, waitingFor: 'every pod to have a node' }).catch(() => {})
+  await simulation
+    .runUntil(isEveryPodBound, { withinMs: WITHIN_MS, waitingFor: 'every pod to have a node' })
+    .catch(() => {})
   const virtualSeconds = (simulation.nowMs - startMs) / 1_000
-  return { ...options, pods, bound: bound(), failedCreates, virtualSeconds, attempts: scheduler?.attempts ?? 0 }
+  return { ...options, pods, bound: countBound(), failedCreates, virtualSeconds, attempts: scheduler?.attempts ?? 0 }
 
   async function createObjects(): Promise<void> {
     await createDriver(client, name)

@@ -1,4 +1,4 @@
-// The objects of a cluster with local storage: CSIDriver, storage classes, nodes, and pods with ephemeral volumes.
+// Creates the objects of a cluster with local storage: CSIDriver, storage classes, nodes, and pods with ephemeral volumes.
 import type { Kind } from '../../api/kind.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
@@ -10,12 +10,12 @@ import type { FakePool } from '../../csi/fake/index.ts'
 import { GI } from '../plan/catalog.ts'
 
 /** The topology key of the driver. */
-const PLACE = 'topology.stowage.example/node'
+const TOPOLOGY_KEY = 'topology.stowage.example/node'
 
 export const poolOf = (node: string, sizeGi: number): FakePool => ({
   name: `pool-${node}`,
   capacityBytes: sizeGi * GI,
-  segments: { [PLACE]: node },
+  segments: { [TOPOLOGY_KEY]: node },
 })
 
 const create = (client: Client, kind: unknown, object: object) => client.create(kind as Kind, object as never)
@@ -31,19 +31,19 @@ export const createClass = (client: Client, name: string, provisioner: string) =
     volumeBindingMode: 'WaitForFirstConsumer',
   })
 
-/** A node on which the driver runs. */
+/** Creates a node on which the driver runs. */
 export async function createNode(client: Client, name: string, driver: string): Promise<void> {
   await create(client, nodeKind, {
-    metadata: { name, labels: { [PLACE]: name } },
+    metadata: { name, labels: { [TOPOLOGY_KEY]: name } },
     status: { allocatable: { cpu: '64', memory: '256Gi', pods: '1000' } },
   })
   await create(client, csiNodeKind, {
     metadata: { name },
-    spec: { drivers: [{ name: driver, nodeID: name, topologyKeys: [PLACE] }] },
+    spec: { drivers: [{ name: driver, nodeID: name, topologyKeys: [TOPOLOGY_KEY] }] },
   })
 }
 
-/** A pod with one ephemeral volume. */
+/** Creates a pod with one ephemeral volume. */
 export const createPod = (
   client: Client,
   name: string,

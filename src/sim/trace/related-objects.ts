@@ -25,12 +25,12 @@ export function relatedObjects(run: SimulationRun, violation: Violation): Relate
   return { names, isMentionedIn: (text) => pattern === undefined || pattern.test(text) }
 }
 
-/** `claim team-a/c1` → `team-a/c1`; `net.sim volume v-3` → `v-3`. */
+/** Returns `team-a/c1` for `claim team-a/c1`, and `v-3` for `net.sim volume v-3`. */
 export const nameInTitle = (title: string): string => title.slice(title.lastIndexOf(' ') + 1)
 
 const wordsOf = (text: string): string[] => text.split(/[^\w./-]+/).map((word) => word.replace(/^[./-]+|[./-]+$/g, ''))
 
-/** Names that cannot be other words: `team-a/c1`, `pvc-6c9f…`, `csi-…`. */
+/** Whether a word can only be a name: `team-a/c1`, `pvc-6c9f…`, `csi-…`. */
 const isUnambiguous = (word: string): boolean =>
   /^[a-z0-9-]+\/[a-z0-9.-]+$/.test(word) || /^(pvc|csi)-[0-9a-f]/.test(word)
 
@@ -62,7 +62,7 @@ interface NamedObject {
 const keyOf = (named: { namespace?: string; name?: string } = {}): string =>
   named.namespace ? `${named.namespace}/${named.name ?? ''}` : (named.name ?? '')
 
-/** The objects that an object refers to. Nodes and classes are omitted: too many objects refer to them. */
+/** Returns the objects that an object refers to. Nodes and classes are omitted: too many objects refer to them. */
 function referencesOf({ name: driverName, metadata, spec = {} }: NamedObject): string[] {
   const claims = spec.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []) ?? []
   return [

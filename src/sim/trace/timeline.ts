@@ -134,13 +134,13 @@ function selectLines(timeline: readonly TimelineLine[], related: RelatedObjects 
     (line: TimelineLine) => line.source === 'fault',
     (line: TimelineLine) => line.mark === undefined && isRelated(line),
   ]
-  let room = Math.floor((LINES_MAX - FIRST_LINES - LAST_LINES - 1) / 2)
+  let remaining = Math.floor((LINES_MAX - FIRST_LINES - LAST_LINES - 1) / 2)
   for (const isNext of ranks)
     for (const index of middle) {
-      if (room === 0) return selected
+      if (remaining === 0) return selected
       if (selected.has(index) || !isNext(timeline[index]!)) continue
       selected.add(index)
-      room--
+      remaining--
     }
   return selected
 }

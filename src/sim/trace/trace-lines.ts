@@ -17,30 +17,30 @@ const SLOW_MS = 1_000
 const FAULT_EFFECT = /^(crashes|freezes|goes on|jumps|loses|boots|starts \((?!1\)))/
 
 export function readLog(run: Pick<SimulationRun, 'log'>): LogLine[] {
-  const lines = run.log.map(readLine).filter(({ source }) => source !== 'CHECK') // printed after the timeline
+  const lines = run.log.map(readLine).filter(({ source }) => source !== 'CHECK') // violations are printed after the timeline
   return mergeAnswers(lines)
 }
 
-/** A user action has one line for its start and one for its answer: merges both into one. */
+/** Merges the two lines of each user action, one for its start and one for its answer. */
 function mergeAnswers(lines: readonly LogLine[]): LogLine[] {
-  const entries: LogLine[] = []
-  const open: { readonly at: number; readonly text: string }[] = []
+  const mergedLines: LogLine[] = []
+  const openActions: { readonly index: number; readonly text: string }[] = []
   for (const line of lines) {
     const { source, text, atMs } = line
-    const openIndex = source === 'user' ? open.findIndex((action) => text.startsWith(`${action.text}: `)) : -1
+    const openIndex = source === 'user' ? openActions.findIndex((action) => text.startsWith(`${action.text}: `)) : -1
     if (openIndex >= 0) {
-      const [{ at }] = open.splice(openIndex, 1) as [(typeof open)[0]]
-      const tookMs = atMs - entries[at]!.atMs
-      entries[at] = {
-        ...entries[at]!,
+      const [{ index }] = openActions.splice(openIndex, 1) as [(typeof openActions)[0]]
+      const tookMs = atMs - mergedLines[index]!.atMs
+      mergedLines[index] = {
+        ...mergedLines[index]!,
         text: tookMs < SLOW_MS ? text : `${text} (after ${(tookMs / 1000).toFixed(1)} s)`,
       }
       continue
     }
-    if (source === 'user') open.push({ at: entries.length, text })
-    entries.push(line)
+    if (source === 'user') openActions.push({ index: mergedLines.length, text })
+    mergedLines.push(line)
   }
-  return entries
+  return mergedLines
 }
 
 function readLine(line: string): LogLine {
@@ -50,7 +50,7 @@ function readLine(line: string): LogLine {
   return { atMs: Math.round(Number(seconds) * 1000), source, text, mark }
 }
 
-/** `61:02.5`: minutes, seconds and tenths of virtual time. */
+/** Returns minutes, seconds and tenths of virtual time: `61:02.5`. */
 export function timeText(atMs: number): string {
   const tenths = Math.round(atMs / 100)
   return `${Math.floor(tenths / 600)}:${((tenths % 600) / 10).toFixed(1).padStart(4, '0')}`

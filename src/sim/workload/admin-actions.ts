@@ -1,7 +1,7 @@
 // Actions of administrators on cluster-wide objects: classes, nodes, namespaces, feature gates; and on config maps, which
 // quotas count.
 import { FEATURE_GATES } from '../../api/feature-gates.ts'
-import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES, PLACE } from '../plan/catalog.ts'
+import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES, TOPOLOGY_KEY } from '../plan/catalog.ts'
 import type { KindName, Manifest, UserAction } from '../plan/plan.ts'
 import { type Draft, someNamespace } from './draft.ts'
 import { ZONE } from './pod-actions.ts'
@@ -9,11 +9,11 @@ import { ZONE } from './pod-actions.ts'
 const MINUTE_MS = 60_000
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class'
 
-const classText = (name: string): Manifest => ({ metadata: { name }, ...CLASSES[name] })
-const attributesClassText = (name: string): Manifest => ({ metadata: { name }, ...ATTRIBUTES_CLASSES[name] })
+const classManifest = (name: string): Manifest => ({ metadata: { name }, ...CLASSES[name] })
+const attributesClassManifest = (name: string): Manifest => ({ metadata: { name }, ...ATTRIBUTES_CLASSES[name] })
 
-/** Deletes an object, and in most cases recreates it a while later. */
-function awayAndBack({ rng, later }: Draft, kind: KindName, object: Manifest): UserAction {
+/** Deletes an object and in most cases recreates it later. */
+function deleteAndRecreate({ rng, later }: Draft, kind: KindName, object: Manifest): UserAction {
   const { name } = object.metadata as { readonly name: string }
   if (rng.chance(0.8)) later(rng.between(10, 420) * 1_000, { do: 'create', kind, object })
   return { do: 'delete', kind, ref: { name } }
@@ -22,11 +22,11 @@ function awayAndBack({ rng, later }: Draft, kind: KindName, object: Manifest): U
 export function changeClass(draft: Draft): UserAction {
   const { rng } = draft
   const name = rng.pick(Object.keys(CLASSES))
-  const object = classText(name)
+  const object = classManifest(name)
   switch (rng.below(6)) {
     case 0:
     case 1:
-      return awayAndBack(draft, 'storage class', object)
+      return deleteAndRecreate(draft, 'storage class', object)
     case 2:
       return { do: 'create', kind: 'storage class', object }
     case 3: {
@@ -50,9 +50,9 @@ export function changeClass(draft: Draft): UserAction {
 
 export function changeAttributesClass(draft: Draft): UserAction {
   const { rng } = draft
-  const object = attributesClassText(rng.pick(Object.keys(ATTRIBUTES_CLASSES)))
-  if (rng.chance(0.5)) return awayAndBack(draft, 'attributes class', object)
-  return { do: 'create', kind: 'attributes class', object: rng.chance(0.5) ? attributesClassText('late') : object }
+  const object = attributesClassManifest(rng.pick(Object.keys(ATTRIBUTES_CLASSES)))
+  if (rng.chance(0.5)) return deleteAndRecreate(draft, 'attributes class', object)
+  return { do: 'create', kind: 'attributes class', object: rng.chance(0.5) ? attributesClassManifest('late') : object }
 }
 
 const editNode = (name: string, purpose: string, patch: Manifest): UserAction => ({
@@ -97,7 +97,7 @@ export function changeConfigMap(draft: Draft): UserAction {
 /** The prefix of the names of capacity objects that users write. */
 export const MANUAL_CAPACITY = 'manual-'
 
-/** A capacity object that a user wrote, with figures that no driver reported. It is deleted again a while later. */
+/** Creates a capacity object as a user, with figures that no driver reported, and deletes it later. */
 export function reportCapacity(draft: Draft): UserAction {
   const { rng, nodes } = draft
   const ref = { namespace: someNamespace(rng), name: `${MANUAL_CAPACITY}${rng.below(2)}` }
@@ -108,13 +108,13 @@ export function reportCapacity(draft: Draft): UserAction {
     object: {
       metadata: { ...ref },
       storageClassName: 'local-wait',
-      nodeTopology: rng.chance(0.2) ? {} : { matchLabels: { [PLACE]: rng.pick(nodes) } },
+      nodeTopology: rng.chance(0.2) ? {} : { matchLabels: { [TOPOLOGY_KEY]: rng.pick(nodes) } },
       capacity: rng.pick(['0', '1Ei', '-5Gi', '3Gi']),
     },
   }
 }
 
-/** Rare actions that affect everything else: most plans contain none. */
+/** Deletes and recreates a namespace. Most plans do not contain this action, because it affects everything else. */
 export function deleteNamespace(draft: Draft): UserAction {
   const { rng, claims, pods, quotas } = draft
   const name = NAMESPACES[1]
@@ -122,7 +122,8 @@ export function deleteNamespace(draft: Draft): UserAction {
     for (const key of objects.keys()) if (key.startsWith(`${name}/`)) objects.delete(key)
   // The deletion ends when the namespace is empty: recreating it takes several attempts.
   const object = { metadata: { name } }
-  for (const afterMs of [1, 3, 6, 9]) draft.later(afterMs * MINUTE_MS, { do: 'create', kind: 'namespace', object })
+  for (const afterMinutes of [1, 3, 6, 9])
+    draft.later(afterMinutes * MINUTE_MS, { do: 'create', kind: 'namespace', object })
   return {
     do: 'delete',
     kind: 'namespace',
@@ -131,6 +132,7 @@ export function deleteNamespace(draft: Draft): UserAction {
   }
 }
 
+/** Turns a feature gate off and later on again. Very few plans contain this action, because it affects everything else. */
 export function setGate(draft: Draft): UserAction {
   const { rng } = draft
   const gate = rng.pick(FEATURE_GATES)
@@ -141,9 +143,11 @@ export function setGate(draft: Draft): UserAction {
 /** Restores classes, namespaces and schedulable nodes at the end of a plan. */
 export const tidyUp = ({ nodes }: Draft): UserAction[] => [
   ...nodes.map((name) => editNode(name, 'uncordon', { spec: { unschedulable: false } })),
-  ...Object.keys(CLASSES).map((name): UserAction => ({ do: 'create', kind: 'storage class', object: classText(name) })),
+  ...Object.keys(CLASSES).map(
+    (name): UserAction => ({ do: 'create', kind: 'storage class', object: classManifest(name) }),
+  ),
   ...Object.keys(ATTRIBUTES_CLASSES).map(
-    (name): UserAction => ({ do: 'create', kind: 'attributes class', object: attributesClassText(name) }),
+    (name): UserAction => ({ do: 'create', kind: 'attributes class', object: attributesClassManifest(name) }),
   ),
   ...NAMESPACES.map((name): UserAction => ({ do: 'create', kind: 'namespace', object: { metadata: { name } } })),
 ]

@@ -18,9 +18,9 @@ import { invalidAction } from './invalid-objects.ts'
 import type { Rng } from './rng.ts'
 
 /** Classes that do not exist. Claims of the first bind to static volumes, those of the second stay Pending. */
-export const STATIC = 'static'
-const NOWHERE = 'nowhere'
-export const SELECTED = { tier: 'chosen' }
+export const STATIC_CLASS = 'static'
+const MISSING_CLASS = 'nowhere'
+export const SELECTED_LABELS = { tier: 'chosen' }
 const HOLD = 'sim.example/hold'
 
 const MINUTE_MS = 60_000
@@ -39,10 +39,10 @@ export function createClaim(draft: Draft): UserAction {
   return { do: 'create', kind: 'claim', object: { ...object } }
 }
 
-/** A claim of a class for which several processes compete, of the in-process plugin, or with mirrored volumes. */
+/** Creates a claim of a class for which several processes compete, of the in-process plugin, or with mirrored volumes. */
 export const createContendedClaim = (draft: Draft): UserAction => createClaimOf(draft, CONTENDED_CLASSES)
 
-/** A claim of a class with delayed binding, whose node a pod determines. */
+/** Creates a claim of a class with delayed binding, whose node a pod determines. */
 export const createDelayedClaim = (draft: Draft): UserAction => createClaimOf(draft, DELAYED_CLASSES)
 
 function createClaimOf(draft: Draft, classes: Weights<string>): UserAction {
@@ -55,7 +55,7 @@ function createClaimOf(draft: Draft, classes: Weights<string>): UserAction {
   return { do: 'create', kind: 'claim', object: { ...object, spec: { ...spec, storageClassName: className } } }
 }
 
-/** Several claims in one transaction, which a quota accepts or refuses as a whole. */
+/** Creates several claims in one transaction, which a quota accepts or refuses as a whole. */
 export function createClaimsTogether(draft: Draft): UserAction {
   const { rng, claims } = draft
   const namespace = someNamespace(rng)
@@ -68,7 +68,7 @@ export function createClaimsTogether(draft: Draft): UserAction {
   return { do: 'create together', kind: 'claim', objects: objects.map(({ object }) => ({ ...object })) }
 }
 
-/** A dry run, which must charge no quota. */
+/** Creates a claim in a dry run, which must charge no quota. */
 export function dryRunClaim(draft: Draft): UserAction {
   const { object } = claimManifest(draft, someClaim(draft.rng))
   return { do: 'create', kind: 'claim', object: { ...object }, dryRun: true }
@@ -86,9 +86,12 @@ function claimManifest(draft: Draft, ref: Ref): ClaimManifest {
   const roll = rng.fraction()
   const origin =
     roll < 0.06
-      ? { storageClassName: rng.pick([STATIC, '']), volumeName: someVolumeName(rng) }
+      ? { storageClassName: rng.pick([STATIC_CLASS, '']), volumeName: someVolumeName(rng) }
       : roll < 0.11
-        ? { storageClassName: rng.pick([STATIC, STATIC, 'net-now']), selector: { matchLabels: SELECTED } }
+        ? {
+            storageClassName: rng.pick([STATIC_CLASS, STATIC_CLASS, 'net-now']),
+            selector: { matchLabels: SELECTED_LABELS },
+          }
         : roll < 0.2
           ? { dataSource: { kind: 'PersistentVolumeClaim', name: someClaimName(rng) } }
           : {}
@@ -96,7 +99,7 @@ function claimManifest(draft: Draft, ref: Ref): ClaimManifest {
   return { object: { metadata, spec: { ...spec, ...origin } }, className, sizeGi }
 }
 
-/** The spec of a claim, or of an ephemeral volume's template. Most requests can be satisfied. */
+/** Generates the spec of a claim, or of an ephemeral volume's template. Most requests can be satisfied. */
 export function claimSpec(draft: Draft, { isBlock = false } = {}) {
   const { rng } = draft
   const isModest = rng.chance(0.6)
@@ -124,15 +127,15 @@ const PROVISIONING_CLASSES: Weights<string | undefined> = [
   [2, 'basic'],
 ]
 const OTHER_CLASSES: Weights<string | undefined> = [
-  [6, STATIC],
+  [6, STATIC_CLASS],
   [2, ''],
   [4, undefined],
-  [2, NOWHERE],
+  [2, MISSING_CLASS],
 ]
 const CONTENDED_CLASSES: Weights<string> = [
   [5, 'net-now'],
   [2, 'net-wait'],
-  [6, STATIC],
+  [6, STATIC_CLASS],
   [4, 'memory'],
   [4, 'local-mirrored'],
 ]
@@ -155,12 +158,12 @@ const sizes = (rng: Rng): Weights<number> => [
 
 function resourcesOf({ rng, hasAmounts }: Draft, storage: string) {
   if (!hasAmounts || rng.chance(0.75)) return { requests: { storage } }
-  const requestsPatch = {
+  const requests = {
     storage,
     ...(rng.chance(0.7) ? { iops: rng.pick(IOPS) } : {}),
     ...(rng.chance(0.5) ? { throughput: rng.pick(THROUGHPUT) } : {}),
   }
-  return { requests: requestsPatch, ...(rng.chance(0.4) ? { limits: { iops: '2000', throughput: '200Mi' } } : {}) }
+  return { requests, ...(rng.chance(0.4) ? { limits: { iops: '2000', throughput: '200Mi' } } : {}) }
 }
 
 const IOPS = ['300', '500', '700', '1000'] as const
@@ -198,7 +201,7 @@ function someChangeableClaim({ rng, claims }: Draft): Ref {
   return pickExisting(rng, rng.chance(0.7) ? new Map(candidates) : claims, () => someClaim(rng))
 }
 
-/** An impossible size is lowered or reverted a while later in most cases. */
+/** Expands a claim. An impossible size is lowered or reverted later in most cases. */
 export function grow(draft: Draft): UserAction {
   const { rng } = draft
   const ref = someChangeableClaim(draft)

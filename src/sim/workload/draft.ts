@@ -8,7 +8,7 @@ import type { Rng } from './rng.ts'
 export interface Draft {
   readonly rng: Rng
   readonly setup: Setup
-  /** Only a server with transactions accepts iops and throughput of claims. */
+  /** Whether claims may request iops and throughput: only a server with transactions accepts them. */
   readonly hasAmounts: boolean
   readonly nodes: readonly string[]
   /** By `namespace/name`. */
@@ -31,23 +31,24 @@ interface LikelyClaim {
   sizeGi: number
 }
 
-const CLAIMS = 8
-const PODS = 6
-const STATIC_VOLUMES = 4
-const QUOTAS = 3
+/** How many names there are. With few names, actions often concern the same object. */
+const CLAIM_NAMES = 8
+const POD_NAMES = 6
+const STATIC_VOLUME_NAMES = 4
+const QUOTA_NAMES = 3
 
 export const keyOf = ({ namespace, name }: Ref): string => (namespace ? `${namespace}/${name}` : name)
 
 /** Returns a namespace, mostly the first. */
 export const someNamespace = (rng: Rng): string => (rng.chance(0.6) ? NAMESPACES[0] : NAMESPACES[1])
 
-export const someClaimName = (rng: Rng): string => `c${rng.below(CLAIMS)}`
-const somePodName = (rng: Rng): string => `p${rng.below(PODS)}`
-export const someVolumeName = (rng: Rng): string => `s${rng.below(STATIC_VOLUMES)}`
-const someQuotaName = (rng: Rng): string => `q${rng.below(QUOTAS)}`
+export const someClaimName = (rng: Rng): string => `c${rng.below(CLAIM_NAMES)}`
+const somePodName = (rng: Rng): string => `p${rng.below(POD_NAMES)}`
+export const someVolumeName = (rng: Rng): string => `s${rng.below(STATIC_VOLUME_NAMES)}`
+const someQuotaName = (rng: Rng): string => `q${rng.below(QUOTA_NAMES)}`
 
 /** Whether claims of this name are mostly used as block devices. */
-export const isForBlock = (claimName: string): boolean => claimName === `c${CLAIMS - 1}`
+export const isForBlock = (claimName: string): boolean => claimName === `c${CLAIM_NAMES - 1}`
 
 /** Returns a name, mostly an unused one. */
 export function freshName(rng: Rng, usedNames: ReadonlyMap<string, unknown>, generate: () => Ref): Ref {

@@ -10,7 +10,7 @@ import type { Rng } from './rng.ts'
 
 const NO_FAULT_RATES: FaultRates = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }
 
-/** `severity`: factor on every rate. */
+/** `severity`: the factor for every rate. */
 export function generateFaultRates(rng: Rng, setup: Setup, severity = 1): FaultRates {
   const kind = rng.below(6)
   if (kind === 0) return NO_FAULT_RATES
@@ -47,5 +47,5 @@ const badDriver = (rng: Rng, severity: number): Partial<DriverFaults> => ({
   slowMs: 20_000,
 })
 
-/** Short enough to read in a timeline and in a saved regression. */
-const round = (share: number): number => Number(share.toPrecision(2))
+/** Rounds a rate, so that timelines and saved regressions are easy to read. */
+const round = (rate: number): number => Number(rate.toPrecision(2))

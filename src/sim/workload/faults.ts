@@ -9,17 +9,23 @@ const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
 
 /** UNIMPLEMENTED is a fixed property of a driver and never temporary. */
-const CODES = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
+const FAILURE_CODES = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
 
+const NODE_METHODS = ['NodePublishVolume', 'NodeUnpublishVolume'] as const
+const STAGING_NODE_METHODS = [...NODE_METHODS, 'NodeStageVolume', 'NodeUnstageVolume', 'NodeExpandVolume'] as const
+const CHANGE_METHODS = ['ControllerExpandVolume', 'ControllerModifyVolume', 'GetCapacity'] as const
+const BASIC_METHODS = ['CreateVolume', 'CreateVolume', 'DeleteVolume'] as const
 /** The methods that each driver is called with. */
-const ON_NODE = ['NodePublishVolume', 'NodeUnpublishVolume'] as const
-const ON_NODE_STAGED = [...ON_NODE, 'NodeStageVolume', 'NodeUnstageVolume', 'NodeExpandVolume'] as const
-const CHANGES = ['ControllerExpandVolume', 'ControllerModifyVolume', 'GetCapacity'] as const
-const BASIC = ['CreateVolume', 'CreateVolume', 'DeleteVolume'] as const
 export const METHODS: Readonly<Record<DriverName, readonly string[]>> = {
-  'local.sim': [...BASIC, ...CHANGES, ...ON_NODE_STAGED],
-  'net.sim': [...BASIC, ...CHANGES, ...ON_NODE_STAGED, 'ControllerPublishVolume', 'ControllerUnpublishVolume'],
-  'basic.sim': [...BASIC, ...ON_NODE],
+  'local.sim': [...BASIC_METHODS, ...CHANGE_METHODS, ...STAGING_NODE_METHODS],
+  'net.sim': [
+    ...BASIC_METHODS,
+    ...CHANGE_METHODS,
+    ...STAGING_NODE_METHODS,
+    'ControllerPublishVolume',
+    'ControllerUnpublishVolume',
+  ],
+  'basic.sim': [...BASIC_METHODS, ...NODE_METHODS],
 }
 
 export function generateFault(rng: Rng, setup: Setup): Fault {
@@ -49,10 +55,10 @@ export function generateFault(rng: Rng, setup: Setup): Fault {
   return generate()
 }
 
-/** Used in very few plans, because lost state exempts much from checking. */
+/** Makes a driver lose its state. Very few plans contain this fault, because lost state exempts much from checking. */
 export const loseState = (rng: Rng): Fault => ({ do: 'lose state', driver: rng.pick(DRIVERS) })
 
-/** The agent registers its node when it starts. */
+/** Restarts an agent, which registers its node again. */
 export const restartAgent = (rng: Rng, node: string): Fault => ({
   do: 'crash',
   process: agentOf(node),
@@ -76,7 +82,7 @@ const downMs = (rng: Rng): number =>
 const jumpMs = (rng: Rng): number =>
   (rng.chance(0.5) ? 1 : -1) * rng.pick([1, 5, 20, 60, 300, 900]) * SECOND_MS + rng.below(SECOND_MS)
 
-/** Sometimes long enough for the node to count as lost. */
+/** Cuts the power of a node, sometimes long enough for the node to count as lost. */
 const cutPower = (rng: Rng, setup: Setup): Fault => ({
   do: 'cut power',
   node: rng.pick(nodesOf(setup)),
@@ -84,13 +90,20 @@ const cutPower = (rng: Rng, setup: Setup): Fault => ({
   isOutOfService: rng.chance(0.4),
 })
 
-const WATCHED = ['persistentvolumes', 'persistentvolumeclaims', 'pods', 'nodes', 'volumeattachments', 'storageclasses']
+const WATCHED_PLURALS = [
+  'persistentvolumes',
+  'persistentvolumeclaims',
+  'pods',
+  'nodes',
+  'volumeattachments',
+  'storageclasses',
+]
 
-/** Shorter than the time after which checkers expect processes to have received a change. */
+/** Cuts the history for less time than the checkers give a process to receive a change. */
 const cutHistory = (rng: Rng, setup: Setup): Fault => ({
   do: 'cut history',
   ...(rng.chance(0.4) ? {} : { process: rng.pick(clientsOf(setup)) }),
-  ...(rng.chance(0.5) ? {} : { plural: rng.pick(WATCHED) }),
+  ...(rng.chance(0.5) ? {} : { plural: rng.pick(WATCHED_PLURALS) }),
   ms: rng.chance(0.3) ? 0 : rng.between(15, 80) * SECOND_MS,
 })
 
@@ -110,7 +123,7 @@ const driverFails = (rng: Rng, driver: DriverName): Fault => ({
   do: 'driver fails',
   driver,
   method: rng.pick(METHODS[driver]),
-  code: rng.pick(CODES),
+  code: rng.pick(FAILURE_CODES),
   times: rng.weighted([
     [5, 1],
     [3, rng.between(2, 4)],

@@ -91,14 +91,17 @@ describe('targeted faults', () => {
 describe('a steady period', () => {
   it('SYS-14 leaves server and controllers undisturbed in the last third of about half of the plans', () => {
     const isSteady = ({ setup, steps, faultRates, minutes }: Plan) => {
-      const steady = ['server', ...controlProcesses(setup)]
+      const steadyProcesses = ['server', ...controlProcesses(setup)]
       const disruptions = steps.filter(({ action }) => {
         if (action.do !== 'crash' && action.do !== 'freeze' && action.do !== 'bad network')
           return action.do === 'refuse writes'
-        return action.process === undefined || steady.includes(action.process)
+        return action.process === undefined || steadyProcesses.includes(action.process)
       })
       const lastMs = Math.max(0, ...disruptions.map(({ atMs }) => atMs))
-      return lastMs < 0.66 * minutes * 60_000 && !Object.keys(faultRates.crashes).some((name) => steady.includes(name))
+      return (
+        lastMs < 0.66 * minutes * 60_000 &&
+        !Object.keys(faultRates.crashes).some((name) => steadyProcesses.includes(name))
+      )
     }
     const share = plans.filter(isSteady).length / SEEDS
     expect(share).toBeGreaterThan(0.35)
@@ -151,10 +154,10 @@ describe('a plan', () => {
   it('SYS-14 refers only to processes, nodes and driver methods of its setup', () => {
     for (const { seed, setup, steps, faultRates } of plans) {
       const processes = processesOf(setup)
-      const named = steps.flatMap(({ action }) =>
+      const namedProcesses = steps.flatMap(({ action }) =>
         'process' in action && action.process !== undefined ? [action.process] : [],
       )
-      for (const name of [...named, ...Object.keys(faultRates.crashes)])
+      for (const name of [...namedProcesses, ...Object.keys(faultRates.crashes)])
         expect(processes, `seed ${seed}`).toContain(name)
       for (const { action } of steps) {
         if (action.do === 'cut power') expect(nodesOf(setup)).toContain(action.node)
@@ -350,7 +353,7 @@ describe('all plans together', () => {
   })
 })
 
-/** The final restore of classes, nodes and namespaces. */
+/** Whether an action restores a class, node or namespace, as tidyUp does at the end of a plan. */
 const isFinalRestore = (action: Action): boolean =>
   (action.do === 'edit' && action.purpose === 'uncordon') ||
   (action.do === 'create' && ['storage class', 'attributes class', 'namespace'].includes(action.kind))

@@ -24,7 +24,7 @@ export interface PlanOptions {
 }
 
 const MINUTE_MS = 60_000
-/** The end of a plan, with few actions. */
+/** The share of a plan that is calm, at its end, and the share of all actions that happen then. */
 const CALM_SHARE = 0.13
 const CALM_OPERATIONS_SHARE = 0.05
 /** Probabilities that a plan contains an action that affects everything else. */
@@ -33,7 +33,7 @@ const NODE_DELETED = 0.25
 const GATE_CHANGED = 0.03
 const STATE_LOST = 0.02
 const TIDIED_UP = 0.7
-/** Plans with a period in which no controller restarts: a new leader lists everything and hides missed wake-ups. */
+/** The share of plans with a period in which no controller restarts: a new leader lists everything and hides missed wake-ups. */
 const STEADY_PLANS = 0.5
 
 /**
@@ -86,11 +86,11 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
     faults: rngFor('faults'),
     rare: workload.hasRareActions ? rngFor('rareFaults') : undefined,
   })
-  const perPlan = leastTargeted + rngFor('targetedCount').below(mostTargeted - leastTargeted + 1)
-  const targetedCount = options.targetedFaults ?? Math.round((perPlan * minutes) / workload.minutes)
+  const countPerPlan = leastTargeted + rngFor('targetedCount').below(mostTargeted - leastTargeted + 1)
+  const targetedCount = options.targetedFaults ?? Math.round((countPerPlan * minutes) / workload.minutes)
   const times = { untilMs: period.calmFromMs, steadyFromMs: period.steadyFromMs }
   const targeted = generateTargetedFaults(rngFor('targetedFaults'), setup, targetedCount, times)
-  const nodes = deletedNodes(period, workload, rngFor('nodes'))
+  const nodes = generateNodeDeletions(period, workload, rngFor('nodes'))
   const lostNodes = workload.lostNodes ? generateLostNodes(rngFor('lostNodes'), setup, workload.lostNodes, times) : []
   const steps = [...userSteps, ...faultSteps, ...nodes, ...targeted, ...lostNodes].sort((a, b) => a.atMs - b.atMs)
   const rates = generateFaultRates(rngFor('faultRates'), setup, workload.severity)
@@ -102,16 +102,16 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
 const steadyFrom = (rng: Rng, endMs: number): number =>
   rng.chance(STEADY_PLANS) ? Math.floor(endMs * (0.3 + 0.35 * rng.fraction())) : 0
 
-/** Without random crashes of the controllers, and of the server that their leases depend on. */
+/** Removes random crashes of the controllers, and of the server that their leases depend on. */
 function withoutControllerCrashes(rates: FaultRates, setup: Setup): FaultRates {
-  const steady = ['server', ...controlProcesses(setup)]
-  const crashes = Object.entries(rates.crashes).filter(([name]) => !steady.includes(name))
+  const steadyProcesses = ['server', ...controlProcesses(setup)]
+  const crashes = Object.entries(rates.crashes).filter(([name]) => !steadyProcesses.includes(name))
   return { ...rates, crashes: Object.fromEntries(crashes) }
 }
 
 /**
- * Two provisioners of one driver share the intent on a claim: if one crashes, the other may complete the intent without its
- * work. Processes that can crash need leader election, so these do not crash or freeze.
+ * Removes crashes and freezes of the provisioner if there is a second one. Both share the intent on a claim: if one crashes,
+ * the other may complete the intent without its work. Only processes with leader election may crash.
  */
 function withoutProvisionerCrashes(plan: Plan): Plan {
   if (!plan.setup.secondProvisioner) return plan
@@ -127,7 +127,7 @@ interface Period {
   readonly setup: Setup
   readonly calmFromMs: number
   readonly endMs: number
-  /** From then on no fault makes a controller restart or lose its lease; 0: at any time one may. */
+  /** From then on no fault makes a controller restart or lose its lease; 0 if there is no such period. */
   readonly steadyFromMs: number
 }
 
@@ -172,21 +172,21 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
     imports: 0,
     later: (ms, action) => add(nowMs + ms, action),
   }
-  const calm = Math.round(operations * CALM_OPERATIONS_SHARE)
-  const common = (atMs: number): Moment => ({ atMs, generate: () => actions.weighted(workload.actions)(draft) })
+  const calmCount = Math.round(operations * CALM_OPERATIONS_SHARE)
+  const commonMoment = (atMs: number): Moment => ({ atMs, generate: () => actions.weighted(workload.actions)(draft) })
   const atMostOnce = (probability: number, generate: (draft: Draft) => UserAction): Moment[] => {
     const atMs = calmFromMs * (0.15 + 0.7 * rare.fraction())
     return rare.chance(probability) ? [{ atMs, generate: () => generate({ ...draft, rng: rare }) }] : []
   }
-  const atStart = ({ count: [least, most], withinMs, actions: rows }: NonNullable<Workload['firstActions']>) =>
+  const momentsAtStart = ({ count: [least, most], withinMs, actions: rows }: NonNullable<Workload['firstActions']>) =>
     Array.from({ length: first.between(least, most) }, (): Moment => {
       const generate = () => first.weighted(rows)({ ...draft, rng: first })
       return { atMs: first.fraction() * withinMs, generate }
     })
   const moments = [
-    ...(workload.firstActions ? atStart(workload.firstActions) : []),
-    ...burstsOf(times, Math.max(0, operations - calm), calmFromMs).map(common),
-    ...Array.from({ length: calm }, () => common(calmFromMs + times.fraction() * (endMs - calmFromMs))),
+    ...(workload.firstActions ? momentsAtStart(workload.firstActions) : []),
+    ...burstsOf(times, Math.max(0, operations - calmCount), calmFromMs).map(commonMoment),
+    ...Array.from({ length: calmCount }, () => commonMoment(calmFromMs + times.fraction() * (endMs - calmFromMs))),
     ...(workload.hasRareActions
       ? [...atMostOnce(NAMESPACE_DELETED, deleteNamespace), ...atMostOnce(GATE_CHANGED, setGate)]
       : []),
@@ -199,7 +199,7 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
   return steps
 }
 
-/** Actions come in bursts with pauses between them: some overlap, others have time to complete. */
+/** Returns the times of actions. They come in bursts with pauses between them: some overlap, others have time to complete. */
 function burstsOf(rng: Rng, count: number, untilMs: number): number[] {
   const moments: number[] = []
   while (moments.length < count) {
@@ -224,19 +224,19 @@ interface FaultRngs {
 function generateFaultSteps(period: Period, count: number, userSteps: readonly Step[], rngs: FaultRngs): Step[] {
   const { faults, rare } = rngs
   const lastMs = period.endMs * LAST_FAULT_SHARE
-  const step = (atMs: number, action: Fault): Step => ({ atMs: Math.floor(Math.min(atMs, lastMs)), action })
-  const moment = (): number => {
+  const stepAt = (atMs: number, action: Fault): Step => ({ atMs: Math.floor(Math.min(atMs, lastMs)), action })
+  const someMomentMs = (): number => {
     const preceding = userSteps.length > 0 && faults.chance(0.65) ? faults.pick(userSteps) : undefined
     const atMs = preceding ? preceding.atMs + faults.fraction() * SOON_MS : faults.fraction() * period.calmFromMs
     // The calm has few faults.
     return atMs > period.calmFromMs && faults.chance(0.7) ? faults.fraction() * period.calmFromMs : atMs
   }
   const steps = Array.from({ length: count }, () => {
-    const [atMs, action] = [moment(), generateFault(faults, period.setup)]
+    const [atMs, action] = [someMomentMs(), generateFault(faults, period.setup)]
     const isTooLate = period.steadyFromMs > 0 && disruptsControllers(action, period.setup)
-    return step(isTooLate ? (atMs / period.endMs) * period.steadyFromMs : atMs, action)
+    return stepAt(isTooLate ? (atMs / period.endMs) * period.steadyFromMs : atMs, action)
   })
-  if (rare?.chance(STATE_LOST)) steps.push(step(rare.fraction() * period.calmFromMs, loseState(rare)))
+  if (rare?.chance(STATE_LOST)) steps.push(stepAt(rare.fraction() * period.calmFromMs, loseState(rare)))
   return steps
 }
 
@@ -247,14 +247,14 @@ function disruptsControllers(fault: Fault, setup: Setup): boolean {
   return fault.process === undefined || ['server', ...controlProcesses(setup)].includes(fault.process)
 }
 
-function deletedNodes(period: Period, { nodeDeletions, hasRareActions }: Workload, rng: Rng): Step[] {
-  if (!nodeDeletions) return hasRareActions && rng.chance(NODE_DELETED) ? deletedNode(period, rng) : []
+function generateNodeDeletions(period: Period, { nodeDeletions, hasRareActions }: Workload, rng: Rng): Step[] {
+  if (!nodeDeletions) return hasRareActions && rng.chance(NODE_DELETED) ? generateNodeDeletion(period, rng) : []
   const [least, most] = nodeDeletions
-  return Array.from({ length: rng.between(least, most) }, () => deletedNode(period, rng)).flat()
+  return Array.from({ length: rng.between(least, most) }, () => generateNodeDeletion(period, rng)).flat()
 }
 
-/** A node's object is deleted; its agent registers the node again when it restarts. */
-function deletedNode(period: Period, rng: Rng): Step[] {
+/** Deletes a node's object, and restarts its agent, which registers the node again. */
+function generateNodeDeletion(period: Period, rng: Rng): Step[] {
   const node = rng.pick(nodesOf(period.setup))
   const atMs = Math.floor(period.calmFromMs * (0.1 + 0.8 * rng.fraction()))
   return [

@@ -10,11 +10,11 @@ const UNKNOWN_FIELD = 'colourOfStorage'
 const UNKNOWN_MODE = 'ReadWriteSometimes'
 const BAD_NAME = 'Not_A_Name'
 
-const INVALID: ReadonlySet<unknown> = new Set([NEGATIVE, NO_QUANTITY, UNKNOWN_FIELD, UNKNOWN_MODE, BAD_NAME])
+const INVALID_MARKERS: ReadonlySet<unknown> = new Set([NEGATIVE, NO_QUANTITY, UNKNOWN_FIELD, UNKNOWN_MODE, BAD_NAME])
 
 export function isInvalid(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return INVALID.has(value)
-  return Object.entries(value).some(([key, value]) => INVALID.has(key) || isInvalid(value))
+  if (typeof value !== 'object' || value === null) return INVALID_MARKERS.has(value)
+  return Object.entries(value).some(([key, field]) => INVALID_MARKERS.has(key) || isInvalid(field))
 }
 
 /** Creates or edits the claim in an invalid way. */

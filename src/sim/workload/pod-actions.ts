@@ -1,5 +1,5 @@
-// Actions of users on pods: with up to three claims and ephemeral volumes, on any node or a certain one; deleted with or
-// without grace period.
+// Actions of users on pods: create pods with up to three claims and some ephemeral volumes, on any node or a certain one, and
+// delete them with or without a grace period.
 
 import type { Manifest, UserAction } from '../plan/plan.ts'
 import { claimSpec } from './claim-actions.ts'
@@ -32,7 +32,7 @@ export function createPod(draft: Draft): UserAction {
   return { do: 'create', kind: 'pod', object: { metadata: { ...ref }, spec } }
 }
 
-/** A pod with spec.nodeName, which bypasses the scheduler. Its node may not be registered yet. */
+/** Creates a pod with spec.nodeName, which bypasses the scheduler. Its node may not be registered yet. */
 export function createPlacedPod(draft: Draft): UserAction {
   const action = createPod(draft)
   if (action.do !== 'create') return action

@@ -6,59 +6,59 @@ import type { UserAction } from '../plan/plan.ts'
 import { type Draft, freshName, keyOf, pickExisting, someNamespace, someQuota } from './draft.ts'
 import type { Rng } from './rng.ts'
 
-type Bound = readonly [key: string, bound: (rng: Rng) => string]
+type Bound = readonly [key: string, generate: (rng: Rng) => string]
 
-const count =
+const countBetween =
   (min: number, max: number) =>
   (rng: Rng): string =>
     String(rng.between(min, max))
-const gi =
+const giBetween =
   (min: number, max: number) =>
   (rng: Rng): string =>
     `${rng.between(min, max)}Gi`
 
 /** Resources that a quota scoped by attributes class can count. */
 const CLAIM_BOUNDS: readonly Bound[] = [
-  ['requests.storage', gi(10, 80)],
-  ['persistentvolumeclaims', count(3, 14)],
+  ['requests.storage', giBetween(10, 80)],
+  ['persistentvolumeclaims', countBetween(3, 14)],
 ]
 const AMOUNT_BOUNDS: readonly Bound[] = [
-  ['limits.iops', count(1_000, 6_000)],
-  ['requests.iops', count(400, 1_200)],
+  ['limits.iops', countBetween(1_000, 6_000)],
+  ['requests.iops', countBetween(400, 1_200)],
   ['limits.throughput', (rng) => `${rng.between(20, 200)}Mi`],
   ['requests.throughput', (rng) => `${rng.between(10, 60)}Mi`],
 ]
 const OBJECT_BOUNDS: readonly Bound[] = [
-  ['count/persistentvolumeclaims', count(4, 14)],
-  ['count/pods', count(4, 12)],
-  ['count/configmaps', count(2, 8)],
-  ['count/leases.coordination.k8s.io', count(0, 3)],
-  ['configmaps', count(2, 8)],
-  ['secrets', count(0, 4)],
-  ['resourcequotas', count(2, 5)],
-  ['pods', count(4, 12)],
+  ['count/persistentvolumeclaims', countBetween(4, 14)],
+  ['count/pods', countBetween(4, 12)],
+  ['count/configmaps', countBetween(2, 8)],
+  ['count/leases.coordination.k8s.io', countBetween(0, 3)],
+  ['configmaps', countBetween(2, 8)],
+  ['secrets', countBetween(0, 4)],
+  ['resourcequotas', countBetween(2, 5)],
+  ['pods', countBetween(4, 12)],
 ]
 const CLASS_BOUNDS: readonly Bound[] = Object.keys(CLASSES).flatMap((name): Bound[] => [
-  [`${name}.storageclass.storage.k8s.io/requests.storage`, gi(5, 40)],
-  [`${name}.storageclass.storage.k8s.io/persistentvolumeclaims`, count(1, 6)],
+  [`${name}.storageclass.storage.k8s.io/requests.storage`, giBetween(5, 40)],
+  [`${name}.storageclass.storage.k8s.io/persistentvolumeclaims`, countBetween(1, 6)],
 ])
 const POD_BOUNDS: readonly Bound[] = [
-  ['pods', count(3, 10)],
-  ['requests.cpu', count(1, 4)],
-  ['limits.memory', gi(1, 4)],
+  ['pods', countBetween(3, 10)],
+  ['requests.cpu', countBetween(1, 4)],
+  ['limits.memory', giBetween(1, 4)],
 ]
 /** With these, every container must state its resources. */
 const RESOURCE_BOUNDS: readonly Bound[] = [
-  ['cpu', count(1, 4)],
-  ['memory', gi(1, 4)],
-  ['requests.cpu', count(1, 4)],
-  ['requests.memory', gi(1, 4)],
-  ['limits.cpu', count(2, 8)],
-  ['limits.memory', gi(1, 8)],
-  ['requests.ephemeral-storage', gi(1, 4)],
-  ['limits.ephemeral-storage', gi(1, 4)],
-  ['requests.hugepages-2Mi', gi(1, 2)],
-  ['requests.example.com/gpu', count(0, 2)],
+  ['cpu', countBetween(1, 4)],
+  ['memory', giBetween(1, 4)],
+  ['requests.cpu', countBetween(1, 4)],
+  ['requests.memory', giBetween(1, 4)],
+  ['limits.cpu', countBetween(2, 8)],
+  ['limits.memory', giBetween(1, 8)],
+  ['requests.ephemeral-storage', giBetween(1, 4)],
+  ['limits.ephemeral-storage', giBetween(1, 4)],
+  ['requests.hugepages-2Mi', giBetween(1, 2)],
+  ['requests.example.com/gpu', countBetween(0, 2)],
 ]
 
 const POD_SCOPES = ['Terminating', 'NotTerminating', 'NotBestEffort', 'CrossNamespacePodAffinity'] as const
@@ -104,10 +104,10 @@ function attributesSelector(rng: Rng) {
 
 const someBounds = (rng: Rng, bounds: readonly Bound[]): Record<string, string> =>
   Object.fromEntries(
-    Array.from({ length: rng.between(1, 3) }, () => rng.pick(bounds)).map(([key, bound]) => [key, bound(rng)]),
+    Array.from({ length: rng.between(1, 3) }, () => rng.pick(bounds)).map(([key, generate]) => [key, generate(rng)]),
   )
 
-/** Limits are also lowered below the usage, and mostly raised again. */
+/** Edits a quota. Some limits are lowered below the usage and raised again later. */
 export function editQuota(draft: Draft): UserAction {
   const { rng } = draft
   const ref = pickExisting(rng, draft.quotas, () => someQuota(rng))

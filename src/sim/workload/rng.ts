@@ -2,15 +2,15 @@
 import type { Random } from '../../base/clock.ts'
 
 export interface Rng {
-  /** An integer from 0 to `bound` - 1. */
+  /** Returns an integer from 0 to `bound` - 1. */
   below(bound: number): number
-  /** An integer from `least` to `most`, both included. */
+  /** Returns an integer from `min` to `max`, both included. */
   between(min: number, max: number): number
   chance(probability: number): boolean
   pick<T>(from: readonly T[]): T
-  /** One of the values, with a probability proportional to its weight. */
+  /** Returns one of the values, with a probability proportional to its weight. */
   weighted<T>(rows: readonly (readonly [weight: number, value: T])[]): T
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   fraction(): number
 }
 

@@ -1,5 +1,5 @@
-// Targeted faults: a fault and the actions it affects, on the same object within seconds. In an hour of random work such
-// coincidences are too rare. Each uses its own names and does not interfere with other actions.
+// Generates targeted faults: a fault and the actions it affects, on the same object within seconds. In an hour of random work
+// such coincidences are too rare. Each uses its own names and does not interfere with other actions.
 import type { CsiFailureCode } from '../../csi/index.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES } from '../plan/catalog.ts'
 import type { Action, Fault, Manifest, Ref, Setup, Step, UserAction } from '../plan/plan.ts'
@@ -23,7 +23,7 @@ interface TargetedFault {
 interface Target {
   readonly rng: Rng
   readonly setup: Setup
-  /** Different for every targeted fault. */
+  /** A claim of its own for every targeted fault. */
   readonly claim: Ref
   readonly pod: Ref
   at(ms: number, action: Action): void
@@ -31,7 +31,7 @@ interface Target {
 
 export interface TargetedTimes {
   readonly untilMs: number
-  /** From then on no fault disrupts the controllers; 0: at any time one may. */
+  /** From then on no fault disrupts the controllers; 0 if there is no such period. */
   readonly steadyFromMs: number
 }
 
@@ -59,10 +59,10 @@ function generate({ rng, setup, count, times, kinds: allKinds, prefix }: Targete
   let remaining: TargetedFault[] = []
   for (let nth = 0; nth < count; nth++) {
     if (remaining.length === 0) remaining = shuffled(rng, kinds)
-    const targeted = remaining.pop()!
-    const beginMs = beginMsOf(targeted, rng, times)
+    const targetedFault = remaining.pop()!
+    const beginMs = startMsOf(targetedFault, rng, times)
     const [namespace] = NAMESPACES
-    targeted.add({
+    targetedFault.add({
       rng,
       setup,
       claim: { namespace, name: `${prefix}-${nth}` },
@@ -73,21 +73,21 @@ function generate({ rng, setup, count, times, kinds: allKinds, prefix }: Targete
   return steps
 }
 
-/** In a plan with a steady period, disruptive faults come before it and most others in it. */
-function beginMsOf({ isDisruptive }: TargetedFault, rng: Rng, { untilMs, steadyFromMs }: TargetedTimes): number {
+/** Returns when the fault starts. In a plan with a steady period, disruptive faults come before it and most others in it. */
+function startMsOf({ isDisruptive }: TargetedFault, rng: Rng, { untilMs, steadyFromMs }: TargetedTimes): number {
   const lastMs = Math.max(0, untilMs - TARGETED_MS)
-  const turnMs = Math.min(lastMs, Math.max(0, steadyFromMs - (isDisruptive ? TARGETED_MS : 0)))
+  const boundaryMs = Math.min(lastMs, Math.max(0, steadyFromMs - (isDisruptive ? TARGETED_MS : 0)))
   const fraction = rng.fraction()
-  if (turnMs === 0) return Math.floor(fraction * lastMs)
-  if (isDisruptive) return Math.floor(fraction * turnMs)
-  return Math.floor(rng.chance(0.85) ? turnMs + fraction * (lastMs - turnMs) : fraction * lastMs)
+  if (boundaryMs === 0) return Math.floor(fraction * lastMs)
+  if (isDisruptive) return Math.floor(fraction * boundaryMs)
+  return Math.floor(rng.chance(0.85) ? boundaryMs + fraction * (lastMs - boundaryMs) : fraction * lastMs)
 }
 
 function shuffled<T>(rng: Rng, items: readonly T[]): T[] {
   const copy = [...items]
-  for (let at = copy.length - 1; at > 0; at--) {
-    const swapped = rng.below(at + 1)
-    ;[copy[at], copy[swapped]] = [copy[swapped]!, copy[at]!]
+  for (let index = copy.length - 1; index > 0; index--) {
+    const swapped = rng.below(index + 1)
+    ;[copy[index], copy[swapped]] = [copy[swapped]!, copy[index]!]
   }
   return copy
 }
@@ -134,7 +134,7 @@ const revertedUnanswered: TargetedFault = {
   },
 }
 
-/** The same with amounts. */
+/** Amounts are changed again while the result of ControllerModifyVolume is unknown. */
 const amountsRevertedUnanswered: TargetedFault = {
   fits: ({ commits }) => commits === 'atomic',
   add({ rng, claim, at }) {
@@ -145,7 +145,7 @@ const amountsRevertedUnanswered: TargetedFault = {
   },
 }
 
-/** A second expansion while the node has not completed the first. */
+/** A claim is expanded again before the node has completed the first expansion. */
 const expandedTwice: TargetedFault = {
   add({ rng, setup, claim, pod, at }) {
     at(0, create('claim', claimOf(claim, 'net-now')))
@@ -227,7 +227,7 @@ const twoLeaders: TargetedFault = {
   },
 }
 
-/** Several claims for one static volume: one by its name, others because they match, with or without a pod. */
+/** Several claims compete for one static volume: one names it, the others match it. Some have a pod. */
 const contestedVolume: TargetedFault = {
   isDisruptive: true,
   add({ rng, setup, claim, pod, at }) {
@@ -288,19 +288,19 @@ const deletedWhileSilent: TargetedFault = {
     at(0, create('claim', claimOf(claim, 'net-now')))
     at(1, create('claim', claimOf(secondClaim, rng.pick(['net-keep', 'local-now']))))
     at(2, create('pod', podOf(pod, claim)))
-    const silenced = rng.weighted([
+    const silencedProcesses = rng.weighted([
       [3, controlProcesses(setup)],
       [1, [agentOf(rng.pick(nodesOf(setup)))]],
       [2, clientsOf(setup)],
     ])
     const seconds = rng.between(25, 70)
-    for (const process of silenced) at(READY_MS, silenceWatches(process, seconds))
-    const inGap = () => READY_MS + SECOND_MS + rng.fraction() * (seconds - 5) * SECOND_MS
-    at(inGap(), { ...remove('pod', pod), ...(rng.chance(0.6) ? { graceSeconds: 0 } : {}) })
-    at(inGap(), remove('claim', secondClaim))
-    const goneMs = inGap()
-    if (rng.chance(0.7)) at(goneMs, remove('claim', claim))
-    if (rng.chance(0.3)) at(goneMs + 10 * SECOND_MS, create('claim', claimOf(claim, 'local-now')))
+    for (const process of silencedProcesses) at(READY_MS, silenceWatches(process, seconds))
+    const duringSilenceMs = () => READY_MS + SECOND_MS + rng.fraction() * (seconds - 5) * SECOND_MS
+    at(duringSilenceMs(), { ...remove('pod', pod), ...(rng.chance(0.6) ? { graceSeconds: 0 } : {}) })
+    at(duringSilenceMs(), remove('claim', secondClaim))
+    const deletedMs = duringSilenceMs()
+    if (rng.chance(0.7)) at(deletedMs, remove('claim', claim))
+    if (rng.chance(0.3)) at(deletedMs + 10 * SECOND_MS, create('claim', claimOf(claim, 'local-now')))
   },
 }
 
@@ -335,7 +335,7 @@ const failingControllers: TargetedFault = {
   },
 }
 
-/** The last one is included twice, because it varies most. */
+/** All targeted faults. The last one is included twice, because it varies most. */
 const TARGETED_FAULTS: readonly TargetedFault[] = [
   deletedUnanswered,
   revertedUnanswered,

@@ -1,9 +1,9 @@
 // Actions of administrators on volumes: create static ones, import driver volumes, change the reclaim policy, release and
 // delete.
 
-import { type DriverName, NODES, PLACE } from '../plan/catalog.ts'
+import { type DriverName, NODES, TOPOLOGY_KEY } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
-import { SELECTED, STATIC } from './claim-actions.ts'
+import { SELECTED_LABELS, STATIC_CLASS } from './claim-actions.ts'
 import { type Draft, isForBlock, pickExisting, someClaim, someVolumeName } from './draft.ts'
 
 /** The prefix of handles of imported volumes. */
@@ -17,8 +17,8 @@ export function importVolume(draft: Draft): UserAction {
     [2, 'basic.sim'],
   ])
   const handle = `${IMPORTED}${++draft.imports}`
-  // Imported volumes are in the driver's first pool; of local.sim that is the pool of the first node.
-  const firstNode = { matchExpressions: [{ key: PLACE, operator: 'In', values: [NODES[0]] }] }
+  // Imported volumes are in the driver's first pool; local.sim has that pool on the first node.
+  const firstNode = { matchExpressions: [{ key: TOPOLOGY_KEY, operator: 'In', values: [NODES[0]] }] }
   const object = volumeManifest(draft, {
     csi: { driver, volumeHandle: handle },
     persistentVolumeReclaimPolicy: rng.pick(['Retain', 'Retain', 'Delete']),
@@ -48,12 +48,12 @@ function volumeManifest({ rng, volumes }: Draft, fields: Manifest): Manifest {
   const spec = {
     capacity: { storage: `${rng.between(1, 6)}Gi` },
     accessModes: rng.pick([['ReadWriteOnce'], ['ReadWriteOnce', 'ReadWriteMany'], ['ReadWriteOncePod']]),
-    storageClassName: rng.pick([STATIC, STATIC, STATIC, '', 'net-now']),
+    storageClassName: rng.pick([STATIC_CLASS, STATIC_CLASS, STATIC_CLASS, '', 'net-now']),
     ...(isBlock ? { volumeMode: 'Block' } : {}),
     ...(reservedFor ? { claimRef: { ...reservedFor } } : {}),
     ...fields,
   }
-  return { metadata: { name, ...(rng.chance(0.5) ? { labels: SELECTED } : {}) }, spec }
+  return { metadata: { name, ...(rng.chance(0.5) ? { labels: SELECTED_LABELS } : {}) }, spec }
 }
 
 /** Returns the volume of a claim, or a static one. */
@@ -75,7 +75,7 @@ export function changePolicy(draft: Draft): UserAction {
   return editVolume(someVolume(draft), 'policy', { spec: { persistentVolumeReclaimPolicy } })
 }
 
-/** Only released volumes are affected: users.ts checks that. */
+/** Removes the claimRef of a volume. users.ts does this only if the volume is Released. */
 export function releaseVolume(draft: Draft): UserAction {
   const { rng, volumes, released } = draft
   const isRetained = released.length > 0 && rng.chance(0.6)
@@ -87,7 +87,7 @@ export function releaseVolume(draft: Draft): UserAction {
 
 export function touchVolume(draft: Draft): UserAction {
   const { rng } = draft
-  const labels = rng.chance(0.5) ? SELECTED : { touched: String(rng.below(100)) }
+  const labels = rng.chance(0.5) ? SELECTED_LABELS : { touched: String(rng.below(100)) }
   return editVolume(someVolume(draft), 'label', { metadata: { labels } })
 }
 

@@ -44,14 +44,14 @@ export interface Workload {
   readonly operations: Range
   readonly faults: Range
   readonly targetedFaults: Range
-  /** Factor on all fault rates. */
+  /** The factor for all fault rates. */
   readonly severity: number
-  /** Whether namespaces and nodes are deleted, gates changed and driver state lost now and then. */
+  /** Whether namespaces and nodes are deleted, gates changed and driver state lost in some plans. */
   readonly hasRareActions: boolean
   readonly actions: Actions
   /** Actions of the first moments, while nodes, drivers and controllers are still starting. */
   readonly firstActions?: { readonly count: Range; readonly withinMs: number; readonly actions: Actions }
-  /** Nodes that are deleted and register again; by default at most one, if there are rare actions. */
+  /** How many nodes are deleted and registered again; by default at most one, if there are rare actions. */
   readonly nodeDeletions?: Range
   /** Claims whose node is deleted while the result of CreateVolume is unknown. */
   readonly lostNodes?: number
@@ -60,7 +60,7 @@ export interface Workload {
   readonly atRest?: readonly AtRestStep[]
 }
 
-const FOCUSED = {
+const FOCUSED_WORKLOAD = {
   minutes: 12,
   operations: [50, 80],
   faults: [6, 12],
@@ -107,7 +107,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
     ],
   },
   provisioning: {
-    ...FOCUSED,
+    ...FOCUSED_WORKLOAD,
     actions: [
       [10, createClaim],
       [6, deleteClaim],
@@ -123,7 +123,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
     ],
   },
   expansion: {
-    ...FOCUSED,
+    ...FOCUSED_WORKLOAD,
     actions: [
       [5, createClaim],
       [1, deleteClaim],
@@ -138,7 +138,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
     ],
   },
   modification: {
-    ...FOCUSED,
+    ...FOCUSED_WORKLOAD,
     actions: [
       [5, createClaim],
       [1, deleteClaim],
@@ -153,7 +153,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
     ],
   },
   attaching: {
-    ...FOCUSED,
+    ...FOCUSED_WORKLOAD,
     setup: () => ({ nodes: 3 }),
     actions: [
       [5, createClaim],
@@ -164,7 +164,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
     ],
   },
   scheduling: {
-    ...FOCUSED,
+    ...FOCUSED_WORKLOAD,
     setup: () => ({ nodes: 3 }),
     actions: [
       [4, createClaim],
@@ -177,7 +177,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
     atRest: ['restart', 'unrelated changes'],
   },
   quota: {
-    ...FOCUSED,
+    ...FOCUSED_WORKLOAD,
     operations: [120, 180],
     // Several API servers share the store, as they do on etcd, and decide on copies that lag behind.
     setup: (seed) => ({ apiServers: 1 + (seed % 3), commits: 'atomic' }),
@@ -199,7 +199,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
     atRest: ['restart', 'use free quota'],
   },
   cache: {
-    ...FOCUSED,
+    ...FOCUSED_WORKLOAD,
     minutes: 30,
     operations: [150, 250],
     setup: () => ({ cacheFollower: true }),
@@ -211,7 +211,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
     atRest: [],
   },
   contention: {
-    ...FOCUSED,
+    ...FOCUSED_WORKLOAD,
     targetedFaults: [2, 4],
     setup: (seed) => ({
       controlReplicas: 1,
@@ -233,7 +233,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
     ],
   },
   placement: {
-    ...FOCUSED,
+    ...FOCUSED_WORKLOAD,
     setup: () => ({ nodes: 3 }),
     firstActions: {
       count: [6, 14],

@@ -64,11 +64,11 @@ function neededProblems({ system, view, exemptions }: AtRestContext): Problem[] 
     const expected = [...(neededNodes.get(name) ?? [])].sort()
     const nodes = (attachedNodes.get(name) ?? []).sort()
     const isShared = volume.spec?.accessModes?.some((mode) => MANY.includes(mode)) ?? false
-    const isRight =
+    const isExpected =
       isShared || expected.length === 0
         ? nodes.join() === expected.join()
         : nodes.length === 1 && expected.includes(nodes[0]!)
-    if (!isRight)
+    if (!isExpected)
       problems.push(attachmentProblem(`volume ${name} is needed on [${expected}], and attached to [${nodes}]`))
   }
   return problems
@@ -141,7 +141,7 @@ function mountProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   }
   return problems
 
-  /** Only volumes that a container mounts. */
+  /** Returns the driver volumes that a container of the pod mounts. */
   function assetsOf(pod: ObjectOf<'pod'>): string[] {
     const mountedNames = new Set(
       pod.spec?.containers.flatMap(({ volumeMounts = [], volumeDevices = [] }) =>

@@ -2,7 +2,7 @@
 // driver has free, there are no others, and no pool is over-full.
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { FakeVolume } from '../../../csi/fake/index.ts'
-import { PLACE } from '../../plan/catalog.ts'
+import { TOPOLOGY_KEY } from '../../plan/catalog.ts'
 import { MANUAL_CAPACITY } from '../../workload/admin-actions.ts'
 import { IMPORTED } from '../../workload/volume-actions.ts'
 import type { Problem } from '../context.ts'
@@ -16,9 +16,9 @@ export function capacityProblems({ system, view, exemptions }: AtRestContext): P
   if (!system.drivers.has(DRIVER) || exemptions.hadGatesOff) return []
   const published = new Map<string, bigint[]>()
   for (const { metadata, storageClassName = '', nodeTopology, capacity } of view.capacities.values()) {
-    if (metadata.name?.startsWith(MANUAL_CAPACITY)) continue // of a user, whose deletion of it may have failed
-    const node = nodeTopology?.matchLabels?.[PLACE]
-    if (node === undefined) continue // of another driver
+    if (metadata.name?.startsWith(MANUAL_CAPACITY)) continue // a user created it, and may have failed to delete it
+    const node = nodeTopology?.matchLabels?.[TOPOLOGY_KEY]
+    if (node === undefined) continue // it belongs to another driver
     const place = `${storageClassName} on ${node}`
     published.set(place, [...(published.get(place) ?? []), quantityToBytes(capacity ?? '0')])
   }

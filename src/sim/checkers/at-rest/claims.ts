@@ -108,16 +108,16 @@ function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: 
   const defaults =
     className === undefined && !claim.spec?.volumeName ? [...view.classes.values()].filter(isDefault) : []
   // The newest default class is assigned, unless a quota of that class cannot admit the claim.
-  if (defaults.length > 0 && !defaults.some(({ metadata }) => isBarred(claim, metadata.name ?? '', context))) {
+  if (defaults.length > 0 && !defaults.some(({ metadata }) => isOverQuota(claim, metadata.name ?? '', context))) {
     report('needless wait', `has no class, although there is a default class: ${explanation}`)
   }
   const node = claim.metadata.annotations?.[SELECTED_NODE]
   const isWaiting = storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && !node
   if (isWaiting) {
-    // Of a pod that bypasses the scheduler; another pod states what it waits for.
-    const given = nodeOfUser(claim, context)
-    if (given && canCreate(claim, storageClass, { system, view }, given))
-      report('needless wait', `could get a volume on ${given}, the node of its pod: ${explanation}`)
+    // A pod that bypasses the scheduler has a node; any other pod states what it waits for.
+    const podNode = nodeOfUser(claim, context)
+    if (podNode && canCreate(claim, storageClass, { system, view }, podNode))
+      report('needless wait', `could get a volume on ${podNode}, the node of its pod: ${explanation}`)
     return
   }
   const volume = [...view.volumes.values()].find((volume) => fits(volume, claim))
@@ -128,7 +128,7 @@ function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: 
 }
 
 /** Whether a quota of its namespace limits the claims of a class and cannot admit this one. */
-function isBarred(claim: ObjectOf<'claim'>, className: string, { view }: AtRestContext): boolean {
+function isOverQuota(claim: ObjectOf<'claim'>, className: string, { view }: AtRestContext): boolean {
   const amounts = { 'requests.storage': BigInt(requestOf(claim)), persistentvolumeclaims: 1n }
   return [...view.quotas.values()].some(
     ({ metadata, spec, status }) =>
@@ -192,10 +192,10 @@ function checkSize(
   // NodeExpandVolume waits for a running pod that may write.
   const hasWriter = (): boolean =>
     usersOf(claim, context).some(({ status, spec }) => {
-      const isReadOnly = spec?.volumes?.some(({ persistentVolumeClaim: of }) => of?.readOnly)
+      const isReadOnly = spec?.volumes?.some(({ persistentVolumeClaim: source }) => source?.readOnly)
       return status?.phase === 'Running' && !isReadOnly
     })
-  // A retained volume whose previous claim was deleted between the controller's and the node's part of an expansion.
+  // The previous claim of a retained volume may have been deleted between the controller's and the node's part of an expansion.
   const isPending = claim.status?.conditions?.some(({ type }) => type === 'FileSystemResizePending')
   const isLeftToNode = state === undefined && isPending === true && volumeBytes === driverVolume.capacityBytes
   const isWaitingForPod = isLeftToNode && (isDeleting(claim) || !hasWriter())
@@ -241,17 +241,17 @@ function checkSize(
   }
   const { maximumBytes, controller, pools } = settingsIn(system, driver)
   const pool = pools.find(({ name }) => name === driverVolume.pool)
-  const hasRoom =
+  const hasCapacity =
     pool !== undefined &&
     freeBytes(system, driver, pool) >= (requestedBytes - driverVolume.capacityBytes) * driverVolume.copies
-  const isFeasible = requestedBytes <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
+  const isFeasible = requestedBytes <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasCapacity
   if (!isFeasible || isContradictory(volume) || context.exemptions.hadGatesOff) return
-  const isNodesTurn = isLeftToNode || (state?.startsWith('NodeResize') ?? false)
+  const isWaitingForNode = isLeftToNode || (state?.startsWith('NodeResize') ?? false)
   // After FailedPrecondition the node agent retries only when the volume is mounted again.
   const isHeldByMount = conditions.some(
     ({ type, message }) => type === 'NodeResizeError' && message?.includes('code = FailedPrecondition'),
   )
-  if (isNodesTurn && (state === 'NodeResizeInfeasible' || isHeldByMount || !hasWriter())) return
+  if (isWaitingForNode && (state === 'NodeResizeInfeasible' || isHeldByMount || !hasWriter())) return
   const reason = [...conditions.map(({ message }) => message), ...messages].at(-1)
   if (isHeldByUse(claim, reason, context)) return
   report('needless wait', `could have ${requestedBytes}, has ${reportedBytes} (${state}), and says "${reason}"`)

@@ -1,4 +1,4 @@
-// What must hold when the system is at rest. Pure: the contents of store and drivers in, problems out.
+// Checks the whole state of a system at rest. Pure: the contents of store and drivers in, problems out.
 import type { ClassParameters, ExpectedAttributes } from '../attributes.ts'
 import type { CheckContext, Problem } from '../context.ts'
 import type { RecordedEvents } from '../recorded-events.ts'
@@ -26,7 +26,7 @@ export const problemsOf = (context: AtRestContext): Problem[] => [
 ]
 
 /**
- * Every quota has been counted; whether the figures are right is checked at every commit. Without atomic commits the quota
+ * Checks that every quota has been counted; every commit checks whether the figures are right. Without atomic commits the quota
  * controller leaves counting to the server, which counts a quota with the next write that needs it.
  */
 const quotaProblems = ({ system, view }: AtRestContext): Problem[] =>
@@ -37,7 +37,7 @@ const quotaProblems = ({ system, view }: AtRestContext): Problem[] =>
     return [{ rule: 'quota', text }]
   })
 
-/** Namespaces and attributes classes whose deletion does not complete. */
+/** Returns the namespaces and attributes classes whose deletion does not complete. */
 function otherProblems({ view }: AtRestContext): Problem[] {
   const problems: Problem[] = []
   for (const [name, { metadata, status }] of view.namespaces) {

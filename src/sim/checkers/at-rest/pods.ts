@@ -18,7 +18,7 @@ import { canCreate, copiesOf, driverOf, freeBytes, poolsAt, requestOf } from '..
 import type { AtRestContext } from './index.ts'
 
 const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
-/** More CPUs than any node of the simulation offers a pod. */
+/** Pods that together request no more CPUs than this fit on every node of the simulation. */
 const CPUS_MAX = 4
 
 export function podProblems(pod: ObjectOf<'pod'>, context: AtRestContext): Problem[] {
@@ -50,7 +50,7 @@ function reasonsOf(pod: ObjectOf<'pod'>, { events }: AtRestContext): string[] {
 type CreateProblem = (rule: Problem['rule'], text: string) => Problem[]
 
 function waitingProblems(pod: ObjectOf<'pod'>, context: AtRestContext, createProblem: CreateProblem): Problem[] {
-  // No scheduler of the simulation handles it.
+  // A pod with another scheduler name waits forever.
   if (!SCHEDULERS.includes(pod.spec?.schedulerName ?? SCHEDULERS[0]!)) return []
   const condition = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (condition?.status !== 'False' || !condition.message)
@@ -59,7 +59,7 @@ function waitingProblems(pod: ObjectOf<'pod'>, context: AtRestContext, createPro
   return node ? createProblem('needless wait', `could be placed on ${node}, and says "${condition.message}"`) : []
 }
 
-/** A node that fits, by the capacity that drivers really have. */
+/** Returns a node on which the pod fits, by the capacity that the drivers really have. */
 function nodeFor(pod: ObjectOf<'pod'>, context: AtRestContext): string | undefined {
   const claims = claimsOf(pod, context.view)
   if (cpusOf(pod) > CPUS_MAX || context.exemptions.hadGatesOff) return undefined
@@ -134,7 +134,7 @@ function canRun(pod: ObjectOf<'pod'>, context: AtRestContext): boolean {
     if (isSinglePod ? otherUsers.length > 0 : otherUsers.some(({ spec }) => spec?.nodeName !== nodeName)) return false
     // A driver may refuse to publish a volume read-only for one pod and writable for another.
     return ![pod, ...otherUsers].some(({ spec }) =>
-      spec?.volumes?.some(({ persistentVolumeClaim: of }) => of?.readOnly),
+      spec?.volumes?.some(({ persistentVolumeClaim: source }) => source?.readOnly),
     )
   })
 }
