@@ -27,7 +27,7 @@ const WATCHED: readonly Kind[] = [
 ] as unknown as Kind[]
 /** Kinds that are watched with sendInitialEvents, as our caches do; the others are listed and then watched. */
 const STREAMED: readonly Kind[] = [persistentVolumeClaimKind, podKind, volumeAttachmentKind] as unknown as Kind[]
-/** Written most in the workload `cache`. */
+/** The kinds that the workload `cache` writes most. */
 const RELISTED: readonly Kind[] = [configMapKind, persistentVolumeClaimKind] as unknown as Kind[]
 const RETRY_MS = 1_000
 const WATCH_SECONDS = 300

@@ -119,11 +119,11 @@ export function createAtRestSteps({
           },
         }
         const limitRanges = changes.filter(({ key }) => key.startsWith('core/limitranges/'))
-        const charged = withDefaultRequests(
+        const chargedClaim = withDefaultRequests(
           object,
           limitRanges.map((change) => change.object),
         )
-        const hasRoom = [...sums.quotas.values()].every(({ spec }) => sums.hasRoomFor(spec, charged))
+        const hasRoom = [...sums.quotas.values()].every(({ spec }) => sums.hasRoomFor(spec, chargedClaim))
         const outcome = await runUntilSettled(
           simulation,
           users.perform({ do: 'create', kind: 'claim', object }),
@@ -151,12 +151,12 @@ interface NewClaim {
   readonly spec: { readonly resources: { readonly requests: Readonly<Record<string, string>> } }
 }
 
-interface LimitRanges {
+interface StoredLimitRange {
   readonly spec?: { readonly limits?: readonly { readonly defaultRequest?: Readonly<Record<string, string>> }[] }
 }
 
-/** The claim with the iops that the namespace's limit ranges add to its requests: quotas count them too. */
-function withDefaultRequests(claim: NewClaim, limitRanges: readonly LimitRanges[]): NewClaim {
+/** Returns the claim with the iops that the namespace's limit ranges add to its requests: quotas count them too. */
+function withDefaultRequests(claim: NewClaim, limitRanges: readonly StoredLimitRange[]): NewClaim {
   const items = limitRanges.flatMap(({ spec }) => spec?.limits ?? [])
   const iops = items.find(({ defaultRequest }) => defaultRequest?.iops !== undefined)?.defaultRequest?.iops
   const requests = { ...(iops === undefined ? {} : { iops }), ...claim.spec.resources.requests }

@@ -17,8 +17,8 @@ import { createSystem } from './system.ts'
 import { createView } from './view.ts'
 
 const MINUTE_MS = 60_000
-/** Each call for a volume fails this often before it succeeds. */
-const FAILURES = 2
+/** How often each call for a volume fails before it succeeds. */
+const FAILURES_PER_CALL = 2
 const NAMESPACE = 'team-a'
 const PURPOSES = [
   'provisioner',
@@ -67,7 +67,7 @@ function createQuotingDriver(driver: CsiDriver, quoted: Set<string>, failures: M
     const key = `${method.name} ${volumeId ?? name}`
     const count = failures.get(key) ?? 0
     failures.set(key, count + 1)
-    if (count >= FAILURES) return callDriver(driver, method, create(method.input, request as never), options)
+    if (count >= FAILURES_PER_CALL) return callDriver(driver, method, create(method.input, request as never), options)
     throw new CsiError('INTERNAL', `login failed: ${[...quoted].flatMap(formsOf).join(' ')}`)
   })
 }

@@ -49,7 +49,7 @@ interface TargetedPlan {
   readonly count: number
   readonly times: TargetedTimes
   readonly kinds: readonly TargetedFault[]
-  /** Of the names of claims and pods. */
+  /** The prefix of the names of claims and pods. */
   readonly prefix: string
 }
 

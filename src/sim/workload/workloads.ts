@@ -53,7 +53,7 @@ export interface Workload {
   readonly firstActions?: { readonly count: Range; readonly withinMs: number; readonly actions: Actions }
   /** How many nodes are deleted and registered again; by default at most one, if there are rare actions. */
   readonly nodeDeletions?: Range
-  /** Claims whose node is deleted while the result of CreateVolume is unknown. */
+  /** The number of claims whose node is deleted while the result of CreateVolume is unknown. */
   readonly lostNodes?: number
   /** The part of the setup that the workload needs; the seed decides the rest. */
   readonly setup?: (seed: number) => Partial<Setup>
