@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock, systemRandom } from '../src/base/clock.ts'
 import { createWorkQueue, done } from '../src/runtime/index.ts'
-import { etcdMissing, startEtcd } from '../test/helpers/etcd.ts'
+import { etcdSkipReason, startEtcd } from '../test/helpers/etcd.ts'
 import { type CallersOptions, type Calls, callsPerSecond } from './lib/callers.ts'
 import { boundClaim, claimNamed } from './lib/claims.ts'
 import type { ClientJob, ClientResults } from './lib/client-role.ts'
@@ -225,7 +225,7 @@ async function drainQueue(keys: number): Promise<number> {
 
 async function measureEtcd(options: PartOptions): Promise<Figure[]> {
   const { dir, profileDir, long, note, missing } = options
-  const skipReason = etcdMissing()
+  const skipReason = etcdSkipReason()
   const job = long ? ETCD_CALLERS.long : ETCD_CALLERS.short
   const name = `durable creates on etcd, ${job.callers} clients`
   if (skipReason) {

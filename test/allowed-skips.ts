@@ -1,5 +1,5 @@
 // Lists the host features that tests need. Tests that use loop devices, mounts or cgroups call skipReason. With CI=true, a
-// test is skipped only if a feature with `optionalBecause` is missing; every other test runs, and fails without its feature.
+// test is skipped only if a feature with `optionalReason` is missing; every other test runs, and fails without its feature.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,9 +9,9 @@ import { type Ability, type HostFacts, probeHost } from '../src/host/index.ts'
 interface Need {
   readonly name: string
   readonly probe: (facts: HostFacts) => Ability
-  /** Why a suitable machine may lack the feature. Its tests are then skipped in CI too. */
-  readonly optionalBecause?: string
-  /** Restricts `optionalBecause` to machines for which this returns true. */
+  /** The reason why a suitable machine may lack the feature. Its tests are then skipped in CI too. */
+  readonly optionalReason?: string
+  /** Restricts `optionalReason` to machines for which this returns true. */
   readonly isOptional?: (facts: HostFacts) => boolean
 }
 
@@ -31,7 +31,7 @@ export const NEEDS = {
   ext4OnlineGrowth: {
     name: 'growing a mounted ext4',
     probe: (facts) => facts.canGrowExt4Online,
-    optionalBecause:
+    optionalReason:
       'the kernel requires CAP_SYS_RESOURCE, which containers and small virtual machines often withhold from root',
   },
   ext4OnlineGrowthRefused: {
@@ -40,19 +40,19 @@ export const NEEDS = {
       canGrowExt4Online.available
         ? { available: false, message: 'the process has CAP_SYS_RESOURCE' }
         : { available: true },
-    optionalBecause: 'with CAP_SYS_RESOURCE the growth succeeds, and its own test runs instead',
+    optionalReason: 'with CAP_SYS_RESOURCE the growth succeeds, and its own test runs instead',
   },
   limitsV1: {
     name: 'blkio of cgroup v1',
     probe: ({ limits }) => checkCgroupVersion('v1', limits),
-    optionalBecause:
+    optionalReason:
       'the io controller belongs to one hierarchy at a time: with v2 there is no blkio, and io.max is tested',
     isOptional: hasAnyCgroupVersion,
   },
   limitsV2: {
     name: 'io.max of cgroup v2',
     probe: ({ limits }) => checkCgroupVersion('v2', limits),
-    optionalBecause:
+    optionalReason:
       'the io controller belongs to one hierarchy at a time: with v1 there is no io.max, and blkio is tested',
     isOptional: hasAnyCgroupVersion,
   },
@@ -86,7 +86,7 @@ export function skipReason(
     const need: Need = NEEDS[key]
     const ability = need.probe(facts)
     if (ability.available) continue
-    const isAllowed = need.optionalBecause !== undefined && (need.isOptional?.(facts) ?? true)
+    const isAllowed = need.optionalReason !== undefined && (need.isOptional?.(facts) ?? true)
     if (!isCi || isAllowed) return `${need.name}: ${ability.message}`
   }
   return undefined

@@ -78,17 +78,17 @@ describe('attributes classes under load', () => {
       const startCpu = process.cpuUsage()
       let peakMb = 0
       for (let start = 0; start < COUNT; start += PER_SECOND) {
-        const batch = names.slice(start, start + PER_SECOND)
-        await Promise.all(batch.map((name) => harness.setClass('gold', name)))
+        const chunk = names.slice(start, start + PER_SECOND)
+        await Promise.all(chunk.map((name) => harness.setClass('gold', name)))
         await harness.waitUntil(
-          () => batch.every((name) => harness.driverAttributes(name)?.iops === '1000'),
-          `the batch that starts at ${start}`,
+          () => chunk.every((name) => harness.driverAttributes(name)?.iops === '1000'),
+          `the claims from ${start} on to be modified`,
         )
         peakMb = Math.max(peakMb, process.memoryUsage.rss() / 1024 ** 2)
         await harness.server.clock.advance(1_000)
       }
       const countFinished = () => harness.eventReasons().filter((reason) => reason === 'VolumeModifySuccessful').length
-      await harness.waitUntil(() => countFinished() === COUNT, 'all volumes modified')
+      await harness.waitUntil(() => countFinished() === COUNT, 'all volumes to be modified')
       const { user, system } = process.cpuUsage(startCpu)
       const cores = (user + system) / 1e6 / (COUNT / PER_SECOND)
       console.log(

@@ -33,21 +33,27 @@ const createConfigMap = (server: RunningServer, name: string) =>
 describe('stowage backup', () => {
   it('SYS-17 creates a consistent backup while 16 clients write, and a server starts on it', async () => {
     const server = await start(join(scratch, 'data'))
-    /** Revision in the response, by name. */
+    /** The revision in the response, by name. */
     const acknowledged = new Map<string, number>()
     let isStopped = false
     const writers = Array.from({ length: WRITERS }, async (_, writer) => {
-      for (let at = 0; !isStopped; at++) {
-        const name = `w${writer}-${at}`
+      for (let index = 0; !isStopped; index++) {
+        const name = `w${writer}-${index}`
         const reply = await createConfigMap(server, name)
         expect(reply.status).toBe(201)
         acknowledged.set(name, Number(reply.json.metadata.resourceVersion))
       }
     })
     const acknowledgedBefore: Map<string, number>[] = []
-    for (let at = 0; at < BACKUPS; at++) {
+    for (let index = 0; index < BACKUPS; index++) {
       acknowledgedBefore.push(new Map(acknowledged))
-      const { code, stderr } = await runStowage('backup', '--data-dir', server.dataDir, '--to', join(scratch, `b${at}`))
+      const { code, stderr } = await runStowage(
+        'backup',
+        '--data-dir',
+        server.dataDir,
+        '--to',
+        join(scratch, `b${index}`),
+      )
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     }
     isStopped = true
@@ -55,8 +61,8 @@ describe('stowage backup', () => {
     await server.stop()
     expect(acknowledged.size).toBeGreaterThan(acknowledgedBefore.at(-1)!.size) // writes happened during the backups
 
-    for (const [at, acknowledgedBackup] of acknowledgedBefore.entries()) {
-      const restored = await start(join(scratch, `b${at}`), 'server') // `up` requires the volumes
+    for (const [index, acknowledgedBackup] of acknowledgedBefore.entries()) {
+      const restored = await start(join(scratch, `b${index}`), 'server') // `up` requires the volumes
       const { items } = (await restored.call('GET', CONFIGMAPS)).json as {
         items: { metadata: { name: string; resourceVersion: string } }[]
       }

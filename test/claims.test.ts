@@ -106,8 +106,8 @@ describe.skipIf(!program && process.env.CI !== 'true')('provisioning with kubect
 
   it('PROV-12 neither leaks nor loses volumes if server and driver are killed during creates and deletes', async () => {
     const names = Array.from({ length: 24 }, (_, index) => `burst-${index}`)
-    for (const [round, batch] of splitIntoChunks(names, 6).entries()) {
-      await apply(...batch.map((name) => aClaim(name, { storageClassName: 'disks' })))
+    for (const [round, chunk] of splitIntoChunks(names, 6).entries()) {
+      await apply(...chunk.map((name) => aClaim(name, { storageClassName: 'disks' })))
       if (round % 2 === 0) {
         await server.kill()
         await start()
@@ -115,7 +115,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('provisioning with kubect
         await driver.kill()
         await driver.start()
       }
-      await kubectl.out(`delete pvc ${batch[0]} --wait=false`)
+      await kubectl.out(`delete pvc ${chunk[0]} --wait=false`)
     }
     const remainingClaims = names.filter((_, index) => index % 6 !== 0)
     await waitUntilBound(...remainingClaims)

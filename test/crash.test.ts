@@ -115,7 +115,7 @@ async function listAll(server: RunningServer): Promise<ListedState> {
 function verify(
   listed: ListedState,
   acknowledged: ListedState,
-  unknown: Map<string, Set<string | undefined>>,
+  unanswered: Map<string, Set<string | undefined>>,
   { seed, kill }: { seed: number; kill: number },
 ): void {
   const context = `seed ${seed}, after kill ${kill}`
@@ -124,12 +124,12 @@ function verify(
     if (current?.value === value) continue
     // Only a write without a response may have replaced the value.
     expect(
-      unknown.get(name)?.has(current?.value),
+      unanswered.get(name)?.has(current?.value),
       `${context}: ${name} was acknowledged as ${value}@${revision}, found ${current?.value}`,
     ).toBe(true)
   }
   for (const [name, { value }] of listed) {
-    const isExplained = acknowledged.get(name)?.value === value || unknown.get(name)?.has(value)
+    const isExplained = acknowledged.get(name)?.value === value || unanswered.get(name)?.has(value)
     expect(isExplained, `${context}: ${name}=${value} exists, but was never written`).toBe(true)
   }
 }

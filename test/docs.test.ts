@@ -19,8 +19,10 @@ it('every relative link in the documentation leads to an existing file and headi
 })
 
 it('docs/README.md links to every page', () => {
-  const linked = new Set(linksOf('docs/README.md').map(({ file }) => file))
-  expect(pages.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md' && !linked.has(page))).toEqual([])
+  const linkedFiles = new Set(linksOf('docs/README.md').map(({ file }) => file))
+  expect(
+    pages.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md' && !linkedFiles.has(page)),
+  ).toEqual([])
 })
 
 it('every source file that the documentation mentions exists', () => {
@@ -29,7 +31,7 @@ it('every source file that the documentation mentions exists', () => {
     readdirSync(join(ROOT, dir), { recursive: true, encoding: 'utf8' }).map((name) => `/${dir}/${name}`),
   )
   const files = [...sources, ...otherFiles]
-  const missing = pages
+  const missingFiles = pages
     .filter((page) => page !== 'CHANGELOG.md')
     .flatMap((page) =>
       [...readPage(page).matchAll(/`([\w./-]+\.m?ts)\b[^`]*`/g)]
@@ -37,7 +39,7 @@ it('every source file that the documentation mentions exists', () => {
         .filter((name) => !files.some((file) => file.endsWith(`/${name}`)))
         .map((name) => `${page}: ${name}`),
     )
-  expect(missing).toEqual([])
+  expect(missingFiles).toEqual([])
 })
 
 it(`the README has at most ${README_LINES_MAX} lines`, () => {
@@ -45,12 +47,12 @@ it(`the README has at most ${README_LINES_MAX} lines`, () => {
 })
 
 it('SYS-1 no documented command writes a kubeconfig or token into the working directory', () => {
-  const written = pages.flatMap((page) =>
+  const writtenFiles = pages.flatMap((page) =>
     [...readPage(page).matchAll(/^\$ .*> *([^\s~/$'"][^\s]*(kubeconfig|token)\S*)/gm)].map(
       ([, file]) => `${page}: ${file}`,
     ),
   )
-  expect(written).toEqual([])
+  expect(writtenFiles).toEqual([])
 })
 
 function brokenLinksOf(page: string): string[] {

@@ -443,12 +443,12 @@ function testDriverContract(backend: BackendName): void {
 
     it('SYS-6 keeps name and data of a snapshot with an invalid record', async () => {
       const id = await fixture.create('source')
-      const cut = () => fixture.csi.controller.createSnapshot({ name: 'snapshot', sourceVolumeId: id })
-      const snapshotId = (await cut()).snapshot!.snapshotId
+      const createSnapshot = () => fixture.csi.controller.createSnapshot({ name: 'snapshot', sourceVolumeId: id })
+      const snapshotId = (await createSnapshot()).snapshot!.snapshotId
       await fixture.stop()
       await writeFile(join(fixture.pool, '.stowage', 'snapshots', `${snapshotId}.json`), '{')
       await fixture.start()
-      expect(await outcomeOf(cut())).toMatch(/^FAILED_PRECONDITION: .*set-aside\/snapshots-s-/)
+      expect(await outcomeOf(createSnapshot())).toMatch(/^FAILED_PRECONDITION: .*set-aside\/snapshots-s-/)
       expect(await outcomeOf(fixture.csi.controller.deleteSnapshot({ snapshotId }))).toMatch(/^FAILED_PRECONDITION/)
       expect(await readdir(join(fixture.pool, 'snapshots'))).toHaveLength(1)
       await rm(join(fixture.pool, 'snapshots'), { recursive: true })

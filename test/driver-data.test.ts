@@ -38,7 +38,7 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
     const { controller, node } = driver.csi
     const id = await createVolume('orders', { mutable: { iops: '20000', throughput: '2000' } })
     const path = await stageAndPublish(id)
-    const sums = await writeFiles(path, FILES)
+    const checksums = await writeFiles(path, FILES)
 
     // Expand in steps while a writer verifies every byte that it wrote.
     const writer = startVerifiedWriter(join(path, 'during-expansion'))
@@ -60,9 +60,9 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
     })
     expect(await copyWriter.stop()).toBeGreaterThan(0)
     await writeFile(join(path, 'file-0'), 'changed')
-    const changed = { ...sums, 'file-0': sha256(Buffer.from('changed')) }
+    const changedChecksums = { ...checksums, 'file-0': sha256(Buffer.from('changed')) }
     const clonePath = await stageAndPublish(clone)
-    expect(await readChecksums(clonePath)).toEqual(sums)
+    expect(await readChecksums(clonePath)).toEqual(checksums)
 
     await driver.kill()
     await simulateReboot()
@@ -73,9 +73,9 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
       source: { type: { case: 'snapshot', value: { snapshotId: snapshot!.snapshotId } } },
       mebibytes: 2_000,
     })
-    expect(await readChecksums(await stageAndPublish(id))).toEqual(changed)
-    expect(await readChecksums(await stageAndPublish(clone))).toEqual(sums)
-    expect(await readChecksums(await stageAndPublish(restored))).toEqual(sums)
+    expect(await readChecksums(await stageAndPublish(id))).toEqual(changedChecksums)
+    expect(await readChecksums(await stageAndPublish(clone))).toEqual(checksums)
+    expect(await readChecksums(await stageAndPublish(restored))).toEqual(checksums)
     for (const [volume, mebibytes] of [
       [id, 1_400],
       [clone, 1_600],
@@ -153,21 +153,21 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
 async function writeFiles(path: string, count: number): Promise<Record<string, string>> {
-  const sums: Record<string, string> = {}
+  const checksums: Record<string, string> = {}
   for (let number = 0; number < count; number++) {
     const bytes = randomBytes(1 + Math.floor((number / count) * 6 * MIB))
-    sums[`file-${number}`] = sha256(bytes)
+    checksums[`file-${number}`] = sha256(bytes)
     await writeFile(join(path, `file-${number}`), bytes, { flush: true })
   }
-  return sums
+  return checksums
 }
 
 async function readChecksums(path: string): Promise<Record<string, string>> {
-  const sums: Record<string, string> = {}
+  const checksums: Record<string, string> = {}
   for (const name of await readdir(path)) {
-    if (name.startsWith('file-')) sums[name] = sha256(await readFile(join(path, name)))
+    if (name.startsWith('file-')) checksums[name] = sha256(await readFile(join(path, name)))
   }
-  return sums
+  return checksums
 }
 
 /** Writes blocks, syncs them and reads them back until it is stopped. Fails if a byte differs. */

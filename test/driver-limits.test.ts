@@ -22,7 +22,7 @@ const TOLERANCE = 0.1
 // Retries, because a busy machine may be slower than the limit.
 describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }, () => {
   let fixture: DriverFixture
-  let volumes = 0
+  let volumeCount = 0
   let cgroup: { readonly path: string; readonly directory: string }
   beforeAll(async () => {
     fixture = await startDriverFixture({ backend: 'loop' })
@@ -48,7 +48,7 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
     },
   ] as const)('PIO-10 enforces $key within 10 % for $workload, and changes it under load', async ({ key, load }) => {
     const [initialLimit, changedLimit] = key === 'iops' ? [100, 250] : [10, 25]
-    const { id, path } = await fixture.use(`limited-${++volumes}`, {
+    const { id, path } = await fixture.use(`limited-${++volumeCount}`, {
       mutableParameters: { [key]: String(initialLimit) },
     })
     await fixture.runningDriver.setWorkloadCgroups(id as VolumeId, [cgroup.path])
@@ -73,7 +73,9 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
   })
 
   it('PIO-10 removes a limit at once, and restores the remaining one after a restart', async () => {
-    const { id } = await fixture.use(`restored-${++volumes}`, { mutableParameters: { iops: '100', throughput: '10' } })
+    const { id } = await fixture.use(`restored-${++volumeCount}`, {
+      mutableParameters: { iops: '100', throughput: '10' },
+    })
     await fixture.runningDriver.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     const device = await deviceOf(id)
     const readLimits = async () => (await fixture.machine.host.limits.appliedLimits(device)).map(({ limit }) => limit)

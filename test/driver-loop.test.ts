@@ -22,7 +22,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
 
   const listLoops = async () =>
     (await fixture.machine.host.loops.list()).filter(({ file }) => file.startsWith(fixture.pool))
-  const image = (id: string) => imagePathOf(fixture.pool, id as VolumeId)
+  const imageOf = (id: string) => imagePathOf(fixture.pool, id as VolumeId)
   const readTotalBytes = async (path: string) =>
     Number((await fixture.machine.host.usage.ofFilesystem(path)).totalBytes)
   const expand = (volumeId: string, bytes: number) =>
@@ -33,10 +33,10 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
   const leftoversOf = async (id: string) => [
     ...(await readdir(join(fixture.pool, 'volumes'))).filter((file) => file.startsWith(id)),
     ...(await readdir(join(fixture.pool, '.stowage', 'volumes'))).filter((file) => file.startsWith(id)),
-    ...(await listLoops()).filter(({ file }) => file === image(id)).map(({ device }) => device),
+    ...(await listLoops()).filter(({ file }) => file === imageOf(id)).map(({ device }) => device),
   ]
-  const removeVolume = async (id: string, at?: string) => {
-    await fixture.unpublish(id, at)
+  const removeVolume = async (id: string, targetName?: string) => {
+    await fixture.unpublish(id, targetName)
     await fixture.unstage(id)
     await fixture.remove(id)
     expect(await leftoversOf(id)).toEqual([])
@@ -45,12 +45,12 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
   describe('space', () => {
     it('PROV-19 allocates the space of a reserved volume at creation and of a thin volume on write', async () => {
       const reserved = await fixture.use('reserved')
-      expect((await fixture.machine.host.files.sizes(image(reserved.id)))?.allocatedBytes).toBeGreaterThanOrEqual(
+      expect((await fixture.machine.host.files.sizes(imageOf(reserved.id)))?.allocatedBytes).toBeGreaterThanOrEqual(
         320 * MIB,
       )
       await removeVolume(reserved.id)
       const thin = await fixture.use('thin', { bytes: 10 * GIB, parameters: { provisioning: 'thin' } })
-      expect((await fixture.machine.host.files.sizes(image(thin.id)))?.allocatedBytes).toBeLessThan(200 * MIB)
+      expect((await fixture.machine.host.files.sizes(imageOf(thin.id)))?.allocatedBytes).toBeLessThan(200 * MIB)
       await removeVolume(thin.id)
     })
 
@@ -72,7 +72,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       const { id } = await fixture.use('uneven', { bytes: 300 * MIB + 777 })
       const { volume } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
       expect(volume?.capacityBytes).toBe(BigInt(300 * MIB + 777))
-      expect((await stat(image(id))).size).toBe(300 * MIB + 4096)
+      expect((await stat(imageOf(id))).size).toBe(300 * MIB + 4096)
       await removeVolume(id)
     })
   })
@@ -102,9 +102,9 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await removeVolume(id)
     })
 
-    const offlineOnly = skipReason(facts, ['ext4OnlineGrowthRefused'])
-    it.skipIf(offlineOnly)(
-      `REX-1 rejects expansion of ext4 in use and expands it at the next stage${offlineOnly ? ` (${offlineOnly})` : ''}`,
+    const offlineSkip = skipReason(facts, ['ext4OnlineGrowthRefused'])
+    it.skipIf(offlineSkip)(
+      `REX-1 rejects expansion of ext4 in use and expands it at the next stage${offlineSkip ? ` (${offlineSkip})` : ''}`,
       async () => {
         const { id, path } = await fixture.use('ext4-grows', { fsType: 'ext4' })
         await writeFile(join(path, 'kept'), 'kept')
@@ -159,14 +159,14 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
 
     it('SYS-6 rejects and reports a truncated file instead of extending it', async () => {
       const id = await fixture.create('cut', { parameters: { provisioning: 'thin' } })
-      await truncate(image(id), 310 * MIB)
+      await truncate(imageOf(id), 310 * MIB)
       const isAbnormal = async () =>
         (await fixture.csi.controller.controllerGetVolume({ volumeId: id })).status?.volumeCondition?.abnormal
       expect(await isAbnormal()).toBe(true)
       expect(await outcomeOf(fixture.stage(id))).toMatch(/^FAILED_PRECONDITION: .*has 310Mi of the 320Mi/)
       expect(await outcomeOf(expand(id, GIB))).toMatch(/^FAILED_PRECONDITION: .*it was truncated/)
       await fixture.restart()
-      expect((await stat(image(id))).size).toBe(310 * MIB)
+      expect((await stat(imageOf(id))).size).toBe(310 * MIB)
       expect(await isAbnormal()).toBe(true)
       expect(await listLoops()).toEqual([])
       await fixture.remove(id)
@@ -252,7 +252,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
   describe('start after a kill', () => {
     const recordOf = async (id: string): Promise<VolumeRecord> =>
       JSON.parse(await readFile(join(fixture.pool, '.stowage', 'volumes', `${id}.json`), 'utf8'))
-    const rewrite = async (id: string, change: Partial<VolumeRecord>) =>
+    const rewriteRecord = async (id: string, change: Partial<VolumeRecord>) =>
       writeFile(
         join(fixture.pool, '.stowage', 'volumes', `${id}.json`),
         JSON.stringify({ ...(await recordOf(id)), ...change }),
@@ -261,10 +261,10 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
     it('PROV-5 completes an interrupted create, and returns the volume for the same name', async () => {
       const id = await fixture.create('creating')
       await fixture.stop()
-      await rewrite(id, { state: 'creating' })
-      await rm(image(id))
+      await rewriteRecord(id, { state: 'creating' })
+      await rm(imageOf(id))
       await fixture.start()
-      expect((await fixture.machine.host.files.sizes(image(id)))?.bytes).toBe(320 * MIB)
+      expect((await fixture.machine.host.files.sizes(imageOf(id)))?.bytes).toBe(320 * MIB)
       expect(await fixture.create('creating')).toBe(id)
       await fixture.remove(id)
       expect(await leftoversOf(id)).toEqual([])
@@ -275,9 +275,9 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       ['a volume in state deleting', { state: 'deleting' }],
     ] as const)('PROV-5 removes %s', async (name, change) => {
       const id = await fixture.create(name)
-      await fixture.machine.host.loops.attach(image(id))
+      await fixture.machine.host.loops.attach(imageOf(id))
       await fixture.stop()
-      await rewrite(id, change)
+      await rewriteRecord(id, change)
       await fixture.start()
       expect(await leftoversOf(id)).toEqual([])
     })
@@ -285,20 +285,20 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
     it('REX-1 completes an interrupted expansion', async () => {
       const id = await fixture.create('growing')
       await fixture.stop()
-      await rewrite(id, { state: 'growing', growingToBytes: 500 * MIB })
+      await rewriteRecord(id, { state: 'growing', growingToBytes: 500 * MIB })
       await fixture.start()
       expect((await fixture.csi.controller.controllerGetVolume({ volumeId: id })).volume?.capacityBytes).toBe(
         BigInt(500 * MIB),
       )
       await fixture.stage(id)
-      expect((await fixture.machine.host.files.sizes(image(id)))?.allocatedBytes).toBeGreaterThanOrEqual(500 * MIB)
+      expect((await fixture.machine.host.files.sizes(imageOf(id)))?.allocatedBytes).toBeGreaterThanOrEqual(500 * MIB)
       await fixture.publish(id)
       await removeVolume(id)
     })
 
     it('SYS-6 formats a partially formatted device again, but never one that was published', async () => {
       const id = await fixture.create('formatting')
-      const file = await open(image(id), 'r+')
+      const file = await open(imageOf(id), 'r+')
       await file.write(Buffer.from('part of a file system'), 0, undefined, 4096)
       await file.close()
       await fixture.stage(id)
@@ -327,12 +327,12 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       const id = await fixture.create('loose')
       await fixture.stage(id)
       await fixture.unstage(id)
-      const device = await fixture.machine.host.loops.attach(image(id))
+      const device = await fixture.machine.host.loops.attach(imageOf(id))
       await fixture.restart()
       expect(await listLoops()).toEqual([])
 
       await fixture.stop()
-      const attachedDevice = await fixture.machine.host.loops.attach(image(id))
+      const attachedDevice = await fixture.machine.host.loops.attach(imageOf(id))
       const mountPoint = await fixture.machine.directory('by-hand')
       await fixture.machine.host.mounts.mount(attachedDevice, mountPoint, 'xfs')
       await fixture.start()
@@ -380,13 +380,13 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       const foreignFile = join(fixture.pool, 'volumes', 'backup.tar')
       await appendFile(partialCopy, 'half')
       await appendFile(foreignFile, 'precious')
-      await appendFile(image(volumeIdOf('unknown')), 'precious too')
+      await appendFile(imageOf(volumeIdOf('unknown')), 'precious too')
       await fixture.start()
       expect(await readdir(join(fixture.pool, 'snapshots'))).toEqual([])
       expect(await readFile(foreignFile, 'utf8')).toBe('precious')
-      expect(await readFile(image(volumeIdOf('unknown')), 'utf8')).toBe('precious too')
+      expect(await readFile(imageOf(volumeIdOf('unknown')), 'utf8')).toBe('precious too')
       await rm(foreignFile)
-      await rm(image(volumeIdOf('unknown')))
+      await rm(imageOf(volumeIdOf('unknown')))
     })
   })
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { etcdMissing, type RunningEtcd, startEtcd } from './helpers/etcd.ts'
+import { etcdSkipReason, type RunningEtcd, startEtcd } from './helpers/etcd.ts'
 import { type Reply, type RunningServer, startServer } from './helpers/server.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
@@ -14,18 +14,18 @@ const configMap = (name: string, n: number) => ({
   data: { n: String(n) },
 })
 
-const missing = etcdMissing()
+const missing = etcdSkipReason()
 
 describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
   let dir: string
   let etcd: RunningEtcd
-  const running: RunningServer[] = []
+  const servers: RunningServer[] = []
   beforeEach(async () => {
     dir = await mkdtemp(join(tmpdir(), 'stowage-etcd-servers-'))
     etcd = await startEtcd()
   })
   afterEach(async () => {
-    await Promise.all(running.splice(0).map((server) => server.kill()))
+    await Promise.all(servers.splice(0).map((server) => server.kill()))
     await etcd.remove()
     await rm(dir, { recursive: true, force: true })
   })
@@ -33,7 +33,7 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
   async function start(name: string): Promise<RunningServer> {
     const flags = ['--store', `etcd://${etcd.endpoints.join(',')}/test`, '--pki-dir', join(dir, 'pki')]
     const server = await startServer({ dataDir: join(dir, name), pkiDir: join(dir, 'pki'), command: 'server', flags })
-    running.push(server)
+    servers.push(server)
     return server
   }
 

@@ -10,7 +10,7 @@ const GI = 1024 ** 3
 /** Creates a checker on a store and a driver whose content the test sets. */
 async function createHarness({ followsRealSize = false } = {}) {
   const violations: string[] = []
-  const volume = { capacityBytes: GI, onNodes: { n: { fileSystemBytes: GI } } }
+  const driverVolume = { capacityBytes: GI, onNodes: { n: { fileSystemBytes: GI } } }
   let onEvents: (events: object[]) => void = () => {}
   let revision = 0
   const store = {
@@ -21,7 +21,7 @@ async function createHarness({ followsRealSize = false } = {}) {
   }
   const checker = checkExpansion({
     cluster: { follow: (listener: (store: unknown) => void) => listener(store), simulation: { nowMs: 0 } },
-    driver: { state: () => ({ volumes: { 'vol-a': volume } }), settings: { expandsOnNode: true } },
+    driver: { state: () => ({ volumes: { 'vol-a': driverVolume } }), settings: { expandsOnNode: true } },
     followsRealSize,
     maximumBytes: 10 * GI,
     reportViolation: (violation: string) => void violations.push(violation),
@@ -38,7 +38,7 @@ async function createHarness({ followsRealSize = false } = {}) {
   const harness = {
     violations,
     checker,
-    held: volume,
+    driverVolume,
     claim(request: string, { mark = request, status = {} as object } = {}) {
       commit([
         'core/persistentvolumeclaims/default/a',
@@ -93,9 +93,9 @@ describe('checkExpansion', () => {
     harness.quota('10Gi', '3Gi')
     harness.violations.length = 0 // the server writes claim and quota at once, the harness one after the other
     await harness.expand(3)
-    harness.held.capacityBytes = 3 * GI
+    harness.driverVolume.capacityBytes = 3 * GI
     harness.volume('3Gi')
-    harness.held.onNodes.n.fileSystemBytes = 3 * GI
+    harness.driverVolume.onNodes.n.fileSystemBytes = 3 * GI
     harness.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
     expect(harness.violations).toEqual([])
     expect(harness.checker.problems()).toEqual([])
@@ -114,15 +114,15 @@ describe('checkExpansion', () => {
 
   it('SYS-14 reports sizes and marks that decrease', async () => {
     const harness = await createHarness()
-    harness.held.capacityBytes = harness.held.onNodes.n.fileSystemBytes = 3 * GI
+    harness.driverVolume.capacityBytes = harness.driverVolume.onNodes.n.fileSystemBytes = 3 * GI
     harness.claim('3Gi', { mark: '5Gi', status: { capacity: { storage: '3Gi' } } })
     harness.volume('3Gi')
     harness.claim('3Gi', { mark: '4Gi', status: { capacity: { storage: '2Gi' } } })
     harness.volume('2Gi')
     expect(harness.violations).toEqual([
-      'the capacity of a fell',
-      'the mark of a fell',
-      'the capacity of volume pv-a fell',
+      'the capacity of a decreased',
+      'the mark of a decreased',
+      'the capacity of volume pv-a decreased',
     ])
   })
 
@@ -134,13 +134,13 @@ describe('checkExpansion', () => {
     const inProgress = { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } }
     harness.claim('1Gi', { mark: '5Gi', status: inProgress })
     harness.claim('1Gi', { mark: '1Gi', status: inProgress })
-    expect(harness.violations).toEqual(['the mark of a fell'])
+    expect(harness.violations).toEqual(['the mark of a decreased'])
   })
 
   it('SYS-14 reports storage that is not charged, and calls with a wrong size', async () => {
     const harness = await createHarness()
     await harness.expand(2)
-    harness.held.capacityBytes = 2 * GI
+    harness.driverVolume.capacityBytes = 2 * GI
     harness.claim('1Gi')
     await harness.expand(1)
     expect(harness.violations).toEqual([

@@ -33,7 +33,7 @@ export interface ExpansionChecker {
   readonly volumes: ReadonlyMap<string, any>
   readonly changedMs: number
   /** Number of commits. Several may have the same time. */
-  readonly changes: number
+  readonly changeCount: number
   /** Returns the objects as text, for the message of a failed test. */
   text(): string
 }
@@ -86,7 +86,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
       prefix: 'core/',
       afterRevision: revision,
       onEvents: (events) =>
-        applyStates(events.map(({ key, revision: at, entry }) => ({ key, value: entry?.value, revision: at }))),
+        applyStates(events.map((event) => ({ key: event.key, value: event.entry?.value, revision: event.revision }))),
       onEnd: () => {},
     })
   }
@@ -94,24 +94,25 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
 
   function checkClaim(claim: any, old: any): void {
     const { name } = claim.metadata
-    const real = actualSizes(claim)
+    const actual = actualSizes(claim)
     if (markOf(claim) < requestOf(claim)) reportViolation(`${name} requests more than its mark`)
-    if (capacityOf(claim) > real.deviceBytes)
-      reportViolation(`${name} reports ${capacityOf(claim)}, the device has ${real.deviceBytes}`)
-    if (capacityOf(claim) > real.fileSystemBytes)
-      reportViolation(`${name} reports ${capacityOf(claim)}, its file system has ${real.fileSystemBytes}`)
-    if (real.deviceBytes > chargeOf(claim))
-      reportViolation(`${name} has ${real.deviceBytes} and is charged ${chargeOf(claim)}`)
+    if (capacityOf(claim) > actual.deviceBytes)
+      reportViolation(`${name} reports ${capacityOf(claim)}, the device has ${actual.deviceBytes}`)
+    if (capacityOf(claim) > actual.fileSystemBytes)
+      reportViolation(`${name} reports ${capacityOf(claim)}, its file system has ${actual.fileSystemBytes}`)
+    if (actual.deviceBytes > chargeOf(claim))
+      reportViolation(`${name} has ${actual.deviceBytes} and is charged ${chargeOf(claim)}`)
     if (!old) return
-    if (capacityOf(claim) < capacityOf(old)) reportViolation(`the capacity of ${name} fell`)
+    if (capacityOf(claim) < capacityOf(old)) reportViolation(`the capacity of ${name} decreased`)
     if (markOf(claim) < markOf(old) && !(followsRealSize && isSettled(claim)))
-      reportViolation(`the mark of ${name} fell`)
+      reportViolation(`the mark of ${name} decreased`)
   }
 
   function checkVolume(volume: any, old: any): void {
     const { name } = volume.metadata
     const volumeBytes = bytesOf(volume.spec.capacity.storage)
-    if (old && volumeBytes < bytesOf(old.spec.capacity.storage)) reportViolation(`the capacity of volume ${name} fell`)
+    if (old && volumeBytes < bytesOf(old.spec.capacity.storage))
+      reportViolation(`the capacity of volume ${name} decreased`)
     const device = driver.state().volumes[volume.spec.csi.volumeHandle]?.capacityBytes ?? 0
     if (volumeBytes > device) reportViolation(`volume ${name} reports ${volumeBytes}, the device has ${device}`)
   }
@@ -135,10 +136,10 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     const volume = [...volumes.values()].find(({ metadata }) => metadata.name === claim.spec.volumeName)
     const driverVolume = driver.state().volumes[volume?.spec.csi.volumeHandle]
     const deviceBytes = driverVolume?.capacityBytes ?? 0
-    const [presence] = Object.values(driverVolume?.onNodes ?? {})
+    const [nodeVolume] = Object.values(driverVolume?.onNodes ?? {})
     return {
       deviceBytes,
-      fileSystemBytes: driver.settings.expandsOnNode && presence ? presence.fileSystemBytes : deviceBytes,
+      fileSystemBytes: driver.settings.expandsOnNode && nodeVolume ? nodeVolume.fileSystemBytes : deviceBytes,
     }
   }
 
@@ -189,7 +190,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     get changedMs() {
       return changedMs
     },
-    get changes() {
+    get changeCount() {
       return changes
     },
     wrapDriver: (target) =>

@@ -44,7 +44,7 @@ type Command =
   | { readonly do: 'restart'; readonly target: 'controller' | 'server' }
   | { readonly do: 'quota'; readonly gi: number }
   | { readonly do: 'wait'; readonly seconds: number }
-  | { readonly do: 'node'; readonly claimName: string; readonly refuses: boolean }
+  | { readonly do: 'node'; readonly claimName: string; readonly rejects: boolean }
 
 const claimName = fc.constantFrom(...CLAIMS)
 const commands: fc.Arbitrary<Command[]> = fc.array(
@@ -79,7 +79,7 @@ const commands: fc.Arbitrary<Command[]> = fc.array(
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('quota' as const), gi: fc.integer({ min: 5, max: 45 }) }) },
     { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const), seconds: fc.constantFrom(1, 5, 30, 400) }) },
-    { weight: 3, arbitrary: fc.record({ do: fc.constant('node' as const), claimName, refuses: fc.boolean() }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant('node' as const), claimName, rejects: fc.boolean() }) },
   ),
   { minLength: 3, maxLength: 20 },
 )
@@ -106,12 +106,12 @@ interface ModelOptions {
 /** A directory in memory if possible, because the test does not depend on the disk. */
 const BASE_DIR = process.platform === 'linux' ? '/dev/shm' : tmpdir()
 
-async function runSequence(sequence: readonly Command[], setting: ModelOptions): Promise<void> {
+async function runSequence(sequence: readonly Command[], options: ModelOptions): Promise<void> {
   const dir = await mkdtemp(join(BASE_DIR, 'stowage-model-'))
-  const fixture = await createFixture(dir, setting)
+  const fixture = await createFixture(dir, options)
   try {
     for (const command of sequence) {
-      await fixture.carryOut(command)
+      await fixture.execute(command)
       await fixture.compare(`after ${JSON.stringify(command)}`)
     }
     await fixture.recover()
@@ -270,8 +270,8 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
     return {
       crashSwitch,
       isAtRest() {
-        const { depth, running: atWork } = controllers.queues[0]!.stats()
-        return crashSwitch.hasCrashed || (depth === 0 && atWork <= fake.script.hangingCount)
+        const { depth, running: runningCount } = controllers.queues[0]!.stats()
+        return crashSwitch.hasCrashed || (depth === 0 && runningCount <= fake.script.hangingCount)
       },
       async stop() {
         crashSwitch.kill()
@@ -313,11 +313,11 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
     if (size < modelled.request && size < modelled.capacity) return 422
     const charge = chargeOf(modelled)
     const newCharge = Math.max(charge, size)
-    return newCharge > charge && used() - charge + newCharge > hardGi ? 403 : 200
+    return newCharge > charge && usedGi() - charge + newCharge > hardGi ? 403 : 200
   }
 
   const chargeOf = ({ request, mark, allocated }: ModelledClaim) => Math.max(request, mark, allocated)
-  const used = () => [...model.values()].reduce((sum, modelled) => sum + chargeOf(modelled), 0)
+  const usedGi = () => [...model.values()].reduce((sum, modelled) => sum + chargeOf(modelled), 0)
 
   /** Lowers the mark of a size that was never granted, once no operation is in progress. */
   function release(modelled: ModelledClaim): void {
@@ -342,11 +342,11 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
       ).toEqual({ name, request: modelled.request, mark: modelled.mark })
     }
     const quota = (await client.get(resourceQuotaKind, ref('team'))) as any
-    if (quota.status?.used) expect(giOf(quota.status.used['requests.storage']), context).toBe(used())
+    if (quota.status?.used) expect(giOf(quota.status.used['requests.storage']), context).toBe(usedGi())
   }
 
   /** Acts as a node agent that completes or rejects a pending node expansion. */
-  async function expandOnNode(name: string, refuses: boolean): Promise<void> {
+  async function expandOnNode(name: string, rejects: boolean): Promise<void> {
     const { metadata, status } = (await client.get(persistentVolumeClaimKind, ref(name))) as any
     const state = status.allocatedResourceStatuses?.storage
     if (state !== 'NodeResizePending' && state !== 'NodeResizeInProgress') return
@@ -360,11 +360,11 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
       lastProbeTime: now,
       lastTransitionTime: now,
     }
-    if (!refuses) {
+    if (!rejects) {
       const driverVolume = fake.state.volumes[`vol-${name}`]!
       driverVolume.onNodes['node-1']!.fileSystemBytes = Math.max(driverVolume.capacityBytes, giOf(size) * GI)
     }
-    const nextStatus = refuses
+    const nextStatus = rejects
       ? {
           allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' },
           conditions: [...(status.conditions ?? []), failure],
@@ -385,7 +385,7 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
     controller = startController()
   }
 
-  async function carryOut(command: Command): Promise<void> {
+  async function execute(command: Command): Promise<void> {
     switch (command.do) {
       case 'request':
         await requestSize(command.claimName, command.gi)
@@ -415,14 +415,14 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
         await clock.advance(command.seconds * 1_000)
         break
       case 'node':
-        await expandOnNode(command.claimName, command.refuses)
+        await expandOnNode(command.claimName, command.rejects)
         break
     }
     await settle()
   }
 
   return {
-    carryOut,
+    execute,
     compare,
     /** Ends all faults and waits until every operation has completed or reports why not. */
     async recover(): Promise<void> {
@@ -486,18 +486,18 @@ interface CrashSwitch {
 /** Simulates a crash: after it, wrapped calls never settle. */
 function createCrashSwitch(): CrashSwitch {
   const never = () => new Promise<never>(() => {})
-  let isDead = false
-  let callsLeft = Number.POSITIVE_INFINITY
+  let isCrashed = false
+  let remainingCalls = Number.POSITIVE_INFINITY
   let crashPoint: 'before' | 'after' = 'before'
   return {
     get hasCrashed() {
-      return isDead
+      return isCrashed
     },
     kill() {
-      isDead = true
+      isCrashed = true
     },
     crashAfter(calls, when) {
-      callsLeft = calls
+      remainingCalls = calls
       crashPoint = when
     },
     wrap(target, names) {
@@ -505,17 +505,17 @@ function createCrashSwitch(): CrashSwitch {
       for (const name of names) {
         const method = (target as any)[name]
         wrapped[name] = async (...args: any[]) => {
-          const isLast = callsLeft-- <= 0
-          if (isLast && crashPoint === 'before') isDead = true
-          if (isDead) return never()
+          const isLast = remainingCalls-- <= 0
+          if (isLast && crashPoint === 'before') isCrashed = true
+          if (isCrashed) return never()
           const settled = await method.apply(target, args).then(
             (value: unknown) => () => value,
             (error: unknown) => () => {
               throw error
             },
           )
-          if (isLast) isDead = true
-          return isDead ? never() : settled()
+          if (isLast) isCrashed = true
+          return isCrashed ? never() : settled()
         }
       }
       return wrapped

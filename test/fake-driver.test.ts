@@ -101,7 +101,7 @@ describe('fake driver process', () => {
   it('SYS-6 survives callers that disconnect before the response', async () => {
     const socket = connect(join(dirname(new URL(fake.endpoint).pathname), 'control.sock'))
     await once(socket, 'connect')
-    const requests = `${JSON.stringify({ do: 'look' })}\n`.repeat(2_000)
+    const requests = `${JSON.stringify({ do: 'inspect' })}\n`.repeat(2_000)
     await new Promise((resolve) => socket.write(requests, resolve))
     socket.destroy()
     for (let i = 0; i < 3; i++) expect((await fake.control.inspect()).hangingCount).toBe(0)

@@ -13,18 +13,18 @@ const MAPS = '/api/v1/namespaces/default/configmaps'
 
 describe('server lifecycle', () => {
   let dataDir: string
-  const running = new Set<RunningServer>()
+  const servers = new Set<RunningServer>()
   const start = async (flags: string[] = [], command: 'up' | 'server' = 'up') => {
     const server = await startServer({ dataDir, flags, command })
-    running.add(server)
+    servers.add(server)
     return server
   }
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'stowage-life-'))
   })
   afterEach(async () => {
-    for (const server of running) await server.kill().catch(() => {})
-    running.clear()
+    for (const server of servers) await server.kill().catch(() => {})
+    servers.clear()
     await rm(dataDir, { recursive: true, force: true })
   })
 
@@ -156,7 +156,7 @@ describe('server lifecycle', () => {
     const server = await start()
     const watch = watchFrom(server, MAPS, 1)
     await server.call('POST', MAPS, { metadata: { name: 'last' } })
-    await watch.waitUntil((seen) => seen.some(({ object }) => object.metadata.name === 'last'))
+    await watch.waitUntil((events) => events.some(({ object }) => object.metadata.name === 'last'))
     const inFlight = server
       .call('POST', MAPS, { metadata: { name: 'in-flight' } })
       .then(({ status }) => status)

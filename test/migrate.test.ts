@@ -147,9 +147,9 @@ describe('stowage migrate', () => {
     )
     expect(ids.size).toBe(1)
 
-    const back = await (await migrate(['--undo', '--rate', '100/s', '--output', 'json'])).ended()
-    expect(back.code).toBe(0)
-    expect(JSON.parse(back.out)).toMatchObject({ operation: [...ids][0], undo: true, from: 'silver', to: 'gold' })
+    const undone = await (await migrate(['--undo', '--rate', '100/s', '--output', 'json'])).ended()
+    expect(undone.code).toBe(0)
+    expect(JSON.parse(undone.out)).toMatchObject({ operation: [...ids][0], undo: true, from: 'silver', to: 'gold' })
     expect(await listClasses()).toEqual(['silver'])
     expect((await listClaims()).filter(({ metadata }) => metadata.annotations?.[RECORD])).toEqual([])
   })
@@ -186,8 +186,8 @@ describe('stowage migrate', () => {
   it('SYS-12 documents itself in --help, and exits with 2 on a usage error', async () => {
     const help = await (await migrate(['--help'])).ended()
     expect([help.code, help.out]).toEqual([0, expect.stringContaining('Exit code 0: all claims have moved')])
-    const wrong = await (await migrate(['--from', 'silver'])).ended()
-    expect([wrong.code, wrong.err]).toEqual([
+    const rejected = await (await migrate(['--from', 'silver'])).ended()
+    expect([rejected.code, rejected.err]).toEqual([
       2,
       expect.stringContaining('Set --from and --to to the current and the new class.'),
     ])
@@ -256,14 +256,14 @@ describe('stowage migrate with a driver', () => {
     await driver.control.setRules([
       { method: 'ControllerModifyVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message }, times: 1 },
     ])
-    const partial = await run(['--from', 'silver', '--to', 'gold'])
-    expect(partial.code, partial.out + partial.err).toBe(1)
-    expect(partial.out).toContain(`7 of 8 claims moved from silver to gold, 1 failed.`)
-    expect(partial.out).toContain(message)
+    const failed = await run(['--from', 'silver', '--to', 'gold'])
+    expect(failed.code, failed.out + failed.err).toBe(1)
+    expect(failed.out).toContain(`7 of 8 claims moved from silver to gold, 1 failed.`)
+    expect(failed.out).toContain(message)
     expect(Object.values(await readAttributes()).filter((iops) => iops === '100')).toHaveLength(1)
 
-    const back = await run(['--undo'])
-    expect(back.code, back.out + back.err).toBe(0)
+    const undone = await run(['--undo'])
+    expect(undone.code, undone.out + undone.err).toBe(0)
     expect(await readAttributes()).toEqual(expectedIops('100'))
     for (const { status, metadata } of await listClaims()) {
       expect([

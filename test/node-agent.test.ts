@@ -30,7 +30,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
   let root: string
   let registry: Registry
   let abort: AbortController
-  let running: RunningNodeAgent | undefined
+  let runningAgent: RunningNodeAgent | undefined
 
   beforeEach(async () => {
     server = await createServerFixture()
@@ -55,7 +55,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
   async function start(): Promise<void> {
     abort = new AbortController()
     registry = new Registry()
-    running = await startNodeAgent({
+    runningAgent = await startNodeAgent({
       client,
       nodeName: NODE,
       root,
@@ -71,8 +71,8 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
   }
   async function stop(): Promise<void> {
     abort?.abort()
-    await running?.stopped
-    running = undefined
+    await runningAgent?.stopped
+    runningAgent = undefined
   }
 
   async function createVolume(name: string, options: Parameters<DriverFixture['create']>[1] = {}): Promise<void> {
@@ -147,7 +147,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
       else {
         const events = (await server.get('/api/v1/events')).json.items.map(({ message }: any) => message)
         throw new Error(
-          `timed out waiting for: ${description}; ${JSON.stringify([running?.agent.queueStates(), events])}`,
+          `timed out waiting for: ${description}; ${JSON.stringify([runningAgent?.agent.queueStates(), events])}`,
         )
       }
     }
@@ -200,10 +200,10 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     )
     expect(await readMetric('kubelet_volume_stats_capacity_bytes')).toBeGreaterThan(200 * 1024 * 1024)
     expect(await readMetric('kubelet_volume_stats_inodes')).toBeGreaterThan(0)
-    const writes = () => readMetric('stowage_volume_iops_used', 'direction="write"')
-    await pollUntil(async () => ((await writes()) ?? 0) > 0, 'writes to be counted')
+    const readWriteIops = () => readMetric('stowage_volume_iops_used', 'direction="write"')
+    await pollUntil(async () => ((await readWriteIops()) ?? 0) > 0, 'writes to be counted')
     const available = await readMetric('stowage_volume_iops_available', 'direction="write"')
-    expect(available).toBe(Math.max(0, 1_000 - (await writes())!))
+    expect(available).toBe(Math.max(0, 1_000 - (await readWriteIops())!))
     expect(await readMetric('stowage_volume_throughput_used_bytes', 'direction="write"')).toBeGreaterThan(0)
     expect(await registry.metrics()).toContain('method_name="/csi.v1.Node/NodeStageVolume",grpc_status_code="OK"')
     await deletePod('writer')

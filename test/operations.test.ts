@@ -22,10 +22,10 @@ const RULES = parseRules(await readProjectFile('docs/how-to/alerts.yaml'))
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const DRIVER = 'local.csi.stowage.dev'
-/** Labels that Prometheus adds. */
 /** A directory cannot be limited, so the metric of limits is served only with loop devices. */
 const hasLoops = skipReason(await probeThisMachine(), ['loop', 'mount']) === undefined
 
+/** Labels that Prometheus adds. */
 const PROMETHEUS_LABELS = new Set(['instance', 'job', 'le'])
 
 const SCRAPES_END = performance.now() + 100_000 // before the timeout of the hook, to report the missing metrics
@@ -153,12 +153,12 @@ describe('metrics in alerts and in the guide', () => {
   })
 
   it('SYS-17 are served for the guide', () => {
-    const named = spansOf(GUIDE)
+    const mentions = spansOf(GUIDE)
       .map((span) => span.replace(/\{.*\}$/, ''))
       .filter((span) => /^[a-z]+(_[a-z0-9]+){2,}$/.test(span))
-    expect(named.length).toBeGreaterThan(20)
+    expect(mentions.length).toBeGreaterThan(20)
     const isServed = (name: string) => families.has(name) || families.has(`${name}_count`)
-    expect(named.filter((name) => !isServed(name))).toEqual([])
+    expect(mentions.filter((name) => !isServed(name))).toEqual([])
   })
 })
 
@@ -173,18 +173,18 @@ describe('the operations guide', () => {
       sources.flatMap(({ text }) => [...text.matchAll(/['"`]([A-Z]\w+)['"`]/g)].map(([, w]) => w)),
     )
     for (const { alert } of RULES) writtenNames.add(alert)
-    const named = spansOf(GUIDE).filter((span) => /^[A-Z][a-z]+([A-Z][A-Za-z]*)+$/.test(span))
-    expect(named.length).toBeGreaterThan(40)
-    expect([...new Set(named)].filter((name) => !writtenNames.has(name))).toEqual([])
+    const mentions = spansOf(GUIDE).filter((span) => /^[A-Z][a-z]+([A-Z][A-Za-z]*)+$/.test(span))
+    expect(mentions.length).toBeGreaterThan(40)
+    expect([...new Set(mentions)].filter((name) => !writtenNames.has(name))).toEqual([])
   })
 
   it('SYS-17 names only flags and commands that exist', () => {
     const program = createProgram({} as never)
     const flags = new Set(program.commands.flatMap(({ options }) => options.map(({ long }) => long)))
-    const named = [...GUIDE.matchAll(/(?<![\w-])stowage ([a-z][a-z-]*)([^\n`|]*)/g)]
-    expect(named.length).toBeGreaterThan(20)
+    const mentions = [...GUIDE.matchAll(/(?<![\w-])stowage ([a-z][a-z-]*)([^\n`|]*)/g)]
+    expect(mentions.length).toBeGreaterThan(20)
     const commands = new Set(program.commands.map((command) => command.name()))
-    for (const [line, command, args] of named) {
+    for (const [line, command, args] of mentions) {
       expect([...commands], line).toContain(command)
       const unknown = [...args!.matchAll(/--[a-z][a-z-]+/g)].map(([flag]) => flag).filter((flag) => !flags.has(flag))
       expect(

@@ -105,7 +105,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
     const random = seededRandom(seed)
     const kills = new Map<string, number>()
     const counts = { ran: 0, foundData: 0, deletedEarly: 0, forced: 0, stayed: 0 }
-    const staying: string[] = []
+    const remainingPods: string[] = []
     let startedPods = 0
     let isStopped = false
 
@@ -139,7 +139,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
       isStopped = true
       await killLoop
     }
-    for (const name of staying) {
+    for (const name of remainingPods) {
       await waitUntilRunning(name)
       await deletePod(name)
       await deleteAndWait(`${PATH.claims}/${name}`)
@@ -178,7 +178,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
         counts.ran++
         if (chance > 0.9 && !isEphemeral) {
           counts.stayed++
-          return void staying.push(name)
+          return void remainingPods.push(name)
         }
         await deletePod(name)
         if (!isEphemeral && chance > 0.6) {

@@ -18,10 +18,10 @@ import { systemClock, systemRandom } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import type { Client } from '../src/client/index.ts'
 import { openEtcdStore, openLmdbStore, openMemoryStore, type Store } from '../src/store/index.ts'
-import { etcdMissing, startEtcd } from './helpers/etcd.ts'
+import { etcdSkipReason, startEtcd } from './helpers/etcd.ts'
 
 const CLIENTS = 64
-const rounds = (usual: number) => Number(process.env.QUOTA_ROUNDS ?? usual)
+const rounds = (defaultRounds: number) => Number(process.env.QUOTA_ROUNDS ?? defaultRounds)
 const NAMESPACE = 'race'
 const GIB = 1024 ** 3
 const clock = systemClock()
@@ -111,7 +111,7 @@ const parseAmounts = (amounts: Record<string, string> = {}) =>
 async function race(clients: readonly Client[], store: Store, count: number): Promise<Record<string, number>> {
   const [firstClient] = clients as [Client]
   const totals: Record<string, number> = {}
-  const exceeded: string[] = []
+  const exceededQuotas: string[] = []
   for (const name of ['slow', 'fast']) {
     const object = { metadata: { name }, provisioner: 'd.example.com', allowVolumeExpansion: true }
     await firstClient.create(storageClassKind, object as never)
@@ -127,22 +127,23 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
   })
   for (const [name, spec] of Object.entries(QUOTAS)) await createQuota(firstClient, name, spec)
   for (let round = 0; round < count; round++) await raceOnce(round)
-  expect(exceeded).toEqual([])
+  expect(exceededQuotas).toEqual([])
   return totals
 
   function checkQuota({ metadata, spec, status }: any): void {
     const bounds = parseAmounts(spec.hard)
     for (const [key, amount] of Object.entries(parseAmounts(status?.used))) {
-      if (amount > (bounds[key] ?? 0)) exceeded.push(`${metadata.name}: ${key}=${amount}`)
+      if (amount > (bounds[key] ?? 0)) exceededQuotas.push(`${metadata.name}: ${key}=${amount}`)
     }
   }
 
   async function raceOnce(round: number): Promise<void> {
-    const known = (await firstClient.list(persistentVolumeClaimKind, { namespace: NAMESPACE })).items
-    const names = known.map(({ metadata }) => metadata.name ?? '')
-    const racers = Array.from({ length: CLIENTS }, async (_, at) => {
-      const roll = createDice(round * CLIENTS + at)
-      const outcome = await runRandomAction(clients[at % clients.length] as Client, roll, `r${round}-${at}`, names)
+    const claims = (await firstClient.list(persistentVolumeClaimKind, { namespace: NAMESPACE })).items
+    const names = claims.map(({ metadata }) => metadata.name ?? '')
+    const racers = Array.from({ length: CLIENTS }, async (_, index) => {
+      const roll = createDice(round * CLIENTS + index)
+      const client = clients[index % clients.length] as Client
+      const outcome = await runRandomAction(client, roll, `r${round}-${index}`, names)
       totals[outcome] = (totals[outcome] ?? 0) + 1
     })
     // Concurrently, an administrator creates a quota.
@@ -211,9 +212,9 @@ async function runRandomAction(
   client: Client,
   roll: (n: number) => number,
   name: string,
-  known: string[],
+  existingNames: string[],
 ): Promise<string> {
-  const existingName = known[roll(known.length)] ?? name
+  const existingName = existingNames[roll(existingNames.length)] ?? name
   const className = [undefined, 'gold', 'silver'][roll(3)]
   const patch = (spec: object) =>
     client.patch(persistentVolumeClaimKind, refOf(existingName), { type: 'merge', body: { spec } })
@@ -267,7 +268,7 @@ async function raceForNewQuota(clients: readonly Client[], store: Store, count: 
     }
     const roll = createDice(round)
     const createClaims = (client: Client, prefix: string, n: number) =>
-      Array.from({ length: n }, (_, at) => claim(client, `${prefix}-${at}`))
+      Array.from({ length: n }, (_, index) => claim(client, `${prefix}-${index}`))
     const admin = async (client: Client) => {
       await Promise.all(createClaims(client, 'early', roll(3)))
       const quota = { metadata: { namespace, name: 'new' }, spec: { hard: { persistentvolumeclaims: '1000' } } }
@@ -318,7 +319,7 @@ describe('quotas with 64 concurrent clients', () => {
     expectAllOutcomes(await race([client], store, rounds(40)))
   }, 3_600_000)
 
-  const missing = etcdMissing()
+  const missing = etcdSkipReason()
   it.skipIf(missing)(
     `REX-4 VAC-10 PIO-7 are never exceeded on etcd through two servers (${rounds(10)} rounds)`,
     async () => {

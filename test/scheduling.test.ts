@@ -168,7 +168,7 @@ describe('between selecting a node and creating the volume', () => {
     await createPod('first', { ephemeral: { a: claimSpec(3, 'local') }, nodeSelector: { host: 'n1' } })
     await waitUntilScheduled('first')
     await waitForCapacities('local n1: 7Gi', 'local n2: 10Gi')
-    const namespaced = '/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities'
+    const capacitiesPath = '/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities'
     const nodeTopology = { matchLabels: { host: 'n1' } }
     const wrongReport = {
       metadata: { name: 'wrong-report' },
@@ -176,7 +176,7 @@ describe('between selecting a node and creating the volume', () => {
       nodeTopology,
       capacity: '100Gi',
     }
-    await post(namespaced, wrongReport) // reports more than the pool has
+    await post(capacitiesPath, wrongReport) // reports more than the pool has
     await createPod('two', { ephemeral: { a: claimSpec(5, 'local'), b: claimSpec(5, 'local') } })
     expect(await waitUntilScheduled('two')).toBe('n2')
     expect((await listCalls('CreateVolume')).length).toBeGreaterThan(3) // at least one volume was created and replaced
@@ -266,9 +266,9 @@ describe('invalid input', () => {
     await createNode('n1', { host: 'n1' })
     await createNode('n2', { host: 'elsewhere' }) // outside the topology of the driver
     await waitForCapacities('local n1: 10Gi')
-    const namespaced = '/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities'
+    const capacitiesPath = '/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities'
     const createCapacity = (name: string, parts: object) =>
-      server.call('POST', namespaced, { metadata: { name }, storageClassName: 'local', ...parts })
+      server.call('POST', capacitiesPath, { metadata: { name }, storageClassName: 'local', ...parts })
     const otherTopology = { nodeTopology: { matchLabels: { host: 'elsewhere' } } }
     expect((await createCapacity('absurd', { ...otherTopology, capacity: '900E' })).status).toBe(201)
     expect((await createCapacity('no-topology', { capacity: '1Ti' })).status).toBe(201)
@@ -297,7 +297,7 @@ describe('invalid input', () => {
     await pollUntil(async () =>
       (await listCalls('CreateVolume')).some(({ outcome }) => outcome === 'RESOURCE_EXHAUSTED'),
     )
-    await remove(`${namespaced}/absurd`)
+    await remove(`${capacitiesPath}/absurd`)
     await waitForMessage('too-big', NO_SPACE)
     const names = (await list(CAPACITIES)).map(({ metadata }) => metadata.name)
     expect(names).toEqual(expect.arrayContaining(['no-topology', 'of-no-class', 'conflicting']))

@@ -146,7 +146,7 @@ describe('example provisioner', () => {
   })
 
   it('PROV-17 has types that reject undeclared parameters and wrong values', async () => {
-    const wrong = `
+    const invalidCode = `
       import { defineProvisioner, parameter } from 'stowage/provisioner'
       defineProvisioner({
         name: 'example.com/x',
@@ -160,7 +160,7 @@ describe('example provisioner', () => {
       })
       parameter.choice(['fast', 'slow'], { doc: 'd', default: 'warp' })
       const source: import('stowage/provisioner').VolumeSource = { hostPath: { path: '/x' }, nfs: { server: 's', path: '/' } }`
-    await writeFile(join(vendor, 'src', 'wrong.ts'), wrong)
+    await writeFile(join(vendor, 'src', 'wrong.ts'), invalidCode)
     const { stdout } = await compile('--noEmit').catch((error) => error)
     await rm(join(vendor, 'src', 'wrong.ts'))
     const lines = [...stdout.matchAll(/wrong\.ts\((\d+),/g)].map(([, line]) => Number(line))
@@ -169,8 +169,8 @@ describe('example provisioner', () => {
 
   it('PROV-17 reports invalid flags and exits with 2', async () => {
     const program = [join(vendor, 'dist', 'main.js')]
-    const wrong = await run(process.execPath, [...program, '--worker-threads=many']).catch((error) => error)
-    expect(wrong).toMatchObject({
+    const rejected = await run(process.execPath, [...program, '--worker-threads=many']).catch((error) => error)
+    expect(rejected).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^example.com\/tiers: --worker-threads "many": expected/),
     })

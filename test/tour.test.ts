@@ -8,14 +8,14 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { buildProgram } from './helpers/build.ts'
-import { programMissing } from './helpers/programs.ts'
+import { programSkipReason } from './helpers/programs.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const START = 'npm start -- '
 const MATCH_MS_MAX = 60_000
 const RETRY_MS = 300
 /** Commands that only read. They are repeated until their output equals the page. */
-const READS = /^(kubectl (get|events|--kubeconfig \S+ get)|tail|cat ~|find|findmnt)\b/
+const READ_COMMANDS = /^(kubectl (get|events|--kubeconfig \S+ get)|tail|cat ~|find|findmnt)\b/
 
 interface Step {
   readonly command: string
@@ -23,7 +23,7 @@ interface Step {
 }
 
 const skip =
-  programMissing('kubectl', ['version', '--client']) ??
+  programSkipReason('kubectl', ['version', '--client']) ??
   skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'limits'])
 let home: string
 let shell: Shell
@@ -68,11 +68,11 @@ async function expectOutput({ command, output }: Step): Promise<void> {
   // Other tests have mounts and devices too, so restrict the search to this directory.
   const scopedCommand = command.replaceAll('grep stowage/', `grep ${home}/`)
   const [, pause, commandText] = /^(sleep \d+; )?([\s\S]*)$/.exec(scopedCommand)!
-  const mayRetry = pause !== undefined || READS.test(command)
+  const mayRetry = pause !== undefined || READ_COMMANDS.test(command)
   const deadline = Date.now() + MATCH_MS_MAX
   for (;;) {
-    const printed = await shell.run(commandText!)
-    const actual = maskVaryingText(printed.split('\n'))
+    const text = await shell.run(commandText!)
+    const actual = maskVaryingText(text.split('\n'))
     const isSame = JSON.stringify(actual) === JSON.stringify(expected)
     if (isSame) return
     if (!mayRetry || Date.now() > deadline) return expect(actual, command).toEqual(expected)

@@ -18,10 +18,10 @@ const STOP_MS_MAX = 15_000
 
 let dir: string
 let leftovers: HostLeftovers
-const running = new Set<RunningServer>()
+const servers = new Set<RunningServer>()
 const start = async (options: Omit<ServerOptions, 'dataDir'> = {}) => {
   const server = await startServer({ dataDir: join(dir, 'data'), ...options })
-  running.add(server)
+  servers.add(server)
   return server
 }
 beforeEach(async () => {
@@ -29,8 +29,8 @@ beforeEach(async () => {
   leftovers = await findLeftoversBelow(dir)
 })
 afterEach(async () => {
-  for (const server of running) await server.kill().catch(() => {})
-  running.clear()
+  for (const server of servers) await server.kill().catch(() => {})
+  servers.clear()
   await leftovers.remove()
   await rm(dir, { recursive: true, force: true })
 })
@@ -70,13 +70,13 @@ describe('start', () => {
 
   it('SYS-1 SYS-7 with fewer nodes than before reports the idle nodes, and schedules no pod to them', async () => {
     await (await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })).stop()
-    const fewer = await start({ nodes: 1, flags: ['--pool-size', '2Gi'] })
-    expect(fewer.nodes).toMatchObject({ names: ['node-1'], idle: ['node-2', 'node-3'] })
-    expect(await listReadyNodes(fewer)).toEqual(['node-1'])
+    const restarted = await start({ nodes: 1, flags: ['--pool-size', '2Gi'] })
+    expect(restarted.nodes).toMatchObject({ names: ['node-1'], idle: ['node-2', 'node-3'] })
+    expect(await listReadyNodes(restarted)).toEqual(['node-1'])
     const names = ['a', 'b', 'c', 'd']
-    for (const name of names) await runPod(fewer, name)
-    await deletePods(fewer, names)
-    await fewer.stop()
+    for (const name of names) await runPod(restarted, name)
+    await deletePods(restarted, names)
+    await restarted.stop()
     const allNodes = await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })
     expect(allNodes.nodes).toMatchObject({ idle: [] })
     await pollUntil(async () => (await listReadyNodes(allNodes)).length === 3)

@@ -26,7 +26,7 @@ it(`SYS-3 watchers with random disconnects receive ${EVENTS} events without gap,
     const results = await Promise.all(watchers)
     for (const [index, { revisions, disconnects }] of results.entries()) {
       expect(revisions.length, `seed ${seed}: watcher ${index}`).toBe(writtenRevisions.length)
-      const firstDifference = revisions.findIndex((revision, at) => revision !== writtenRevisions[at])
+      const firstDifference = revisions.findIndex((revision, position) => revision !== writtenRevisions[position])
       expect(
         firstDifference,
         `seed ${seed}: watcher ${index} received ${revisions[firstDifference]} instead of ${writtenRevisions[firstDifference]}`,

@@ -99,7 +99,7 @@ describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped
       const violations = [
         ...recorder.violations,
         ...differences,
-        ...replay(history, workload.deletedByHand).violations,
+        ...replay(history, workload.userDeletedUids).violations,
         ...storage.violations,
         ...dataProblems,
         ...cluster.unexpectedExits(),

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { programMissing } from '../helpers/programs.ts'
+import { programSkipReason } from '../helpers/programs.ts'
 import { type RunningServer, startServer } from '../helpers/server.ts'
 import { runSteps, type StepsRun } from './steps.ts'
 
 const run = promisify(execFile)
-const missing = programMissing('go', ['version'])
+const missing = programSkipReason('go', ['version'])
 
 /** The steps of go/main.go, each with its expected result. */
 const STEPS = {

@@ -20,7 +20,7 @@ describe('API under generated requests', () => {
       `SYS-10 validates ${requests} generated requests, and changes nothing if it rejects one (FUZZ_SEED=${seed})`,
       async () => {
         const result = await fuzz({ seed, requests })
-        console.log(`seed ${seed}\n${table(result)}`)
+        console.log(`seed ${seed}\n${formatTable(result)}`)
         expect(result.failures.join('\n\n')).toBe('')
         // Many requests must be accepted to reach the later checks.
         expect(result.accepted).toBeGreaterThan(requests / 10)
@@ -47,18 +47,18 @@ describe('API under generated requests', () => {
       }))
       const { failedPaths } = await fuzz({ seed: SEED, requests: 16_000, kinds: unvalidated })
       const paths = [...failedPaths]
-      const unnoticed = SERVED.filter(({ plural }) => !paths.some((path) => path.includes(`/${plural}`)))
-      expect(unnoticed.map(({ kind }) => kind)).toEqual([])
+      const undetectedKinds = SERVED.filter(({ plural }) => !paths.some((path) => path.includes(`/${plural}`)))
+      expect(undetectedKinds.map(({ kind }) => kind)).toEqual([])
     },
     RUN_MS_MAX,
   )
 })
 
-const table = ({ statuses, accepted }: FuzzResult): string =>
+const formatTable = ({ statuses, accepted }: FuzzResult): string =>
   [
-    ...Object.entries(statuses).map(([about, counts]) => {
+    ...Object.entries(statuses).map(([intent, counts]) => {
       const cells = Object.entries(counts).map(([status, count]) => `${status}: ${count}`)
-      return `  ${about.padEnd(20)} ${cells.join('  ')}`
+      return `  ${intent.padEnd(20)} ${cells.join('  ')}`
     }),
     `  accepted ${accepted}`,
   ].join('\n')

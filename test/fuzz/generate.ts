@@ -86,7 +86,7 @@ export function createGenerator(dice: Dice): (state: ServerState) => FuzzRequest
     [16, () => createMutated(dice)],
     [5, () => sendDamagedBody(dice)],
     [1, () => createYaml(dice)],
-    [6, () => hostilePath(dice)],
+    [6, () => requestHostilePath(dice)],
     [9, (state) => readWithOddQuery(dice, state)],
     [5, (state) => patchValid(dice, state)],
     [13, (state) => patchWithOddBody(dice, state)],
@@ -94,14 +94,14 @@ export function createGenerator(dice: Dice): (state: ServerState) => FuzzRequest
     [7, (state) => writeStatus(dice, state)],
     [4, (state) => remove(dice, state)],
     [3, (state) => removeFinalizers(dice, state)],
-    [1, (state) => subresource(dice, state)],
-    [2, () => review(dice)],
+    [1, (state) => callSubresource(dice, state)],
+    [2, () => postReview(dice)],
   ]
-  const weighted = table.flatMap(([weight, draw]) => Array.from({ length: weight }, () => draw))
-  return (state) => oddHeaders(dice, dice.pick(weighted)(state))
+  const weightedGenerators = table.flatMap(([weight, generate]) => Array.from({ length: weight }, () => generate))
+  return (state) => withOddHeaders(dice, dice.pick(weightedGenerators)(state))
 }
 
-function oddHeaders(dice: Dice, request: FuzzRequest): FuzzRequest {
+function withOddHeaders(dice: Dice, request: FuzzRequest): FuzzRequest {
   if (request.isValid || !dice.oneIn(25)) return request
   const odd = dice.pick<Record<string, string>>([
     { 'content-type': dice.pick(CONTENT_TYPES) },
@@ -126,7 +126,7 @@ function sampleObject(dice: Dice, served = dice.pick(SERVED)) {
   return { served, apiVersion, namespace, name, object, path: collectionPath(apiVersion, served, namespace) }
 }
 
-const writeQuery = (dice: Dice): string =>
+const pickWriteQuery = (dice: Dice): string =>
   dice.pick([
     '',
     '',
@@ -161,7 +161,7 @@ function createMutated(dice: Dice): FuzzRequest {
     intent: 'create mutated',
     method: 'POST',
     path,
-    query: writeQuery(dice),
+    query: pickWriteQuery(dice),
     headers: JSON_HEADERS,
     body: json(body),
   }
@@ -240,10 +240,10 @@ const ODD_PATHS = [
 ]
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'TRACE', 'CONNECT', 'get', 'BREW', '']
 
-function hostilePath(dice: Dice): FuzzRequest {
+function requestHostilePath(dice: Dice): FuzzRequest {
   const { path, object } = sampleObject(dice)
   const encode = dice.pick([encodeSafely, String])
-  const built = dice.pick([
+  const hostilePath = dice.pick([
     () => dice.pick(ODD_PATHS),
     () => `${path}/${encode(dice.pick(HOSTILE_STRINGS))}`,
     () => `${path}/c0/${encode(dice.pick(HOSTILE_STRINGS))}`,
@@ -255,8 +255,8 @@ function hostilePath(dice: Dice): FuzzRequest {
   return {
     intent: 'odd path',
     method,
-    path: built,
-    query: dice.oneIn(3) ? oddQuery(dice, 1) : '',
+    path: hostilePath,
+    query: dice.oneIn(3) ? buildOddQuery(dice, 1) : '',
     headers: method === 'PATCH' ? { 'content-type': PATCH_TYPES[1] } : JSON_HEADERS,
     body: method === 'PATCH' ? json({ metadata: { labels: { a: 'b' } } }) : json(object),
   }
@@ -323,7 +323,7 @@ const VERSIONS = [
   '0x1',
 ]
 
-function oddQuery(dice: Dice, revision: number): string {
+function buildOddQuery(dice: Dice, revision: number): string {
   const version = () => dice.pick([String(revision), String(Math.max(1, revision - dice.int(50))), dice.pick(VERSIONS)])
   const parameters: (() => [string, string])[] = [
     () => ['labelSelector', dice.pick([...LABEL_SELECTORS, ...HOSTILE_STRINGS])],
@@ -331,7 +331,7 @@ function oddQuery(dice: Dice, revision: number): string {
     () => ['resourceVersion', version()],
     () => ['resourceVersionMatch', dice.pick(['Exact', 'NotOlderThan', 'exact', ''])],
     () => ['limit', dice.pick(['1', '2', '500', '0', '-1', 'x', '1e9', '99999999999999999999', ''])],
-    () => ['continue', dice.pick([continueToken(dice, revision), ...HOSTILE_STRINGS])],
+    () => ['continue', dice.pick([buildContinueToken(dice, revision), ...HOSTILE_STRINGS])],
     () => ['watch', dice.pick(['1', 'true', '0', 'false', '', 'yes'])],
     () => ['allowWatchBookmarks', dice.pick(['true', 'maybe'])],
     () => ['sendInitialEvents', dice.pick(['true', 'false', ''])],
@@ -344,11 +344,11 @@ function oddQuery(dice: Dice, revision: number): string {
     () => ['hash', dice.pick(HOSTILE_STRINGS)],
     () => ['__proto__', 'x'],
   ]
-  const chosen = Array.from({ length: 1 + dice.int(4) }, () => dice.pick(parameters)())
-  return new URLSearchParams(chosen).toString()
+  const selected = Array.from({ length: 1 + dice.int(4) }, () => dice.pick(parameters)())
+  return new URLSearchParams(selected).toString()
 }
 
-function continueToken(dice: Dice, revision: number): string {
+function buildContinueToken(dice: Dice, revision: number): string {
   const start = dice.pick(['c0', 'shop/c0', '', '../', '\uffff', 'x'.repeat(500)])
   const content = dice.pick<unknown>([
     { v: 1, rv: revision, start },
@@ -367,7 +367,7 @@ function readWithOddQuery(dice: Dice, { objects, revision }: ServerState): FuzzR
   const { path, served } = sampleObject(dice)
   const allNamespacesPath = path.replace(/\/namespaces\/[^/]+/, '')
   const existingPath = objects.length > 0 ? pathOf(dice.pick(objects)) : path
-  const pickObject = dice.pick([
+  const requestPath = dice.pick([
     path,
     path,
     allNamespacesPath,
@@ -378,8 +378,8 @@ function readWithOddQuery(dice: Dice, { objects, revision }: ServerState): FuzzR
   return {
     intent: 'read',
     method: dice.pick(['GET', 'GET', 'GET', 'HEAD']),
-    path: pickObject,
-    query: dice.oneIn(5) ? (dice.oneIn(2) ? 'watch=1' : '') : oddQuery(dice, revision),
+    path: requestPath,
+    query: dice.oneIn(5) ? (dice.oneIn(2) ? 'watch=1' : '') : buildOddQuery(dice, revision),
     headers: served && dice.oneIn(4) ? { accept: dice.pick(ACCEPTS) } : {},
   }
 }
@@ -388,19 +388,19 @@ const pathOf = ({ apiVersion, served, namespace, name }: KnownObject): string =>
   `${collectionPath(apiVersion, served, namespace)}/${encodeSafely(name)}`
 
 /** Returns an existing object or, rarely, a new sample. */
-function target(dice: Dice, { objects }: ServerState): KnownObject {
+function pickTarget(dice: Dice, { objects }: ServerState): KnownObject {
   if (objects.length > 0 && !dice.oneIn(20)) return dice.pick(objects)
   return sampleObject(dice)
 }
 
 function patchValid(dice: Dice, state: ServerState): FuzzRequest {
-  const chosen = target(dice, state)
+  const selected = pickTarget(dice, state)
   const merge = dice.pick<any>([
     { metadata: { labels: { 'example.com/touched': String(dice.int(5)) } } },
     { metadata: { annotations: { note: null } } },
     { metadata: { labels: null } },
-    { metadata: { annotations: { 'example.com/n': 'x' }, resourceVersion: chosen.object.metadata.resourceVersion } },
-    ...(chosen.served.kind === 'PersistentVolumeClaim'
+    { metadata: { annotations: { 'example.com/n': 'x' }, resourceVersion: selected.object.metadata.resourceVersion } },
+    ...(selected.served.kind === 'PersistentVolumeClaim'
       ? [
           { spec: { resources: { requests: { storage: dice.pick(['1Gi', '20Gi', '2Ti', '1']) } } } },
           { spec: { resources: { requests: { iops: dice.pick(['100', '2000', null]) } } } },
@@ -409,12 +409,12 @@ function patchValid(dice: Dice, state: ServerState): FuzzRequest {
           { spec: { storageClassName: 'gold' } },
         ]
       : []),
-    ...(chosen.served.kind === 'StorageClass' ? [{ allowVolumeExpansion: true }] : []),
+    ...(selected.served.kind === 'StorageClass' ? [{ allowVolumeExpansion: true }] : []),
   ])
   return {
     intent: 'patch',
     method: 'PATCH',
-    path: pathOf(chosen),
+    path: pathOf(selected),
     query: dice.pick(['', 'fieldManager=fuzz', 'dryRun=All']),
     headers: { 'content-type': dice.pick(PATCH_TYPES.slice(1)) },
     body: json(merge),
@@ -422,20 +422,20 @@ function patchValid(dice: Dice, state: ServerState): FuzzRequest {
 }
 
 function patchWithOddBody(dice: Dice, state: ServerState): FuzzRequest {
-  const chosen = target(dice, state)
+  const selected = pickTarget(dice, state)
   const type = dice.pick(PATCH_TYPES)
-  const body = type === PATCH_TYPES[0] ? jsonPatch(dice, chosen.object) : mergePatch(dice, chosen, type)
+  const body = type === PATCH_TYPES[0] ? buildJsonPatch(dice, selected.object) : buildMergePatch(dice, selected, type)
   return {
     intent: 'odd patch',
     method: 'PATCH',
-    path: dice.oneIn(6) ? `${pathOf(chosen)}/status` : pathOf(chosen),
-    query: dice.oneIn(3) ? writeQuery(dice) : '',
+    path: dice.oneIn(6) ? `${pathOf(selected)}/status` : pathOf(selected),
+    query: dice.oneIn(3) ? pickWriteQuery(dice) : '',
     headers: { 'content-type': type },
     body: dice.oneIn(20) ? damage(dice, JSON.stringify(body)) : json(body),
   }
 }
 
-function jsonPatch(dice: Dice, object: any): unknown {
+function buildJsonPatch(dice: Dice, object: any): unknown {
   const pointers = pointersIn(object)
   const pointer = () =>
     dice.oneIn(4)
@@ -477,10 +477,10 @@ function jsonPatch(dice: Dice, object: any): unknown {
 
 function pointersIn(object: any): string[] {
   const pointers: string[] = ['/metadata']
-  const walk = (value: any, at: string, depth: number) => {
+  const walk = (value: any, parentPointer: string, depth: number) => {
     if (typeof value !== 'object' || value === null || depth > 6) return
     for (const key of Object.keys(value)) {
-      const pointer = `${at}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
+      const pointer = `${parentPointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
       pointers.push(pointer)
       walk(value[key], pointer, depth + 1)
     }
@@ -517,15 +517,13 @@ const DIRECTIVES: readonly any[] = [
   { $retainKeys: 'x' },
 ]
 
-function mergePatch(dice: Dice, { object, served }: KnownObject, type: string): unknown {
+function buildMergePatch(dice: Dice, { object, served }: KnownObject, type: string): unknown {
   if (type === PATCH_TYPES[2] && dice.oneIn(2)) return dice.pick(DIRECTIVES)
   if (dice.oneIn(12)) return hostileValue(dice)
   if (dice.oneIn(5)) return mutate(dice, object) // the whole object with one change
   if (dice.oneIn(8)) return { metadata: metadataOf(dice), status: served.sampleStatus?.(dice) ?? null }
-  const places = locationsIn(object)
-  if (places.length === 0) return { metadata: { labels: { x: 'y' } } }
-  const path = pointersIn(object)
-  const keys = dice.pick(path).slice(1).split('/')
+  if (locationsIn(object).length === 0) return { metadata: { labels: { x: 'y' } } }
+  const keys = dice.pick(pointersIn(object)).slice(1).split('/')
   return keys.reduceRight<unknown>(
     (inner, key) => JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(inner) ?? 'null'}}`),
     hostileValue(dice),
@@ -533,8 +531,8 @@ function mergePatch(dice: Dice, { object, served }: KnownObject, type: string): 
 }
 
 function put(dice: Dice, state: ServerState): FuzzRequest {
-  const chosen = target(dice, state)
-  const copy = copyOf(chosen.object)
+  const selected = pickTarget(dice, state)
+  const copy = copyOf(selected.object)
   const { metadata } = copy
   const change = dice.pick<() => any>([
     () => copy, // no change
@@ -563,22 +561,22 @@ function put(dice: Dice, state: ServerState): FuzzRequest {
         selfLink: 'x',
       },
     }),
-    () => ({ ...copy, status: chosen.served.sampleStatus?.(dice) ?? {} }),
+    () => ({ ...copy, status: selected.served.sampleStatus?.(dice) ?? {} }),
     () => ({ ...copy, metadata: { ...metadata, finalizers: ['example.com/new'] } }),
-    () => ({ ...copy, ...chosen.served.sample(dice, chosen.namespace), metadata }), // another spec under the same name
+    () => ({ ...copy, ...selected.served.sample(dice, selected.namespace), metadata }), // another spec under the same name
     () => mutate(dice, copy),
     () => mutate(dice, copy, 3),
     () => ({
       ...copy,
       kind: dice.pick(['Pod', '', undefined, 7]),
-      apiVersion: dice.pick([chosen.apiVersion, 'v2', null]),
+      apiVersion: dice.pick([selected.apiVersion, 'v2', null]),
     }),
   ])
   return {
     intent: 'put',
     method: 'PUT',
-    path: pathOf(chosen),
-    query: dice.oneIn(3) ? writeQuery(dice) : '',
+    path: pathOf(selected),
+    query: dice.oneIn(3) ? pickWriteQuery(dice) : '',
     headers: JSON_HEADERS,
     body: json(change()),
   }
@@ -586,12 +584,12 @@ function put(dice: Dice, state: ServerState): FuzzRequest {
 
 function writeStatus(dice: Dice, state: ServerState): FuzzRequest {
   const withStatus = state.objects.filter(({ served }) => served.hasStatus)
-  const chosen = withStatus.length > 0 ? dice.pick(withStatus) : target(dice, state)
-  const status = chosen.served.sampleStatus?.(dice) ?? {}
+  const selected = withStatus.length > 0 ? dice.pick(withStatus) : pickTarget(dice, state)
+  const status = selected.served.sampleStatus?.(dice) ?? {}
   const newStatus = dice.oneIn(3) ? mutate(dice, status) : status
-  const path = `${pathOf(chosen)}/status`
+  const path = `${pathOf(selected)}/status`
   if (dice.oneIn(2)) {
-    const body = json({ ...copyOf(chosen.object), status: newStatus })
+    const body = json({ ...copyOf(selected.object), status: newStatus })
     return { intent: 'status', method: 'PUT', path, query: '', headers: JSON_HEADERS, body }
   }
   const headers = { 'content-type': dice.pick(PATCH_TYPES.slice(1)) }
@@ -599,8 +597,8 @@ function writeStatus(dice: Dice, state: ServerState): FuzzRequest {
 }
 
 function remove(dice: Dice, state: ServerState): FuzzRequest {
-  const chosen = target(dice, state)
-  const { uid, resourceVersion } = chosen.object.metadata
+  const selected = pickTarget(dice, state)
+  const { uid, resourceVersion } = selected.object.metadata
   const options = dice.pick<any>([
     undefined,
     {},
@@ -615,11 +613,11 @@ function remove(dice: Dice, state: ServerState): FuzzRequest {
     hostileValue(dice),
   ])
   const isCollection = dice.oneIn(40)
-  const collection = pathOf(chosen).replace(/\/[^/]*$/, '')
+  const collection = pathOf(selected).replace(/\/[^/]*$/, '')
   return {
     intent: isCollection ? 'delete all' : 'delete',
     method: 'DELETE',
-    path: isCollection ? collection : pathOf(chosen),
+    path: isCollection ? collection : pathOf(selected),
     query: isCollection
       ? dice.pick(['labelSelector=v%3D1', 'fieldSelector=metadata.name%3Dc0', 'limit=1', 'dryRun=All'])
       : '',
@@ -632,16 +630,16 @@ function remove(dice: Dice, state: ServerState): FuzzRequest {
 function removeFinalizers(dice: Dice, state: ServerState): FuzzRequest {
   const terminating = state.objects.filter(({ object }) => object.metadata.deletionTimestamp)
   if (terminating.length === 0) return remove(dice, state)
-  const chosen = dice.pick(terminating)
-  if (chosen.served.kind === 'Namespace' && dice.oneIn(2)) {
+  const selected = dice.pick(terminating)
+  if (selected.served.kind === 'Namespace' && dice.oneIn(2)) {
     const body = json({
-      ...chosen.object,
+      ...selected.object,
       spec: dice.pick<any>([{}, { finalizers: [] }, { finalizers: ['x'] }, { finalizers: ['a.b/c'] }]),
     })
     return {
       intent: 'finalize',
       method: 'PUT',
-      path: `${pathOf(chosen)}/finalize`,
+      path: `${pathOf(selected)}/finalize`,
       query: '',
       headers: JSON_HEADERS,
       body,
@@ -649,12 +647,12 @@ function removeFinalizers(dice: Dice, state: ServerState): FuzzRequest {
   }
   const body = json({ metadata: { finalizers: null } })
   const headers = { 'content-type': PATCH_TYPES[1] }
-  return { intent: 'release', method: 'PATCH', path: pathOf(chosen), query: '', headers, body }
+  return { intent: 'release', method: 'PATCH', path: pathOf(selected), query: '', headers, body }
 }
 
-function subresource(dice: Dice, state: ServerState): FuzzRequest {
+function callSubresource(dice: Dice, state: ServerState): FuzzRequest {
   const pods = state.objects.filter(({ served }) => served.kind === 'Pod')
-  if (pods.length === 0) return target(dice, state) && readWithOddQuery(dice, state)
+  if (pods.length === 0) return pickTarget(dice, state) && readWithOddQuery(dice, state)
   const pod = dice.pick(pods)
   const subresourceName = dice.pick(['binding', 'eviction', 'log', 'ephemeralcontainers'])
   const body = dice.pick<any>([
@@ -697,7 +695,7 @@ const FOREIGN_PATHS = [
   '/apis/resource.k8s.io/v1/devicetaintrules',
 ]
 
-function review(dice: Dice): FuzzRequest {
+function postReview(dice: Dice): FuzzRequest {
   const isForeign = dice.oneIn(5)
   const reviewBody = dice.pick<any>([
     { spec: { resourceAttributes: { verb: 'get', resource: 'pods', namespace: 'shop' } } },

@@ -21,7 +21,7 @@ import { check } from './validator/index.ts'
 export interface FuzzHarness {
   readonly state: ServerState
   /** Sends a request. Returns the response, and the problems of the response and of the store. */
-  send(request: FuzzRequest): Promise<{ response: ApiResponse; wrong: string[] }>
+  send(request: FuzzRequest): Promise<{ response: ApiResponse; problems: string[] }>
   /** Compares all stored objects with the recorded ones. */
   compareAll(): Promise<string[]>
   close(): Promise<void>
@@ -93,35 +93,35 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
   const readBack = (path: string): Promise<ApiResponse> =>
     handle({ intent: 'read back', method: 'GET', path, query: '', headers: {} })
 
-  async function send(request: FuzzRequest): Promise<{ response: ApiResponse; wrong: string[] }> {
+  async function send(request: FuzzRequest): Promise<{ response: ApiResponse; problems: string[] }> {
     if (++requestCount % 25 === 0) await clock.advance(1_000)
-    const wrong: string[] = []
+    const problems: string[] = []
     const before = store.revision
     const startedMs = clock.nowMs()
     const response = await handle(request)
     const hasWaited = clock.nowMs() !== startedMs // objects may have expired during the wait
-    wrong.push(...loggedErrors.splice(0))
-    checkResponse(request, response, before, wrong)
-    if (response.stream) await checkStream(response, wrong)
+    problems.push(...loggedErrors.splice(0))
+    checkResponse(request, response, before, problems)
+    if (response.stream) await checkStream(response, problems)
     const mayChangeStore = isWrite(request.method) && response.status < 300 && !isDryRun(request) && !isReview(request)
-    if (store.revision === before + 1 && isOverQuota(response)) await checkQuotaEvent(request, wrong)
+    if (store.revision === before + 1 && isOverQuota(response)) await checkQuotaEvent(request, problems)
     else if (store.revision !== before && !mayChangeStore && !hasWaited) {
-      wrong.push(`the store went from ${before} to ${store.revision} although the request must not change it`)
+      problems.push(`the store went from ${before} to ${store.revision} although the request must not change it`)
     }
     if (response.status < 300 && isWrite(request.method) && !isReview(request))
-      await checkWrite(request, response, wrong)
-    return { response, wrong }
+      await checkWrite(request, response, problems)
+    return { response, problems }
   }
 
   /** Checks that a request rejected by a quota wrote one event and nothing else. */
-  async function checkQuotaEvent(request: FuzzRequest, wrong: string[]): Promise<void> {
+  async function checkQuotaEvent(request: FuzzRequest, problems: string[]): Promise<void> {
     const { namespace, name } = addressOf(request.path)!
     const address = addressOf(`/api/v1/namespaces/${namespace}/events`)!
-    const { items } = parse(await readBack(`/api/v1/namespaces/${namespace}/events`), wrong)
+    const { items } = parse(await readBack(`/api/v1/namespaces/${namespace}/events`), problems)
     const newEvents = items.filter(({ metadata }: any) => metadata.resourceVersion === String(store.revision))
     const [event] = newEvents
     if (newEvents.length !== 1 || event.reason !== 'ExceededQuota' || event.involvedObject.name !== name) {
-      wrong.push(`a rejected request changed the store to ${store.revision} other than by its event`)
+      problems.push(`a rejected request changed the store to ${store.revision} other than by its event`)
     }
     for (const item of newEvents) {
       records.set({ ...address, name: item.metadata.name, object: { kind: 'Event', apiVersion: 'v1', ...item } })
@@ -129,24 +129,24 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
   }
 
   /** Checks that the response of a write equals the stored object and is valid. */
-  async function checkWrite(request: FuzzRequest, response: ApiResponse, wrong: string[]): Promise<void> {
+  async function checkWrite(request: FuzzRequest, response: ApiResponse, problems: string[]): Promise<void> {
     const address = addressOf(request.path)
-    if (!address) return void wrong.push('a write was accepted on a path that is not a resource')
-    const body = parse(response, wrong)
+    if (!address) return void problems.push('a write was accepted on a path that is not a resource')
+    const body = parse(response, problems)
     if (body === undefined) return
     if (request.method === 'DELETE' && address.name === '')
-      return void wrong.push(...(await compareCollection(address)))
+      return void problems.push(...(await compareCollection(address)))
     // Fields without a protobuf number are not sent, so the stored object is checked in place of a protobuf response.
     const isObject = body.kind === address.served.kind && body.metadata !== undefined && !isProtobuf(response)
     const name: string = address.name || nameIn(body)
     const old = records.get({ ...address, name })
     const isCreate = response.status === 201 && address.subresource === ''
     if (isObject && request.method !== 'DELETE') {
-      wrong.push(...check(address.served.kind, body, isCreate ? undefined : old?.object))
-      if (!isCreate && !old) wrong.push('an object was updated that was never created')
+      problems.push(...check(address.served.kind, body, isCreate ? undefined : old?.object))
+      if (!isCreate && !old) problems.push('an object was updated that was never created')
     }
     const nameInBody = request.method === 'PUT' ? readNameInBody(request) : undefined
-    if (nameInBody !== undefined && nameInBody !== name) wrong.push(`a PUT of ${nameInBody} changed ${name}`)
+    if (nameInBody !== undefined && nameInBody !== name) problems.push(`a PUT of ${nameInBody} changed ${name}`)
     if (isDryRun(request) || isDryRunDelete(request)) return
     const stored = await readBack(
       `${collectionPath(address.apiVersion, address.served, address.namespace)}/${encodeURIComponent(name)}`,
@@ -157,26 +157,26 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
         address.subresource === 'eviction' ||
         isTerminating(body) ||
         isTerminating(old?.object)
-      if (!isExpected) wrong.push(`${name} does not exist after a response with ${response.status}`)
+      if (!isExpected) problems.push(`${name} does not exist after a response with ${response.status}`)
       records.delete({ ...address, name })
       return
     }
-    const storedObject = parse(stored, wrong)
-    if (stored.status !== 200) return void wrong.push(`reading ${name} back returned ${stored.status}`)
+    const storedObject = parse(stored, problems)
+    if (stored.status !== 200) return void problems.push(`reading ${name} back returned ${stored.status}`)
     if (isObject && isPlainJson(response) && Buffer.compare(response.body!, stored.body!) !== 0) {
-      wrong.push(`read back differs\n  ${text(stored).slice(0, 1_000)}`)
+      problems.push(`read back differs\n  ${text(stored).slice(0, 1_000)}`)
     }
     if (request.method === 'DELETE' || !isObject) {
-      wrong.push(...check(address.served.kind, storedObject, isCreate ? undefined : old?.object))
+      problems.push(...check(address.served.kind, storedObject, isCreate ? undefined : old?.object))
     }
     records.set({ ...address, name, object: storedObject })
   }
 
   async function compareCollection(address: Address): Promise<string[]> {
-    const wrong: string[] = []
+    const problems: string[] = []
     const path = collectionPath(address.apiVersion, address.served, address.namespace)
     const response = await readBack(path)
-    const list = parse(response, wrong)
+    const list = parse(response, problems)
     if (response.status !== 200) return [`listing ${path} returned ${response.status}: ${text(response).slice(0, 300)}`]
     const listedNames = new Set<string>()
     for (const item of list.items) {
@@ -184,16 +184,18 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
       const { name } = item.metadata
       listedNames.add(name)
       const old = records.get({ ...address, name })
-      if (!old) wrong.push(`${path} lists ${name}, which no response reported`)
-      wrong.push(...check(address.served.kind, object, old?.object ?? object).map((why) => `${path}/${name} ${why}`))
+      if (!old) problems.push(`${path} lists ${name}, which no response reported`)
+      problems.push(
+        ...check(address.served.kind, object, old?.object ?? object).map((problem) => `${path}/${name} ${problem}`),
+      )
       records.set({ ...address, name, object })
     }
     for (const old of records.in(address)) {
       if (listedNames.has(old.name)) continue
-      if (!isTerminating(old.object) && !address.mayBeDeleted) wrong.push(`${path} no longer lists ${old.name}`)
+      if (!isTerminating(old.object) && !address.mayBeDeleted) problems.push(`${path} no longer lists ${old.name}`)
       records.delete(old)
     }
-    return wrong
+    return problems
   }
 
   await compareCollection(addressOf('/api/v1/namespaces')!) // records the built-in namespaces
@@ -213,17 +215,17 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
     },
     send,
     async compareAll() {
-      const wrong: string[] = []
+      const problems: string[] = []
       for (const served of SERVED) {
         for (const namespace of served.namespaced ? NAMESPACES : ['']) {
           const apiVersion = served.apiVersions.at(-1)!
-          wrong.push(...(await compareCollection({ served, apiVersion, namespace, name: '', subresource: '' })))
+          problems.push(...(await compareCollection({ served, apiVersion, namespace, name: '', subresource: '' })))
         }
       }
       const { watchers } = store.stats()
-      if (watchers > 0) wrong.push(`${watchers} watches were left open`)
-      if (Object.hasOwn(Object.prototype, 'polluted')) wrong.push('Object.prototype was polluted')
-      return wrong
+      if (watchers > 0) problems.push(`${watchers} watches were left open`)
+      if (Object.hasOwn(Object.prototype, 'polluted')) problems.push('Object.prototype was polluted')
+      return problems
     },
     close: () => store.close(),
   }
@@ -306,13 +308,13 @@ function readNameInBody({ body }: FuzzRequest): string | undefined {
 /** Returns the name in a response: an object, its metadata, or a table with one row. */
 const nameIn = (body: any): string => body.metadata?.name ?? body.rows?.[0]?.object?.metadata?.name
 
-function parse(response: ApiResponse, wrong: string[]): any {
+function parse(response: ApiResponse, problems: string[]): any {
   const isYaml = response.headers['content-type'] === 'application/yaml'
   try {
     if (isProtobuf(response)) return parseProtobuf(response.body!)
     return isYaml ? parseYaml(text(response)) : JSON.parse(text(response))
   } catch {
-    wrong.push(`a response with ${response.status} is neither JSON, YAML nor protobuf`)
+    problems.push(`a response with ${response.status} is neither JSON, YAML nor protobuf`)
     return undefined
   }
 }
@@ -329,28 +331,29 @@ const isProtobuf = ({ headers }: ApiResponse): boolean => `${headers['content-ty
 
 const RESPONSE_BYTES_MAX = 64 * 1024
 
-function checkResponse(request: FuzzRequest, response: ApiResponse, revision: number, wrong: string[]): void {
+function checkResponse(request: FuzzRequest, response: ApiResponse, revision: number, problems: string[]): void {
   const { status } = response
-  if (!Number.isInteger(status) || status < 200 || status > 599) wrong.push(`status ${status}`)
-  if (!response.headers['content-type'] && response.body?.length) wrong.push('the response has no content type')
-  if (status >= 500 && !isFutureVersion(request, response, revision)) wrong.push(`status ${status}`)
+  if (!Number.isInteger(status) || status < 200 || status > 599) problems.push(`status ${status}`)
+  if (!response.headers['content-type'] && response.body?.length) problems.push('the response has no content type')
+  if (status >= 500 && !isFutureVersion(request, response, revision)) problems.push(`status ${status}`)
   if (request.isValid && ![201, 403, 404, 409].includes(status))
-    wrong.push(`a valid object was rejected with ${status}`)
+    problems.push(`a valid object was rejected with ${status}`)
   if (status < 400) return
   if (response.headers['content-type'] === 'text/plain; charset=utf-8') return // health checks return plain text
-  const body = parse(response, wrong)
+  const body = parse(response, problems)
   if (body === undefined) return
-  if (body.kind !== 'Status' || body.apiVersion !== 'v1' || body.status !== 'Failure') wrong.push('no failure Status')
-  if (body.code !== status) wrong.push(`a Status of code ${body.code} with ${status}`)
-  if (!body.reason || !body.message) wrong.push('a Status without reason or message')
-  if (response.body!.length > RESPONSE_BYTES_MAX) wrong.push(`an error of ${response.body!.length} bytes`)
+  if (body.kind !== 'Status' || body.apiVersion !== 'v1' || body.status !== 'Failure')
+    problems.push('no failure Status')
+  if (body.code !== status) problems.push(`a Status of code ${body.code} with ${status}`)
+  if (!body.reason || !body.message) problems.push('a Status without reason or message')
+  if (response.body!.length > RESPONSE_BYTES_MAX) problems.push(`an error of ${response.body!.length} bytes`)
   if (status !== 422) return
   const causes = body.details?.causes ?? []
   if (
     causes.length === 0 ||
     causes.some((cause: any) => !cause.reason || !cause.message || cause.field === undefined)
   ) {
-    wrong.push('422 without causes')
+    problems.push('422 without causes')
   }
 }
 
@@ -374,7 +377,7 @@ function versionInToken(token: string | null): string {
 }
 
 /** Opens the stream, reads it for a few turns of the event loop, and disconnects. */
-async function checkStream(response: ApiResponse, wrong: string[]): Promise<void> {
+async function checkStream(response: ApiResponse, problems: string[]): Promise<void> {
   const chunks: Uint8Array[] = []
   const onClose: (() => void)[] = []
   let open = true
@@ -393,25 +396,25 @@ async function checkStream(response: ApiResponse, wrong: string[]): Promise<void
   })
   for (let turn = 0; turn < 4; turn++) await nextTurn()
   close()
-  if (isProtobuf(response)) return checkFrames(Buffer.concat(chunks), wrong)
+  if (isProtobuf(response)) return checkFrames(Buffer.concat(chunks), problems)
   const lines = Buffer.concat(chunks).toString('utf8').split('\n').slice(0, -1)
   for (const line of lines) {
     try {
       const { type, object } = JSON.parse(line)
       if (!['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'].includes(type) || !object)
-        wrong.push(`a watch sent ${line.slice(0, 200)}`)
-      if (type === 'ERROR' && object.code >= 500) wrong.push(`a watch ended with ${line.slice(0, 300)}`)
+        problems.push(`a watch sent ${line.slice(0, 200)}`)
+      if (type === 'ERROR' && object.code >= 500) problems.push(`a watch ended with ${line.slice(0, 300)}`)
     } catch {
-      wrong.push(`a watch sent no JSON: ${line.slice(0, 200)}`)
+      problems.push(`a watch sent no JSON: ${line.slice(0, 200)}`)
     }
   }
 }
 
 /** Checks that the bytes of a protobuf watch are frames: a length of four bytes and as many bytes. */
-function checkFrames(bytes: Buffer, wrong: string[]): void {
+function checkFrames(bytes: Buffer, problems: string[]): void {
   for (let position = 0; position < bytes.length; ) {
     const end = position + 4 <= bytes.length ? position + 4 + bytes.readUInt32BE(position) : Number.POSITIVE_INFINITY
-    if (end > bytes.length) return void wrong.push('a watch sent an incomplete protobuf frame')
+    if (end > bytes.length) return void problems.push('a watch sent an incomplete protobuf frame')
     position = end
   }
 }

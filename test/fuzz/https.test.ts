@@ -29,9 +29,9 @@ afterAll(async () => {
 
 describe('server with hostile clients', () => {
   it(`SYS-10 returns no 5xx for ${REQUESTS} generated requests (FUZZ_SEED=${SEED})`, async () => {
-    const draw = createGenerator(createDice(SEED))
+    const generate = createGenerator(createDice(SEED))
     for (let i = 0; i < REQUESTS; i++) {
-      const request = draw({ objects: [], revision: 100 })
+      const request = generate({ objects: [], revision: 100 })
       if (!canBeSent(request) || /watch=/.test(request.query)) continue
       const status = await sendOverHttps(request)
       const replay = `seed ${SEED}, request ${i}: ${JSON.stringify({ ...request, body: undefined }).slice(0, 500)}`
@@ -54,17 +54,17 @@ describe('server with hostile clients', () => {
   it('SYS-10 returns 413 for a body above 3 MiB, with and without Content-Length', async () => {
     const before = await revision()
     const body = Buffer.from(`{"metadata":{"name":"big"},"data":{"a":"${'x'.repeat(BODY_BYTES_MAX)}"}}`)
-    const declared = await server.call('POST', '/api/v1/namespaces/default/configmaps', body)
-    expect(declared.status).toBe(413)
-    expect(declared.json).toMatchObject({ kind: 'Status', code: 413, reason: 'RequestEntityTooLarge' })
-    const answer = await sendRaw(
+    const declaredReply = await server.call('POST', '/api/v1/namespaces/default/configmaps', body)
+    expect(declaredReply.status).toBe(413)
+    expect(declaredReply.json).toMatchObject({ kind: 'Status', code: 413, reason: 'RequestEntityTooLarge' })
+    const responseText = await sendRaw(
       [
         `POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.token}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
         ...Array.from({ length: 52 }, () => `10000\r\n${'y'.repeat(0x10000)}\r\n`),
       ],
       { hangUp: false },
     )
-    expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+    expect(responseText).toMatch(/^HTTP\/1\.1 413 /)
     expect(await revision()).toBe(before)
     await expectReady()
   })
@@ -177,9 +177,9 @@ const BROKEN_REQUESTS: readonly BrokenRequest[] = [
 /** Writes the chunks, then disconnects, or waits until the server responds or closes the connection. */
 async function sendRaw(chunks: readonly (string | Uint8Array)[], { hangUp }: { hangUp: boolean }): Promise<string> {
   const socket = await openSocket()
-  let answer = ''
+  let responseText = ''
   socket.setEncoding('latin1').on('data', (text: string) => {
-    answer += text
+    responseText += text
   })
   socket.on('error', () => {}) // the server may reset the connection
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
@@ -192,7 +192,7 @@ async function sendRaw(chunks: readonly (string | Uint8Array)[], { hangUp }: { h
   }
   socket.destroy()
   await closed
-  return answer
+  return responseText
 }
 
 function openSocket(): Promise<TLSSocket> {

@@ -121,9 +121,9 @@ export const hostileValue = (dice: Dice): unknown => {
   }
 }
 
-const nested = (depth: number, lists: boolean): unknown => {
+const nested = (depth: number, asLists: boolean): unknown => {
   let value: unknown = 'deep'
-  for (let i = 0; i < depth; i++) value = lists ? [value] : { a: value }
+  for (let i = 0; i < depth; i++) value = asLists ? [value] : { a: value }
   return value
 }
 
@@ -217,15 +217,15 @@ export const copyOf = <T>(value: T): T => (value === undefined ? value : JSON.pa
 
 /** Returns damaged JSON text or other invalid bytes. */
 export function damage(dice: Dice, text: string): Uint8Array {
-  const at = dice.int(text.length + 1)
-  const spliced = (inserted: string | Uint8Array) =>
-    Buffer.concat([Buffer.from(text.slice(0, at)), Buffer.from(inserted), Buffer.from(text.slice(at))])
+  const position = dice.int(text.length + 1)
+  const insert = (inserted: string | Uint8Array) =>
+    Buffer.concat([Buffer.from(text.slice(0, position)), Buffer.from(inserted), Buffer.from(text.slice(position))])
   const afterBrace = (inserted: string) => Buffer.from(text.replace('{', `{${inserted}`))
   switch (dice.int(18)) {
     case 0:
-      return Buffer.from(text.slice(0, at))
+      return Buffer.from(text.slice(0, position))
     case 1:
-      return spliced(Buffer.from([dice.pick([0xff, 0xc0, 0x80, 0xfe])]))
+      return insert(Buffer.from([dice.pick([0xff, 0xc0, 0x80, 0xfe])]))
     case 2:
       return Buffer.from(dice.pick(['[', '{"a":']).repeat(10_000))
     case 3:
@@ -239,7 +239,7 @@ export function damage(dice: Dice, text: string): Uint8Array {
     case 7:
       return new Uint8Array()
     case 8:
-      return spliced('\u0000')
+      return insert('\u0000')
     case 9:
       return Buffer.from(
         dice.pick([
@@ -274,7 +274,7 @@ export function damage(dice: Dice, text: string): Uint8Array {
     case 16:
       return afterBrace(`"junk":"${'y'.repeat(100_000)}",`)
     default:
-      return spliced(dice.pick(['}', ']', ',', '"', '\\', '\n', '{', ':']))
+      return insert(dice.pick(['}', ']', ',', '"', '\\', '\n', '{', ':']))
   }
 }
 

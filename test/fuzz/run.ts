@@ -27,20 +27,20 @@ export interface FuzzResult {
 
 export async function fuzz({ seed, requests, kinds }: FuzzOptions): Promise<FuzzResult> {
   const harness = await createFuzzHarness({ seed, kinds })
-  const draw = createGenerator(createDice(seed))
+  const generate = createGenerator(createDice(seed))
   const failures = new Map<string, string>()
   const failedPaths = new Set<string>()
   const statuses: Record<string, Record<number, number>> = {}
   let accepted = 0
   for (let i = 0; i < requests; i++) {
-    const request = draw(harness.state)
-    const { response, wrong } = await harness.send(request)
+    const request = generate(harness.state)
+    const { response, problems } = await harness.send(request)
     const counts = statuses[request.intent] ?? {}
     statuses[request.intent] = { ...counts, [response.status]: (counts[response.status] ?? 0) + 1 }
     if (response.status < 300) accepted++
-    if (wrong.length > 0) failedPaths.add(request.path)
-    for (const problem of wrong)
-      recordFailure(failures, problem, describeCase({ seed, i, request, response, problem: problem }))
+    if (problems.length > 0) failedPaths.add(request.path)
+    for (const problem of problems)
+      recordFailure(failures, problem, describeCase({ seed, i, request, response, problem }))
     if (i % COMPARE_EVERY === 0) {
       for (const problem of await harness.compareAll())
         recordFailure(failures, problem, `seed ${seed}, after request ${i}: ${problem}`)

@@ -13,18 +13,18 @@ export interface ServedKind {
   sampleStatus?(dice: Dice): any
 }
 
-const ACCESS = [['ReadWriteOnce'], ['ReadWriteMany', 'ReadOnlyMany'], ['ReadWriteOncePod']]
+const ACCESS_MODES = [['ReadWriteOnce'], ['ReadWriteMany', 'ReadOnlyMany'], ['ReadWriteOncePod']]
 const SIZES = ['1Gi', '10Gi', '1.5Gi', '1000M', '5368709120', '1e10', '0.5Ti', '1025', '1000000001m']
 const CLASSES = ['gold', 'silver', 'fast.example.com']
 const DRIVERS = ['csi.example.com', 'Local.Stowage.io', 'hostpath']
-const QUALIFIED = ['example.com/owner', 'app', 'a.b.c/x_y', 'Tier']
+const QUALIFIED_NAMES = ['example.com/owner', 'app', 'a.b.c/x_y', 'Tier']
 
 const size = (dice: Dice) => dice.pick(SIZES)
 
 export const metadataOf = (dice: Dice): any => ({
-  ...dice.maybe({ labels: { [dice.pick(QUALIFIED)]: dice.pick(['', 'x', 'blue-1', 'A.b_c']) } }),
+  ...dice.maybe({ labels: { [dice.pick(QUALIFIED_NAMES)]: dice.pick(['', 'x', 'blue-1', 'A.b_c']) } }),
   ...dice.maybe({
-    annotations: { [dice.pick(QUALIFIED)]: dice.pick(['', 'any text\nat all', '{"json":1}', 'ünïcode 💾']) },
+    annotations: { [dice.pick(QUALIFIED_NAMES)]: dice.pick(['', 'any text\nat all', '{"json":1}', 'ünïcode 💾']) },
   }),
   ...(dice.oneIn(6)
     ? { finalizers: [dice.pick(['example.com/hold', 'kubernetes.io/other', 'foregroundDeletion'])] }
@@ -75,7 +75,7 @@ const io = (dice: Dice) =>
   ])
 
 const claimSpec = (dice: Dice) => ({
-  accessModes: dice.pick(ACCESS),
+  accessModes: dice.pick(ACCESS_MODES),
   resources: { requests: { storage: size(dice), ...io(dice) }, ...dice.maybe({ limits: { storage: '100Gi' } }) },
   ...dice.maybe({ storageClassName: dice.pick(['', ...CLASSES]) }),
   ...dice.maybe({ volumeMode: dice.pick(['Filesystem', 'Block']) }),
@@ -102,7 +102,7 @@ const volumeSpec = (dice: Dice) => {
   const source = dice.pick(['csi', 'csi', 'hostPath', 'nfs', 'local'] as const)
   return {
     capacity: { storage: size(dice), ...dice.maybe({ iops: '500' }) },
-    accessModes: dice.pick(ACCESS),
+    accessModes: dice.pick(ACCESS_MODES),
     ...dice.maybe({ persistentVolumeReclaimPolicy: dice.pick(['Retain', 'Delete', 'Recycle']) }),
     ...dice.maybe({ storageClassName: dice.pick(CLASSES) }),
     ...(source === 'local' || dice.oneIn(3) ? { nodeAffinity: { required: nodeTerms(dice) } } : {}),

@@ -10,8 +10,8 @@ const MODULE = 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity@v5.5.0'
 
 /** Returns the path of the program, or why it is not available. */
 export async function findCsiSanity(): Promise<{ readonly program: string } | { readonly missing: string }> {
-  const onPath = await run('sh', ['-c', 'command -v csi-sanity']).catch(() => undefined)
-  if (onPath) return { program: onPath.stdout.trim() }
+  const programOnPath = await run('sh', ['-c', 'command -v csi-sanity']).catch(() => undefined)
+  if (programOnPath) return { program: programOnPath.stdout.trim() }
   const bin = join(tmpdir(), 'stowage-csi-sanity')
   try {
     await run('go', ['install', MODULE], { env: { ...process.env, GOBIN: bin } })

@@ -36,7 +36,7 @@ export interface RunningEtcd {
 }
 
 /** Returns why tests that need etcd are skipped, or undefined if they run. */
-export function etcdMissing(): string | undefined {
+export function etcdSkipReason(): string | undefined {
   try {
     execFileSync('etcd', ['--version'], { stdio: 'ignore' })
     return undefined

@@ -23,7 +23,7 @@ export interface InProcessServer {
 }
 
 export async function startInProcessServer(): Promise<InProcessServer> {
-  const dir = await mkdtemp(join(tmpdir(), 'stowage-here-'))
+  const dir = await mkdtemp(join(tmpdir(), 'stowage-in-process-'))
   const clock = systemClock()
   const store = await openLmdbStore({ dir: join(dir, 'store'), clock })
   const { server, pki, listen } = await createServerOnStore(store, { dir, clock })

@@ -14,10 +14,10 @@ export interface KubectlProgram {
 }
 
 export async function findKubectls(env: NodeJS.ProcessEnv = process.env): Promise<readonly KubectlProgram[]> {
-  const named = (env.STOWAGE_KUBECTLS ?? '').split(/[,:]/).filter((path) => path !== '')
+  const configuredPaths = (env.STOWAGE_KUBECTLS ?? '').split(/[,:]/).filter((path) => path !== '')
   const directories = (env.PATH ?? '').split(delimiter).filter((path) => path !== '')
-  const onPath = (await Promise.all(directories.map(findKubectlsIn))).flat()
-  const realPaths = await Promise.all([...named, ...onPath].map((path) => realpath(path)))
+  const pathsOnPath = (await Promise.all(directories.map(findKubectlsIn))).flat()
+  const realPaths = await Promise.all([...configuredPaths, ...pathsOnPath].map((path) => realpath(path)))
   const siblings = (await Promise.all(realPaths.map((path) => findKubectlsIn(dirname(path))))).flat()
   const programs = await Promise.all([...new Set([...realPaths, ...siblings])].map(readProgram))
   return uniqueVersions(programs.filter((program) => program !== undefined)).sort((a, b) => a.minor - b.minor)
@@ -26,7 +26,7 @@ export async function findKubectls(env: NodeJS.ProcessEnv = process.env): Promis
 async function findKubectlsIn(directory: string): Promise<string[]> {
   const names = await readdir(directory).catch(() => [])
   const paths = names.filter((name) => /^kubectl(\.1\.\d+)?$/.test(name)).map((name) => join(directory, name))
-  const runnable = await Promise.all(
+  const isExecutable = await Promise.all(
     paths.map((path) =>
       access(path, constants.X_OK).then(
         () => true,
@@ -34,7 +34,7 @@ async function findKubectlsIn(directory: string): Promise<string[]> {
       ),
     ),
   )
-  return paths.filter((_, index) => runnable[index])
+  return paths.filter((_, index) => isExecutable[index])
 }
 
 async function readProgram(path: string): Promise<KubectlProgram | undefined> {
@@ -51,6 +51,6 @@ async function readProgram(path: string): Promise<KubectlProgram | undefined> {
 function uniqueVersions(programs: readonly KubectlProgram[]): KubectlProgram[] {
   const byVersion = new Map<string, KubectlProgram>()
   for (const program of programs) if (!byVersion.has(program.version)) byVersion.set(program.version, program)
-  const plain = [...byVersion.values()].filter(({ version }) => !version.endsWith('-dispatcher'))
-  return plain.length > 0 ? plain : [...byVersion.values()]
+  const withoutDispatchers = [...byVersion.values()].filter(({ version }) => !version.endsWith('-dispatcher'))
+  return withoutDispatchers.length > 0 ? withoutDispatchers : [...byVersion.values()]
 }

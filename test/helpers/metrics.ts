@@ -20,17 +20,17 @@ export function readFamilies(text: string, families: Families = new Map()): Fami
     return existing
   }
   for (const line of text.split('\n')) {
-    const [, declared, type] = /^# TYPE (\S+) (\S+)$/.exec(line) ?? []
-    if (declared && type === 'histogram')
-      for (const suffix of ['bucket', 'sum', 'count']) familyOf(`${declared}_${suffix}`)
-    else if (declared) familyOf(declared)
+    const [, declaredName, type] = /^# TYPE (\S+) (\S+)$/.exec(line) ?? []
+    if (declaredName && type === 'histogram')
+      for (const suffix of ['bucket', 'sum', 'count']) familyOf(`${declaredName}_${suffix}`)
+    else if (declaredName) familyOf(declaredName)
     const [, name, labels = ''] = SAMPLE.exec(line) ?? []
     if (!name) continue
-    const known = familyOf(name)
-    known.samples++
+    const family = familyOf(name)
+    family.samples++
     for (const [, label, value] of labels.matchAll(LABEL)) {
-      const values = known.labels.get(label!) ?? new Set<string>()
-      known.labels.set(label!, values.add(value!))
+      const values = family.labels.get(label!) ?? new Set<string>()
+      family.labels.set(label!, values.add(value!))
     }
   }
   return families

@@ -171,8 +171,8 @@ export const listCalls = async (method: string) =>
 const listCapacities = async (): Promise<string[]> =>
   (await list(CAPACITIES))
     .map(({ storageClassName, nodeTopology, capacity }) => {
-      const places = Object.values(nodeTopology?.matchLabels ?? {}).join(' ')
-      return `${storageClassName} ${places}: ${capacity}`
+      const segmentValues = Object.values(nodeTopology?.matchLabels ?? {}).join(' ')
+      return `${storageClassName} ${segmentValues}: ${capacity}`
     })
     .sort()
 export const waitForCapacities = (...expected: string[]) =>

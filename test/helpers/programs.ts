@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process'
 
 /** Returns why tests that need the program are skipped, or undefined if they run. */
-export function programMissing(program: string, versionFlags: readonly string[]): string | undefined {
+export function programSkipReason(program: string, versionFlags: readonly string[]): string | undefined {
   try {
     execFileSync(program, versionFlags, { stdio: 'ignore' })
     return undefined

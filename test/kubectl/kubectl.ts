@@ -64,10 +64,10 @@ export function createKubectl({ program, kubeconfig, namespace, home }: KubectlO
     child.stdin!.on('error', () => {}) // kubectl may exit without reading its standard input
     child.stdin!.end(stdin ?? '')
     const [code] = (await once(child, 'close')) as [number | null]
-    const ran = { out: out(), err: err() }
-    if (code === exit) return ran
+    const output = { out: out(), err: err() }
+    if (code === exit) return output
     const commandLine = typeof command === 'string' ? command : command.join(' ')
-    throw new Error(`kubectl ${commandLine}\nexited with ${code} instead of ${exit}\n${ran.out}${ran.err}`)
+    throw new Error(`kubectl ${commandLine}\nexited with ${code} instead of ${exit}\n${output.out}${output.err}`)
   }
 
   return {

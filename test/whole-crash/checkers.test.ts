@@ -81,8 +81,8 @@ describe('replay and journal', () => {
     ).toEqual([
       'volume pv-a is bound to the claims shop/a and shop/b',
       'claim shop/b became bound to volume pv-a, which belongs to shop/a (uid-a)',
-      'the capacity of claim shop/a fell to 200Mi',
-      'the capacity of volume pv-a fell to 200Mi',
+      'the capacity of claim shop/a decreased to 200Mi',
+      'the capacity of volume pv-a decreased to 200Mi',
       'quota shop/main was exceeded: persistentvolumeclaims 3 of 1',
     ])
   })
@@ -111,11 +111,16 @@ describe('replay and journal', () => {
 describe('problemsIn', () => {
   const EMPTY_STATE: RestingState = {
     ...{ pods: [], claims: [], volumes: [], quotas: [], configMaps: [], nodes: [], namespaces: [], drivers: [] },
-    ...{ attributes: ['gold', 'odd'].map((name) => ({ metadata: { name } })), events: [], podDirs: [], attached: [] },
+    ...{
+      attributes: ['gold', 'odd'].map((name) => ({ metadata: { name } })),
+      events: [],
+      podDirs: [],
+      attachedVolumeIds: [],
+    },
     classes: [{ metadata: { name: 'now' }, provisioner: 'local.csi.stowage.dev', volumeBindingMode: 'Immediate' }],
     driverVolumes: new Map(),
   }
-  const past: RecordedPast = { ...replay([], new Set()), imported: new Set() }
+  const past: RecordedPast = { ...replay([], new Set()), importedNames: new Set() }
   const problemsOfState = (state: Partial<RestingState>) => problemsIn({ ...EMPTY_STATE, ...state }, past)
   const problemsOfBoundClaim = (more: Parameters<typeof aClaim>[1], driverVolume: Partial<DriverVolume> = {}) =>
     problemsOfState({
@@ -136,7 +141,11 @@ describe('problemsIn', () => {
 
   it('SYS-14 reports leaked storage, volumes without storage, and leftovers of pods on nodes', () => {
     expect(
-      problemsOfState({ driverVolumes: new Map([driverVolumeOf('a')]), podDirs: ['uid-p'], attached: ['vol-a'] }),
+      problemsOfState({
+        driverVolumes: new Map([driverVolumeOf('a')]),
+        podDirs: ['uid-p'],
+        attachedVolumeIds: ['vol-a'],
+      }),
     ).toEqual([
       'driver vol-a (pv-a) leaked: it has no PersistentVolume',
       'a node has a directory of pod uid-p, which does not exist',

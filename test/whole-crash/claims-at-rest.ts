@@ -18,7 +18,7 @@ export interface RestState {
   readonly storage: Storage
   readonly abandoned: AbandonedStorage
   /** Assets that a provisioner was allowed to delete. */
-  readonly condemned: ReadonlySet<string>
+  readonly deletableAssets: ReadonlySet<string>
   /** Existing classes with a working provisioner, by name. */
   readonly classes: ReadonlyMap<string, Readonly<StorageClass>>
 }
@@ -29,7 +29,7 @@ export const problemsOf = (state: RestState): string[] => [
   ...[...state.view.claims.values()].flatMap((claim) => problemsOfClaim(claim, state)),
 ]
 
-function storageProblems({ view, storage, abandoned, condemned }: RestState): string[] {
+function storageProblems({ view, storage, abandoned, deletableAssets }: RestState): string[] {
   const problems: string[] = []
   const existing = assetsIn(storage)
   const names = new Map(Object.values(storage.driver.state().volumes).map(({ id, name }) => [driverAsset(id), name]))
@@ -39,7 +39,7 @@ function storageProblems({ view, storage, abandoned, condemned }: RestState): st
     const asset = assetOf(volume)
     const { name = '' } = volume.metadata
     if (asset) objects.set(asset, [...(objects.get(asset) ?? []), name])
-    if (asset && !existing.has(asset) && !condemned.has(asset))
+    if (asset && !existing.has(asset) && !deletableAssets.has(asset))
       problems.push(`volume ${name} has the storage ${asset}, which does not exist`)
   }
   for (const asset of existing) {

@@ -24,20 +24,20 @@ export interface RestingState extends Readonly<Record<Collection, readonly any[]
   /** Uids of pods with a directory on a node. */
   readonly podDirs: readonly string[]
   /** Ids of volumes with a loop device. */
-  readonly attached: readonly string[]
+  readonly attachedVolumeIds: readonly string[]
 }
 
 /** Facts about that state that only the history contains. */
-export interface RecordedPast extends Pick<Replay, 'abandoned' | 'condemned'> {
+export interface RecordedPast extends Pick<Replay, 'abandoned' | 'deletableAssets'> {
   /** Names of volumes that an administrator created by calling the driver. */
-  readonly imported: ReadonlySet<string>
+  readonly importedNames: ReadonlySet<string>
 }
 
 /** Reads the current state and returns its problems. */
 export async function problemsAtRest(deps: RestDeps): Promise<string[]> {
   const { recorder, workload, storage } = deps
   const state = await readState(deps)
-  const past = { ...replay(recorder.history(), workload.deletedByHand), imported: workload.imported }
+  const past = { ...replay(recorder.history(), workload.userDeletedUids), importedNames: workload.importedNames }
   return [...problemsIn(state, past), ...(await storage.contradictions())]
 }
 
@@ -55,9 +55,9 @@ export function problemsIn(state: RestingState, past: RecordedPast): string[] {
 
 /** Returns storage without a PersistentVolume that no controller had to delete. */
 export async function abandonedStorage({ recorder, storage, workload }: RestDeps): Promise<DriverVolume[]> {
-  const { abandoned } = replay(recorder.history(), workload.deletedByHand)
+  const { abandoned } = replay(recorder.history(), workload.userDeletedUids)
   const volumes = [...(await storage.volumes()).values()]
-  return volumes.filter(({ id, name }) => abandoned.has(driverAsset(id)) || workload.imported.has(name))
+  return volumes.filter(({ id, name }) => abandoned.has(driverAsset(id)) || workload.importedNames.has(name))
 }
 
 async function readState({ cluster, storage }: RestDeps): Promise<RestingState> {
@@ -70,32 +70,32 @@ async function readState({ cluster, storage }: RestDeps): Promise<RestingState> 
     events: await list('/api/v1/events'),
     driverVolumes: await storage.volumes(),
     podDirs: await storage.podDirs(),
-    attached: await storage.attached(),
+    attachedVolumeIds: await storage.attachedVolumeIds(),
   }
 }
 
-/** Runs the simulator's checker of claims, volumes and storage. */
-function bindingProblems(state: RestingState, { abandoned, condemned, imported }: RecordedPast): string[] {
-  const represented = new Set(state.volumes.map((volume) => assetOf(volume)))
+/** Runs the checker of claims, volumes and storage in claims-at-rest.ts. */
+function bindingProblems(state: RestingState, { abandoned, deletableAssets, importedNames }: RecordedPast): string[] {
+  const assetsWithVolume = new Set(state.volumes.map((volume) => assetOf(volume)))
   for (const { id, name } of state.driverVolumes.values()) {
     // A user created the storage, and its PersistentVolume was rejected or never requested.
-    if (imported.has(name) && !represented.has(driverAsset(id))) abandoned.recordImport(driverAsset(id))
+    if (importedNames.has(name) && !assetsWithVolume.has(driverAsset(id))) abandoned.recordImport(driverAsset(id))
   }
-  const retried = state.claims.filter((claim) => isStillRetried(claim, state))
+  const retriedClaims = state.claims.filter((claim) => isStillRetried(claim, state))
   for (const { id, name } of state.driverVolumes.values()) {
-    if (retried.some(({ metadata }) => name === `pvc-${metadata.uid}`)) abandoned.recordImport(driverAsset(id))
+    if (retriedClaims.some(({ metadata }) => name === `pvc-${metadata.uid}`)) abandoned.recordImport(driverAsset(id))
   }
-  const used = new Set(state.pods.flatMap(claimKeysOf))
+  const usedClaimKeys = new Set(state.pods.flatMap(claimKeysOf))
   const claims = state.claims
     .filter((claim) => claim.spec.volumeName || rejectionReason(claim, state) === undefined)
-    .map((claim) => (used.has(keyOf(claim)) ? withoutDeletionTimestamp(claim) : claim)) // its deletion waits for its pods
-    .map((claim) => (retried.includes(claim) ? withoutIntents(claim) : claim))
+    .map((claim) => (usedClaimKeys.has(keyOf(claim)) ? withoutDeletionTimestamp(claim) : claim)) // its deletion waits for its pods
+    .map((claim) => (retriedClaims.includes(claim) ? withoutIntents(claim) : claim))
   const classes = state.classes.filter(({ provisioner }) => provisioner === DRIVER)
   return problemsOf({
     view: viewOf(claims, state.volumes),
     storage: { driver: { state: () => ({ volumes: Object.fromEntries(state.driverVolumes) }) }, plugin: new Map() },
     abandoned,
-    condemned,
+    deletableAssets,
     classes: new Map(classes.map((storageClass) => [storageClass.metadata.name, storageClass])),
   })
 }
@@ -129,9 +129,9 @@ function rejectionReason({ spec, status }: any, { attributes, classes }: Resting
   if (requestedClass && !attributesClass) return `attributes ${requestedClass} are missing`
   if (requestedClass === 'odd') return 'the driver rejects its attributes'
   // A class may be current although it was rolled back; the requests of the claim must not contradict it.
-  const inEffect = requestedClass ?? status?.currentVolumeAttributesClassName
-  const contradicted = AMOUNTS.find((key) => isContradicted(spec.resources.requests[key], inEffect, key))
-  return contradicted && `it requests other ${contradicted} than its attributes class has`
+  const effectiveClass = requestedClass ?? status?.currentVolumeAttributesClassName
+  const contradictedAmount = AMOUNTS.find((key) => isContradicted(spec.resources.requests[key], effectiveClass, key))
+  return contradictedAmount && `it requests other ${contradictedAmount} than its attributes class has`
 }
 
 const AMOUNTS = ['iops', 'throughput'] as const
@@ -152,8 +152,8 @@ function sizeProblems(claim: any, { volumes, driverVolumes, pods }: RestingState
   const key = keyOf(claim)
   const problems: string[] = []
   const volume = volumes.find(({ metadata }) => metadata.name === claim.spec.volumeName)
-  const real = driverVolumes.get(volume?.spec.csi.volumeHandle)
-  if (!real) return [`${key} has a volume that its driver does not have`]
+  const driverVolume = driverVolumes.get(volume?.spec.csi.volumeHandle)
+  if (!driverVolume) return [`${key} has a volume that its driver does not have`]
   const [requestedBytes, reportedBytes] = [
     bytesOf(claim.spec.resources.requests.storage),
     bytesOf(claim.status.capacity?.storage),
@@ -162,13 +162,15 @@ function sizeProblems(claim: any, { volumes, driverVolumes, pods }: RestingState
   const conditions: any[] = claim.status.conditions ?? []
   const hasCondition = (type: string) =>
     conditions.some((condition) => condition.type === type && condition.status === 'True')
-  if (reportedBytes > real.capacityBytes)
-    problems.push(`${key} reports ${reportedBytes}, its device has ${real.capacityBytes}`)
+  if (reportedBytes > driverVolume.capacityBytes)
+    problems.push(`${key} reports ${reportedBytes}, its device has ${driverVolume.capacityBytes}`)
   // If an earlier claim was deleted during an expansion, the device may be larger than the recorded capacity.
   const isProvisionedForClaim = volume.metadata.name === `pvc-${claim.metadata.uid}`
   const volumeBytes = bytesOf(volume.spec.capacity.storage)
-  if (volumeBytes > real.capacityBytes || (isProvisionedForClaim && volumeBytes !== real.capacityBytes))
-    problems.push(`the volume of ${key} reports ${volume.spec.capacity.storage}, its device has ${real.capacityBytes}`)
+  if (volumeBytes > driverVolume.capacityBytes || (isProvisionedForClaim && volumeBytes !== driverVolume.capacityBytes))
+    problems.push(
+      `the volume of ${key} reports ${volume.spec.capacity.storage}, its device has ${driverVolume.capacityBytes}`,
+    )
   if (requestedBytes === bytesOf(IMPOSSIBLE_SIZE)) {
     if (state !== 'ControllerResizeInfeasible' && state !== 'NodeResizePending')
       problems.push(`${key} cannot have ${IMPOSSIBLE_SIZE}, but reports ${state}`)
@@ -189,7 +191,7 @@ function attributeProblems(claim: any, state: RestingState): string[] {
   const key = keyOf(claim)
   const { spec, status } = claim
   const volume = state.volumes.find(({ metadata }) => metadata.name === spec.volumeName)
-  const real = state.driverVolumes.get(volume?.spec.csi.volumeHandle)
+  const driverVolume = state.driverVolumes.get(volume?.spec.csi.volumeHandle)
   const [requestedClass, currentClass] = [spec.volumeAttributesClassName, status.currentVolumeAttributesClassName]
   const rejection = rejectionReason(claim, {
     ...state,
@@ -215,9 +217,9 @@ function attributeProblems(claim: any, state: RestingState): string[] {
     const reported = status.capacity?.[name] ?? ATTRIBUTES[currentClass]?.[name]
     if (requested !== undefined && status.capacity?.[name] !== requested)
       problems.push(`${key} requests ${name} ${requested} and reports ${status.capacity?.[name]}`)
-    const has = name === 'iops' ? real?.limits.iops : real?.limits.throughputBytes
-    if (reported !== undefined && amountOf(reported, name) !== has)
-      problems.push(`${key} reports ${name} ${reported}, its driver has ${has}`)
+    const actual = name === 'iops' ? driverVolume?.limits.iops : driverVolume?.limits.throughputBytes
+    if (reported !== undefined && amountOf(reported, name) !== actual)
+      problems.push(`${key} reports ${name} ${reported}, its driver has ${actual}`)
   }
   return problems
 }
@@ -287,17 +289,19 @@ function quotaProblems({ claims, quotas, configMaps }: RestingState): string[] {
 }
 
 /** Returns directories of deleted pods, and loop devices of volumes that are not in use. */
-function nodeLeftovers({ pods, claims, volumes, podDirs, attached }: RestingState): string[] {
+function nodeLeftovers({ pods, claims, volumes, podDirs, attachedVolumeIds }: RestingState): string[] {
   const uids = new Set(pods.map(({ metadata }) => metadata.uid))
-  const used = new Set(pods.flatMap(claimKeysOf))
-  const names = new Set(claims.filter((claim) => used.has(keyOf(claim))).map(({ spec }) => spec.volumeName))
-  const inUse = new Set(
+  const usedClaimKeys = new Set(pods.flatMap(claimKeysOf))
+  const names = new Set(claims.filter((claim) => usedClaimKeys.has(keyOf(claim))).map(({ spec }) => spec.volumeName))
+  const usedHandles = new Set(
     volumes.filter(({ metadata }) => names.has(metadata.name)).map(({ spec }) => spec.csi.volumeHandle),
   )
   return [
     ...podDirs
       .filter((uid) => !uids.has(uid))
       .map((uid) => `a node has a directory of pod ${uid}, which does not exist`),
-    ...attached.filter((id) => !inUse.has(id)).map((id) => `${id} has a loop device, but no pod uses it`),
+    ...attachedVolumeIds
+      .filter((id) => !usedHandles.has(id))
+      .map((id) => `${id} has a loop device, but no pod uses it`),
   ]
 }

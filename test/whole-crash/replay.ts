@@ -10,16 +10,16 @@ export interface Replay {
   readonly violations: readonly string[]
   readonly abandoned: AbandonedStorage
   /** Assets that a provisioner was allowed to delete at some time. */
-  readonly condemned: ReadonlySet<string>
+  readonly deletableAssets: ReadonlySet<string>
 }
 
-/** Replays a history. `deletedByHand` has the uids of PersistentVolumes that users deleted. */
-export function replay(history: readonly RecordedEvent[], deletedByHand: ReadonlySet<string>): Replay {
+/** Replays a history. `userDeletedUids` has the uids of PersistentVolumes that users deleted. */
+export function replay(history: readonly RecordedEvent[], userDeletedUids: ReadonlySet<string>): Replay {
   const violations: string[] = []
-  const condemned = new Set<string>()
+  const deletableAssets = new Set<string>()
   const { view, play } = createView()
   const abandoned = trackAbandonedStorage(view)
-  for (const uid of deletedByHand) abandoned.recordUserDeletion({ metadata: { uid } } as Volume)
+  for (const uid of userDeletedUids) abandoned.recordUserDeletion({ metadata: { uid } } as Volume)
   checkBindings(view, (violation) => void violations.push(violation))
   view.onCommit(([change]) => {
     const { of, old, next } = change!
@@ -31,20 +31,20 @@ export function replay(history: readonly RecordedEvent[], deletedByHand: Readonl
     if (event.collection === 'quotas') checkQuota(event)
     else play(event)
   }
-  return { violations, abandoned, condemned }
+  return { violations, abandoned, deletableAssets }
 
   function checkVolume(old: Volume | undefined, next: Volume | undefined): void {
     if (old && next && bytesOf(next.spec?.capacity?.storage) < bytesOf(old.spec?.capacity?.storage))
-      violations.push(`the capacity of volume ${next.metadata.name} fell to ${next.spec?.capacity?.storage}`)
+      violations.push(`the capacity of volume ${next.metadata.name} decreased to ${next.spec?.capacity?.storage}`)
     const { metadata, spec, status } = (next ?? old)!
     const isReclaimable = status?.phase === 'Released' || metadata.deletionTimestamp !== undefined
     const asset = assetOf((next ?? old)!)
-    if (asset && isReclaimable && spec?.persistentVolumeReclaimPolicy === 'Delete') condemned.add(asset)
+    if (asset && isReclaimable && spec?.persistentVolumeReclaimPolicy === 'Delete') deletableAssets.add(asset)
   }
 
   function checkClaim(old: Claim | undefined, next: Claim | undefined): void {
     if (old && next && bytesOf(next.status?.capacity?.storage) < bytesOf(old.status?.capacity?.storage))
-      violations.push(`the capacity of claim ${keyOf(next)} fell to ${next.status?.capacity?.storage}`)
+      violations.push(`the capacity of claim ${keyOf(next)} decreased to ${next.status?.capacity?.storage}`)
   }
 
   /** Reports usage that rises above the hard limit. Usage above a lowered limit may stay. */

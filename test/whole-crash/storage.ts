@@ -27,7 +27,7 @@ export interface RealStorage {
   /** Returns the uids of pods with a directory on a node. */
   podDirs(): Promise<string[]>
   /** Returns the ids of volumes with a loop device. */
-  attached(): Promise<string[]>
+  attachedVolumeIds(): Promise<string[]>
   /** Returns the contradictions between ListVolumes, records and files of the pools. */
   contradictions(): Promise<string[]>
   /** Checks all sizes repeatedly until `stop` is called. */
@@ -46,7 +46,7 @@ export function openStorage(cluster: Cluster): RealStorage {
     NODES.map((node) => [node, connectDriver({ address: socketOf(cluster.dir, node), clock, log: silentLog })]),
   )
   const host = openHost({ clock })
-  const largest = new Map<string, { capacityBytes: number; fileBytes: number }>()
+  const largestSizes = new Map<string, { capacityBytes: number; fileBytes: number }>()
   const violations: string[] = []
   const stopController = new AbortController()
   let checks = 0
@@ -71,11 +71,11 @@ export function openStorage(cluster: Cluster): RealStorage {
   async function checkSizes(): Promise<void> {
     for (const { id, state, capacityBytes, fileBytes } of (await readVolumes()).values()) {
       if (state !== 'ready' && state !== 'growing') continue
-      const before = largest.get(id) ?? { capacityBytes: 0, fileBytes: 0 }
+      const before = largestSizes.get(id) ?? { capacityBytes: 0, fileBytes: 0 }
       if (capacityBytes < before.capacityBytes) violations.push(`${id} shrank to ${capacityBytes}`)
       // A size of zero means that the file was deleted after its record was read.
       if (fileBytes > 0 && fileBytes < before.fileBytes) violations.push(`the file of ${id} shrank to ${fileBytes}`)
-      largest.set(id, {
+      largestSizes.set(id, {
         capacityBytes: Math.max(capacityBytes, before.capacityBytes),
         fileBytes: Math.max(fileBytes, before.fileBytes),
       })
@@ -94,31 +94,32 @@ export function openStorage(cluster: Cluster): RealStorage {
       const dirs = NODES.map((node) => readdir(join(agentDirOf(cluster.dir, node), 'pods')).catch(() => []))
       return (await Promise.all(dirs)).flat()
     },
-    async attached() {
+    async attachedVolumeIds() {
       const pools = NODES.map((node) => join(poolOf(cluster.dir, node), 'volumes'))
       const files = (await (await host).loops.list()).map(({ file }) => file)
       return files.filter((file) => pools.includes(dirname(file))).map((file) => basename(file, IMAGE))
     },
     async contradictions() {
-      const recorded = await readVolumes()
-      const problems = [...recorded.values()].flatMap(({ id, state, capacityBytes, fileBytes }) => [
+      const recordedVolumes = await readVolumes()
+      const problems = [...recordedVolumes.values()].flatMap(({ id, state, capacityBytes, fileBytes }) => [
         ...(state === 'ready' ? [] : [`${id} is still ${state}`]),
         ...(fileBytes >= capacityBytes ? [] : [`${id} has the capacity ${capacityBytes}, its file has ${fileBytes}`]),
       ])
       for (const node of NODES) {
         const { entries } = await connections.get(node)!.controller.listVolumes({})
-        const listed = entries.map(({ volume }) => volume!)
-        const nodeVolumes = [...recorded.values()].filter((volume) => volume.node === node)
+        const listedVolumes = entries.map(({ volume }) => volume!)
+        const nodeVolumes = [...recordedVolumes.values()].filter((volume) => volume.node === node)
         const files = await readdir(join(poolOf(cluster.dir, node), 'volumes'))
         const setAside = await readdir(join(poolOf(cluster.dir, node), '.stowage', 'set-aside')).catch(() => [])
-        for (const { volumeId, capacityBytes } of listed) {
-          if (Number(capacityBytes) !== recorded.get(volumeId)?.capacityBytes)
+        for (const { volumeId, capacityBytes } of listedVolumes) {
+          if (Number(capacityBytes) !== recordedVolumes.get(volumeId)?.capacityBytes)
             problems.push(`${node} lists ${volumeId} with ${capacityBytes}, its record has another size`)
         }
         for (const { id } of nodeVolumes)
-          if (!listed.some(({ volumeId }) => volumeId === id)) problems.push(`${node} does not list ${id}`)
+          if (!listedVolumes.some(({ volumeId }) => volumeId === id)) problems.push(`${node} does not list ${id}`)
         for (const file of files)
-          if (!recorded.has(file.slice(0, -IMAGE.length))) problems.push(`${node} has the file ${file} of no volume`)
+          if (!recordedVolumes.has(file.slice(0, -IMAGE.length)))
+            problems.push(`${node} has the file ${file} of no volume`)
         for (const file of setAside) problems.push(`${node} has set aside ${file}`)
       }
       return problems

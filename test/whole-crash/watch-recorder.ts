@@ -41,7 +41,10 @@ export interface WatchRecorder {
 export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecorder> {
   const names = Object.keys(COLLECTIONS) as Collection[]
   const objects = Object.fromEntries(names.map((name) => [name, new Map()])) as Record<Collection, Map<string, any>>
-  const recorded = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Collection, RecordedEvent[]>
+  const recordedEvents = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<
+    Collection,
+    RecordedEvent[]
+  >
   const firstRevisions = new Map<Collection, number>()
   const lastRevisions = new Map<Collection, number>()
   const violations: string[] = []
@@ -67,7 +70,7 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
     lastRevisions.set(collection, revision)
     if (type === 'DELETED') objects[collection].delete(key)
     else objects[collection].set(key, object)
-    recorded[collection].push({ collection, type, object, revision })
+    recordedEvents[collection].push({ collection, type, object, revision })
   }
 
   async function follow(collection: Collection): Promise<void> {
@@ -83,7 +86,7 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
   const watches = Promise.all(names.map(follow))
 
   const history = () =>
-    Object.values(recorded)
+    Object.values(recordedEvents)
       .flat()
       .sort((left, right) => left.revision - right.revision)
 
@@ -108,7 +111,7 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
     async compareWithOneWatch() {
       const differences: string[] = []
       for (const name of names) {
-        const expected = recorded[name].map(describeEvent)
+        const expected = recordedEvents[name].map(describeEvent)
         const actual: string[] = []
         const complete = new AbortController()
         if (expected.length === 0) continue

@@ -18,10 +18,10 @@ export interface Workload {
   /** Called after the faults: makes all nodes schedulable and recreates the deleted class. */
   settle(): Promise<void>
   /** Uids of PersistentVolumes that a user deleted. */
-  readonly deletedByHand: ReadonlySet<string>
+  readonly userDeletedUids: ReadonlySet<string>
   recordDeletion(volumeUid: string): void
   /** Names of volumes that an administrator created by calling the driver. */
-  readonly imported: ReadonlySet<string>
+  readonly importedNames: ReadonlySet<string>
   /** Returns the problems with the data of running pods. */
   checkData(): Promise<string[]>
   /** Number of successful comparisons of data. */
@@ -80,12 +80,12 @@ export function createWorkload({
   nodeDowntimeMs,
 }: WorkloadDeps): Workload {
   const { current } = recorder
-  const deletedByHand = new Set<string>()
-  const imported = new Set<string>()
+  const userDeletedUids = new Set<string>()
+  const importedNames = new Set<string>()
   /** Content that was written and synced, by volume handle. */
   const marks = new Map<string, string>()
   let sequence = 0
-  let dataFound = 0
+  let verifiedCount = 0
   let isNodeLost = false
 
   const pick = <T>(items: readonly T[]): T | undefined => items[Math.floor(random() * items.length)]
@@ -95,8 +95,8 @@ export function createWorkload({
   const boundClaims = () => withoutTerminating(current.claims).filter(({ status }) => status?.phase === 'Bound')
   const inNamespace = (namespace: string, kind: string) => `/api/v1/namespaces/${namespace}/${kind}`
   const pathOf = (kind: string, { metadata: { namespace, name } }: any) => `${inNamespace(namespace, kind)}/${name}`
-  const editClaim = (what: string, claim: any, spec: object) =>
-    journal.request(what, 'PATCH', pathOf('persistentvolumeclaims', claim), { spec })
+  const editClaim = (action: string, claim: any, spec: object) =>
+    journal.request(action, 'PATCH', pathOf('persistentvolumeclaims', claim), { spec })
   const mebi = (count: number) => `${Math.round(count)}Mi`
 
   async function createClaim(): Promise<void> {
@@ -123,8 +123,8 @@ export function createWorkload({
   async function growClaim(): Promise<void> {
     const claim = pick(boundClaims())
     if (!claim) return
-    const hasMi = bytesOf(claim.status.capacity.storage) / 1024 ** 2
-    const requested = chance(0.15) ? IMPOSSIBLE_SIZE : mebi(hasMi + 100 + random() * 50)
+    const currentMi = bytesOf(claim.status.capacity.storage) / 1024 ** 2
+    const requested = chance(0.15) ? IMPOSSIBLE_SIZE : mebi(currentMi + 100 + random() * 50)
     await editClaim('expand claim', claim, { resources: { requests: { storage: requested } } })
   }
 
@@ -175,18 +175,18 @@ export function createWorkload({
     if (withoutTerminating(current.pods).length >= PODS_MAX) return deletePod()
     const namespace = pick(NAMESPACES)!
     const namespaceClaims = withoutTerminating(current.claims).filter((claim) => claim.metadata.namespace === namespace)
-    const chosen = [
+    const selectedClaims = [
       ...new Set(chance(0.2) ? [pick(namespaceClaims), pick(namespaceClaims)] : [pick(namespaceClaims)]),
     ].filter(Boolean)
-    const isEphemeral = chance(0.15) || chosen.length === 0
+    const isEphemeral = chance(0.15) || selectedClaims.length === 0
     const template = { accessModes: ['ReadWriteOnce'], storageClassName: 'wait', resources: { requests: EPHEMERAL } }
     const volumes = isEphemeral
       ? [{ name: 'v0', ephemeral: { volumeClaimTemplate: { spec: template } } }]
-      : chosen.map(({ metadata: { name } }, index) => ({
+      : selectedClaims.map(({ metadata: { name } }, index) => ({
           name: `v${index}`,
           persistentVolumeClaim: { claimName: name },
         }))
-    const isBlock = (index: number) => !isEphemeral && chosen[index].spec.volumeMode === 'Block'
+    const isBlock = (index: number) => !isEphemeral && selectedClaims[index].spec.volumeMode === 'Block'
     const volumesOfMode = (wantsBlock: boolean) =>
       volumes.map(({ name }, index) => ({ name, index })).filter(({ index }) => isBlock(index) === wantsBlock)
     await journal.request('create pod', 'POST', inNamespace(namespace, 'pods'), {
@@ -216,12 +216,12 @@ export function createWorkload({
 
   /** Creates storage by calling the driver, then a PersistentVolume for it. */
   async function createVolume(): Promise<void> {
-    const statics = withoutTerminating(current.volumes).filter(({ spec }) => spec.storageClassName === 'static')
-    if (statics.length >= STATIC_MAX) return deleteVolume()
+    const staticVolumes = withoutTerminating(current.volumes).filter(({ spec }) => spec.storageClassName === 'static')
+    if (staticVolumes.length >= STATIC_MAX) return deleteVolume()
     const name = `static-${sequence++}`
     const node = pick(NODES)!
     const bytes = 320 * 1024 ** 2
-    imported.add(name)
+    importedNames.add(name)
     const request = {
       name,
       capacityRange: { requiredBytes: BigInt(bytes) },
@@ -252,12 +252,12 @@ export function createWorkload({
     )
     const volume = pick(chance(0.1) ? withoutTerminating(current.volumes) : idle)
     if (!volume) return
-    deletedByHand.add(volume.metadata.uid)
+    userDeletedUids.add(volume.metadata.uid)
     await journal.request('delete volume', 'DELETE', `${COLLECTIONS.volumes}/${volume.metadata.name}`)
   }
 
-  const editVolume = (what: string, { metadata: { name } }: any, spec: object) =>
-    journal.request(what, 'PATCH', `${COLLECTIONS.volumes}/${name}`, { spec })
+  const editVolume = (action: string, { metadata: { name } }: any, spec: object) =>
+    journal.request(action, 'PATCH', `${COLLECTIONS.volumes}/${name}`, { spec })
 
   async function changePolicy(): Promise<void> {
     const volume = pick(withoutTerminating(current.volumes))
@@ -274,9 +274,9 @@ export function createWorkload({
     if (volume) await editVolume('free volume', volume, { claimRef: null })
   }
 
-  const toggle = async (what: string, path: string, name: string, exists: boolean, body: object) => {
-    if (exists) await journal.request(`delete ${what}`, 'DELETE', `${path}/${name}`)
-    else await journal.request(`create ${what}`, 'POST', path, { metadata: { name }, ...body })
+  const toggle = async (kind: string, path: string, name: string, exists: boolean, body: object) => {
+    if (exists) await journal.request(`delete ${kind}`, 'DELETE', `${path}/${name}`)
+    else await journal.request(`create ${kind}`, 'POST', path, { metadata: { name }, ...body })
   }
   const toggleClass = () =>
     toggle('class', COLLECTIONS.classes, 'fleeting', current.classes.has('fleeting'), CLASSES.fleeting!)
@@ -353,7 +353,7 @@ export function createWorkload({
         const mark = marks.get(handle)
         if (mark !== undefined && content !== mark)
           problems.push(`${handle} contains "${content}" instead of "${mark}"`)
-        if (mark !== undefined && content === mark) dataFound++
+        if (mark !== undefined && content === mark) verifiedCount++
         if (mark !== undefined || !mayWrite) continue
         const target = await open(file, 'w')
         await target.writeFile(handle)
@@ -414,11 +414,11 @@ export function createWorkload({
   }
 
   return {
-    deletedByHand,
-    recordDeletion: (volumeUid) => void deletedByHand.add(volumeUid),
-    imported,
+    userDeletedUids,
+    recordDeletion: (volumeUid) => void userDeletedUids.add(volumeUid),
+    importedNames,
     get verifiedData() {
-      return dataFound
+      return verifiedCount
     },
     async setUp() {
       const createOrThrow = async (path: string, body: object) => {

@@ -1,11 +1,11 @@
 // Runs the store contract on the etcd store.
 import { afterAll, beforeAll, describe } from 'vitest'
-import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
+import { etcdSkipReason, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { storeContract } from '../store.contract.ts'
 import { DenseRevisions, withDenseRevisions } from '../testing/dense-revisions.ts'
 import { openEtcdStore } from './index.ts'
 
-const missing = etcdMissing()
+const missing = etcdSkipReason()
 
 /** The contract writes large values and large transactions. */
 const FLAGS = [`--max-request-bytes=${64 * 1024 * 1024}`, '--max-txn-ops=10000']

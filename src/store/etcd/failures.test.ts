@@ -1,6 +1,6 @@
 // Tests the etcd store during failures of etcd: crash, leader change, hang, lost response, compaction and data loss.
 import { afterEach, describe, expect, it } from 'vitest'
-import { type EtcdOptions, etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
+import { type EtcdOptions, etcdSkipReason, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { startTcpProxy, type TcpProxy } from '../../../test/helpers/tcp-proxy.ts'
 import { systemClock } from '../../base/clock.ts'
 import { CompactedError, type Store, StoreClosedError, StoreUnavailableError } from '../store.ts'
@@ -9,7 +9,7 @@ import { EtcdClient } from './client.ts'
 import type { EtcdStoreOptions } from './etcd-store.ts'
 import { openEtcdStore } from './index.ts'
 
-const missing = etcdMissing()
+const missing = etcdSkipReason()
 const clock = systemClock()
 
 describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})` : ''}`, () => {

@@ -1,7 +1,7 @@
 // Tests group commit on a real etcd: a group is equivalent to running its transactions one by one, and every server assigns
 // the same revisions, even after a restart.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
+import { etcdSkipReason, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { systemClock } from '../../base/clock.ts'
 import type { Store, Write } from '../store.ts'
 import { bytes, collectEvents, formatEvent, put, remove, text, waitUntil } from '../testing/helpers.ts'
@@ -12,7 +12,7 @@ import { openEtcdStore } from './index.ts'
 import { layoutOf } from './layout.ts'
 import { RevisionMapping, SUB_REVISIONS } from './revision-mapping.ts'
 
-const missing = etcdMissing()
+const missing = etcdSkipReason()
 const clock = systemClock()
 
 describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {

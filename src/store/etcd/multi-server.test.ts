@@ -1,6 +1,6 @@
 // Tests several stores on one etcd, as used by several API servers: all stores have the same writes in the same order.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
+import { etcdSkipReason, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { systemClock } from '../../base/clock.ts'
 import { manualClock } from '../../base/manual-clock.ts'
 import { type Store, type StoreEvent, WriteRejectedError } from '../store.ts'
@@ -11,7 +11,7 @@ import type { EtcdStoreOptions } from './etcd-store.ts'
 import { openEtcdStore } from './index.ts'
 import { SUB_REVISIONS } from './revision-mapping.ts'
 
-const missing = etcdMissing()
+const missing = etcdSkipReason()
 
 describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
   let etcd: RunningEtcd

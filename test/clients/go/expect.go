@@ -12,45 +12,45 @@ import (
 )
 
 // equal fails unless both values are semantically equal in Kubernetes: quantities by value, empty like absent.
-func equal[T any](what string, got, want T) error {
+func equal[T any](description string, got, want T) error {
 	if equality.Semantic.DeepEqual(got, want) {
 		return nil
 	}
-	return fmt.Errorf("%s: got %s, want %s", what, text(got), text(want))
+	return fmt.Errorf("%s: got %s, want %s", description, text(got), text(want))
 }
 
 // contains fails unless got has all values that are set in want.
-func contains[T any](what string, got, want T) error {
+func contains[T any](description string, got, want T) error {
 	if equality.Semantic.DeepDerivative(want, got) {
 		return nil
 	}
-	return fmt.Errorf("%s: got %s, want at least %s", what, text(got), text(want))
+	return fmt.Errorf("%s: got %s, want at least %s", description, text(got), text(want))
 }
 
 // expectError fails unless err satisfies isKind.
-func expectError(what string, err error, isKind func(error) bool) error {
+func expectError(description string, err error, isKind func(error) bool) error {
 	if err == nil {
-		return fmt.Errorf("%s: succeeded, want an error", what)
+		return fmt.Errorf("%s: succeeded, want an error", description)
 	}
 	if !isKind(err) {
-		return fmt.Errorf("%s: unexpected error: %w", what, err)
+		return fmt.Errorf("%s: unexpected error: %w", description, err)
 	}
 	return nil
 }
 
-// until polls a condition until the deadline of the step.
-func until(ctx context.Context, what string, condition func() (bool, error)) error {
+// waitFor polls a condition until the deadline of the step.
+func waitFor(ctx context.Context, description string, condition func() (bool, error)) error {
 	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 		return condition()
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, err)
+		return fmt.Errorf("waiting for %s: %w", description, err)
 	}
 	return nil
 }
 
-// each runs the checks and returns the first error.
-func each(checks ...func() error) error {
+// firstError runs the checks and returns the first error.
+func firstError(checks ...func() error) error {
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err

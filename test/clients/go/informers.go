@@ -26,9 +26,9 @@ func resumeWatch(ctx context.Context, t *suite) error {
 	if err != nil {
 		return err
 	}
-	only := fields.OneTermEqualSelector("metadata.name", "watched").String()
+	selector := fields.OneTermEqualSelector("metadata.name", "watched").String()
 	source := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		options.FieldSelector = only
+		options.FieldSelector = selector
 		return maps.Watch(ctx, options)
 	}}
 	events, err := clientwatch.NewRetryWatcherWithContext(ctx, first.ResourceVersion, source)
@@ -48,24 +48,24 @@ func resumeWatch(ctx context.Context, t *suite) error {
 	if err := maps.Delete(ctx, "watched", metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	var seen []string
+	var received []string
 	for {
 		select {
 		case event, open := <-events.ResultChan():
 			if !open {
-				return fmt.Errorf("the watch ended after %v", seen)
+				return fmt.Errorf("the watch ended after %v", received)
 			}
 			object, isMap := event.Object.(*corev1.ConfigMap)
 			if !isMap {
 				return fmt.Errorf("got %s %s", event.Type, text(event.Object))
 			}
-			seen = append(seen, fmt.Sprintf("%s %s", event.Type, object.Data["n"]))
+			received = append(received, fmt.Sprintf("%s %s", event.Type, object.Data["n"]))
 			if event.Type == watch.Deleted {
-				return equal("events", strings.Join(seen, ", "), "MODIFIED 1, MODIFIED 2, MODIFIED 3, MODIFIED 4, "+
+				return equal("events", strings.Join(received, ", "), "MODIFIED 1, MODIFIED 2, MODIFIED 3, MODIFIED 4, "+
 					"MODIFIED 5, MODIFIED 6, MODIFIED 7, MODIFIED 8, MODIFIED 9, DELETED 9")
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("%w after %v", ctx.Err(), seen)
+			return fmt.Errorf("%w after %v", ctx.Err(), received)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func syncAll(
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	factory := informers.NewSharedInformerFactory(t.clients, 0)
-	chosen := choose(factory)
+	selected := choose(factory)
 	before := t.wire.count()
 	factory.StartWithContext(ctx)
 	defer factory.Shutdown()
@@ -124,11 +124,11 @@ func syncAll(
 			return fmt.Errorf("%s did not sync", kind)
 		}
 	}
-	return startedAsConfigured(t.wire.since(before), len(chosen))
+	return checkInitialRequests(t.wire.since(before), len(selected))
 }
 
-// startedAsConfigured fails if an informer did not start with the configured request.
-func startedAsConfigured(requests []sent, count int) error {
+// checkInitialRequests fails if an informer did not start with the configured request.
+func checkInitialRequests(requests []sentRequest, count int) error {
 	lists, streams := 0, 0
 	for _, request := range requests {
 		switch {
@@ -148,7 +148,7 @@ func followInformer(ctx context.Context, t *suite) error {
 	ctx, cancel := context.WithCancel(ctx)
 	factory := informers.NewSharedInformerFactoryWithOptions(t.clients, 0, informers.WithNamespace(t.namespace))
 	capacities := t.clients.StorageV1().CSIStorageCapacities(t.namespace)
-	notes := note(factory.Storage().V1().CSIStorageCapacities().Informer())
+	calls := recordHandlerCalls(factory.Storage().V1().CSIStorageCapacities().Informer())
 	factory.StartWithContext(ctx)
 	defer factory.Shutdown()
 	defer cancel()
@@ -164,7 +164,7 @@ func followInformer(ctx context.Context, t *suite) error {
 	if err = capacities.Delete(ctx, "zone-b", metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	return notes.until(ctx, "add zone-a, add zone-b, update zone-b, delete zone-b")
+	return calls.waitFor(ctx, "add zone-a, add zone-b, update zone-b, delete zone-b")
 }
 
 // reconnectInformer checks that changes during lost connections are received exactly once. An informer may list again after
@@ -174,7 +174,7 @@ func reconnectInformer(ctx context.Context, t *suite) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(t.clients, 0,
 		informers.WithNamespace(t.namespace),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = "wave" }))
-	notes := note(factory.Core().V1().ConfigMaps().Informer())
+	calls := recordHandlerCalls(factory.Core().V1().ConfigMaps().Informer())
 	factory.StartWithContext(ctx)
 	defer factory.Shutdown()
 	defer cancel()
@@ -191,7 +191,7 @@ func reconnectInformer(ctx context.Context, t *suite) error {
 		}
 		expected = append(expected, "add "+object.Name)
 	}
-	return notes.untilSorted(ctx, strings.Join(expected, ", "))
+	return calls.waitForSorted(ctx, strings.Join(expected, ", "))
 }
 
 func selectInInformer(ctx context.Context, t *suite) error {
@@ -200,12 +200,12 @@ func selectInInformer(ctx context.Context, t *suite) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(t.clients, 0,
 		informers.WithNamespace(t.namespace),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName=n2" }))
-	notes := note(factory.Core().V1().Pods().Informer())
+	calls := recordHandlerCalls(factory.Core().V1().Pods().Informer())
 	factory.StartWithContext(ctx)
 	defer factory.Shutdown()
 	defer cancel()
 	factory.WaitForCacheSync(ctx.Done())
-	for name, node := range map[string]string{"here": "n2", "elsewhere": "n3"} {
+	for name, node := range map[string]string{"selected": "n2", "other": "n3"} {
 		pod := aPod(name)
 		pod.Spec.NodeName = node
 		if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
@@ -213,63 +213,63 @@ func selectInInformer(ctx context.Context, t *suite) error {
 		}
 	}
 	now := int64(0)
-	if err := pods.Delete(ctx, "here", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+	if err := pods.Delete(ctx, "selected", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		return err
 	}
-	return notes.until(ctx, "add here, delete here")
+	return calls.waitFor(ctx, "add selected, delete selected")
 }
 
-// notes records the calls of an informer's handler in order.
-type notes struct {
-	mu   sync.Mutex
-	seen []string
+// handlerCalls records the calls of an informer's handler in order.
+type handlerCalls struct {
+	mu    sync.Mutex
+	calls []string
 }
 
-func note(informer cache.SharedIndexInformer) *notes {
-	n := &notes{}
-	add := func(what string, object any) {
+func recordHandlerCalls(informer cache.SharedIndexInformer) *handlerCalls {
+	h := &handlerCalls{}
+	add := func(event string, object any) {
 		if tombstone, isLate := object.(cache.DeletedFinalStateUnknown); isLate {
 			object = tombstone.Obj
 		}
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.seen = append(n.seen, what+" "+object.(metav1.Object).GetName())
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.calls = append(h.calls, event+" "+object.(metav1.Object).GetName())
 	}
 	informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { add("add", object) },
 		UpdateFunc: func(_, object any) { add("update", object) },
 		DeleteFunc: func(object any) { add("delete", object) },
 	})
-	return n
+	return h
 }
 
-func (n *notes) text() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return strings.Join(n.seen, ", ")
+func (h *handlerCalls) text() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.calls, ", ")
 }
 
-// until waits until the received calls have the expected length, and compares them.
-func (n *notes) until(ctx context.Context, expected string) error {
-	if err := n.untilLong(ctx, expected); err != nil {
+// waitFor waits until the received calls have the expected length, and compares them.
+func (h *handlerCalls) waitFor(ctx context.Context, expected string) error {
+	if err := h.waitForLength(ctx, expected); err != nil {
 		return err
 	}
-	return equal("received", n.text(), expected)
+	return equal("received", h.text(), expected)
 }
 
-func (n *notes) untilSorted(ctx context.Context, expected string) error {
-	if err := n.untilLong(ctx, expected); err != nil {
+func (h *handlerCalls) waitForSorted(ctx context.Context, expected string) error {
+	if err := h.waitForLength(ctx, expected); err != nil {
 		return err
 	}
-	received := strings.Split(n.text(), ", ")
+	received := strings.Split(h.text(), ", ")
 	slices.Sort(received)
 	return equal("received, sorted", strings.Join(received, ", "), expected)
 }
 
-func (n *notes) untilLong(ctx context.Context, expected string) error {
-	err := until(ctx, expected, func() (bool, error) { return len(n.text()) >= len(expected), nil })
+func (h *handlerCalls) waitForLength(ctx context.Context, expected string) error {
+	err := waitFor(ctx, expected, func() (bool, error) { return len(h.text()) >= len(expected), nil })
 	if err != nil {
-		return fmt.Errorf("%w; received so far: %s", err, n.text())
+		return fmt.Errorf("%w; received so far: %s", err, h.text())
 	}
 	return nil
 }

@@ -51,15 +51,19 @@ func createTyped(ctx context.Context, t *suite) error {
 	if err != nil {
 		return err
 	}
-	return each(
-		func() error { return sentAs(t, before) },
-		func() error { return contains("class", *bare(class), *bare(aStorageClass(""))) },
+	return firstError(
+		func() error { return checkContentType(t, before) },
+		func() error {
+			return contains("class", *withoutServerFields(class), *withoutServerFields(aStorageClass("")))
+		},
 		func() error { return contains("claim", claim.Spec, aClaim("orders").Spec) },
 		func() error {
 			return equal("default volume mode", *claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 		},
 		func() error { return contains("volume", volume.Spec, aVolume("").Spec) },
-		func() error { return contains("capacity", *bare(capacity), *bare(aCapacity(""))) },
+		func() error {
+			return contains("capacity", *withoutServerFields(capacity), *withoutServerFields(aCapacity("")))
+		},
 		func() error { return contains("pod", pod.Spec, aPod("").Spec) },
 		func() error { return equal("secret", secret.Data, map[string][]byte{"key": {0, 255}}) },
 		func() error { return equal("generated name", strings.HasPrefix(ghost.Name, "ghost-"), true) },
@@ -70,8 +74,8 @@ func createTyped(ctx context.Context, t *suite) error {
 	)
 }
 
-// bare removes the fields that the server adds to an object.
-func bare[T metav1.ObjectMetaAccessor](object T) T {
+// withoutServerFields removes the fields that the server adds to an object.
+func withoutServerFields[T metav1.ObjectMetaAccessor](object T) T {
 	meta := object.GetObjectMeta()
 	meta.SetName("")
 	meta.SetNamespace("")
@@ -82,8 +86,8 @@ func bare[T metav1.ObjectMetaAccessor](object T) T {
 	return object
 }
 
-// sentAs checks that the requests had the configured content type.
-func sentAs(t *suite, before int) error {
+// checkContentType checks that the requests had the configured content type.
+func checkContentType(t *suite, before int) error {
 	want := t.config.ContentType
 	if want == "" {
 		want = runtime.ContentTypeProtobuf
@@ -98,28 +102,28 @@ func sentAs(t *suite, before int) error {
 
 func updateTyped(ctx context.Context, t *suite) error {
 	claims := t.clients.CoreV1().PersistentVolumeClaims(t.namespace)
-	read, err := claims.Get(ctx, "orders", metav1.GetOptions{})
+	stored, err := claims.Get(ctx, "orders", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	next := read.DeepCopy()
+	next := stored.DeepCopy()
 	next.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "n1"}
 	updated, err := claims.Update(ctx, next, metav1.UpdateOptions{})
 	if err != nil {
 		return err
 	}
-	_, stale := claims.Update(ctx, next, metav1.UpdateOptions{})
+	_, staleErr := claims.Update(ctx, next, metav1.UpdateOptions{})
 	next = updated.DeepCopy()
-	next.Spec.VolumeName = "elsewhere" // not of the status: must not be taken
+	next.Spec.VolumeName = "other" // not part of the status, so it must be ignored
 	next.Status.Phase = corev1.ClaimBound
 	next.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 	withStatus, err := claims.UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	if err != nil {
 		return err
 	}
-	return each(
+	return firstError(
 		func() error { return equal("annotations", updated.Annotations, next.Annotations) },
-		func() error { return expectError("update of an old version", stale, apierrors.IsConflict) },
+		func() error { return expectError("update of an old version", staleErr, apierrors.IsConflict) },
 		func() error { return equal("status", withStatus.Status, next.Status) },
 		func() error { return equal("volume", withStatus.Spec.VolumeName, "") },
 	)
@@ -127,21 +131,21 @@ func updateTyped(ctx context.Context, t *suite) error {
 
 func readErrors(ctx context.Context, t *suite) error {
 	claims := t.clients.CoreV1().PersistentVolumeClaims(t.namespace)
-	_, missing := claims.Get(ctx, "nothing", metav1.GetOptions{})
-	_, twice := claims.Create(ctx, aClaim("orders"), metav1.CreateOptions{})
-	bad := aClaim("Bad_Name")
-	bad.Spec.AccessModes = nil
-	_, invalid := claims.Create(ctx, bad, metav1.CreateOptions{})
-	_, unversioned := claims.List(ctx, metav1.ListOptions{ResourceVersion: "yesterday"})
-	return each(
-		func() error { return expectError("get", missing, apierrors.IsNotFound) },
+	_, missingErr := claims.Get(ctx, "nothing", metav1.GetOptions{})
+	_, existsErr := claims.Create(ctx, aClaim("orders"), metav1.CreateOptions{})
+	invalidClaim := aClaim("Bad_Name")
+	invalidClaim.Spec.AccessModes = nil
+	_, invalidErr := claims.Create(ctx, invalidClaim, metav1.CreateOptions{})
+	_, versionErr := claims.List(ctx, metav1.ListOptions{ResourceVersion: "yesterday"})
+	return firstError(
+		func() error { return expectError("get", missingErr, apierrors.IsNotFound) },
 		func() error {
-			return equal("message", missing.Error(), `persistentvolumeclaims "nothing" not found`)
+			return equal("message", missingErr.Error(), `persistentvolumeclaims "nothing" not found`)
 		},
-		func() error { return expectError("second create", twice, apierrors.IsAlreadyExists) },
-		func() error { return expectError("invalid claim", invalid, apierrors.IsInvalid) },
+		func() error { return expectError("second create", existsErr, apierrors.IsAlreadyExists) },
+		func() error { return expectError("invalid claim", invalidErr, apierrors.IsInvalid) },
 		func() error {
-			causes := invalid.(apierrors.APIStatus).Status().Details.Causes
+			causes := invalidErr.(apierrors.APIStatus).Status().Details.Causes
 			fields := map[string]bool{}
 			for _, cause := range causes {
 				fields[cause.Field] = true
@@ -149,7 +153,7 @@ func readErrors(ctx context.Context, t *suite) error {
 			return equal("fields", fields, map[string]bool{"metadata.name": true, "spec.accessModes": true})
 		},
 		func() error {
-			return expectError("version", unversioned, func(err error) bool {
+			return expectError("version", versionErr, func(err error) bool {
 				return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 			})
 		},
@@ -164,19 +168,19 @@ func patchStrategically(ctx context.Context, t *suite) error {
 	if _, err := patch(`{"status":{"conditions":[{"type":"Resizing","status":"True"}]}}`, "status"); err != nil {
 		return err
 	}
-	both, err := patch(`{"status":{"conditions":[{"type":"FileSystemResizePending","status":"True"}]}}`, "status")
+	merged, err := patch(`{"status":{"conditions":[{"type":"FileSystemResizePending","status":"True"}]}}`, "status")
 	if err != nil {
 		return err
 	}
-	one, err := patch(`{"status":{"conditions":[{"type":"Resizing","$patch":"delete"}]}}`, "status")
+	reduced, err := patch(`{"status":{"conditions":[{"type":"Resizing","$patch":"delete"}]}}`, "status")
 	if err != nil {
 		return err
 	}
-	return each(
-		func() error { return equal("merged by type", len(both.Status.Conditions), 2) },
-		func() error { return equal("left", len(one.Status.Conditions), 1) },
+	return firstError(
+		func() error { return equal("merged by type", len(merged.Status.Conditions), 2) },
+		func() error { return equal("remaining", len(reduced.Status.Conditions), 1) },
 		func() error {
-			return equal("type", one.Status.Conditions[0].Type, corev1.PersistentVolumeClaimFileSystemResizePending)
+			return equal("type", reduced.Status.Conditions[0].Type, corev1.PersistentVolumeClaimFileSystemResizePending)
 		},
 	)
 }
@@ -206,45 +210,45 @@ func patchJSON(ctx context.Context, t *suite) error {
 	if err != nil {
 		return err
 	}
-	_, failed := patch(`[{"op":"test","path":"/data/b","value":"2"}]`)
-	return each(
+	_, testErr := patch(`[{"op":"test","path":"/data/b","value":"2"}]`)
+	return firstError(
 		func() error { return equal("data", patched.Data, map[string]string{"b": "1"}) },
-		func() error { return expectError("failing test", failed, apierrors.IsInvalid) },
+		func() error { return expectError("failing test", testErr, apierrors.IsInvalid) },
 	)
 }
 
 func applyTyped(ctx context.Context, t *suite) error {
 	maps := t.clients.CoreV1().ConfigMaps(t.namespace)
-	wanted := func(data map[string]string) *applycorev1.ConfigMapApplyConfiguration {
+	configuration := func(data map[string]string) *applycorev1.ConfigMapApplyConfiguration {
 		return applycorev1.ConfigMap("applied", t.namespace).WithData(data)
 	}
 	asOwner := metav1.ApplyOptions{FieldManager: "owner"}
-	if _, err := maps.Apply(ctx, wanted(map[string]string{"a": "1", "b": "2"}), asOwner); err != nil {
+	if _, err := maps.Apply(ctx, configuration(map[string]string{"a": "1", "b": "2"}), asOwner); err != nil {
 		return err
 	}
-	without, err := maps.Apply(ctx, wanted(map[string]string{"a": "1"}), asOwner)
+	reduced, err := maps.Apply(ctx, configuration(map[string]string{"a": "1"}), asOwner)
 	if err != nil {
 		return err
 	}
-	_, conflict := maps.Apply(ctx, wanted(map[string]string{"a": "9"}), metav1.ApplyOptions{FieldManager: "rival"})
-	forced, err := maps.Apply(ctx, wanted(map[string]string{"a": "9"}), metav1.ApplyOptions{FieldManager: "rival", Force: true})
+	_, conflictErr := maps.Apply(ctx, configuration(map[string]string{"a": "9"}), metav1.ApplyOptions{FieldManager: "rival"})
+	forced, err := maps.Apply(ctx, configuration(map[string]string{"a": "9"}), metav1.ApplyOptions{FieldManager: "rival", Force: true})
 	if err != nil {
 		return err
 	}
-	ofRival, err := applycorev1.ExtractConfigMap(forced, "rival")
+	rivalFields, err := applycorev1.ExtractConfigMap(forced, "rival")
 	if err != nil {
 		return err
 	}
-	ofOwner, err := applycorev1.ExtractConfigMap(forced, "owner")
+	ownerFields, err := applycorev1.ExtractConfigMap(forced, "owner")
 	if err != nil {
 		return err
 	}
-	return each(
-		func() error { return equal("after b is no longer applied", without.Data, map[string]string{"a": "1"}) },
-		func() error { return expectError("apply over another's field", conflict, apierrors.IsConflict) },
+	return firstError(
+		func() error { return equal("after b is no longer applied", reduced.Data, map[string]string{"a": "1"}) },
+		func() error { return expectError("apply over another's field", conflictErr, apierrors.IsConflict) },
 		func() error { return equal("after force", forced.Data, map[string]string{"a": "9"}) },
-		func() error { return equal("what the rival manages", ofRival.Data, map[string]string{"a": "9"}) },
-		func() error { return equal("what the owner still manages", len(ofOwner.Data), 0) },
+		func() error { return equal("fields of the rival", rivalFields.Data, map[string]string{"a": "9"}) },
+		func() error { return equal("remaining fields of the owner", len(ownerFields.Data), 0) },
 	)
 }
 
@@ -257,13 +261,13 @@ func deleteTyped(ctx context.Context, t *suite) error {
 			return err
 		}
 	}
-	other := metav1.NewUIDPreconditions("11111111-2222-3333-4444-555555555555")
-	wrong := maps.Delete(ctx, "kept", metav1.DeleteOptions{Preconditions: other})
-	old := metav1.ListOptions{LabelSelector: "age=old"}
-	if err := maps.DeleteCollection(ctx, metav1.DeleteOptions{}, old); err != nil {
+	otherUID := metav1.NewUIDPreconditions("11111111-2222-3333-4444-555555555555")
+	preconditionErr := maps.Delete(ctx, "kept", metav1.DeleteOptions{Preconditions: otherUID})
+	selector := metav1.ListOptions{LabelSelector: "age=old"}
+	if err := maps.DeleteCollection(ctx, metav1.DeleteOptions{}, selector); err != nil {
 		return err
 	}
-	left, err := maps.List(ctx, metav1.ListOptions{LabelSelector: "age"})
+	remaining, err := maps.List(ctx, metav1.ListOptions{LabelSelector: "age"})
 	if err != nil {
 		return err
 	}
@@ -271,14 +275,14 @@ func deleteTyped(ctx context.Context, t *suite) error {
 	if err := maps.Delete(ctx, "kept", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
 		return err
 	}
-	waiting, err := maps.Get(ctx, "kept", metav1.GetOptions{})
-	if err == nil && waiting.DeletionTimestamp == nil {
-		return fmt.Errorf("neither deleted nor being deleted: %s", text(waiting))
+	terminating, err := maps.Get(ctx, "kept", metav1.GetOptions{})
+	if err == nil && terminating.DeletionTimestamp == nil {
+		return fmt.Errorf("neither deleted nor being deleted: %s", text(terminating))
 	}
-	return each(
-		func() error { return expectError("delete of another UID", wrong, apierrors.IsConflict) },
-		func() error { return equal("left", len(left.Items), 1) },
-		func() error { return equal("left", left.Items[0].Name, "kept") },
+	return firstError(
+		func() error { return expectError("delete of another UID", preconditionErr, apierrors.IsConflict) },
+		func() error { return equal("remaining", len(remaining.Items), 1) },
+		func() error { return equal("remaining", remaining.Items[0].Name, "kept") },
 	)
 }
 
@@ -304,7 +308,7 @@ func listInPages(ctx context.Context, t *suite) error {
 	if err != nil {
 		return err
 	}
-	return each(
+	return firstError(
 		func() error { return equal("names", names, []string{"page-0", "page-1", "page-2", "page-3", "page-4"}) },
 		func() error { return equal("requests", len(t.wire.since(before)), 3) },
 	)
@@ -323,21 +327,21 @@ func bindPod(ctx context.Context, t *suite) error {
 	if err != nil {
 		return err
 	}
-	again := pods.Bind(ctx, binding, metav1.CreateOptions{})
-	return each(
+	secondErr := pods.Bind(ctx, binding, metav1.CreateOptions{})
+	return firstError(
 		func() error { return equal("node", bound.Spec.NodeName, "n1") },
-		func() error { return expectError("second binding", again, apierrors.IsConflict) },
+		func() error { return expectError("second binding", secondErr, apierrors.IsConflict) },
 	)
 }
 
 func reviewAccess(ctx context.Context, t *suite) error {
-	question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: t.namespace, Verb: "create", Resource: "pods"},
 	}}
 	reviews := t.clients.AuthorizationV1().SelfSubjectAccessReviews()
-	answer, err := reviews.Create(ctx, question, metav1.CreateOptions{})
+	response, err := reviews.Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	return equal("allowed", answer.Status.Allowed, true)
+	return equal("allowed", response.Status.Allowed, true)
 }

@@ -50,25 +50,25 @@ func discover(_ context.Context, t *suite) error {
 	if err != nil {
 		return err
 	}
-	return each(
+	return firstError(
 		func() error { return equal("major version", version.Major, "1") },
 		func() error { return equal("kind of pvc", kind.Kind, "PersistentVolumeClaim") },
 		func() error { return equal("resources", names(aggregated), names(legacy)) },
-		func() error { return equal("knows claims", names(aggregated)["v1 persistentvolumeclaims"], true) },
-		func() error { return equal("has a schema of storage", schemas["apis/storage.k8s.io/v1"] != nil, true) },
+		func() error { return equal("has claims", names(aggregated)["v1 persistentvolumeclaims"], true) },
+		func() error { return equal("has the storage schema", schemas["apis/storage.k8s.io/v1"] != nil, true) },
 		func() error { return equal("has a document", document != nil, true) },
 	)
 }
 
 // names omits subresources, because aggregated and unaggregated discovery order and nest them differently.
 func names(lists []*metav1.APIResourceList) map[string]bool {
-	all := map[string]bool{}
+	found := map[string]bool{}
 	for _, list := range lists {
 		for _, resource := range list.APIResources {
-			all[list.GroupVersion+" "+resource.Name] = true
+			found[list.GroupVersion+" "+resource.Name] = true
 		}
 	}
-	return all
+	return found
 }
 
 func useDynamicClient(ctx context.Context, t *suite) error {
@@ -96,14 +96,14 @@ func useDynamicClient(ctx context.Context, t *suite) error {
 	if err := maps.Delete(ctx, "dynamic", metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	_, missing := maps.Get(ctx, "dynamic", metav1.GetOptions{})
+	_, missingErr := maps.Get(ctx, "dynamic", metav1.GetOptions{})
 	object.Object["colour"] = "green"
-	_, unknown := maps.Create(ctx, object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-	return each(
+	_, unknownFieldErr := maps.Create(ctx, object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	return firstError(
 		func() error { return equal("labels", updated.GetLabels(), map[string]string{"seen": "yes"}) },
 		func() error { return equal("data", data, map[string]string{"a": "1", "b": "2"}) },
-		func() error { return expectError("get", missing, apierrors.IsNotFound) },
-		func() error { return expectError("unknown field", unknown, apierrors.IsBadRequest) },
+		func() error { return expectError("get", missingErr, apierrors.IsNotFound) },
+		func() error { return expectError("unknown field", unknownFieldErr, apierrors.IsBadRequest) },
 	)
 }
 
@@ -121,14 +121,14 @@ func followDynamicInformer(ctx context.Context, t *suite) error {
 			return fmt.Errorf("%s did not sync", resource)
 		}
 	}
-	if err := startedAsConfigured(t.wire.since(before), 2); err != nil {
+	if err := checkInitialRequests(t.wire.since(before), 2); err != nil {
 		return err
 	}
 	name := "silver-" + t.namespace
 	if _, err := t.clients.StorageV1().StorageClasses().Create(ctx, aStorageClass(name), metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return until(ctx, "the class", func() (bool, error) {
+	return waitFor(ctx, "the class", func() (bool, error) {
 		object, err := classes.Lister().Get(name)
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -158,11 +158,11 @@ func useMetadataClient(ctx context.Context, t *suite) error {
 	if err := maps.Delete(ctx, "meta", metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	_, missing := maps.Get(ctx, "meta", metav1.GetOptions{})
-	return each(
+	_, missingErr := maps.Get(ctx, "meta", metav1.GetOptions{})
+	return firstError(
 		func() error { return equal("labels", patched.Labels, map[string]string{"meta": "yes"}) },
 		func() error { return equal("listed", len(listed.Items), 1) },
-		func() error { return expectError("get", missing, apierrors.IsNotFound) },
+		func() error { return expectError("get", missingErr, apierrors.IsNotFound) },
 	)
 }
 
@@ -170,7 +170,7 @@ func followMetadataInformer(ctx context.Context, t *suite) error {
 	ctx, cancel := context.WithCancel(ctx)
 	factory := metadatainformer.NewFilteredSharedInformerFactory(t.metadata, 0, t.namespace,
 		func(options *metav1.ListOptions) { options.LabelSelector = "partial" })
-	notes := note(factory.ForResource(configMapResource).Informer())
+	calls := recordHandlerCalls(factory.ForResource(configMapResource).Informer())
 	before := t.wire.count()
 	factory.Start(ctx.Done())
 	defer factory.Shutdown()
@@ -180,7 +180,7 @@ func followMetadataInformer(ctx context.Context, t *suite) error {
 			return fmt.Errorf("%s did not sync", resource)
 		}
 	}
-	if err := startedAsConfigured(t.wire.since(before), 1); err != nil {
+	if err := checkInitialRequests(t.wire.since(before), 1); err != nil {
 		return err
 	}
 	maps := t.clients.CoreV1().ConfigMaps(t.namespace)
@@ -193,5 +193,5 @@ func followMetadataInformer(ctx context.Context, t *suite) error {
 	if _, err := maps.Patch(ctx, "partial", types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
 		return err
 	}
-	return notes.until(ctx, "add partial, delete partial")
+	return calls.waitFor(ctx, "add partial, delete partial")
 }

@@ -12,11 +12,11 @@ import (
 
 type wire struct {
 	mu          sync.Mutex
-	requests    []sent
+	requests    []sentRequest
 	connections map[net.Conn]bool
 }
 
-type sent struct {
+type sentRequest struct {
 	method, path, query, contentType string
 }
 
@@ -49,10 +49,10 @@ func (w *wire) cut() {
 }
 
 // since returns the requests after the first n.
-func (w *wire) since(n int) []sent {
+func (w *wire) since(n int) []sentRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]sent{}, w.requests[n:]...)
+	return append([]sentRequest{}, w.requests[n:]...)
 }
 
 func (w *wire) count() int {
@@ -68,7 +68,7 @@ type recorder struct {
 
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.wire.mu.Lock()
-	r.wire.requests = append(r.wire.requests, sent{
+	r.wire.requests = append(r.wire.requests, sentRequest{
 		method:      request.Method,
 		path:        request.URL.Path,
 		query:       request.URL.RawQuery,

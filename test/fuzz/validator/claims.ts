@@ -80,13 +80,13 @@ export function checkAccessModes(modes: readonly string[], path: string, report:
 function checkDataSource({ dataSource, dataSourceRef }: any, path: string, report: Report): void {
   for (const [field, source] of Object.entries<any>({ dataSource, dataSourceRef })) {
     if (source === undefined) continue
-    const at = `${path}.${field}`
-    if (!source.name) report(`${at}.name`, 'missing')
-    if (!source.kind) report(`${at}.kind`, 'missing')
-    if (!source.apiGroup && source.kind !== 'PersistentVolumeClaim') report(at, 'apiGroup is missing')
+    const fieldPath = `${path}.${field}`
+    if (!source.name) report(`${fieldPath}.name`, 'missing')
+    if (!source.kind) report(`${fieldPath}.kind`, 'missing')
+    if (!source.apiGroup && source.kind !== 'PersistentVolumeClaim') report(fieldPath, 'apiGroup is missing')
     if (source.apiGroup && !isDnsSubdomain(source.apiGroup))
-      report(`${at}.apiGroup`, `${format(source.apiGroup)} is not a valid group`)
-    if (source.namespace && !isDnsLabel(source.namespace)) report(`${at}.namespace`, 'is not a valid namespace')
+      report(`${fieldPath}.apiGroup`, `${format(source.apiGroup)} is not a valid group`)
+    if (source.namespace && !isDnsLabel(source.namespace)) report(`${fieldPath}.namespace`, 'is not a valid namespace')
   }
   if (!dataSource || !dataSourceRef) return
   if (dataSourceRef.namespace) report(path, 'dataSource with a source from another namespace')

@@ -52,17 +52,17 @@ export function checkCsiNode({ spec = {}, status = {} }: any, report: Report, ol
   const drivers: any[] = spec.drivers ?? []
   if (duplicatesIn(drivers.map(({ name }) => name)).length > 0) report('spec.drivers', 'duplicate driver')
   for (const [i, driver] of drivers.entries()) {
-    const at = `spec.drivers[${i}]`
-    if (!isDriverName(driver.name)) report(`${at}.name`, `${format(driver.name)} is not a valid driver`)
-    if (!driver.nodeID || Buffer.byteLength(driver.nodeID) > 256) report(`${at}.nodeID`, 'missing or too long')
-    if (driver.allocatable?.count < 0) report(`${at}.allocatable.count`, 'negative')
+    const fieldPath = `spec.drivers[${i}]`
+    if (!isDriverName(driver.name)) report(`${fieldPath}.name`, `${format(driver.name)} is not a valid driver`)
+    if (!driver.nodeID || Buffer.byteLength(driver.nodeID) > 256) report(`${fieldPath}.nodeID`, 'missing or too long')
+    if (driver.allocatable?.count < 0) report(`${fieldPath}.allocatable.count`, 'negative')
     const keys: string[] = driver.topologyKeys ?? []
-    if (duplicatesIn(keys).length > 0) report(`${at}.topologyKeys`, 'duplicate key')
+    if (duplicatesIn(keys).length > 0) report(`${fieldPath}.topologyKeys`, 'duplicate key')
     for (const key of keys)
-      if (!isQualifiedName(key)) report(`${at}.topologyKeys`, `${format(key)} is not a valid label key`)
+      if (!isQualifiedName(key)) report(`${fieldPath}.topologyKeys`, `${format(key)} is not a valid label key`)
     const before = old?.spec.drivers?.find(({ name }: any) => name === driver.name)
     if (before && (before.nodeID !== driver.nodeID || !isEqualJson(before.topologyKeys, driver.topologyKeys))) {
-      report(at, 'a registered driver cannot change')
+      report(fieldPath, 'a registered driver cannot change')
     }
   }
   if (!old && Object.keys(status).length > 0) report('status', 'must be empty on create')
@@ -112,11 +112,11 @@ export function checkAttachment({ spec = {}, status = {} }: any, report: Report,
 }
 
 function checkInline(inline: any, report: Report): void {
-  const at = 'spec.source.inlineVolumeSpec'
-  if (!inline.csi) report(`${at}.csi`, 'missing')
+  const fieldPath = 'spec.source.inlineVolumeSpec'
+  if (!inline.csi) report(`${fieldPath}.csi`, 'missing')
   for (const field of ['claimRef', 'capacity', 'nodeAffinity', 'storageClassName']) {
-    if (inline[field] !== undefined) report(`${at}.${field}`, 'is not allowed for inline volumes')
+    if (inline[field] !== undefined) report(`${fieldPath}.${field}`, 'is not allowed for inline volumes')
   }
-  checkAccessModes(inline.accessModes ?? [], `${at}.accessModes`, report)
-  checkSource(inline, at, report)
+  checkAccessModes(inline.accessModes ?? [], `${fieldPath}.accessModes`, report)
+  checkSource(inline, fieldPath, report)
 }

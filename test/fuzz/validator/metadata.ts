@@ -51,12 +51,13 @@ export function checkMetadata(meta: any, rules: MetadataRules, report: Report, o
 
 function checkOwners(owners: readonly any[], report: Report): void {
   for (const [i, owner] of owners.entries()) {
-    const at = `metadata.ownerReferences[${i}]`
-    for (const field of ['apiVersion', 'kind', 'name', 'uid']) if (!owner[field]) report(`${at}.${field}`, 'missing')
+    const fieldPath = `metadata.ownerReferences[${i}]`
+    for (const field of ['apiVersion', 'kind', 'name', 'uid'])
+      if (!owner[field]) report(`${fieldPath}.${field}`, 'missing')
     const [first = '', second, ...rest] = String(owner.apiVersion).split('/')
     if (rest.length > 0 || (second ?? first) === '')
-      report(`${at}.apiVersion`, `${format(owner.apiVersion)} is not a valid version`)
-    if (owner.apiVersion === 'v1' && owner.kind === 'Event') report(at, 'an Event cannot be an owner')
+      report(`${fieldPath}.apiVersion`, `${format(owner.apiVersion)} is not a valid version`)
+    if (owner.apiVersion === 'v1' && owner.kind === 'Event') report(fieldPath, 'an Event cannot be an owner')
   }
   if (owners.filter(({ controller }) => controller === true).length > 1)
     report('metadata.ownerReferences', 'more than one controller')
@@ -84,9 +85,9 @@ function checkMetadataChange(meta: any, old: any, report: Report): void {
   if (meta.deletionTimestamp === undefined) report('metadata.deletionTimestamp', 'cannot be unset')
   else if (meta.deletionTimestamp > old.deletionTimestamp)
     report('metadata.deletionTimestamp', 'cannot be moved to later')
-  const added = (meta.finalizers ?? []).filter((name: string) => !(old.finalizers ?? []).includes(name))
-  const byDeletion = ['orphan', 'foregroundDeletion'] // a second delete may choose another propagation
-  if (added.some((name: string) => !byDeletion.includes(name))) {
-    report('metadata.finalizers', `${format(added)} were added after the deletion`)
+  const addedFinalizers = (meta.finalizers ?? []).filter((name: string) => !(old.finalizers ?? []).includes(name))
+  const propagationFinalizers = ['orphan', 'foregroundDeletion'] // a second delete may choose another propagation
+  if (addedFinalizers.some((name: string) => !propagationFinalizers.includes(name))) {
+    report('metadata.finalizers', `${format(addedFinalizers)} were added after the deletion`)
   }
 }

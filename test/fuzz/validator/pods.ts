@@ -76,12 +76,13 @@ function checkContainer(container: any, spec: any, path: string, report: Report)
   if (!container.terminationMessagePath) report(`${path}.terminationMessagePath`, 'the default is missing')
   const ports: any[] = container.ports ?? []
   for (const [i, port] of ports.entries()) {
-    const at = `${path}.ports[${i}]`
-    if (port.name && !isPortName(port.name)) report(`${at}.name`, `${format(port.name)} is not a valid port name`)
-    if (!isPort(port.containerPort)) report(`${at}.containerPort`, 'is not a valid port')
-    if (port.hostPort && !isPort(port.hostPort)) report(`${at}.hostPort`, 'is not a valid port')
+    const fieldPath = `${path}.ports[${i}]`
+    if (port.name && !isPortName(port.name))
+      report(`${fieldPath}.name`, `${format(port.name)} is not a valid port name`)
+    if (!isPort(port.containerPort)) report(`${fieldPath}.containerPort`, 'is not a valid port')
+    if (port.hostPort && !isPort(port.hostPort)) report(`${fieldPath}.hostPort`, 'is not a valid port')
     if (!['TCP', 'UDP', 'SCTP'].includes(port.protocol))
-      report(`${at}.protocol`, `${format(port.protocol)} is not a valid protocol`)
+      report(`${fieldPath}.protocol`, `${format(port.protocol)} is not a valid protocol`)
   }
   if (duplicatesIn(ports.map(({ name }) => name).filter(Boolean)).length > 0) report(`${path}.ports`, 'duplicate name')
   for (const { name } of container.env ?? [])
@@ -120,12 +121,13 @@ function checkMounts(container: any, spec: any, path: string, report: Report): v
 function checkResources({ requests = {}, limits = {} }: any, path: string, report: Report): void {
   for (const [field, amounts] of Object.entries<Record<string, string>>({ requests, limits })) {
     for (const [name, amount] of Object.entries(amounts)) {
-      const at = `${path}.${field}[${name}]`
-      if (!isQualifiedName(name)) report(at, 'is not a valid resource')
+      const fieldPath = `${path}.${field}[${name}]`
+      if (!isQualifiedName(name)) report(fieldPath, 'is not a valid resource')
       const isStandard = ['cpu', 'memory', 'ephemeral-storage'].includes(name) || name.startsWith('hugepages-')
-      if (!name.includes('/') && !isStandard) report(at, 'is not allowed for containers')
-      if (isNegative(amount)) report(at, 'negative')
-      if (name.includes('/') && !name.includes('kubernetes.io/') && !isWhole(amount)) report(at, 'is not an integer')
+      if (!name.includes('/') && !isStandard) report(fieldPath, 'is not allowed for containers')
+      if (isNegative(amount)) report(fieldPath, 'negative')
+      if (name.includes('/') && !name.includes('kubernetes.io/') && !isWhole(amount))
+        report(fieldPath, 'is not an integer')
     }
   }
   for (const [name, request] of Object.entries<string>(requests)) {
@@ -152,27 +154,33 @@ function checkVolumes(podName: string, volumes: readonly any[], report: Report):
   if (duplicatesIn(volumes.map(({ name }) => name)).length > 0) report('spec.volumes', 'duplicate name')
   const ephemeralClaims = volumes.filter(({ ephemeral }) => ephemeral).map(({ name }) => `${podName}-${name}`)
   for (const [i, volume] of volumes.entries()) {
-    const at = `spec.volumes[${i}]`
+    const fieldPath = `spec.volumes[${i}]`
     const { name, ...sources } = volume
-    if (!isDnsLabel(name)) report(`${at}.name`, `${format(name)} is not a valid name`)
+    if (!isDnsLabel(name)) report(`${fieldPath}.name`, `${format(name)} is not a valid name`)
     const sourceNames = Object.keys(sources)
-    if (sourceNames.length !== 1) report(at, `exactly one source is required, not ${format(sourceNames)}`)
+    if (sourceNames.length !== 1) report(fieldPath, `exactly one source is required, not ${format(sourceNames)}`)
     const { persistentVolumeClaim: claim, emptyDir, hostPath, csi, ephemeral, secret, configMap } = sources
-    if (claim && !claim.claimName) report(`${at}.persistentVolumeClaim.claimName`, 'missing')
-    if (claim && ephemeralClaims.includes(claim.claimName)) report(at, 'the claim belongs to an ephemeral volume')
-    if (isNegative(emptyDir?.sizeLimit)) report(`${at}.emptyDir.sizeLimit`, 'negative')
+    if (claim && !claim.claimName) report(`${fieldPath}.persistentVolumeClaim.claimName`, 'missing')
+    if (claim && ephemeralClaims.includes(claim.claimName))
+      report(fieldPath, 'the claim belongs to an ephemeral volume')
+    if (isNegative(emptyDir?.sizeLimit)) report(`${fieldPath}.emptyDir.sizeLimit`, 'negative')
     if (hostPath && (!hostPath.path || hasParentSegment(hostPath.path)))
-      report(`${at}.hostPath.path`, 'is not a valid path')
+      report(`${fieldPath}.hostPath.path`, 'is not a valid path')
     if (csi && !isDriverName(csi.driver ?? ''))
-      report(`${at}.csi.driver`, `${format(csi.driver)} is not a valid driver`)
-    if (secret && !secret.secretName) report(`${at}.secret.secretName`, 'missing')
-    if (configMap && !configMap.name) report(`${at}.configMap.name`, 'missing')
+      report(`${fieldPath}.csi.driver`, `${format(csi.driver)} is not a valid driver`)
+    if (secret && !secret.secretName) report(`${fieldPath}.secret.secretName`, 'missing')
+    if (configMap && !configMap.name) report(`${fieldPath}.configMap.name`, 'missing')
     for (const source of [secret, configMap]) {
-      if (source?.defaultMode < 0 || source?.defaultMode > 0o777) report(`${at}.defaultMode`, 'out of range')
+      if (source?.defaultMode < 0 || source?.defaultMode > 0o777) report(`${fieldPath}.defaultMode`, 'out of range')
     }
     if (ephemeral) {
-      if (!ephemeral.volumeClaimTemplate) report(`${at}.ephemeral.volumeClaimTemplate`, 'missing')
-      else checkClaimSpec(ephemeral.volumeClaimTemplate.spec ?? {}, `${at}.ephemeral.volumeClaimTemplate.spec`, report)
+      if (!ephemeral.volumeClaimTemplate) report(`${fieldPath}.ephemeral.volumeClaimTemplate`, 'missing')
+      else
+        checkClaimSpec(
+          ephemeral.volumeClaimTemplate.spec ?? {},
+          `${fieldPath}.ephemeral.volumeClaimTemplate.spec`,
+          report,
+        )
     }
   }
 }
@@ -182,18 +190,18 @@ function checkTolerations(tolerations: readonly any[], report: Report): void {
     i,
     { key = '', operator = 'Equal', value = '', effect = '', tolerationSeconds },
   ] of tolerations.entries()) {
-    const at = `spec.tolerations[${i}]`
-    if (key && !isQualifiedName(key)) report(`${at}.key`, `${format(key)} is not a valid label key`)
-    if (!key && operator !== 'Exists') report(`${at}.operator`, 'only Exists is allowed without a key')
+    const fieldPath = `spec.tolerations[${i}]`
+    if (key && !isQualifiedName(key)) report(`${fieldPath}.key`, `${format(key)} is not a valid label key`)
+    if (!key && operator !== 'Exists') report(`${fieldPath}.operator`, 'only Exists is allowed without a key')
     if (!['', 'Equal', 'Exists', 'Lt', 'Gt'].includes(operator))
-      report(`${at}.operator`, `${format(operator)} is not a valid operator`)
-    if (operator === 'Exists' && value) report(`${at}.value`, 'must be empty')
+      report(`${fieldPath}.operator`, `${format(operator)} is not a valid operator`)
+    if (operator === 'Exists' && value) report(`${fieldPath}.value`, 'must be empty')
     if (operator !== 'Exists' && !isLabelValue(value))
-      report(`${at}.value`, `${format(value)} is not a valid label value`)
+      report(`${fieldPath}.value`, `${format(value)} is not a valid label value`)
     if (!['', 'NoSchedule', 'PreferNoSchedule', 'NoExecute'].includes(effect))
-      report(`${at}.effect`, 'is not a valid effect')
+      report(`${fieldPath}.effect`, 'is not a valid effect')
     if (tolerationSeconds !== undefined && effect !== 'NoExecute')
-      report(`${at}.tolerationSeconds`, 'is allowed for NoExecute only')
+      report(`${fieldPath}.tolerationSeconds`, 'is allowed for NoExecute only')
   }
 }
 
@@ -209,18 +217,18 @@ function checkAffinity(affinity: any, report: Report): void {
 
 /** Mutable: images, a shorter deadline, more tolerations, fewer gates, and the node once. */
 function checkPodChange(spec: any, old: any, report: Report): void {
-  const gated = old.schedulingGates?.length > 0
-  const fixedPart = ({ activeDeadlineSeconds, tolerations, schedulingGates, nodeName, ...rest }: any) => {
+  const isGated = old.schedulingGates?.length > 0
+  const immutableFieldsOf = ({ activeDeadlineSeconds, tolerations, schedulingGates, nodeName, ...rest }: any) => {
     const { nodeSelector, affinity, containers, initContainers, ephemeralContainers, ...fixed } = rest
     const withoutImages = (list: any[] = []) => list.map(({ image, ...container }) => container)
     return {
       ...fixed,
       containers: withoutImages(containers),
       initContainers: withoutImages(initContainers),
-      ...(gated ? {} : { nodeSelector, affinity }), // a gated pod may still be narrowed down
+      ...(isGated ? {} : { nodeSelector, affinity }), // a gated pod may still be narrowed down
     }
   }
-  if (!isEqualJson(fixedPart(spec), fixedPart(old))) report('spec', 'an immutable field changed')
+  if (!isEqualJson(immutableFieldsOf(spec), immutableFieldsOf(old))) report('spec', 'an immutable field changed')
   if (old.nodeName && spec.nodeName !== old.nodeName) report('spec.nodeName', 'cannot change')
   const [deadline, oldDeadline] = [spec.activeDeadlineSeconds, old.activeDeadlineSeconds]
   if (oldDeadline !== undefined && !(deadline <= oldDeadline)) report('spec.activeDeadlineSeconds', 'can only decrease')

@@ -42,11 +42,12 @@ export function checkQuota({ spec = {}, status = {} }: any, report: Report, old?
   const scopeNames = expressions.map(({ scopeName }) => scopeName)
   checkScopes(scopeNames, Object.keys(spec.hard ?? {}), 'spec.scopeSelector', report)
   for (const { scopeName, operator, values = [] } of expressions) {
-    const at = `spec.scopeSelector[${scopeName}]`
+    const fieldPath = `spec.scopeSelector[${scopeName}]`
     if (!['In', 'NotIn', 'Exists', 'DoesNotExist'].includes(operator))
-      report(at, `${format(operator)} is not a valid operator`)
-    if (PLAIN_SCOPES.includes(scopeName) && operator !== 'Exists') report(at, 'only Exists is allowed')
-    if (['In', 'NotIn'].includes(operator) === (values.length === 0)) report(at, 'values do not match the operator')
+      report(fieldPath, `${format(operator)} is not a valid operator`)
+    if (PLAIN_SCOPES.includes(scopeName) && operator !== 'Exists') report(fieldPath, 'only Exists is allowed')
+    if (['In', 'NotIn'].includes(operator) === (values.length === 0))
+      report(fieldPath, 'values do not match the operator')
   }
   if (old && !isEqualJson([...new Set(scopes)].sort(), [...new Set<string>(old.spec?.scopes)].sort())) {
     report('spec.scopes', 'cannot change')
@@ -55,13 +56,13 @@ export function checkQuota({ spec = {}, status = {} }: any, report: Report, old?
 
 function checkAmounts(amounts: Record<string, string>, path: string, report: Report): void {
   for (const [name, amount] of Object.entries(amounts)) {
-    const at = `${path}[${name}]`
-    if (!isQualifiedName(name)) report(at, 'is not a valid resource')
+    const fieldPath = `${path}[${name}]`
+    if (!isQualifiedName(name)) report(fieldPath, 'is not a valid resource')
     if (!name.includes('/') && !isStandardQuota(name) && !IO_QUOTA.includes(name))
-      report(at, 'is not allowed for quotas')
-    if (isNegative(amount)) report(at, 'negative')
+      report(fieldPath, 'is not allowed for quotas')
+    if (isNegative(amount)) report(fieldPath, 'negative')
     const mustBeWhole = COUNTS.includes(name) || isExtended(name) || IO_QUOTA.includes(name)
-    if (mustBeWhole && !isWhole(amount)) report(at, `${amount} is not an integer`)
+    if (mustBeWhole && !isWhole(amount)) report(fieldPath, `${amount} is not an integer`)
   }
 }
 
@@ -100,10 +101,10 @@ export function checkLimitRange({ spec = {} }: any, report: Report): void {
   const limits: any[] = spec.limits ?? []
   if (duplicatesIn(limits.map(({ type }) => type)).length > 0) report('spec.limits', 'duplicate type')
   for (const [i, limit] of limits.entries()) {
-    const at = `spec.limits[${i}]`
-    if (!isQualifiedName(limit.type)) report(`${at}.type`, `${format(limit.type)} is not a valid type`)
+    const fieldPath = `spec.limits[${i}]`
+    if (!isQualifiedName(limit.type)) report(`${fieldPath}.type`, `${format(limit.type)} is not a valid type`)
     else if (!limit.type.includes('/') && !['Pod', 'Container', 'PersistentVolumeClaim'].includes(limit.type)) {
-      report(`${at}.type`, `${format(limit.type)} is not a valid type`)
+      report(`${fieldPath}.type`, `${format(limit.type)} is not a valid type`)
     }
     const {
       max = {},
@@ -115,16 +116,16 @@ export function checkLimitRange({ spec = {} }: any, report: Report): void {
     const names = [
       ...new Set([max, min, defaultLimit, defaultRequest, ratio].flatMap((amounts) => Object.keys(amounts))),
     ]
-    for (const name of names) checkLimitName(limit.type, name, at, report)
+    for (const name of names) checkLimitName(limit.type, name, fieldPath, report)
     if (limit.type === 'Pod' && Object.keys({ ...defaultLimit, ...defaultRequest }).length > 0)
-      report(at, 'pods have no defaults')
+      report(fieldPath, 'pods have no defaults')
     if (
       limit.type === 'PersistentVolumeClaim' &&
       !min.storage &&
       !max.storage &&
       !names.some((name) => IO.includes(name))
     ) {
-      report(at, 'has no limits')
+      report(fieldPath, 'has no limits')
     }
     for (const name of names) {
       const ordered = [min[name], defaultRequest[name], defaultLimit[name], max[name]].filter(
@@ -132,35 +133,40 @@ export function checkLimitRange({ spec = {} }: any, report: Report): void {
       )
       for (const [j, amount] of ordered.entries()) {
         if (j > 0 && compare(ordered[j - 1], amount) > 0)
-          report(`${at}[${name}]`, `${ordered.join(' ≤ ')} does not hold`)
+          report(`${fieldPath}[${name}]`, `${ordered.join(' ≤ ')} does not hold`)
       }
-      checkRatio({ ratio: ratio[name], min: min[name], max: max[name] }, `${at}.maxLimitRequestRatio[${name}]`, report)
+      checkRatio(
+        { ratio: ratio[name], min: min[name], max: max[name] },
+        `${fieldPath}.maxLimitRequestRatio[${name}]`,
+        report,
+      )
       const overcommits = (!name.includes('/') || name.includes('kubernetes.io/')) && !name.startsWith('hugepages-')
       const hasDifferentDefaults =
         defaultLimit[name] && defaultRequest[name] && compare(defaultLimit[name], defaultRequest[name]) !== 0
-      if (!overcommits && hasDifferentDefaults) report(`${at}[${name}]`, 'default and defaultRequest must be equal')
+      if (!overcommits && hasDifferentDefaults)
+        report(`${fieldPath}[${name}]`, 'default and defaultRequest must be equal')
     }
   }
 }
 
-function checkLimitName(type: string, name: string, at: string, report: Report): void {
-  if (!isQualifiedName(name)) report(at, `${format(name)} is not a valid resource`)
+function checkLimitName(type: string, name: string, fieldPath: string, report: Report): void {
+  if (!isQualifiedName(name)) report(fieldPath, `${format(name)} is not a valid resource`)
   if (name.includes('/')) return
   if (IO.includes(name) && type !== 'Pod') return
   const allowed = ['Pod', 'Container'].includes(type) ? CONTAINER_NAMES : [...QUOTA_NAMES, 'storage']
-  if (!allowed.includes(name) && !isHugePages(name)) report(at, `${format(name)} is not allowed for ${type}`)
+  if (!allowed.includes(name) && !isHugePages(name)) report(fieldPath, `${format(name)} is not allowed for ${type}`)
 }
 
 function checkRatio(
   { ratio, min, max }: { ratio?: string; min?: string; max?: string },
-  at: string,
+  fieldPath: string,
   report: Report,
 ): void {
   if (ratio === undefined) return
-  if (compare(ratio, '1') < 0) report(at, 'below 1')
+  if (compare(ratio, '1') < 0) report(fieldPath, 'below 1')
   if (min === undefined || max === undefined || nanosOf(min) === 0n) return
   // Checks ratio ≤ max / min in integers, with a tolerance of a billionth for the floating-point division of the server.
   const [scaledRatio, scaledMax] = [nanosOf(ratio) * nanosOf(min), nanosOf(max) * 1_000_000_000n]
   if (scaledRatio > scaledMax && scaledRatio - scaledMax > scaledMax / 1_000_000_000n)
-    report(at, `${ratio} is more than ${max} / ${min}`)
+    report(fieldPath, `${ratio} is more than ${max} / ${min}`)
 }

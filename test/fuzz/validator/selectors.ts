@@ -8,23 +8,23 @@ export function checkLabelSelector(selector: any, path: string, report: Report):
     if (!isLabelValue(value)) report(`${path}.matchLabels[${key}]`, `${format(value)} is not a valid label value`)
   }
   for (const [i, { key, operator, values = [] }] of (selector?.matchExpressions ?? []).entries()) {
-    const at = `${path}.matchExpressions[${i}]`
-    if (!isQualifiedName(key)) report(`${at}.key`, `${format(key)} is not a valid label key`)
-    checkOperator({ operator, values, allowed: ['In', 'NotIn', 'Exists', 'DoesNotExist'] }, at, report)
+    const fieldPath = `${path}.matchExpressions[${i}]`
+    if (!isQualifiedName(key)) report(`${fieldPath}.key`, `${format(key)} is not a valid label key`)
+    checkOperator({ operator, values, allowed: ['In', 'NotIn', 'Exists', 'DoesNotExist'] }, fieldPath, report)
     for (const value of values)
-      if (!isLabelValue(value)) report(`${at}.values`, `${format(value)} is not a valid label value`)
+      if (!isLabelValue(value)) report(`${fieldPath}.values`, `${format(value)} is not a valid label value`)
   }
 }
 
 function checkOperator(
   { operator, values, allowed }: { operator: string; values: readonly string[]; allowed: readonly string[] },
-  at: string,
+  fieldPath: string,
   report: Report,
 ): void {
-  if (!allowed.includes(operator)) report(`${at}.operator`, `${format(operator)} is not a valid operator`)
-  if (['In', 'NotIn'].includes(operator) && values.length === 0) report(`${at}.values`, 'missing')
-  if (['Exists', 'DoesNotExist'].includes(operator) && values.length > 0) report(`${at}.values`, 'must be empty')
-  if (['Gt', 'Lt'].includes(operator) && values.length !== 1) report(`${at}.values`, 'exactly one is required')
+  if (!allowed.includes(operator)) report(`${fieldPath}.operator`, `${format(operator)} is not a valid operator`)
+  if (['In', 'NotIn'].includes(operator) && values.length === 0) report(`${fieldPath}.values`, 'missing')
+  if (['Exists', 'DoesNotExist'].includes(operator) && values.length > 0) report(`${fieldPath}.values`, 'must be empty')
+  if (['Gt', 'Lt'].includes(operator) && values.length !== 1) report(`${fieldPath}.values`, 'exactly one is required')
 }
 
 const NODE_OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt']
@@ -37,33 +37,34 @@ export function checkNodeSelector(selector: any, path: string, report: Report): 
 
 export function checkNodeTerm(term: any, path: string, report: Report): void {
   for (const [i, { key, operator, values = [] }] of (term.matchExpressions ?? []).entries()) {
-    const at = `${path}.matchExpressions[${i}]`
-    if (!isQualifiedName(key)) report(`${at}.key`, `${format(key)} is not a valid label key`)
-    checkOperator({ operator, values, allowed: NODE_OPERATORS }, at, report)
+    const fieldPath = `${path}.matchExpressions[${i}]`
+    if (!isQualifiedName(key)) report(`${fieldPath}.key`, `${format(key)} is not a valid label key`)
+    checkOperator({ operator, values, allowed: NODE_OPERATORS }, fieldPath, report)
     for (const value of values)
-      if (!isLabelValue(value)) report(`${at}.values`, `${format(value)} is not a valid label value`)
+      if (!isLabelValue(value)) report(`${fieldPath}.values`, `${format(value)} is not a valid label value`)
   }
   for (const [i, { key, operator, values = [] }] of (term.matchFields ?? []).entries()) {
-    const at = `${path}.matchFields[${i}]`
-    if (key !== 'metadata.name') report(`${at}.key`, `${format(key)} is not a field of nodes`)
-    if (!['In', 'NotIn'].includes(operator)) report(`${at}.operator`, `${format(operator)} is not a valid operator`)
-    if (values.length !== 1) report(`${at}.values`, 'exactly one is required')
+    const fieldPath = `${path}.matchFields[${i}]`
+    if (key !== 'metadata.name') report(`${fieldPath}.key`, `${format(key)} is not a field of nodes`)
+    if (!['In', 'NotIn'].includes(operator))
+      report(`${fieldPath}.operator`, `${format(operator)} is not a valid operator`)
+    if (values.length !== 1) report(`${fieldPath}.values`, 'exactly one is required')
     for (const value of values)
-      if (!isDnsSubdomain(value)) report(`${at}.values`, `${format(value)} is not a valid node name`)
+      if (!isDnsSubdomain(value)) report(`${fieldPath}.values`, `${format(value)} is not a valid node name`)
   }
 }
 
 export function checkTopologies(terms: readonly any[], path: string, report: Report): void {
   const normalizedTerms: string[] = []
   for (const [i, { matchLabelExpressions: expressions = [] }] of terms.entries()) {
-    const at = `${path}[${i}].matchLabelExpressions`
-    if (expressions.length === 0) report(at, 'a term without expressions')
+    const fieldPath = `${path}[${i}].matchLabelExpressions`
+    if (expressions.length === 0) report(fieldPath, 'a term without expressions')
     const keys = expressions.map(({ key }: any) => key)
-    if (duplicatesIn(keys).length > 0) report(at, 'duplicate key')
+    if (duplicatesIn(keys).length > 0) report(fieldPath, 'duplicate key')
     for (const { key, values = [] } of expressions) {
-      if (!isQualifiedName(key)) report(`${at}.key`, `${format(key)} is not a valid label key`)
-      if (values.length === 0) report(`${at}.values`, 'missing')
-      if (duplicatesIn(values).length > 0) report(`${at}.values`, 'duplicate value')
+      if (!isQualifiedName(key)) report(`${fieldPath}.key`, `${format(key)} is not a valid label key`)
+      if (values.length === 0) report(`${fieldPath}.values`, 'missing')
+      if (duplicatesIn(values).length > 0) report(`${fieldPath}.values`, 'duplicate value')
     }
     normalizedTerms.push(
       JSON.stringify(expressions.map(({ key, values = [] }: any) => [key, [...values].sort()]).sort()),

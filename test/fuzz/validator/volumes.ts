@@ -59,10 +59,10 @@ export function checkVolume(volume: any, report: Report, old?: any): void {
     report('spec.storageClassName', 'is not a valid class')
   if (spec.nodeAffinity) checkNodeSelector(spec.nodeAffinity.required, 'spec.nodeAffinity.required', report)
   checkSource(spec, 'spec', report)
-  const attributes = spec.volumeAttributesClassName
-  if (attributes !== undefined) {
-    if (!isDnsSubdomain(attributes))
-      report('spec.volumeAttributesClassName', `${format(attributes)} is not a valid class`)
+  const attributesClassName = spec.volumeAttributesClassName
+  if (attributesClassName !== undefined) {
+    if (!isDnsSubdomain(attributesClassName))
+      report('spec.volumeAttributesClassName', `${format(attributesClassName)} is not a valid class`)
     if (!spec.csi) report('spec.csi', 'required with an attributes class')
   }
   if (!old) {

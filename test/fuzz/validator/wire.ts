@@ -57,20 +57,20 @@ export function checkWire(value: unknown, path: string, report: Report): void {
   if (Array.isArray(value)) for (const [i, item] of value.entries()) checkWire(item, `${path}[${i}]`, report)
   if (!isRecord(value)) return
   for (const [key, inner] of Object.entries(value)) {
-    const at = `${path}.${key}`
-    if (TIMES.has(key) && !isTime(inner)) report(at, `${format(inner)} is not a UTC time in whole seconds`)
+    const fieldPath = `${path}.${key}`
+    if (TIMES.has(key) && !isTime(inner)) report(fieldPath, `${format(inner)} is not a UTC time in whole seconds`)
     else if (MICRO_TIMES.has(key) && !isMicroTime(inner))
-      report(at, `${format(inner)} is not a UTC time in microseconds`)
-    else if (QUANTITIES.has(key)) checkQuantity(inner, at, report)
+      report(fieldPath, `${format(inner)} is not a UTC time in microseconds`)
+    else if (QUANTITIES.has(key)) checkQuantity(inner, fieldPath, report)
     else if (QUANTITY_MAPS.has(key) && isRecord(inner)) {
       for (const [name, amount] of Object.entries(inner)) {
-        if (typeof amount !== 'number') checkQuantity(amount, `${at}[${name}]`, report) // a CSINode's allocatable is a count
+        if (typeof amount !== 'number') checkQuantity(amount, `${fieldPath}[${name}]`, report) // a CSINode's allocatable is a count
       }
-    } else if (key === 'capacity' && typeof inner === 'string') checkQuantity(inner, at, report)
+    } else if (key === 'capacity' && typeof inner === 'string') checkQuantity(inner, fieldPath, report)
     if (FREE_MAPS.has(key)) {
       for (const [name, item] of Object.entries(inner ?? {}))
-        if (item === null) report(`${at}[${name}]`, 'null is never stored')
-    } else checkWire(inner, at, report)
+        if (item === null) report(`${fieldPath}[${name}]`, 'null is never stored')
+    } else checkWire(inner, fieldPath, report)
   }
 }
 

@@ -29,7 +29,7 @@ func electLeader(ctx context.Context, t *suite) error {
 		return err
 	}
 	defer second.resign()
-	err = until(ctx, "the second candidate to observe the leader", func() (bool, error) { return second.elector.GetLeader() == "first", nil })
+	err = waitFor(ctx, "the second candidate to observe the leader", func() (bool, error) { return second.elector.GetLeader() == "first", nil })
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func electLeader(ctx context.Context, t *suite) error {
 	if err != nil {
 		return err
 	}
-	return each(
+	return firstError(
 		func() error { return equal("holder", *lease.Spec.HolderIdentity, "second") },
 		func() error { return equal("renewed", lease.Spec.RenewTime != nil, true) },
 		func() error { return equal("transitions", *lease.Spec.LeaseTransitions >= 1, true) },
@@ -107,7 +107,7 @@ func recordCoreEvents(ctx context.Context, t *suite) error {
 	for range 3 {
 		recorder.Eventf(claim, corev1.EventTypeNormal, "Provisioning", "provisioning a volume for %s", claim.Name)
 	}
-	return until(ctx, "one event counted three times", func() (bool, error) {
+	return waitFor(ctx, "one event counted three times", func() (bool, error) {
 		selected := metav1.ListOptions{FieldSelector: "reason=Provisioning,involvedObject.name=orders"}
 		list, err := t.clients.CoreV1().Events(t.namespace).List(ctx, selected)
 		if err != nil || len(list.Items) == 0 {
@@ -132,12 +132,12 @@ func recordEvents(ctx context.Context, t *suite) error {
 	for range 2 {
 		recorder.Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "no node fits")
 	}
-	return until(ctx, "one event with a series", func() (bool, error) {
+	return waitFor(ctx, "one event with a series", func() (bool, error) {
 		list, err := t.clients.EventsV1().Events(t.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedScheduling"})
 		if err != nil || len(list.Items) == 0 || list.Items[0].Series == nil {
 			return false, err
 		}
-		return true, each(
+		return true, firstError(
 			func() error { return equal("events", len(list.Items), 1) },
 			func() error { return equal("regarding", list.Items[0].Regarding.Name, "web") },
 			func() error { return equal("note", list.Items[0].Note, "no node fits") },

@@ -35,12 +35,12 @@ export function checkEvent(event: any, report: Report, old?: any): void {
   const isEventsGroup = event.apiVersion !== 'v1'
   const coreEvent = coreView(event)
   const { namespace } = event.metadata
-  const involved = coreEvent.involvedObject.namespace ?? ''
+  const involvedNamespace = coreEvent.involvedObject.namespace ?? ''
   if (coreEvent.eventTime === undefined) {
-    if (involved === '' ? namespace !== 'default' : namespace !== involved)
+    if (involvedNamespace === '' ? namespace !== 'default' : namespace !== involvedNamespace)
       report('involvedObject.namespace', 'differs from the namespace of the event')
   } else {
-    if (involved === '' && !['default', 'kube-system'].includes(namespace))
+    if (involvedNamespace === '' && !['default', 'kube-system'].includes(namespace))
       report('involvedObject.namespace', 'missing')
     if (!isQualifiedName(coreEvent.controller ?? ''))
       report('reportingController', `${format(coreEvent.controller)} is not a valid name`)
