@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../base/manual-clock.ts'
-import { socketNotes } from './commands/up/serve-command.ts'
 import { runCommandLine } from './run.ts'
 
 async function run(...args: string[]) {
@@ -78,11 +77,4 @@ describe('runCommandLine', () => {
     expect(out).toContain('kubeconfig')
     expect(out).toContain('data-dir')
   })
-})
-
-it('SYS-12 `up` says what a driver socket of the user needs, whatever the log level', () => {
-  expect(socketNotes(['/nonexistent-stowage/csi.sock'])).toEqual([
-    expect.stringMatching(/there is no socket at \/nonexistent-stowage\/csi\.sock; .*Check the path/),
-  ])
-  expect(socketNotes([`unix://${process.cwd()}`])).toEqual([expect.stringContaining('stowage node --driver-socket')])
 })

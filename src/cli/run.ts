@@ -3,7 +3,7 @@
 import { type Command, CommanderError } from 'commander'
 import { UsageError } from '../base/usage-error.ts'
 import type { ProgramDeps } from './command.ts'
-import { ExitError } from './flags/common.ts'
+import { ExitError } from './exit-error.ts'
 import { createProgram } from './program.ts'
 
 export interface CommandLineDeps extends ProgramDeps {

@@ -1,3 +1,3 @@
 /** Quotes the text for a shell if necessary. */
-export const shellWord = (text: string): string =>
+export const quoteShellWord = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

@@ -7,8 +7,8 @@ import { UsageError } from '../base/usage-error.ts'
 import type { SidecarRun, SidecarSettings } from '../processes/run-sidecar.ts'
 import { type ProgramDeps, processDeps } from './command.ts'
 import { logFormatOption, logLevelOption } from './flags/common.ts'
-import { addIgnoredFlags, findIgnored } from './flags/ignored.ts'
-import { addFlags, type FlagTable, invalidFlag } from './flags/typed.ts'
+import { addFlags, type FlagTable, invalidFlag } from './flags/flag-types.ts'
+import { addIgnoredFlags, findIgnored } from './flags/ignored-flags.ts'
 
 export interface SidecarCommand<Settings extends SidecarSettings> {
   readonly name: string
@@ -42,11 +42,11 @@ export function addSidecarCommand<Settings extends SidecarSettings>(
       const run = await sidecar.loadRun()
       const logLevel = flags.logLevel ?? (Number(flags.v ?? 2) >= 4 ? 'debug' : 'info')
       const logFormat = flags.logFormat ?? flags.loggingFormat
-      const process = await processDeps(deps, { logLevel, logFormat })
-      const ignored = findIgnored(flags)
-      if (ignored.length > 0)
-        process.log.warn({ flags: ignored }, 'these flags of the upstream sidecar have no effect here')
-      await run({ settings, ...process, write: deps.write })
+      const sidecarDeps = await processDeps(deps, { logLevel, logFormat })
+      const ignoredFlags = findIgnored(flags)
+      if (ignoredFlags.length > 0)
+        sidecarDeps.log.warn({ flags: ignoredFlags }, 'these flags of the upstream sidecar have no effect here')
+      await run({ settings, ...sidecarDeps, write: deps.write })
     })
 }
 

@@ -52,7 +52,7 @@ export interface ServeOptions {
   readonly runtimeConfig: string
   readonly historyMinutes: number
   /** Whether controllers run in this process. */
-  readonly controllers: boolean
+  readonly hasControllers: boolean
   /** Directory for the volumes of the class "directory". Default: in dataDir. */
   readonly volumesDir: string | undefined
   /** Sockets of CSI drivers whose controllers run in this process. */
@@ -63,7 +63,7 @@ export interface ServeOptions {
   /** Whether the commands of pods run as processes on this machine. */
   readonly runCommands: boolean
   /** Whether the scheduler runs with the controllers. */
-  readonly scheduler: boolean
+  readonly hasScheduler: boolean
   /** How long a driver must be missing on a node before its capacity objects are deleted. Default: 10 min. */
   readonly capacityMissingForMs: number | undefined
   /** Whether the scheduler reserves capacity that is assigned to a pod and not yet reported as used. */
@@ -128,7 +128,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   }).catch(throwUnusable)
   try {
     // Directory volumes work on one machine only. The root is opened first, so that a missing disk fails the start.
-    const volumesRoot = options.controllers && location.is === 'embedded' ? await openVolumesRoot(options) : undefined
+    const volumesRoot =
+      options.hasControllers && location.is === 'embedded' ? await openVolumesRoot(options) : undefined
     const pki = await loadOrCreatePki({
       dir: options.pkiDir ?? join(dataDir, 'pki'),
       hosts: hostsOf(options.listen),
@@ -163,7 +164,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
       if (nodeCount > 0) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')
-      const hasNodes = options.controllers && location.is === 'embedded'
+      const hasNodes = options.hasControllers && location.is === 'embedded'
       const idleNodes = hasNodes ? await markIdleNodes({ dir: nodesDir, count: nodeCount, client, clock }) : []
       if (idleNodes.length > 0)
         log.warn({ nodes: idleNodes }, 'nodes of an earlier start are not running; increase --nodes to start them')
@@ -186,11 +187,11 @@ export async function serve(options: ServeOptions): Promise<void> {
         ends.push(nodes.failure)
         drivers.unshift(...nodes.drivers)
       }
-      if (options.controllers) {
+      if (options.hasControllers) {
         const isShared = location.is === 'etcd'
         parts.controllers = runControllers({
           ...common,
-          names: CONTROLLERS.filter((name) => options.scheduler || name !== 'scheduler'),
+          names: CONTROLLERS.filter((name) => options.hasScheduler || name !== 'scheduler'),
           capacityMissingForMs: options.capacityMissingForMs,
           throttle: options.throttle,
           isShared,
@@ -220,8 +221,8 @@ export async function serve(options: ServeOptions): Promise<void> {
 }
 
 /** Nodes run with an embedded store only: servers that share a store would all run the same nodes. */
-function nodeCountOf({ nodes, controllers }: ServeOptions, isEmbedded: boolean): number {
-  if (isEmbedded && controllers) return nodes ?? DEFAULT_NODES
+function nodeCountOf({ nodes, hasControllers }: ServeOptions, isEmbedded: boolean): number {
+  if (isEmbedded && hasControllers) return nodes ?? DEFAULT_NODES
   if (!nodes) return 0
   throw new UsageError(
     '--nodes requires the embedded store. With --store, start `stowage node` on each machine, or set --nodes 0.',

@@ -4,7 +4,7 @@ import { canonicalQuantity, isQuantity, quantitySign } from '../../api/quantity.
 import { parseLabelSelector } from '../../api/selectors.ts'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'
-import { invalidFlag } from '../flags/typed.ts'
+import { invalidFlag } from '../flags/flag-types.ts'
 
 export interface BulkFlags {
   readonly namespace?: string

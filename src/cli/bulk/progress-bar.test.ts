@@ -1,37 +1,44 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { barProgress, formatDuration, renderBar } from './progress-bar.ts'
+import { createBarProgress, formatDuration, renderBar } from './progress-bar.ts'
 
-describe('barProgress', () => {
+describe('progress bar', () => {
   it('PLUS-4 shows progress, failures and the remaining time', () => {
-    expect(renderBar({ total: 500, ended: 250, failed: 2, inProgress: 31, elapsedMs: 50_000 }, 100)).toBe(
-      `[${'█'.repeat(15)}${'░'.repeat(15)}]  50 %  250 of 500, 2 failed, 31 in progress, about 50 s left`,
-    )
-    expect(renderBar({ total: 3, ended: 3, failed: 0, inProgress: 0, elapsedMs: 900 }, 100)).toBe(
-      `[${'█'.repeat(30)}] 100 %  3 of 3`,
-    )
+    expect(
+      renderBar({ totalCount: 500, completedCount: 250, failedCount: 2, inProgressCount: 31, elapsedMs: 50_000 }, 100),
+    ).toBe(`[${'█'.repeat(15)}${'░'.repeat(15)}]  50 %  250 of 500, 2 failed, 31 in progress, about 50 s left`)
+    expect(
+      renderBar({ totalCount: 3, completedCount: 3, failedCount: 0, inProgressCount: 0, elapsedMs: 900 }, 100),
+    ).toBe(`[${'█'.repeat(30)}] 100 %  3 of 3`)
   })
 
   it('PLUS-4 fits into any terminal width', () => {
-    const counts = fc.record({
-      total: fc.nat(100_000),
-      ended: fc.nat(100_000),
-      failed: fc.nat(1_000),
-      inProgress: fc.nat(1_000),
+    const anyCounts = fc.record({
+      totalCount: fc.nat(100_000),
+      completedCount: fc.nat(100_000),
+      failedCount: fc.nat(1_000),
+      inProgressCount: fc.nat(1_000),
       elapsedMs: fc.nat(10 ** 9),
     })
     fc.assert(
-      fc.property(counts, fc.integer({ min: 20, max: 300 }), ({ total, ended, ...otherCounts }, columns) => {
-        const line = renderBar({ total, ended: Math.min(ended, total), ...otherCounts }, columns)
-        expect(line.length).toBeLessThan(columns)
-      }),
+      fc.property(
+        anyCounts,
+        fc.integer({ min: 20, max: 300 }),
+        ({ totalCount, completedCount, ...otherCounts }, columns) => {
+          const counts = { totalCount, completedCount: Math.min(completedCount, totalCount), ...otherCounts }
+          const line = renderBar(counts, columns)
+          expect(line.length).toBeLessThan(columns)
+        },
+      ),
     )
   })
 
   it('PLUS-4 draws the bar below finished claims at most ten times a second', () => {
     let nowMs = 0
     let text = ''
-    const bar = barProgress({ write: (chunk) => (text += chunk), columns: () => 80 }, 3, { monotonicMs: () => nowMs })
+    const bar = createBarProgress({ write: (chunk) => (text += chunk), columns: () => 80 }, 3, {
+      monotonicMs: () => nowMs,
+    })
     for (let index = 0; index < 50; index++) {
       bar.update('shop/a', `step ${index}`)
       nowMs += 1

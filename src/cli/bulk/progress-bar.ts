@@ -1,19 +1,19 @@
 // Shows progress on a terminal as a bar with counts and the remaining time, below the lines of the finished claims.
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
-import { type Progress, resultLine, type Terminal } from './progress-line.ts'
+import { formatResultLine, type Progress, type Terminal } from './progress-line.ts'
 
 const REDRAW_MS = 100
 const BAR_WIDTH_MAX = 30
 const COLUMNS_MIN = 20
 const CLEAR_LINE = '\r\u001b[2K'
 
-export function barProgress(terminal: Terminal, total: number, clock: Pick<Clock, 'monotonicMs'>): Progress {
+export function createBarProgress(terminal: Terminal, totalCount: number, clock: Pick<Clock, 'monotonicMs'>): Progress {
   const inProgress = new Set<ObjectKey>()
   const startedMs = clock.monotonicMs()
   let drawnMs = Number.NEGATIVE_INFINITY
-  let ended = 0
-  let failed = 0
+  let completedCount = 0
+  let failedCount = 0
   let isShown = false
 
   function draw(linesAbove = '', isForced = false): void {
@@ -21,7 +21,7 @@ export function barProgress(terminal: Terminal, total: number, clock: Pick<Clock
     if (linesAbove === '' && !isForced && nowMs - drawnMs < REDRAW_MS) return
     drawnMs = nowMs
     const line = renderBar(
-      { total, ended, failed, inProgress: inProgress.size, elapsedMs: nowMs - startedMs },
+      { totalCount, completedCount, failedCount, inProgressCount: inProgress.size, elapsedMs: nowMs - startedMs },
       terminal.columns(),
     )
     terminal.write(`${isShown ? CLEAR_LINE : ''}${linesAbove}${line}`)
@@ -35,9 +35,9 @@ export function barProgress(terminal: Terminal, total: number, clock: Pick<Clock
     },
     complete(result) {
       inProgress.delete(result.key)
-      ended++
-      if (result.is === 'failed') failed++
-      draw(`${resultLine(result)}\n`)
+      completedCount++
+      if (result.is === 'failed') failedCount++
+      draw(`${formatResultLine(result)}\n`)
     },
     finish() {
       draw('', true)
@@ -48,22 +48,27 @@ export function barProgress(terminal: Terminal, total: number, clock: Pick<Clock
 }
 
 interface BarCounts {
-  readonly total: number
-  readonly ended: number
-  readonly failed: number
-  readonly inProgress: number
+  readonly totalCount: number
+  readonly completedCount: number
+  readonly failedCount: number
+  readonly inProgressCount: number
   readonly elapsedMs: number
 }
 
 /** Returns a line that is narrower than the terminal, because a wrapped line cannot be redrawn. */
-export function renderBar({ total, ended, failed, inProgress, elapsedMs }: BarCounts, columns: number): string {
-  const fraction = total === 0 ? 1 : ended / total
-  const remainingMs = ended === 0 ? undefined : (elapsedMs / ended) * (total - ended)
+export function renderBar(
+  { totalCount, completedCount, failedCount, inProgressCount, elapsedMs }: BarCounts,
+  columns: number,
+): string {
+  const fraction = totalCount === 0 ? 1 : completedCount / totalCount
+  const remainingMs = completedCount === 0 ? undefined : (elapsedMs / completedCount) * (totalCount - completedCount)
   const counts = [
-    `${ended} of ${total}`,
-    ...(failed > 0 ? [`${failed} failed`] : []),
-    ...(inProgress > 0 ? [`${inProgress} in progress`] : []),
-    ...(remainingMs === undefined || ended === total ? [] : [`about ${formatDuration(remainingMs)} left`]),
+    `${completedCount} of ${totalCount}`,
+    ...(failedCount > 0 ? [`${failedCount} failed`] : []),
+    ...(inProgressCount > 0 ? [`${inProgressCount} in progress`] : []),
+    ...(remainingMs === undefined || completedCount === totalCount
+      ? []
+      : [`about ${formatDuration(remainingMs)} left`]),
   ].join(', ')
   const text = ` ${String(Math.floor(fraction * 100)).padStart(3)} %  ${counts}`
   const width = Math.max(columns, COLUMNS_MIN) - 1

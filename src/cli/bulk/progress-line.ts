@@ -23,7 +23,7 @@ const PREFIXES: Record<ClaimResult['is'], string> = {
   untouched: 'not begun: ',
 }
 
-export const resultLine = ({ key, is, message }: ClaimResult): string =>
+export const formatResultLine = ({ key, is, message }: ClaimResult): string =>
   `${key}: ${PREFIXES[is]}${toSingleLine(message)}`
 
 /** Replaces control characters with spaces. Messages of drivers and servers may contain them. */

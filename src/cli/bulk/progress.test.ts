@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { plainProgress, terminalProgress } from './progress.ts'
+import { createPlainProgress, createTerminalProgress } from './progress.ts'
 
 /** Emulates a terminal with the control sequences for cursor up and clear. */
 function createScreen(columns = 80) {
@@ -21,7 +21,7 @@ function createScreen(columns = 80) {
 describe('progress of a bulk command', () => {
   it('PLUS-13 prints a line for every change without a terminal', () => {
     let out = ''
-    const progress = plainProgress((text) => {
+    const progress = createPlainProgress((text) => {
       out += text
     })
     progress.update('shop/a', 'requested')
@@ -32,7 +32,7 @@ describe('progress of a bulk command', () => {
 
   it('PLUS-13 redraws the claims in progress below finished claims on a terminal', () => {
     const terminal = createScreen()
-    const progress = terminalProgress(terminal, 3)
+    const progress = createTerminalProgress(terminal, 3)
     progress.update('shop/a', 'requested')
     progress.update('shop/b', 'requested')
     expect(terminal.lines()).toEqual(['  shop/a: requested', '  shop/b: requested', '  0 of 3 done'])
@@ -49,7 +49,7 @@ describe('progress of a bulk command', () => {
 
   it('PLUS-13 truncates lines in a narrow terminal', () => {
     const terminal = createScreen(30)
-    const progress = terminalProgress(terminal, 1)
+    const progress = createTerminalProgress(terminal, 1)
     progress.update('shop/a', 'x'.repeat(200))
     progress.update('shop/a', 'y'.repeat(200))
     expect(terminal.lines()).toHaveLength(2)

@@ -5,10 +5,10 @@ describe('formatTable', () => {
   it('PLUS-13 aligns columns and does not pad the last one', () => {
     expect(
       formatTable([
-        ['CLAIM', 'WHY'],
+        ['CLAIM', 'MESSAGE'],
         ['a', ''],
-        ['a-long-name', 'some reason'],
+        ['a-long-name', 'some message'],
       ]),
-    ).toBe('CLAIM        WHY\na\na-long-name  some reason\n')
+    ).toBe('CLAIM        MESSAGE\na\na-long-name  some message\n')
   })
 })

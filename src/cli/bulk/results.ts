@@ -33,10 +33,10 @@ export const formatJson = (value: object): string => `${JSON.stringify(value, nu
 /** Formats rows in columns that are as wide as their content and two spaces apart. */
 export function formatTable(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  const line = (row: readonly string[]) =>
+  const formatRow = (row: readonly string[]) =>
     row
       .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
       .join('  ')
       .trimEnd()
-  return rows.map((row) => `${line(row)}\n`).join('')
+  return rows.map((row) => `${formatRow(row)}\n`).join('')
 }

@@ -5,7 +5,7 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import { loadClientConfig } from '../../client/connection/client-config.ts'
 import { type Client, httpClient, type ObjectKey } from '../../client/index.ts'
 import { type Cache, createCache } from '../../runtime/index.ts'
-import { ExitError } from '../flags/common.ts'
+import { ExitError } from '../exit-error.ts'
 import { type BulkDeps, CONCURRENT_REQUESTS } from './deps.ts'
 import type { BulkRequest } from './flags.ts'
 import { mapConcurrently } from './map-concurrently.ts'
@@ -45,21 +45,21 @@ export async function withClaims<R>(
 ): Promise<R> {
   const claims = createCache({ client, kind: persistentVolumeClaimKind, namespace, clock, random })
   const stop = new AbortController()
-  const watching = claims.run(stop.signal)
+  const cacheRun = claims.run(stop.signal)
   try {
     return await run(claims)
   } finally {
     stop.abort()
-    await watching
+    await cacheRun
   }
 }
 
 export type KnownResults = ReadonlyMap<ObjectKey, ClaimResult>
 
 /** Finds the results that are known before any claim is started. Does not change claims. */
-export async function findKnownResults<W extends ClaimTask>(
-  tasks: readonly W[],
-  find: (task: W) => Promise<FinalStatus | undefined>,
+export async function findKnownResults<T extends ClaimTask>(
+  tasks: readonly T[],
+  find: (task: T) => Promise<FinalStatus | undefined>,
 ): Promise<KnownResults> {
   const statuses = await mapConcurrently(tasks, CONCURRENT_REQUESTS, find)
   return new Map(
@@ -74,19 +74,19 @@ export async function findKnownResults<W extends ClaimTask>(
 export const shouldStartNothing = (knownResults: KnownResults, { isDryRun, failuresMax }: BulkRequest): boolean =>
   isDryRun || countResults([...knownResults.values()], 'failed') > failuresMax
 
-export interface BulkRun<W extends ClaimTask> {
-  readonly tasks: readonly W[]
+export interface BulkRun<T extends ClaimTask> {
+  readonly tasks: readonly T[]
   readonly knownResults: KnownResults
   /** Returns the status of a claim if no task is started. */
-  statusIfNotStarted(task: W): Omit<ClaimResult, 'key'>
+  statusIfNotStarted(task: T): Omit<ClaimResult, 'key'>
   /** Calls `run` with a cache of the claims. Not called if no task is started. */
   watchClaims(run: (claims: ClaimCache) => Promise<ClaimResult[]>): Promise<ClaimResult[]>
   readonly progressStyle: ProgressStyle
 }
 
 /** Returns the results in the order of the tasks. */
-export async function runBulk<W extends ClaimTask>(
-  { tasks, knownResults, statusIfNotStarted, watchClaims, progressStyle }: BulkRun<W>,
+export async function runBulk<T extends ClaimTask>(
+  { tasks, knownResults, statusIfNotStarted, watchClaims, progressStyle }: BulkRun<T>,
   request: BulkRequest,
   deps: BulkDeps,
 ): Promise<readonly ClaimResult[]> {
@@ -96,14 +96,14 @@ export async function runBulk<W extends ClaimTask>(
   const { clock, signal } = deps
   const progress = createProgress(progressStyle, request.output, deps, tasks.length)
   for (const result of knownResults.values()) progress.complete(result)
-  const remaining = tasks.filter(({ key }) => !knownResults.has(key))
+  const remainingTasks = tasks.filter(({ key }) => !knownResults.has(key))
   const failuresMax = request.failuresMax - countResults([...knownResults.values()], 'failed')
   try {
     const results = await watchClaims((claims) =>
-      runClaims(remaining, { ...request, claims, failuresMax, clock, signal, progress }),
+      runClaims(remainingTasks, { ...request, claims, failuresMax, clock, signal, progress }),
     )
-    const byKey = new Map(results.map((result) => [result.key, result]))
-    return tasks.map(({ key }) => knownResults.get(key) ?? byKey.get(key)!)
+    const resultsByKey = new Map(results.map((result) => [result.key, result]))
+    return tasks.map(({ key }) => knownResults.get(key) ?? resultsByKey.get(key)!)
   } finally {
     progress.finish()
   }

@@ -92,10 +92,10 @@ async function runTask(task: ClaimTask, options: FollowOptions): Promise<ClaimRe
   try {
     const status = await startAndFollow(task, options, stop.signal, report)
     if (status) return { key, ...status }
-    if (signal.aborted) return { key, is: 'unfinished', message: `${latestMessage}; ${CONTINUES}` }
+    if (signal.aborted) return { key, is: 'unfinished', message: `${latestMessage}; ${CONTINUES_MESSAGE}` }
     const warning = await task.explain?.().catch(() => undefined)
     const reason = warning ? `${latestMessage}; ${warning}` : latestMessage
-    return { key, is: 'failed', message: `not done within ${timeoutMs / 1_000} s (${reason}); ${CONTINUES}` }
+    return { key, is: 'failed', message: `not done within ${timeoutMs / 1_000} s (${reason}); ${CONTINUES_MESSAGE}` }
   } catch (error) {
     if (error instanceof ApiError) return { key, is: 'failed', message: error.message }
     throw error
@@ -105,7 +105,7 @@ async function runTask(task: ClaimTask, options: FollowOptions): Promise<ClaimRe
   }
 }
 
-const CONTINUES = 'it continues in the cluster'
+const CONTINUES_MESSAGE = 'it continues in the cluster'
 
 const isFinal = (status: ClaimStatus): status is FinalStatus => status.is !== 'working'
 
@@ -120,11 +120,11 @@ async function startAndFollow(
   if (!startResult || 'is' in startResult) return startResult
   if (!(await claims.whenReached(startResult.version, stop))) return undefined
   while (!stop.aborted) {
-    const changed = changes.next(task.key, stop)
+    const nextChange = changes.next(task.key, stop)
     const status = await task.check(claims.get(task.key))
     if (isFinal(status)) return status
     report(status.message)
-    await changed
+    await nextChange
   }
   return undefined
 }
@@ -153,27 +153,27 @@ export const isTransient = ({ code }: ApiError): boolean => code === 429 || code
 
 interface Changes {
   /** Resolves on the next change to the claim or on abort. Must be called before the claim is read, to miss no change. */
-  next(key: ObjectKey, stop: AbortSignal): Promise<void>
+  next(key: ObjectKey, signal: AbortSignal): Promise<void>
   stop(): void
 }
 
 /** Subscribes once for all claims, because a cache replays its content to every new subscriber. */
 function subscribeToChanges(claims: Cache<PersistentVolumeClaim>): Changes {
-  const waiting = new Map<ObjectKey, () => void>()
-  const notify = (claim: Claim) => waiting.get(keyOfObject(claim))?.()
+  const waiters = new Map<ObjectKey, () => void>()
+  const notify = (claim: Claim) => waiters.get(keyOfObject(claim))?.()
   const stop = claims.subscribe({ added: notify, updated: notify, deleted: notify })
   return {
     stop,
-    next: (key, stop) =>
+    next: (key, signal) =>
       new Promise((resolve) => {
-        const end = () => {
-          waiting.delete(key)
-          stop.removeEventListener('abort', end)
+        const endWait = () => {
+          waiters.delete(key)
+          signal.removeEventListener('abort', endWait)
           resolve()
         }
-        waiting.set(key, end)
-        stop.addEventListener('abort', end, { once: true })
-        if (stop.aborted) end()
+        waiters.set(key, endWait)
+        signal.addEventListener('abort', endWait, { once: true })
+        if (signal.aborted) endWait()
       }),
   }
 }

@@ -18,7 +18,7 @@ export const logLevelOption = (defaultLevel = 'info') =>
 export const logFormatOption = () =>
   new Option(
     '--log-format <format>',
-    'format of log messages: a text for people, or one JSON object per line (default: text on a terminal, otherwise json)',
+    'format of log messages: human-readable text, or one JSON object per line (default: text on a terminal, otherwise json)',
   ).choices(LOG_FORMATS)
 
 export const outputOption = () =>
@@ -90,13 +90,3 @@ export const capacityGoneForOption = () =>
     '--capacity-gone-for <duration>',
     'how long a driver must be missing on a node before its capacity objects are deleted',
   ).default('10m')
-
-/** Ends the command with an exit code after it has printed its result. */
-export class ExitError extends Error {
-  override readonly name = 'ExitError'
-  readonly exitCode: number
-  constructor(exitCode: number) {
-    super(`exit code ${exitCode}`)
-    this.exitCode = exitCode
-  }
-}

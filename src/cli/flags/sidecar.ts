@@ -2,25 +2,25 @@
 import { UsageError } from '../../base/usage-error.ts'
 import type { SidecarSettings } from '../../processes/run-sidecar.ts'
 import { checkLeaseTimes } from '../../runtime/lease-times.ts'
-import { booleanFlag, durationFlag, labelsFlag, numberFlag, rateFlag, text } from './typed.ts'
+import { booleanFlag, durationFlag, labelsFlag, numberFlag, rateFlag, textFlag } from './flag-types.ts'
 
 /** Flags for the connections to the driver and the API server. */
 export const CONNECTION_FLAGS = {
-  csiAddress: text('--csi-address', '/run/csi/socket', 'socket of the CSI driver'),
+  csiAddress: textFlag('--csi-address', '/run/csi/socket', 'socket of the CSI driver'),
   timeout: durationFlag('--timeout', '10s', 'timeout of one call to the driver'),
-  kubeconfig: text(
+  kubeconfig: textFlag(
     '--kubeconfig',
     '',
     'kubeconfig for the API server (default: $KUBECONFIG, or the in-cluster configuration)',
   ),
-  master: text('--master', '', 'address of the API server; overrides the kubeconfig'),
+  master: textFlag('--master', '', 'address of the API server; overrides the kubeconfig'),
   kubeApiQps: rateFlag('--kube-api-qps', 5, 'maximum number of requests to the API server per second; -1 for no limit'),
   kubeApiBurst: numberFlag('--kube-api-burst', 10, 'maximum burst of requests to the API server'),
 }
 
 export const ELECTION_FLAGS = {
   leaderElection: booleanFlag('--leader-election', false, 'enable leader election; only the leader works'),
-  leaderElectionNamespace: text(
+  leaderElectionNamespace: textFlag(
     '--leader-election-namespace',
     '',
     'namespace of the lease (default: the namespace of this pod, from $POD_NAMESPACE or its service account; otherwise "default")',
@@ -58,11 +58,11 @@ export function checkElectionFlags(settings: SidecarSettings): void {
 }
 
 export const MONITORING_FLAGS = {
-  httpEndpoint: text(
+  httpEndpoint: textFlag(
     '--http-endpoint',
     '',
     'address (HOST:PORT) on which to serve metrics, /healthz, /healthz/leader-election and /readyz',
   ),
-  metricsAddress: text('--metrics-address', '', 'deprecated alias of --http-endpoint'),
-  metricsPath: text('--metrics-path', '/metrics', 'HTTP path of the metrics'),
+  metricsAddress: textFlag('--metrics-address', '', 'deprecated alias of --http-endpoint'),
+  metricsPath: textFlag('--metrics-path', '/metrics', 'HTTP path of the metrics'),
 }

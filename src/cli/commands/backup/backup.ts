@@ -40,30 +40,30 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   if ((await listNames(to)).length > 0)
     throw new UsageError(`--to ${to}: the directory is not empty. Choose a new one.`)
 
-  const partial = join(dirname(to), `${basename(to)}.partial`)
+  const partialDir = join(dirname(to), `${basename(to)}.partial`)
   try {
     await ensureDirectory(dirname(to))
-    await rm(partial, { recursive: true, force: true })
-    await ensurePrivateDirectory(partial)
+    await rm(partialDir, { recursive: true, force: true })
+    await ensurePrivateDirectory(partialDir)
   } catch (error) {
     const { message } = error as Error
     throw new UsageError(`--to ${to} cannot be created: ${message}. Choose a writable directory.`)
   }
-  const storeBytes = await copyLmdbStore({ from: join(dataDir, 'store'), to: join(partial, 'store') })
+  const storeBytes = await copyLmdbStore({ from: join(dataDir, 'store'), to: join(partialDir, 'store') })
   const files: string[] = []
   const copy = async (from: string, name: string) => {
-    await copyFile(from, join(partial, name))
-    await chmod(join(partial, name), 0o600)
+    await copyFile(from, join(partialDir, name))
+    await chmod(join(partialDir, name), 0o600)
     files.push(name)
   }
   for (const name of DATA_FILES.filter((name) => names.includes(name))) await copy(join(dataDir, name), name)
-  await ensurePrivateDirectory(join(partial, 'pki'))
+  await ensurePrivateDirectory(join(partialDir, 'pki'))
   // Skip temporary files: a file that is being replaced is written as *.tmp first.
   const credentials = (await listNames(pkiDir)).filter((name) => !name.endsWith('.tmp'))
   for (const name of credentials) await copy(join(pkiDir, name), join('pki', name))
-  await syncDirectory(join(partial, 'pki'))
-  await syncDirectory(partial)
-  await rename(partial, to)
+  await syncDirectory(join(partialDir, 'pki'))
+  await syncDirectory(partialDir)
+  await rename(partialDir, to)
   await syncDirectory(dirname(to))
   return { to, storeBytes, files: [join('store', STORE_FILE), ...files] }
 }

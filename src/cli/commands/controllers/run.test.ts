@@ -26,7 +26,7 @@ async function start() {
     void program.track(runRemoteControllers(flags, deps))
     return async () => (await fetch(`http://${httpEndpoint}/metrics`)).text()
   }
-  return { api, controllers: startControllers }
+  return { api, startControllers }
 }
 
 describe('parseControllers', () => {
@@ -37,16 +37,16 @@ describe('parseControllers', () => {
 
 describe('stowage controllers', () => {
   it('SYS-11 counts its requests and reports its leadership from the start', async () => {
-    const { api, controllers: startControllers } = await start()
-    const leader = await startControllers()
+    const { api, startControllers } = await start()
+    const readLeaderMetrics = await startControllers()
     await vi.waitFor(async () => {
-      expect(await leader()).toContain('leader_election_master_status{name="stowage-controllers"} 1')
+      expect(await readLeaderMetrics()).toContain('leader_election_master_status{name="stowage-controllers"} 1')
     }, WAIT)
-    const standBy = await startControllers()
+    const readStandbyMetrics = await startControllers()
     const lease = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/stowage-controllers'
     expect((await api.get(lease)).json.spec.holderIdentity).not.toBe('')
     await vi.waitFor(async () => {
-      const metrics = await standBy()
+      const metrics = await readStandbyMetrics()
       expect(metrics).toMatch(/^rest_client_requests_total\{method="GET",code="200",resource="leases"\} \d+$/m)
       expect(metrics).toContain('leader_election_master_status{name="stowage-controllers"} 0')
     }, WAIT)

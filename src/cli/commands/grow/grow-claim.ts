@@ -51,7 +51,7 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
           case 'refuse':
             return { is: 'failed', message: currentPlan.message }
           case 'nothing':
-            return alreadyGrown(currentPlan)
+            return alreadyGrownStatus(currentPlan)
           case 'follow':
             earlierAttempt = attemptOf(current)
             return 'follow'
@@ -71,7 +71,7 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
   }
 }
 
-export const alreadyGrown = ({ from }: { readonly from: string }): FinalStatus => ({
+export const alreadyGrownStatus = ({ from }: { readonly from: string }): FinalStatus => ({
   is: 'nothing',
   message: `already has ${from}`,
 })
@@ -98,7 +98,10 @@ export function closeRecord(client: Client, ref: ObjectRef): Promise<void> {
   return changeRecord(client, ref, GROW_RECORD, closeIfOpen, { fieldManager: FIELD_MANAGER })
 }
 
-/** The volume is expanded, and its file system is not. A node expands it when a pod uses the claim; otherwise it is done. */
+/**
+ * Returns the status of a claim whose volume is expanded, but not its file system. A node expands the file system while a pod
+ * uses the claim; without such a pod, nothing remains to be done.
+ */
 async function checkOnNode(client: Client, claim: Claim, to: string): Promise<ClaimStatus> {
   const key = keyOfObject(claim)
   const { namespace } = claim.metadata
@@ -124,6 +127,6 @@ async function checkOnNode(client: Client, claim: Claim, to: string): Promise<Cl
   }
 }
 
-/** The message if an earlier expansion is not complete on the node: it completes only when a pod uses the volume. */
+/** Returns the message for an earlier expansion that completes only when a pod uses the volume. */
 const earlierExpansionMessage = (size: string, to: string): string =>
   `an earlier expansion to ${size} waits for a pod to use the volume; the expansion to ${to} follows in the cluster`

@@ -9,11 +9,11 @@ interface ClaimOptions {
   request?: string
   capacity?: string
   phase?: string
-  attempted?: string
+  attemptedSize?: string
   state?: string
   conditions?: Record<string, string>
   record?: Parameters<typeof encodeRecord>[0] | string
-  deleting?: boolean
+  isBeingDeleted?: boolean
 }
 
 /** The defaults are a bound claim with 10Gi. */
@@ -29,13 +29,13 @@ function aClaim({
       namespace: 'shop',
       name: 'data',
       ...(record ? { annotations: { [GROW_RECORD]: record } } : {}),
-      ...(options.deleting ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+      ...(options.isBeingDeleted ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
     },
     spec: { resources: { requests: { storage: request } } },
     status: {
       phase: phase as 'Bound',
       capacity: { storage: capacity },
-      ...(options.attempted ? { allocatedResources: { storage: options.attempted } } : {}),
+      ...(options.attemptedSize ? { allocatedResources: { storage: options.attemptedSize } } : {}),
       ...(options.state ? { allocatedResourceStatuses: { storage: options.state as never } } : {}),
       conditions: Object.entries(options.conditions ?? {}).map(([type, message]) => ({
         type,
@@ -46,7 +46,11 @@ function aClaim({
   } as PersistentVolumeClaim
 }
 
-const by = (size: string, ...interrupted: string[]) => ({ by: size, run: 'now', resumes: [...interrupted, 'now'] })
+const growBy = (size: string, ...interruptedRuns: string[]) => ({
+  by: size,
+  run: 'now',
+  resumedRuns: [...interruptedRuns, 'now'],
+})
 
 describe('planGrowth with --to', () => {
   it.each<[string, ClaimOptions, object]>([
@@ -61,7 +65,7 @@ describe('planGrowth with --to', () => {
     ],
     ['does nothing if only the request is smaller', { capacity: '50Gi' }, { do: 'nothing', from: '50Gi' }],
     ['rejects an unbound claim', { phase: 'Pending' }, { do: 'refuse', message: /it is Pending/ }],
-    ['rejects a claim that is being deleted', { deleting: true }, { do: 'refuse', message: /being deleted/ }],
+    ['rejects a claim that is being deleted', { isBeingDeleted: true }, { do: 'refuse', message: /being deleted/ }],
     ['rejects a size below a pending request', { request: '30Gi' }, { do: 'refuse', message: /already requests 30Gi/ }],
   ])('PLUS-13 %s', (_title, options, plan) => {
     const message = (plan as { message?: RegExp }).message
@@ -87,7 +91,7 @@ describe('planGrowth with --by', () => {
     [{ request: '10G', capacity: '10G' }, '5G', '15G'],
     [{ request: '1Gi', capacity: '1Gi' }, '512Mi', '1536Mi'],
   ])('PLUS-13 adds to the larger of capacity and request: %j by %s', (options, size, to) => {
-    expect(planGrowth(aClaim(options), by(size))).toMatchObject({
+    expect(planGrowth(aClaim(options), growBy(size))).toMatchObject({
       do: 'grow',
       to,
       record: { run: 'now', by: size, to },
@@ -96,7 +100,7 @@ describe('planGrowth with --by', () => {
 
   it('PLUS-13 resumes an interrupted run with the recorded size', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi' }
-    const plan = (options: ClaimOptions) => planGrowth(aClaim({ ...options, record }), by('5Gi', 'before'))
+    const plan = (options: ClaimOptions) => planGrowth(aClaim({ ...options, record }), growBy('5Gi', 'before'))
     expect(plan({ request: '15Gi' })).toMatchObject({ do: 'follow', to: '15Gi' })
     expect(plan({ request: '15Gi', capacity: '15Gi' })).toMatchObject({ do: 'nothing' })
     expect(plan({ request: '10Gi' }), 'lowered by the user').toMatchObject({ do: 'grow', to: '15Gi', record })
@@ -105,17 +109,17 @@ describe('planGrowth with --by', () => {
   it('PLUS-13 does not grow a claim twice in one run, even if its record is closed', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi', closed: true } as const
     const grown = aClaim({ request: '15Gi', capacity: '15Gi', record })
-    expect(planGrowth(grown, by('5Gi', 'before'))).toMatchObject({ do: 'nothing' })
-    expect(planGrowth(grown, by('5Gi'))).toMatchObject({ do: 'grow', to: '20Gi' })
+    expect(planGrowth(grown, growBy('5Gi', 'before'))).toMatchObject({ do: 'nothing' })
+    expect(planGrowth(grown, growBy('5Gi'))).toMatchObject({ do: 'grow', to: '20Gi' })
   })
 
   it('PLUS-13 adds to a size in progress and rejects an infeasible one', () => {
-    const sizes = { request: '60Gi', attempted: '60Gi' }
-    expect(planGrowth(aClaim({ ...sizes, state: 'ControllerResizeInfeasible' }), by('5Gi'))).toMatchObject({
+    const sizes = { request: '60Gi', attemptedSize: '60Gi' }
+    expect(planGrowth(aClaim({ ...sizes, state: 'ControllerResizeInfeasible' }), growBy('5Gi'))).toMatchObject({
       do: 'refuse',
       message: 'it requests 60Gi, which the driver cannot provide; lower its request first',
     })
-    expect(planGrowth(aClaim({ ...sizes, state: 'ControllerResizeInProgress' }), by('5Gi'))).toMatchObject({
+    expect(planGrowth(aClaim({ ...sizes, state: 'ControllerResizeInProgress' }), growBy('5Gi'))).toMatchObject({
       do: 'grow',
       to: '65Gi',
     })
@@ -123,11 +127,11 @@ describe('planGrowth with --by', () => {
 
   it('PLUS-13 rejects another amount after an interrupted run, and an unreadable record', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi' }
-    expect(planGrowth(aClaim({ record }), by('6Gi', 'before'))).toMatchObject({
+    expect(planGrowth(aClaim({ record }), growBy('6Gi', 'before'))).toMatchObject({
       message: expect.stringContaining('growing it by 5Gi, to 15Gi, was interrupted'),
     })
     for (const text of ['', 'x', '{}', 'null', '{"run":"a","by":"b","to":"c"}']) {
-      expect(planGrowth(aClaim({ record: text || ' ' }), by('6Gi')).do).toBe('refuse')
+      expect(planGrowth(aClaim({ record: text || ' ' }), growBy('6Gi')).do).toBe('refuse')
     }
   })
 
@@ -135,7 +139,7 @@ describe('planGrowth with --by', () => {
     const size = fc.integer({ min: 1, max: 100 }).map((n) => `${n}Gi`)
     const target = fc.oneof(
       size.map((to) => ({ to })),
-      size.map((amount) => by(amount, 'before')),
+      size.map((amount) => growBy(amount, 'before')),
     )
     const record = fc.option(
       fc.record({ run: fc.constantFrom('before', 'other'), by: size, to: size }, { requiredKeys: ['run', 'by', 'to'] }),
@@ -170,17 +174,17 @@ describe('checkGrowth', () => {
     ],
     [
       'fails if the driver cannot provide the size',
-      { state: 'ControllerResizeInfeasible', attempted: '20Gi', conditions: errors },
+      { state: 'ControllerResizeInfeasible', attemptedSize: '20Gi', conditions: errors },
       { is: 'failed', message: 'no room' },
     ],
     [
       'ignores the infeasible status of an earlier size',
-      { state: 'ControllerResizeInfeasible', attempted: '90Gi', conditions: errors },
+      { state: 'ControllerResizeInfeasible', attemptedSize: '90Gi', conditions: errors },
       { is: 'working' },
     ],
     [
       'fails if the node cannot provide the size',
-      { state: 'NodeResizeInfeasible', attempted: '20Gi', conditions: errors },
+      { state: 'NodeResizeInfeasible', attemptedSize: '20Gi', conditions: errors },
       { is: 'failed', message: 'no tools' },
     ],
     ['waits for a node', { state: 'NodeResizePending' }, { is: 'waitingForNode' }],
@@ -201,7 +205,7 @@ describe('checkGrowth', () => {
       { request: '12Gi' },
       { is: 'failed', message: 'its request was lowered to 12Gi' },
     ],
-    ['fails if the claim is being deleted', { deleting: true }, { is: 'failed', message: 'it is being deleted' }],
+    ['fails if the claim is being deleted', { isBeingDeleted: true }, { is: 'failed', message: 'it is being deleted' }],
   ])('PLUS-13 %s', (_title, options, status) => {
     expect(checkGrowth(aClaim({ request: '20Gi', ...options }), '20Gi')).toMatchObject(status)
   })

@@ -9,8 +9,8 @@ type Claim = Readonly<PersistentVolumeClaim>
 
 export type GrowTarget =
   | { readonly to: string }
-  /** `run` is the id of this run. `resumes` has the ids of this run and of the interrupted runs that it resumes. */
-  | { readonly by: string; readonly run: string; readonly resumes: readonly string[] }
+  /** `run` is the id of this run. `resumedRuns` has the ids of this run and of the interrupted runs that it resumes. */
+  | { readonly by: string; readonly run: string; readonly resumedRuns: readonly string[] }
 
 export type GrowPlan =
   /** Write the size and the record. A record of null removes an obsolete one. */
@@ -34,11 +34,11 @@ function planGrowthTo(claim: Claim, to: string): GrowPlan {
   return planTowards(claim, to, record === undefined ? {} : { record: null })
 }
 
-function planGrowthBy(claim: Claim, { by, run, resumes }: Extract<GrowTarget, { by: string }>): GrowPlan {
+function planGrowthBy(claim: Claim, { by, run, resumedRuns }: Extract<GrowTarget, { by: string }>): GrowPlan {
   const record = recordOf(claim)
   const refuse = (message: string): GrowPlan => ({ do: 'refuse', from: sizeOf(claim), message })
   if (record === 'unreadable') return refuse(`its annotation ${GROW_RECORD} cannot be read; remove it`)
-  const isInterrupted = record !== undefined && resumes.includes(record.run)
+  const isInterrupted = record !== undefined && resumedRuns.includes(record.run)
   if (!isInterrupted) {
     // A size above an infeasible one is also infeasible, and the quota would still be charged for it.
     if (isInfeasible(claim)) {
@@ -72,9 +72,9 @@ export function checkGrowth(claim: Claim | undefined, to: string): ClaimStatus |
   if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
   const request = requestOf(claim)
   if (compareQuantities(request, to) < 0) return { is: 'failed', message: `its request was lowered to ${request}` }
-  const attempted = claim.status?.allocatedResources?.storage
+  const attemptedSize = claim.status?.allocatedResources?.storage
   // If the attempted size is not the requested one, the status belongs to an earlier request.
-  const isAttempted = attempted !== undefined && compareQuantities(attempted, request) === 0
+  const isAttempted = attemptedSize !== undefined && compareQuantities(attemptedSize, request) === 0
   const messageOf = (type: string) => claim.status?.conditions?.find((condition) => condition.type === type)?.message
   const failedStatus = (type: string, defaultMessage: string): ClaimStatus => ({
     is: 'failed',
@@ -82,10 +82,10 @@ export function checkGrowth(claim: Claim | undefined, to: string): ClaimStatus |
   })
   switch (claim.status?.allocatedResourceStatuses?.storage) {
     case 'ControllerResizeInfeasible':
-      if (isAttempted) return failedStatus('ControllerResizeError', `the driver cannot expand it to ${attempted}`)
+      if (isAttempted) return failedStatus('ControllerResizeError', `the driver cannot expand it to ${attemptedSize}`)
       break
     case 'NodeResizeInfeasible':
-      if (isAttempted) return failedStatus('NodeResizeError', `the node cannot expand it to ${attempted}`)
+      if (isAttempted) return failedStatus('NodeResizeError', `the node cannot expand it to ${attemptedSize}`)
       break
     case 'ControllerResizeInProgress':
       return workingStatus(messageOf('ControllerResizeError'), 'the driver is expanding the volume')

@@ -1,7 +1,7 @@
 // Formats the results of `stowage grow` as text or JSON.
 import { refOfKey } from '../../../client/index.ts'
 import { type ClaimResult, countResults, formatJson, formatTable, isComplete, resultName } from '../../bulk/index.ts'
-import { shellWord } from '../../shell-word.ts'
+import { quoteShellWord } from '../../shell-word.ts'
 import type { GrowTask } from './grow-claim.ts'
 import type { GrowRequest } from './run.ts'
 
@@ -13,24 +13,24 @@ export function formatReport(
   const { isDryRun, output } = request
   const rows = tasks.map((task, index) => rowOf(task, results[index]!, isDryRun))
   if (output === 'json') return formatJson({ dryRun: isDryRun, claims: rows })
-  return `${formatText(rows, results, isDryRun)}${isDryRun ? '' : formatRaised(tasks, results, request)}`
+  return `${formatText(rows, results, isDryRun)}${isDryRun ? '' : formatRaisedRequests(tasks, results, request)}`
 }
 
-/** Says that the requests of failed claims stay, because the cluster continues and quotas are charged for them. */
-function formatRaised(
+/** Returns a note that the requests of failed claims stay raised: the cluster continues, and quotas are charged for them. */
+function formatRaisedRequests(
   tasks: readonly GrowTask[],
   results: readonly ClaimResult[],
   { names, selector, namespace, kubeconfig }: GrowRequest & { readonly namespace: string },
 ): string {
   const isRaised = ({ plan }: GrowTask, index: number) =>
     results[index]!.is === 'failed' && (plan.do === 'grow' || plan.do === 'follow')
-  const raised = tasks.filter(isRaised).map(({ key }) => refOfKey(key).name)
-  if (raised.length === 0) return ''
+  const raisedNames = tasks.filter(isRaised).map(({ key }) => refOfKey(key).name)
+  if (raisedNames.length === 0) return ''
   const selection =
-    selector !== undefined && names.length === 0 ? `--selector ${shellWord(selector)}` : raised.join(' ')
-  const config = kubeconfig === undefined ? '' : ` --kubeconfig ${shellWord(kubeconfig)}`
+    selector !== undefined && names.length === 0 ? `--selector ${quoteShellWord(selector)}` : raisedNames.join(' ')
+  const config = kubeconfig === undefined ? '' : ` --kubeconfig ${quoteShellWord(kubeconfig)}`
   return (
-    `The request of ${raised.length === 1 ? raised[0] : `${raised.length} claims`} stays raised: the cluster continues to try. ` +
+    `The request of ${raisedNames.length === 1 ? raisedNames[0] : `${raisedNames.length} claims`} stays raised: the cluster continues to try. ` +
     `To lower it again:\n  stowage grow --undo ${selection} --namespace ${namespace}${config}\n`
   )
 }
@@ -50,7 +50,7 @@ function formatText(
 ): string {
   const hasReasons = isDryRun || !isComplete(results)
   const table = formatTable([
-    ['CLAIM', 'FROM', 'TO', 'RESULT', ...(hasReasons ? ['WHY'] : [])],
+    ['CLAIM', 'FROM', 'TO', 'RESULT', ...(hasReasons ? ['MESSAGE'] : [])],
     ...rows.map(({ name, from, to, result, message }) => [
       name,
       from,

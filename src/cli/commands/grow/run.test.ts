@@ -6,7 +6,7 @@ import { unavailable } from '../../../api/status-error.ts'
 import { inProcessClient, SYSTEM_USER } from '../../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../../apiserver/server.fixture.ts'
 import type { Client } from '../../../client/index.ts'
-import { ExitError } from '../../flags/common.ts'
+import { ExitError } from '../../exit-error.ts'
 import { type GrowFlags, readRequest, readUndoRequest } from './command.ts'
 import { GROW_RECORD } from './record.ts'
 import { growClaims } from './run.ts'
@@ -25,7 +25,7 @@ beforeEach(async () => {
   fixture = await createServerFixture()
   client = inProcessClient(fixture.server.objects, SYSTEM_USER)
   await fixture.post('/apis/storage.k8s.io/v1/storageclasses', {
-    metadata: { name: 'grows' },
+    metadata: { name: 'expandable' },
     provisioner: 'd.example.com',
     allowVolumeExpansion: true,
   })
@@ -40,14 +40,14 @@ afterEach(async () => {
 })
 
 async function runController(): Promise<void> {
-  const handled = new Map<string, string>()
+  const handledSizes = new Map<string, string>()
   for await (const event of client.watch(persistentVolumeClaimKind, { signal: stopController.signal })) {
     if (event.type === 'bookmark' || event.type === 'deleted') continue
     const { metadata, spec, status } = event.object
     const requested = spec?.resources?.requests?.storage ?? ''
     if (status?.phase !== 'Bound' || requested === status.capacity?.storage) continue
-    if (handled.get(metadata.name!) === requested) continue
-    handled.set(metadata.name!, requested)
+    if (handledSizes.get(metadata.name!) === requested) continue
+    handledSizes.set(metadata.name!, requested)
     const newStatus = controller(metadata.name!, requested)
     if (newStatus) await setStatus(metadata.name!, newStatus)
   }
@@ -58,7 +58,7 @@ const setStatus = async (name: string, status: object) => {
   expect(response.status, response.text).toBe(200)
 }
 
-const aClaim = async (name: string, { size = '10Gi', labels = { app: 'db' }, className = 'grows' } = {}) => {
+const aClaim = async (name: string, { size = '10Gi', labels = { app: 'db' }, className = 'expandable' } = {}) => {
   const spec = {
     accessModes: ['ReadWriteOnce'],
     storageClassName: className,
@@ -68,12 +68,13 @@ const aClaim = async (name: string, { size = '10Gi', labels = { app: 'db' }, cla
   expect(response.status, response.text).toBe(201)
   await setStatus(name, { phase: 'Bound', capacity: { storage: size } })
 }
-const claim = async (name: string) => (await fixture.get(`${CLAIMS}/${name}`)).json
-const requestOf = async (name: string) => (await claim(name)).spec.resources.requests.storage
-const recordOf = async (name: string) => JSON.parse((await claim(name)).metadata.annotations?.[GROW_RECORD] ?? 'null')
+const getClaim = async (name: string) => (await fixture.get(`${CLAIMS}/${name}`)).json
+const requestOf = async (name: string) => (await getClaim(name)).spec.resources.requests.storage
+const recordOf = async (name: string) =>
+  JSON.parse((await getClaim(name)).metadata.annotations?.[GROW_RECORD] ?? 'null')
 
-let rolls = 0
-const random = () => ((++rolls * 48_271) % 2_147_483_647) / 2_147_483_647
+let randomCalls = 0
+const random = () => ((++randomCalls * 48_271) % 2_147_483_647) / 2_147_483_647
 
 interface Run {
   code: number
@@ -82,11 +83,7 @@ interface Run {
 
 function grow(
   flags: Partial<GrowFlags> & { names?: string[] },
-  {
-    signal = new AbortController().signal,
-    through: throughClient = client,
-    write = (_text: string): unknown => '',
-  } = {},
+  { signal = new AbortController().signal, commandClient = client, write = (_text: string): unknown => '' } = {},
 ): Promise<Run> {
   let out = ''
   const { names = [], ...otherFlags } = flags
@@ -97,7 +94,7 @@ function grow(
     write(text)
   }
   const deps = { clock: fixture.clock, random, signal, env: {}, terminal: undefined, write: record }
-  return growClaims(throughClient, request, deps).then(
+  return growClaims(commandClient, request, deps).then(
     () => ({ code: 0, out }),
     (error) => {
       if (error instanceof ExitError) return { code: error.exitCode, out }
@@ -141,39 +138,39 @@ describe('stowage grow', () => {
     const names = ['a', 'b', 'c', 'd', 'e']
     for (const name of names) await aClaim(name)
     controller = () => undefined
-    const running = grow({ selector: 'app=db', to: '20Gi', parallel: '2' })
-    const growing = async () => {
+    const runPromise = grow({ selector: 'app=db', to: '20Gi', parallel: '2' })
+    const findGrowing = async () => {
       const sizes = await Promise.all(names.map(requestOf))
       return names.filter((_, index) => sizes[index] === '20Gi')
     }
-    await waitFor(async () => (await growing()).length === 2)
+    await waitFor(async () => (await findGrowing()).length === 2)
     for (let i = 0; i < 50; i++) await fixture.clock.nextTurn()
-    expect(await growing()).toEqual(['a', 'b'])
+    expect(await findGrowing()).toEqual(['a', 'b'])
     controller = (_name, storage) => ({ capacity: { storage } })
     for (const name of ['a', 'b']) await setStatus(name, { capacity: { storage: '20Gi' } })
-    expect((await running).code).toBe(0)
-    expect(await growing()).toEqual(names)
+    expect((await runPromise).code).toBe(0)
+    expect(await findGrowing()).toEqual(names)
   })
 
   it('PLUS-13 waits between two starts with --interval', async () => {
     for (const name of ['a', 'b']) await aClaim(name)
-    const running = grow({ selector: 'app=db', to: '20Gi', parallel: '2', interval: '1m' })
+    const runPromise = grow({ selector: 'app=db', to: '20Gi', parallel: '2', interval: '1m' })
     await waitFor(async () => (await requestOf('a')) === '20Gi')
     for (let i = 0; i < 50; i++) await fixture.clock.nextTurn()
     expect(await requestOf('b')).toBe('10Gi')
     await fixture.clock.advance(60_000)
-    expect((await running).code).toBe(0)
+    expect((await runPromise).code).toBe(0)
     expect(await requestOf('b')).toBe('20Gi')
   })
 
   it('PLUS-13 stops at the first failure with its reason, and continues in the next run', async () => {
     for (const name of ['a', 'b', 'c']) await aClaim(name)
-    const infeasible = (storage: string) => ({
+    const infeasibleStatus = (storage: string) => ({
       allocatedResources: { storage },
       allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
       conditions: [{ type: 'ControllerResizeError', status: 'True', message: 'the pool has 5Gi left' }],
     })
-    controller = (name, storage) => (name === 'b' ? infeasible(storage) : { capacity: { storage } })
+    controller = (name, storage) => (name === 'b' ? infeasibleStatus(storage) : { capacity: { storage } })
     const { code, out } = await grow({ selector: 'app=db', to: '20Gi' })
     expect(code).toBe(1)
     expect(out).toContain('default/b: FAILED: the pool has 5Gi left')
@@ -210,11 +207,11 @@ describe('stowage grow', () => {
 
   it('PLUS-13 lowers requests that did not succeed with --undo, and no others', async () => {
     for (const name of ['a', 'b']) await aClaim(name)
-    const infeasible = (storage: string) => ({
+    const infeasibleStatus = (storage: string) => ({
       allocatedResources: { storage },
       allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
     })
-    controller = (name, storage) => (name === 'b' ? infeasible(storage) : { capacity: { storage } })
+    controller = (name, storage) => (name === 'b' ? infeasibleStatus(storage) : { capacity: { storage } })
     await grow({ selector: 'app=db', by: '10Gi' })
     expect(await requestOf('b')).toBe('20Gi')
     let out = ''
@@ -278,13 +275,13 @@ describe('stowage grow', () => {
     const { code, out } = await grow({ selector: 'app=db', to: '20Gi', dryRun: true })
     expect(code).toBe(0)
     expect(out).toBe(
-      '\nCLAIM  FROM  TO    RESULT      WHY\na      10Gi  20Gi  would grow\nb      30Gi  20Gi  unchanged   already has 30Gi\n',
+      '\nCLAIM  FROM  TO    RESULT      MESSAGE\na      10Gi  20Gi  would grow\nb      30Gi  20Gi  unchanged   already has 30Gi\n',
     )
     const quota = { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '45Gi' } } }
     await fixture.post('/api/v1/namespaces/default/resourcequotas', quota)
-    const rejected = await grow({ names: ['a'], to: '20Gi', dryRun: true })
-    expect(rejected.code).toBe(1)
-    expect(rejected.out).toContain('refused  persistentvolumeclaims "a" is forbidden: exceeded quota: q')
+    const rejectedRun = await grow({ names: ['a'], to: '20Gi', dryRun: true })
+    expect(rejectedRun.code).toBe(1)
+    expect(rejectedRun.out).toContain('refused  persistentvolumeclaims "a" is forbidden: exceeded quota: q')
     expect(fixture.store.revision).toBeLessThan(before + 10)
     expect(await requestOf('a')).toBe('10Gi')
   })
@@ -303,20 +300,20 @@ describe('stowage grow', () => {
   it('PLUS-13 fails a claim after --timeout with its latest warning', async () => {
     await aClaim('a')
     controller = () => undefined
-    const { uid } = (await claim('a')).metadata
+    const { uid } = (await getClaim('a')).metadata
     await fixture.post('/api/v1/namespaces/default/events', {
       metadata: { name: 'e' },
       involvedObject: { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'a', uid },
       type: 'Warning',
       reason: 'VolumeResizeFailed',
-      message: 'the driver is not there',
+      message: 'the driver is unavailable',
     })
-    const running = grow({ names: ['a'], to: '20Gi', timeout: '5m' })
+    const runPromise = grow({ names: ['a'], to: '20Gi', timeout: '5m' })
     await waitFor(async () => (await requestOf('a')) === '20Gi')
-    const { code, out } = await fixture.advanceUntilSettled(running)
+    const { code, out } = await fixture.advanceUntilSettled(runPromise)
     expect(code).toBe(1)
     expect(out).toContain(
-      'FAILED: not done within 300 s (requested; the driver is not there); it continues in the cluster',
+      'FAILED: not done within 300 s (requested; the driver is unavailable); it continues in the cluster',
     )
   })
 
@@ -327,9 +324,9 @@ describe('stowage grow', () => {
       allocatedResources: { storage },
       allocatedResourceStatuses: { storage: 'NodeResizePending' },
     })
-    const idle = await grow({ names: ['idle'], to: '20Gi' })
-    expect(idle).toMatchObject({ code: 0 })
-    expect(idle.out).toContain('volume expanded to 20Gi; the file system is expanded when a pod next uses it')
+    const idleRun = await grow({ names: ['idle'], to: '20Gi' })
+    expect(idleRun).toMatchObject({ code: 0 })
+    expect(idleRun.out).toContain('volume expanded to 20Gi; the file system is expanded when a pod next uses it')
 
     await client.create(podKind, {
       metadata: { namespace: 'default', name: 'user' },
@@ -340,15 +337,15 @@ describe('stowage grow', () => {
       },
     } as never)
     let hasEnded = false
-    const busy = grow({ names: ['busy'], to: '20Gi' })
-    void busy.then(() => {
+    const busyRun = grow({ names: ['busy'], to: '20Gi' })
+    void busyRun.then(() => {
       hasEnded = true
     })
-    await waitFor(async () => (await claim('busy')).status.allocatedResourceStatuses !== undefined)
+    await waitFor(async () => (await getClaim('busy')).status.allocatedResourceStatuses !== undefined)
     for (let i = 0; i < 50; i++) await fixture.clock.nextTurn()
     expect(hasEnded).toBe(false)
     await setStatus('busy', { capacity: { storage: '20Gi' }, allocatedResourceStatuses: null })
-    expect((await busy).out).toContain(
+    expect((await busyRun).out).toContain(
       'default/busy: waiting for node n1 to expand the file system\ndefault/busy: grown to 20Gi',
     )
   })
@@ -371,7 +368,7 @@ describe('stowage grow', () => {
     let failures = 0
     let patches = 0
     // The first response is lost after the write, then the server is unreachable.
-    const throughClient: Client = {
+    const commandClient: Client = {
       ...client,
       get: async (kind, ref, options) => {
         if (failures === 1) {
@@ -388,9 +385,7 @@ describe('stowage grow', () => {
         return updated
       },
     }
-    const { code, out } = await fixture.advanceUntilSettled(
-      grow({ names: ['a'], by: '5Gi' }, { through: throughClient }),
-    )
+    const { code, out } = await fixture.advanceUntilSettled(grow({ names: ['a'], by: '5Gi' }, { commandClient }))
     expect(code).toBe(0)
     expect(await requestOf('a')).toBe('15Gi')
     expect(patches).toBe(2) // the size, and the closed record
@@ -400,7 +395,7 @@ describe('stowage grow', () => {
   it('PLUS-13 does not overwrite a concurrent change', async () => {
     await aClaim('a')
     let isFirst = true
-    const throughClient: Client = {
+    const commandClient: Client = {
       ...client,
       patch: async (kind, ref, patch, options) => {
         if (!options?.dryRun && isFirst) {
@@ -410,7 +405,7 @@ describe('stowage grow', () => {
         return client.patch(kind, ref, patch, options)
       },
     }
-    const { out } = await grow({ names: ['a'], to: '20Gi' }, { through: throughClient })
+    const { out } = await grow({ names: ['a'], to: '20Gi' }, { commandClient })
     expect(await requestOf('a')).toBe('30Gi')
     expect(out).toMatch(/unchanged|already requests 30Gi/)
   })
@@ -418,11 +413,11 @@ describe('stowage grow', () => {
   it('PLUS-13 fails a claim that is deleted or recreated', async () => {
     await aClaim('a')
     controller = () => undefined
-    const running = grow({ names: ['a'], to: '20Gi' })
+    const runPromise = grow({ names: ['a'], to: '20Gi' })
     await waitFor(async () => (await requestOf('a')) === '20Gi')
     await fixture.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
     await fixture.delete(`${CLAIMS}/a`)
-    expect((await running).out).toMatch(/FAILED: it (was|is being) deleted/)
+    expect((await runPromise).out).toMatch(/FAILED: it (was|is being) deleted/)
   })
 
   it.each<[string, Partial<GrowFlags> & { names?: string[] }, RegExp]>([
@@ -470,7 +465,7 @@ describe('stowage grow --by', () => {
       const stop = new AbortController()
       let writes = 0
       // The command crashes after the write with the number crashPoint.
-      const throughClient: Client = {
+      const commandClient: Client = {
         ...client,
         patch: async (kind, ref, patch, options) => {
           if (options?.dryRun) return client.patch(kind, ref, patch, options)
@@ -483,13 +478,13 @@ describe('stowage grow --by', () => {
       }
       const selector = `app=db-${crashPoint}`
       let output = ''
-      const crashed = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()))
-      const firstRun = grow({ selector, by: '5Gi' }, { through: throughClient, write: (text) => (output += text) })
-      if ((await Promise.race([firstRun, crashed]))?.code === 0) {
+      const crash = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()))
+      const firstRun = grow({ selector, by: '5Gi' }, { commandClient, write: (text) => (output += text) })
+      if ((await Promise.race([firstRun, crash]))?.code === 0) {
         expect(writes, 'three sizes, three records').toBe(6)
         break
       }
-      await waitFor(async () => (await claim(`a-${crashPoint}`)).status.capacity.storage === '15Gi')
+      await waitFor(async () => (await getClaim(`a-${crashPoint}`)).status.capacity.storage === '15Gi')
       if (crashPoint > 3)
         expect(output, 'printed before the records are closed').toContain('All 3 claims have the requested size')
       if (crashPoint < 6) {

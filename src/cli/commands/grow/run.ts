@@ -18,7 +18,7 @@ import {
   withClaims,
   withServer,
 } from '../../bulk/index.ts'
-import { alreadyGrown, closeRecord, createGrowTask, type GrowTask } from './grow-claim.ts'
+import { alreadyGrownStatus, closeRecord, createGrowTask, type GrowTask } from './grow-claim.ts'
 import type { GrowTarget } from './plan.ts'
 import { openRunsOf } from './record.ts'
 import { formatReport } from './report.ts'
@@ -66,11 +66,11 @@ export async function growClaims(client: Client, request: Request, deps: BulkDep
 function createTarget({ size }: Request, interruptedRuns: readonly string[], random: Random): GrowTarget {
   if ('to' in size) return size
   const run = interruptedRuns[0] ?? randomUuid(random)
-  return { ...size, run, resumes: [...interruptedRuns, run] }
+  return { ...size, run, resumedRuns: [...interruptedRuns, run] }
 }
 
 function statusIfNotStarted({ plan }: GrowTask, { isDryRun }: Request): Omit<ClaimResult, 'key'> {
-  if (plan.do === 'nothing') return alreadyGrown(plan)
+  if (plan.do === 'nothing') return alreadyGrownStatus(plan)
   if (!isDryRun) return { is: 'untouched', message: 'nothing was changed, because other claims cannot grow' }
   const message = plan.do === 'follow' ? 'is already growing; the command would wait for it' : 'would grow'
   return { is: 'untouched', message }

@@ -46,7 +46,7 @@ export async function undoGrowth(
     request.output === 'json'
       ? formatJson({ dryRun: request.isDryRun, undo: true, claims: rows })
       : formatTable([
-          ['CLAIM', 'RESULT', 'WHY'],
+          ['CLAIM', 'RESULT', 'MESSAGE'],
           ...rows.map(({ claim, result, message }) => [claim, result, message]),
         ]),
   )

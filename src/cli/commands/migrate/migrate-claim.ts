@@ -44,9 +44,9 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
     key: keyOfObject(claim),
     async findKnownStatus(target, { isDryRun }) {
       const plan = planMove(claim, operation)
-      if (plan.do === 'follow') return alreadyMoved(claim, finalClass)
+      if (plan.do === 'follow') return alreadyMovedStatus(claim, finalClass)
       if (plan.do !== 'move') return statusWithoutMove(plan)
-      const message = target?.mismatch(claim)
+      const message = target?.describeMismatch(claim)
       if (message) return { is: 'failed', message }
       return isDryRun ? findRejection(() => writeClass(client, claim, plan, { dryRun: true })) : undefined
     },
@@ -82,7 +82,7 @@ const statusWithoutMove = (plan: Extract<MovePlan, { message: string }>): FinalS
 })
 
 /** Returns the status of a claim that an earlier run moved, or undefined if it is still in progress. */
-function alreadyMoved(claim: Claim, finalClass: string): FinalStatus | undefined {
+function alreadyMovedStatus(claim: Claim, finalClass: string): FinalStatus | undefined {
   const status = checkMove(claim, finalClass)
   return status.is === 'done' ? { is: 'nothing', message: `${status.message} already` } : undefined
 }

@@ -1,6 +1,6 @@
-// The record of `stowage migrate`: an annotation on the claim with operation, old and new class. It is written together with
-// the class, so that the operation can be resumed or undone on any machine. It is closed when all claims have moved, and
-// removed when the claim is back in its old class.
+// The record of `stowage migrate`: an annotation on the claim with the operation and the old and new class. It is written
+// together with the class, so that the operation can be resumed or undone on any machine. It is closed when all claims have
+// moved, and removed when the claim is back in its old class.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 
 export const MIGRATE_RECORD = 'migrate.stowage.dev/operation'
@@ -11,7 +11,7 @@ export interface MigrateRecord {
   /** Empty if the claim had no class. */
   readonly from: string
   readonly to: string
-  /** Set while the operation is undone. */
+  /** Set while the operation is being undone. */
   readonly undo?: true
   /** Set when all claims of the operation have moved. */
   readonly closed?: true

@@ -9,7 +9,7 @@ import {
   resultName,
   toSingleLine,
 } from '../../bulk/index.ts'
-import { shellWord } from '../../shell-word.ts'
+import { quoteShellWord } from '../../shell-word.ts'
 import { classLabel, type Operation } from './plan.ts'
 import type { MigrateRequest } from './run.ts'
 import type { Selection } from './select.ts'
@@ -26,15 +26,15 @@ interface Migration {
 
 export function formatOpening(
   { operation, isResumed }: Selection,
-  claimsLeft: number,
+  remainingCount: number,
   { rate }: MigrateRequest,
 ): string {
   const { id, from, to, isUndo } = operation
   const description = isUndo
     ? `back from ${classLabel(to)} to ${classLabel(from)}`
     : `from ${classLabel(from)} to ${classLabel(to)}`
-  const resuming = isResumed ? ' Resuming an interrupted run.' : ''
-  return `Operation ${id}: moving ${claimCount(claimsLeft)} ${description}, ${rate}.${resuming}\n`
+  const resumeNote = isResumed ? ' Resuming an interrupted run.' : ''
+  return `Operation ${id}: moving ${formatClaimCount(remainingCount)} ${description}, ${rate}.${resumeNote}\n`
 }
 
 /** Returns the report if no claim has the class to move from. */
@@ -63,16 +63,20 @@ const nameOf = (result: ClaimResult, { isDryRun }: MigrateRequest): string =>
 /** Lists all claims in a dry run, otherwise only those that did not move, because the others were printed as progress. */
 function formatText(migration: Migration): string {
   const { results, request } = migration
-  const listed = results
+  const listedResults = results
     .filter(({ is }) => request.isDryRun || (is !== 'done' && is !== 'nothing'))
     .sort((a, b) => Number(b.is === 'failed') - Number(a.is === 'failed'))
   const table = formatTable([
-    ['CLAIM', 'RESULT', 'WHY'],
-    ...listed.slice(0, ROWS_MAX).map((result) => [result.key, nameOf(result, request), toSingleLine(result.message)]),
+    ['CLAIM', 'RESULT', 'MESSAGE'],
+    ...listedResults
+      .slice(0, ROWS_MAX)
+      .map((result) => [result.key, nameOf(result, request), toSingleLine(result.message)]),
   ])
   const truncation =
-    listed.length > ROWS_MAX ? `… and ${listed.length - ROWS_MAX} more; --output json lists all of them\n` : ''
-  return `${listed.length > 0 ? `\n${table}${truncation}\n` : ''}${formatSummary(migration)}`
+    listedResults.length > ROWS_MAX
+      ? `… and ${listedResults.length - ROWS_MAX} more; --output json lists all of them\n`
+      : ''
+  return `${listedResults.length > 0 ? `\n${table}${truncation}\n` : ''}${formatSummary(migration)}`
 }
 
 /** Maximum number of rows in the table. Failures are listed first. */
@@ -82,18 +86,18 @@ function formatSummary({ operation, results, request, namespace, canUndo }: Migr
   const { id, from, to, isUndo } = operation
   const failures = countResults(results, 'failed')
   if (request.isDryRun) {
-    return `Would move ${claimCount(countResults(results, 'untouched'))}; ${failures} would be refused. Nothing was changed.\n`
+    return `Would move ${formatClaimCount(countResults(results, 'untouched'))}; ${failures} would be refused. Nothing was changed.\n`
   }
   const [start, end] = isUndo ? [to, from] : [from, to]
   const completed = countResults(results, 'done', 'nothing')
-  const description = `${completed} of ${claimCount(results.length)} moved from ${classLabel(start)} to ${classLabel(end)}`
-  const where = namespace === undefined ? '--all-namespaces' : `--namespace ${namespace}`
-  const config = request.kubeconfig === undefined ? '' : ` --kubeconfig ${shellWord(request.kubeconfig)}`
-  const undo = `stowage migrate --undo --operation ${id} ${where}${config}\n`
-  if (isComplete(results)) return `${description}.\n${canUndo ? `To undo: ${undo}` : ''}`
-  const paused = failures > request.failuresMax ? `Paused, because more than ${request.failuresMax} failed. ` : ''
-  const continuation = `Run the same command again to continue${canUndo ? `, or undo the operation:\n  ${undo}` : '.\n'}`
-  return `${description}, ${failures} failed. ${paused}${continuation}`
+  const description = `${completed} of ${formatClaimCount(results.length)} moved from ${classLabel(start)} to ${classLabel(end)}`
+  const namespaceFlag = namespace === undefined ? '--all-namespaces' : `--namespace ${namespace}`
+  const config = request.kubeconfig === undefined ? '' : ` --kubeconfig ${quoteShellWord(request.kubeconfig)}`
+  const undoCommand = `stowage migrate --undo --operation ${id} ${namespaceFlag}${config}\n`
+  if (isComplete(results)) return `${description}.\n${canUndo ? `To undo: ${undoCommand}` : ''}`
+  const pauseNote = failures > request.failuresMax ? `Paused, because more than ${request.failuresMax} failed. ` : ''
+  const continuation = `Run the same command again to continue${canUndo ? `, or undo the operation:\n  ${undoCommand}` : '.\n'}`
+  return `${description}, ${failures} failed. ${pauseNote}${continuation}`
 }
 
-const claimCount = (count: number): string => `${count} claim${count === 1 ? '' : 's'}`
+const formatClaimCount = (count: number): string => `${count} claim${count === 1 ? '' : 's'}`

@@ -7,7 +7,7 @@ import { createServerFixture, type ServerFixture } from '../../../apiserver/serv
 import { UsageError } from '../../../base/usage-error.ts'
 import type { Client } from '../../../client/index.ts'
 import { memoryMedium } from '../../../store/index.ts'
-import { ExitError } from '../../flags/common.ts'
+import { ExitError } from '../../exit-error.ts'
 import { type MigrateFlags, readRequest } from './command.ts'
 import { MIGRATE_RECORD } from './record.ts'
 import { migrateClaims } from './run.ts'
@@ -22,12 +22,12 @@ let controller: (name: string, className: string) => object | undefined
 let stopController: AbortController
 let controllerRun: Promise<void>
 
-const modified = (className: string) => ({
+const modifiedStatus = (className: string) => ({
   currentVolumeAttributesClassName: className || null,
   modifyVolumeStatus: null,
   conditions: null,
 })
-const infeasible = (className: string, message: string) => ({
+const infeasibleStatus = (className: string, message: string) => ({
   modifyVolumeStatus: { status: 'Infeasible', targetVolumeAttributesClassName: className },
   conditions: [{ type: 'ModifyVolumeError', status: 'True', message }],
 })
@@ -43,7 +43,7 @@ afterEach(tearDown)
 
 async function setUp() {
   client = inProcessClient(fixture.server.objects, SYSTEM_USER)
-  controller = (_name, className) => modified(className)
+  controller = (_name, className) => modifiedStatus(className)
   stopController = new AbortController()
   controllerRun = runController()
 }
@@ -54,14 +54,14 @@ async function tearDown() {
 }
 
 async function runController(): Promise<void> {
-  const handled = new Map<string, string>()
+  const handledClasses = new Map<string, string>()
   for await (const event of client.watch(persistentVolumeClaimKind, { signal: stopController.signal })) {
     if (event.type === 'bookmark' || event.type === 'deleted') continue
     const { metadata, spec, status } = event.object
     const className = spec?.volumeAttributesClassName ?? ''
     const isSettled = className === (status?.currentVolumeAttributesClassName ?? '') && !status?.modifyVolumeStatus
-    if (status?.phase !== 'Bound' || isSettled || handled.get(metadata.name!) === className) continue
-    handled.set(metadata.name!, className)
+    if (status?.phase !== 'Bound' || isSettled || handledClasses.get(metadata.name!) === className) continue
+    handledClasses.set(metadata.name!, className)
     const newStatus = controller(metadata.name!, className)
     if (newStatus) await setStatus(metadata.name!, newStatus)
   }
@@ -91,14 +91,14 @@ async function aClaim(name: string, { className = 'silver', labels = { app: 'db'
   expect(response.status, response.text).toBe(201)
   await setStatus(name, { phase: 'Bound', ...(className ? { currentVolumeAttributesClassName: className } : {}) })
 }
-const someClaims = async (count: number) => {
+const createClaims = async (count: number) => {
   for (let index = 0; index < count; index++) await aClaim(`db-${index}`)
 }
-const claim = async (name: string) => (await fixture.get(`${CLAIMS}/${name}`)).json
-const classOf = async (name: string) => (await claim(name)).spec.volumeAttributesClassName
+const getClaim = async (name: string) => (await fixture.get(`${CLAIMS}/${name}`)).json
+const classOf = async (name: string) => (await getClaim(name)).spec.volumeAttributesClassName
 const recordOf = async (name: string) =>
-  JSON.parse((await claim(name)).metadata.annotations?.[MIGRATE_RECORD] ?? 'null')
-const classes = async (count: number) =>
+  JSON.parse((await getClaim(name)).metadata.annotations?.[MIGRATE_RECORD] ?? 'null')
+const listClasses = async (count: number) =>
   Promise.all(Array.from({ length: count }, (_, index) => classOf(`db-${index}`)))
 
 interface Run {
@@ -113,7 +113,7 @@ async function migrate(
   flags: Partial<MigrateFlags>,
   {
     signal = new AbortController().signal,
-    through: throughClient = client,
+    commandClient = client,
     terminal = undefined as undefined | { columns(): number },
   } = {},
 ): Promise<Run> {
@@ -125,7 +125,7 @@ async function migrate(
   const request = readRequest({ ...DEFAULTS, ...flags })
   const deps = { clock: fixture.clock, random, signal, env: {}, terminal, write }
   let hasEnded = false
-  const running = migrateClaims(throughClient, request, request.inAllNamespaces ? undefined : 'default', deps)
+  const exitCode = migrateClaims(commandClient, request, request.inAllNamespaces ? undefined : 'default', deps)
     .then(
       () => 0,
       (error) => {
@@ -136,22 +136,22 @@ async function migrate(
     .finally(() => {
       hasEnded = true
     })
-  running.catch(() => {})
+  exitCode.catch(() => {})
   while (!hasEnded) {
     for (let i = 0; i < 5; i++) await fixture.clock.nextTurn()
     await fixture.clock.advance(1)
   }
-  return { code: await running, out }
+  return { code: await exitCode, out }
 }
 const FORWARD = { from: 'silver', to: 'gold' }
 
 describe('stowage migrate', () => {
   it('PLUS-4 moves all claims of a class and waits until the new one is in effect', async () => {
-    await someClaims(3)
+    await createClaims(3)
     await aClaim('other', { className: 'bronze' })
     const { code, out } = await migrate(FORWARD)
     expect(code, out).toBe(0)
-    expect([await classes(3), await classOf('other')]).toEqual([['gold', 'gold', 'gold'], 'bronze'])
+    expect([await listClasses(3), await classOf('other')]).toEqual([['gold', 'gold', 'gold'], 'bronze'])
     expect(out).toMatch(/^Operation m-[0-9a-f]{8}: moving 3 claims from silver to gold, 1000\/s\.\n/)
     expect(out).toContain('default/db-0: gold is in effect\n')
     expect(out).toMatch(
@@ -160,26 +160,26 @@ describe('stowage migrate', () => {
   })
 
   it('PLUS-4 suggests --undo only if a claim was moved', async () => {
-    await someClaims(2)
+    await createClaims(2)
     for (const name of ['db-0', 'db-1']) await setStatus(name, { phase: 'Lost' })
-    const unmoved = await migrate({ ...FORWARD, maxFailures: '5' })
-    expect(unmoved.code).toBe(1)
-    expect(unmoved.out).toContain(
+    const emptyRun = await migrate({ ...FORWARD, maxFailures: '5' })
+    expect(emptyRun.code).toBe(1)
+    expect(emptyRun.out).toContain(
       '0 of 2 claims moved from silver to gold, 2 failed. Run the same command again to continue.\n',
     )
-    expect(unmoved.out).not.toContain('--undo')
+    expect(emptyRun.out).not.toContain('--undo')
 
     await setStatus('db-0', { phase: 'Bound' })
-    controller = (_, className) => infeasible(className, 'iops too high')
-    const rejected = await migrate({ ...FORWARD, maxFailures: '5' })
-    expect(rejected.out).toContain('0 of 2 claims moved')
-    expect(rejected.out).toMatch(
+    controller = (_, className) => infeasibleStatus(className, 'iops too high')
+    const rejectedRun = await migrate({ ...FORWARD, maxFailures: '5' })
+    expect(rejectedRun.out).toContain('0 of 2 claims moved')
+    expect(rejectedRun.out).toMatch(
       /or undo the operation:\n {2}stowage migrate --undo --operation m-\w+ --namespace default\n/,
     )
   })
 
   it('PLUS-4 selects claims by label and in all namespaces', async () => {
-    await someClaims(1)
+    await createClaims(1)
     await aClaim('web', { labels: { app: 'web' } })
     expect((await migrate({ ...FORWARD, selector: 'app=db' })).code).toBe(0)
     expect([await classOf('db-0'), await classOf('web')]).toEqual(['gold', 'silver'])
@@ -188,11 +188,11 @@ describe('stowage migrate', () => {
   })
 
   it('PLUS-4 starts claims at the rate of --rate', async () => {
-    await someClaims(5)
+    await createClaims(5)
     const startedMs: number[] = []
     controller = (_, className) => {
       startedMs.push(fixture.clock.monotonicMs())
-      return modified(className)
+      return modifiedStatus(className)
     }
     await migrate({ ...FORWARD, rate: '2/s' })
     const gaps = startedMs.slice(1).map((ms, index) => ms - startedMs[index]!)
@@ -201,20 +201,20 @@ describe('stowage migrate', () => {
   })
 
   it('PLUS-4 pauses after too many failures with their reasons, and continues in the next run', async () => {
-    await someClaims(10)
+    await createClaims(10)
     controller = (name, className) =>
-      ['db-1', 'db-2'].includes(name) ? infeasible(className, 'iops too high') : modified(className)
-    const paused = await migrate({ ...FORWARD, maxFailures: '1', parallel: '1' })
-    expect(paused.code).toBe(1)
-    expect(paused.out).toContain('default/db-1: FAILED: iops too high; its volume is unchanged\n')
-    expect(paused.out).toContain(
+      ['db-1', 'db-2'].includes(name) ? infeasibleStatus(className, 'iops too high') : modifiedStatus(className)
+    const pausedRun = await migrate({ ...FORWARD, maxFailures: '1', parallel: '1' })
+    expect(pausedRun.code).toBe(1)
+    expect(pausedRun.out).toContain('default/db-1: FAILED: iops too high; its volume is unchanged\n')
+    expect(pausedRun.out).toContain(
       '1 of 10 claims moved from silver to gold, 2 failed. Paused, because more than 1 failed.',
     )
-    expect(paused.out).toMatch(/default\/db-9 {2}not begun {2}stopped after earlier failures/)
-    expect(await classes(10)).toEqual(['gold', 'gold', 'gold', ...Array(7).fill('silver')])
+    expect(pausedRun.out).toMatch(/default\/db-9 {2}not begun {2}stopped after earlier failures/)
+    expect(await listClasses(10)).toEqual(['gold', 'gold', 'gold', ...Array(7).fill('silver')])
 
-    await setStatus('db-1', modified('gold')) // the driver accepts the class now
-    await setStatus('db-2', modified('gold'))
+    await setStatus('db-1', modifiedStatus('gold')) // the driver accepts the class now
+    await setStatus('db-2', modifiedStatus('gold'))
     const secondRun = await migrate({ ...FORWARD, maxFailures: '1' })
     expect(secondRun.code, secondRun.out).toBe(0)
     expect(secondRun.out).toContain('moving 7 claims from silver to gold, 1000/s. Resuming an interrupted run.')
@@ -224,13 +224,14 @@ describe('stowage migrate', () => {
   })
 
   it('PLUS-4 waits for the next attempt of a claim that an earlier run left infeasible', async () => {
-    await someClaims(3)
-    controller = (name, className) => (name === 'db-1' ? infeasible(className, 'iops too high') : modified(className))
+    await createClaims(3)
+    controller = (name, className) =>
+      name === 'db-1' ? infeasibleStatus(className, 'iops too high') : modifiedStatus(className)
     expect((await migrate({ ...FORWARD, maxFailures: '0', parallel: '1' })).code).toBe(1)
     controller = (name, className) => {
       // The driver accepts the class now: the resizer repeats its call while the other claim moves.
-      if (name === 'db-2') void setStatus('db-1', { ...modified('gold'), conditions: null })
-      return modified(className)
+      if (name === 'db-2') void setStatus('db-1', { ...modifiedStatus('gold'), conditions: null })
+      return modifiedStatus(className)
     }
     const secondRun = await migrate({ ...FORWARD, maxFailures: '0' })
     expect(secondRun.out).toContain('waiting for the next attempt: iops too high')
@@ -238,63 +239,63 @@ describe('stowage migrate', () => {
   })
 
   it('PLUS-4 moves back only the claims it moved with --undo, and removes all records', async () => {
-    await someClaims(4)
+    await createClaims(4)
     await aClaim('already-gold', { className: 'gold' })
     controller = (name, className) =>
-      name === 'db-2' && className === 'gold' ? infeasible(className, 'no') : modified(className)
+      name === 'db-2' && className === 'gold' ? infeasibleStatus(className, 'no') : modifiedStatus(className)
     expect((await migrate(FORWARD)).code).toBe(1)
-    const back = await migrate({ undo: true })
-    expect(back.code, back.out).toBe(0)
-    expect(back.out).toContain('4 of 4 claims moved from gold to silver.')
-    expect(await classes(4)).toEqual(Array(4).fill('silver'))
+    const undoRun = await migrate({ undo: true })
+    expect(undoRun.code, undoRun.out).toBe(0)
+    expect(undoRun.out).toContain('4 of 4 claims moved from gold to silver.')
+    expect(await listClasses(4)).toEqual(Array(4).fill('silver'))
     expect(await classOf('already-gold')).toBe('gold')
     for (let index = 0; index < 4; index++) {
       expect(await recordOf(`db-${index}`)).toBeNull()
-      expect((await claim(`db-${index}`)).status.currentVolumeAttributesClassName).toBe('silver')
+      expect((await getClaim(`db-${index}`)).status.currentVolumeAttributesClassName).toBe('silver')
     }
     await expect(migrate({ undo: true })).rejects.toThrow('there is nothing to undo')
   })
 
   it('PLUS-4 undoes a completed operation and skips claims that were changed since', async () => {
-    await someClaims(3)
+    await createClaims(3)
     await migrate(FORWARD)
     expect((await recordOf('db-0')).closed).toBe(true)
     await fixture.patch(`${CLAIMS}/db-1`, { spec: { volumeAttributesClassName: 'bronze' } }, 'merge')
-    const back = await migrate({ undo: true, from: 'silver' })
-    expect(back.code, back.out).toBe(0)
-    expect(await classes(3)).toEqual(['silver', 'bronze', 'silver'])
-    expect(back.out).toContain('default/db-1: its class is now bronze; left unchanged')
+    const undoRun = await migrate({ undo: true, from: 'silver' })
+    expect(undoRun.code, undoRun.out).toBe(0)
+    expect(await listClasses(3)).toEqual(['silver', 'bronze', 'silver'])
+    expect(undoRun.out).toContain('default/db-1: its class is now bronze; left unchanged')
     expect(await recordOf('db-1')).toBeNull()
   })
 
   it('PLUS-4 resumes after an interruption of migrate and of --undo', async () => {
-    await someClaims(6)
+    await createClaims(6)
     for (const [flags, finalClass] of [
       [FORWARD, 'gold'],
       [{ undo: true }, 'silver'],
     ] as const) {
       const stop = new AbortController()
-      let started = 0
+      let startCount = 0
       controller = (_, className) => {
-        if (++started === 3) stop.abort()
-        return started >= 3 ? undefined : modified(className)
+        if (++startCount === 3) stop.abort()
+        return startCount >= 3 ? undefined : modifiedStatus(className)
       }
-      const interrupted = await migrate({ ...flags, parallel: '1' }, { signal: stop.signal })
-      expect(interrupted.code).toBe(130)
-      expect(interrupted.out).toContain('it continues in the cluster')
-      const classesNow = await classes(6)
+      const interruptedRun = await migrate({ ...flags, parallel: '1' }, { signal: stop.signal })
+      expect(interruptedRun.code).toBe(130)
+      expect(interruptedRun.out).toContain('it continues in the cluster')
+      const classesNow = await listClasses(6)
       expect(classesNow.filter((className) => className === finalClass)).toHaveLength(3)
-      controller = (_, className) => modified(className)
-      await setStatus('db-2', modified(finalClass))
-      const resumed = await migrate(flags)
-      expect(resumed.code, resumed.out).toBe(0)
-      expect(await classes(6)).toEqual(Array(6).fill(finalClass))
+      controller = (_, className) => modifiedStatus(className)
+      await setStatus('db-2', modifiedStatus(finalClass))
+      const resumedRun = await migrate(flags)
+      expect(resumedRun.code, resumedRun.out).toBe(0)
+      expect(await listClasses(6)).toEqual(Array(6).fill(finalClass))
     }
     for (let index = 0; index < 6; index++) expect(await recordOf(`db-${index}`)).toBeNull()
   })
 
   it('PLUS-4 fails a claim after --timeout with its latest status and warning', async () => {
-    await someClaims(1)
+    await createClaims(1)
     controller = (_, className) => ({
       modifyVolumeStatus: { status: 'InProgress', targetVolumeAttributesClassName: className },
     })
@@ -303,20 +304,20 @@ describe('stowage migrate', () => {
       involvedObject: { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'db-0' },
       type: 'Warning',
       reason: 'VolumeModifyFailed',
-      message: 'the driver is not there',
+      message: 'the driver is unavailable',
       lastTimestamp: '2026-01-01T00:00:00Z',
     })
     const { code, out } = await migrate({ ...FORWARD, timeout: '2s' })
     expect([code, out]).toEqual([
       1,
-      expect.stringContaining('not done within 2 s (the driver is modifying the volume; the driver is not there)'),
+      expect.stringContaining('not done within 2 s (the driver is modifying the volume; the driver is unavailable)'),
     ])
   })
 
   it('PLUS-4 does not repeat a write whose response was lost', async () => {
-    await someClaims(3)
+    await createClaims(3)
     let lostResponses = 0
-    const throughClient: Client = {
+    const commandClient: Client = {
       ...client,
       patch: async (kind, ref, patch, options) => {
         const updated = await client.patch(kind, ref, patch, options)
@@ -324,14 +325,14 @@ describe('stowage migrate', () => {
         return updated
       },
     }
-    const { code, out } = await migrate(FORWARD, { through: throughClient })
+    const { code, out } = await migrate(FORWARD, { commandClient })
     expect(code, out).toBe(0)
     expect(out).toContain('waiting for the server (the connection broke)')
-    expect(await classes(3)).toEqual(['gold', 'gold', 'gold'])
+    expect(await listClasses(3)).toEqual(['gold', 'gold', 'gold'])
   })
 
   it('PLUS-4 changes nothing if more claims than --max-failures cannot be moved', async () => {
-    await someClaims(2)
+    await createClaims(2)
     await aClaim('foreign', { driver: 'other.example.com' })
     const { code, out } = await migrate({ ...FORWARD, maxFailures: '0' })
     expect(code).toBe(1)
@@ -339,17 +340,17 @@ describe('stowage migrate', () => {
       'its volume belongs to driver other.example.com, but class gold belongs to driver d.example.com',
     )
     expect(out).toContain('default/db-0     not begun  nothing was changed, because other claims cannot be moved')
-    expect(await classes(2)).toEqual(['silver', 'silver'])
-    const tolerant = await migrate({ ...FORWARD, maxFailures: '1' })
-    expect([tolerant.code, await classes(2), await classOf('foreign')]).toEqual([1, ['gold', 'gold'], 'silver'])
+    expect(await listClasses(2)).toEqual(['silver', 'silver'])
+    const tolerantRun = await migrate({ ...FORWARD, maxFailures: '1' })
+    expect([tolerantRun.code, await listClasses(2), await classOf('foreign')]).toEqual([1, ['gold', 'gold'], 'silver'])
   })
 
   it('PLUS-4 validates on the server and changes nothing with --dry-run', async () => {
-    await someClaims(2)
+    await createClaims(2)
     const hard = { persistentvolumeclaims: '0' }
     const matchExpressions = [{ scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }]
     const { code, out } = await migrate({ ...FORWARD, dryRun: true })
-    expect([code, await classes(2), await recordOf('db-0')]).toEqual([0, ['silver', 'silver'], null])
+    expect([code, await listClasses(2), await recordOf('db-0')]).toEqual([0, ['silver', 'silver'], null])
     expect(out).toContain('Would move 2 claims; 0 would be refused. Nothing was changed.')
     await fixture.post('/api/v1/namespaces/default/resourcequotas', {
       metadata: { name: 'no-gold' },
@@ -360,15 +361,15 @@ describe('stowage migrate', () => {
       { status: { hard, used: hard } },
       'merge',
     )
-    const rejected = await migrate({ ...FORWARD, dryRun: true })
-    expect(rejected.code).toBe(1)
-    expect(rejected.out).toMatch(/default\/db-0 {2}refused {2}.*exceeded quota: no-gold/)
-    expect(await classes(2)).toEqual(['silver', 'silver'])
+    const rejectedRun = await migrate({ ...FORWARD, dryRun: true })
+    expect(rejectedRun.code).toBe(1)
+    expect(rejectedRun.out).toMatch(/default\/db-0 {2}refused {2}.*exceeded quota: no-gold/)
+    expect(await listClasses(2)).toEqual(['silver', 'silver'])
   })
 
   it('PLUS-4 prints one JSON document with --output json', async () => {
-    await someClaims(2)
-    controller = (name, className) => (name === 'db-1' ? infeasible(className, 'no') : modified(className))
+    await createClaims(2)
+    controller = (name, className) => (name === 'db-1' ? infeasibleStatus(className, 'no') : modifiedStatus(className))
     const { code, out } = await migrate({ ...FORWARD, output: 'json' })
     expect(code).toBe(1)
     expect(JSON.parse(out)).toEqual({
@@ -381,27 +382,27 @@ describe('stowage migrate', () => {
         { namespace: 'default', name: 'db-1', result: 'failed', message: 'no; its volume is unchanged' },
       ],
     })
-    const unmoved = await migrate({ from: 'bronze', to: 'gold', output: 'json' })
-    expect([unmoved.code, JSON.parse(unmoved.out).claims]).toEqual([0, []])
+    const emptyRun = await migrate({ from: 'bronze', to: 'gold', output: 'json' })
+    expect([emptyRun.code, JSON.parse(emptyRun.out).claims]).toEqual([0, []])
   })
 
   it('PLUS-4 draws a progress bar below finished claims on a terminal', async () => {
-    await someClaims(3)
+    await createClaims(3)
     const { out } = await migrate(FORWARD, { terminal: { columns: () => 80 } })
     expect(out).toContain('default/db-2: gold is in effect\n')
     expect(out).toMatch(/\[█+\] 100 % {2}3 of 3\n/)
   })
 
   it('PLUS-4 reports a missing class, an API that is not served, and a disabled feature gate', async () => {
-    await someClaims(1)
+    await createClaims(1)
     await expect(migrate({ from: 'silver', to: 'platinum' })).rejects.toThrow(
       'There is no VolumeAttributesClass platinum',
     )
     await tearDown()
-    const off = ['v1', 'v1beta1', 'v1alpha1'].map(
+    const disabledVersions = ['v1', 'v1beta1', 'v1alpha1'].map(
       (version) => `storage.k8s.io/${version}/volumeattributesclasses=false`,
     )
-    fixture = await createServerFixture({ runtimeConfig: off.join(',') })
+    fixture = await createServerFixture({ runtimeConfig: disabledVersions.join(',') })
     await setUp()
     await expect(migrate(FORWARD)).rejects.toThrow('The server does not serve VolumeAttributesClasses')
     await tearDown()
@@ -414,13 +415,13 @@ describe('stowage migrate', () => {
     await tearDown()
     fixture = await createServerFixture({ medium, gates: 'VolumeAttributesClass=false' })
     await setUp()
-    const rejected = await migrate(FORWARD)
-    expect([rejected.code, rejected.out]).toEqual([
+    const rejectedRun = await migrate(FORWARD)
+    expect([rejectedRun.code, rejectedRun.out]).toEqual([
       1,
       expect.stringContaining('update is forbidden when the VolumeAttributesClass feature gate is disabled'),
     ])
-    const dropped = await migrate({ from: '', to: 'gold' })
-    expect([dropped.code, dropped.out]).toEqual([
+    const droppedRun = await migrate({ from: '', to: 'gold' })
+    expect([droppedRun.code, droppedRun.out]).toEqual([
       1,
       expect.stringContaining(
         'the server dropped the class gold; its feature gate VolumeAttributesClass may be disabled',
@@ -433,8 +434,8 @@ describe('readRequest', () => {
   const readFlags = (flags: Partial<MigrateFlags>) => readRequest({ ...DEFAULTS, ...flags })
 
   it('PLUS-4 parses --rate as a count per second, minute or hour', () => {
-    const interval = (rate: string) => readFlags({ ...FORWARD, rate }).intervalMs
-    expect(['5/s', '100/m', '0.5/s', '60/h'].map(interval)).toEqual([200, 600, 2_000, 60_000])
+    const intervalOf = (rate: string) => readFlags({ ...FORWARD, rate }).intervalMs
+    expect(['5/s', '100/m', '0.5/s', '60/h'].map(intervalOf)).toEqual([200, 600, 2_000, 60_000])
   })
 
   it.each([

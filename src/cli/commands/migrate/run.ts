@@ -130,9 +130,9 @@ async function finishRecords(
 ): Promise<string | undefined> {
   if (!operation.isUndo && !isComplete(results)) return undefined
   const finish = operation.isUndo ? removeRecord : closeRecord
-  const moved = results.filter(({ is }) => is === 'done' || is === 'nothing')
+  const movedResults = results.filter(({ is }) => is === 'done' || is === 'nothing')
   try {
-    await mapConcurrently(moved, CONCURRENT_REQUESTS, ({ key }) => finish(client, refOfKey(key), operation))
+    await mapConcurrently(movedResults, CONCURRENT_REQUESTS, ({ key }) => finish(client, refOfKey(key), operation))
     return undefined
   } catch (error) {
     if (error instanceof ApiError) return error.message

@@ -16,35 +16,35 @@ export interface Selection {
 /** A selection of more claims is rejected. */
 const CLAIMS_MAX = 50_000
 
-interface Forward {
+interface ForwardOptions {
   readonly from: string
   readonly to: string
   /** The id of a new operation. */
   readonly newId: string
 }
 
-export function selectForward(claims: readonly Claim[], { from, to, newId }: Forward): Selection {
+export function selectForward(claims: readonly Claim[], { from, to, newId }: ForwardOptions): Selection {
   const isOpen = (record: MigrateRecord | undefined): record is MigrateRecord =>
     record !== undefined && record.from === from && record.to === to && !record.closed && !record.undo
-  const started = claims.filter((claim) => isOpen(recordOf(claim)) && classOf(claim) === to)
-  const id = started.map((claim) => recordOf(claim)!.id).sort()[0] ?? newId
-  const ofOperation = started.filter((claim) => recordOf(claim)!.id === id)
-  const selected = [...claims.filter((claim) => classOf(claim) === from), ...ofOperation]
+  const startedClaims = claims.filter((claim) => isOpen(recordOf(claim)) && classOf(claim) === to)
+  const id = startedClaims.map((claim) => recordOf(claim)!.id).sort()[0] ?? newId
+  const operationClaims = startedClaims.filter((claim) => recordOf(claim)!.id === id)
+  const selectedClaims = [...claims.filter((claim) => classOf(claim) === from), ...operationClaims]
   return {
     operation: { id, from, to, isUndo: false },
-    claims: checkCount(sortNaturally(selected)),
-    isResumed: ofOperation.length > 0,
+    claims: checkCount(sortNaturally(selectedClaims)),
+    isResumed: operationClaims.length > 0,
   }
 }
 
-interface Backward {
+interface UndoFilter {
   readonly id?: string
   readonly from?: string
   readonly to?: string
 }
 
-export function selectBackward(claims: readonly Claim[], filter: Backward): Selection | undefined {
-  const moved = claims.filter((claim) => {
+export function selectBackward(claims: readonly Claim[], filter: UndoFilter): Selection | undefined {
+  const matchingClaims = claims.filter((claim) => {
     const record = recordOf(claim)
     return (
       record !== undefined &&
@@ -54,7 +54,7 @@ export function selectBackward(claims: readonly Claim[], filter: Backward): Sele
     )
   })
   const operations = new Map<string, { readonly record: MigrateRecord; readonly claims: Claim[] }>()
-  for (const claim of moved) {
+  for (const claim of matchingClaims) {
     const record = recordOf(claim)!
     const existing = operations.get(record.id)
     if (existing) existing.claims.push(claim)

@@ -10,14 +10,14 @@ const VOLUMES_PAGE_SIZE = 500
 
 export interface TargetClass {
   /** Returns a message if the volume of the claim belongs to another driver. */
-  mismatch(claim: Claim): string | undefined
+  describeMismatch(claim: Claim): string | undefined
 }
 
 export async function readTargetClass(client: Client, name: string): Promise<TargetClass> {
   const { driverName } = await readClass(client, name)
   const drivers = await readDriversOfVolumes(client)
   return {
-    mismatch({ spec }) {
+    describeMismatch({ spec }) {
       const driver = drivers.get(spec?.volumeName ?? '')
       if (driver === undefined || driver === driverName) return undefined
       return `its volume belongs to driver ${driver}, but class ${name} belongs to driver ${driverName}`

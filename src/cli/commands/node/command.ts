@@ -33,12 +33,12 @@ export const addNode: AddCommand = (program, deps) => {
       const { runNode } = await import('./run.ts')
       await runNode(flags, {
         ...(await processDeps(deps, flags)),
-        onReady: (ready) => {
-          const { nodeName, server, metrics } = ready
+        onReady: (node) => {
+          const { nodeName, server, metrics } = node
           const metricsNote = metrics ? ` Metrics are at ${metrics}/metrics.` : ''
           deps.write(
             flags.output === 'json'
-              ? `${JSON.stringify(ready)}\n`
+              ? `${JSON.stringify(node)}\n`
               : `Node ${nodeName} is ready; API server ${server}.${metricsNote}\n`,
           )
         },

@@ -70,9 +70,9 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
     }
     const agent = start()
     const stopped = agent
-      .then((running) => {
+      .then((runningAgent) => {
         deps.onReady({ nodeName, server: url, ...(monitoringUrl ? { metrics: monitoringUrl } : {}) })
-        return running.stopped
+        return runningAgent.stopped
       })
       .catch((error) => {
         if (!signal.aborted) throw error // an error after the signal means that the start was interrupted

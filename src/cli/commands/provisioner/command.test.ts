@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../../base/manual-clock.ts'
-import { findIgnored } from '../../flags/ignored.ts'
+import { findIgnored } from '../../flags/ignored-flags.ts'
 import { createProgram } from '../../program.ts'
 import { runCommandLine } from '../../run.ts'
 import { readProvisionerSettings } from './command.ts'
@@ -117,7 +117,7 @@ describe('stowage provisioner flags', () => {
   it.each([
     [['--provisioner-secret-dir', '/nonexistent-stowage'], 'Cannot read credentials from /nonexistent-stowage'],
     [['--kubeconfig', '/nonexistent-stowage'], 'Cannot use the kubeconfig /nonexistent-stowage'],
-    // Before the driver and the API server are needed, and before the election.
+    // These are checked before the driver and the API server are contacted, and before the election.
     [['--leader-election', '--enable-capacity', 'central'], '--enable-capacity: set $NAMESPACE'],
     [['--master', 'http://127.0.0.1:1', '--node-deployment'], 'set $NODE_NAME'],
     [['--leader-election-resource-lock', 'endpoints'], "unknown option '--leader-election-resource-lock'"],

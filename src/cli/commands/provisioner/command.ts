@@ -5,7 +5,6 @@ import type { ListenAddress } from '../../../base/listen-address.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { type CapacityMode, parseEnableCapacity } from '../../../controllers/capacity/index.ts'
 import type { AddCommand } from '../../command.ts'
-import { CONNECTION_FLAGS, checkElectionFlags, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
 import {
   booleanFlag,
   durationFlag,
@@ -17,8 +16,9 @@ import {
   rateFlag,
   readFlags,
   readGates,
-  text,
-} from '../../flags/typed.ts'
+  textFlag,
+} from '../../flags/flag-types.ts'
+import { CONNECTION_FLAGS, checkElectionFlags, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
 import { addSidecarCommand, readMonitoring } from '../../sidecar-command.ts'
 
 const FLAGS = {
@@ -34,7 +34,7 @@ const FLAGS = {
     'delay after the first failure; doubles with every further failure',
   ),
   retryIntervalMax: durationFlag('--retry-interval-max', '5m', 'maximum delay after failures'),
-  volumeNamePrefix: text('--volume-name-prefix', 'pvc', 'prefix of volume names'),
+  volumeNamePrefix: textFlag('--volume-name-prefix', 'pvc', 'prefix of volume names'),
   volumeNameUuidLength: numberFlag(
     '--volume-name-uuid-length',
     -1,
@@ -54,7 +54,7 @@ const FLAGS = {
     false,
     'pass the names of the claim and the volume to the driver',
   ),
-  defaultFstype: text('--default-fstype', '', 'file system type if the class does not set one'),
+  defaultFstype: textFlag('--default-fstype', '', 'file system type if the class does not set one'),
   controllerPublishReadonly: booleanFlag(
     '--controller-publish-readonly',
     false,
@@ -76,7 +76,7 @@ const FLAGS = {
     'interval of the search for orphaned snapshot finalizers; 0 to search only at the start',
     { min: 0 },
   ),
-  provisionerSecretDir: text(
+  provisionerSecretDir: textFlag(
     '--provisioner-secret-dir',
     '',
     'directory with credentials for the driver, one file per key; used for deletion, and if the class has no secret',
@@ -105,10 +105,9 @@ const FLAGS = {
     flag: '--enable-capacity [true|false|central|local]',
     doc: 'publish storage capacity for the scheduler; true is local with --node-deployment, otherwise central',
     default: 'false',
-    read(values: string, name: string) {
-      if (!/^(true|false|central|local)$/i.test(values))
-        throw invalidFlag(name, values, 'true, false, central or local')
-      return values
+    read(text: string, name: string) {
+      if (!/^(true|false|central|local)$/i.test(text)) throw invalidFlag(name, text, 'true, false, central or local')
+      return text
     },
   } satisfies Flag<string>,
   capacityThreads: numberFlag('--capacity-threads', 1, 'maximum number of concurrent GetCapacity calls'),
@@ -183,9 +182,9 @@ export function readProvisionerSettings(values: Readonly<Record<string, unknown>
       '--enable-capacity=central and --node-deployment exclude each other: every node would publish all capacity.',
     )
   }
-  const read = { ...settings, capacity, gates: readGates(featureGates, FIXED_GATES), monitoring }
-  checkElectionFlags(read)
-  return read
+  const provisionerSettings = { ...settings, capacity, gates: readGates(featureGates, FIXED_GATES), monitoring }
+  checkElectionFlags(provisionerSettings)
+  return provisionerSettings
 }
 
 /** Gates of the upstream provisioner that cannot be changed here. */

@@ -236,7 +236,7 @@ describe('stowage provisioner', () => {
     await createClaim('pending')
     await createClaim('of-a-node', { finalizers: [`${finalizers[0]}.node-1`] })
     await createClaim('of-another', { annotations: {}, finalizers: ['provisioning.stowage.dev/other'] })
-    const { json: finished } = await createClaim('finished')
+    const { json: finishedClaim } = await createClaim('finished')
     await createClaim('lost')
     await api.post('/api/v1/persistentvolumes', {
       metadata: { name: 'by-upstream' },
@@ -244,7 +244,7 @@ describe('stowage provisioner', () => {
         capacity: { storage: '1Gi' },
         accessModes: ['ReadWriteOnce'],
         csi: { driver: DRIVER, volumeHandle: 'v1' },
-        claimRef: { namespace: 'default', name: 'finished', uid: finished.metadata.uid },
+        claimRef: { namespace: 'default', name: 'finished', uid: finishedClaim.metadata.uid },
       },
     })
     for (const name of ['finished', 'lost']) await api.delete(`${CLAIMS}/${name}`)
@@ -260,8 +260,10 @@ describe('stowage provisioner', () => {
     )
     expect(output).toBe(`Removed the finalizers of Stowage from 3 claims of ${DRIVER}.\n`)
     const { items } = await client.list(persistentVolumeClaimKind, { namespace: 'default' })
-    const own = items.filter(({ metadata }) => metadata.finalizers?.some((name) => name.startsWith('provisioning.')))
-    expect(own.map(({ metadata }) => metadata.name)).toEqual(['lost', 'of-another'])
+    const claimsWithFinalizers = items.filter(({ metadata }) =>
+      metadata.finalizers?.some((name) => name.startsWith('provisioning.')),
+    )
+    expect(claimsWithFinalizers.map(({ metadata }) => metadata.name)).toEqual(['lost', 'of-another'])
   })
 
   it('SYS-8 stops on its signal while it waits for its driver', async () => {

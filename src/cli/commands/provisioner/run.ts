@@ -36,12 +36,12 @@ async function release(driver: string, client: Client, run: SidecarRun<Provision
   const { released, unreleased } = await releaseClaims(client, driver, run.signal)
   run.write(`Removed the finalizers of Stowage from ${released.length} claims of ${driver}.\n`)
   if (unreleased.length === 0) return
-  const names = {
+  const nameOptions = {
     volumeNamePrefix: run.settings.volumeNamePrefix,
     volumeNameUuidLength: run.settings.volumeNameUuidLength,
   }
   const lines = unreleased.map(
-    ({ key, uid, finalizer }) => `  ${key}: volume ${volumeNameOf(uid, names)}, finalizer ${finalizer}`,
+    ({ key, uid, finalizer }) => `  ${key}: volume ${volumeNameOf(uid, nameOptions)}, finalizer ${finalizer}`,
   )
   throw new Error(
     `${unreleased.length} claims are being deleted, and their volumes may exist in the storage. Start the provisioner of Stowage ` +

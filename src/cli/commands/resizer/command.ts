@@ -5,7 +5,6 @@ import type { ListenAddress } from '../../../base/listen-address.ts'
 import type { ThrottleOptions } from '../../../controllers/volume-changes/index.ts'
 import type { AddCommand } from '../../command.ts'
 import { CHANGE_BUDGET_DOC, CHANGE_COOLDOWN_DOC, parseChangeThrottle } from '../../flags/change-throttle.ts'
-import { CONNECTION_FLAGS, checkElectionFlags, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
 import {
   booleanFlag,
   durationFlag,
@@ -14,8 +13,9 @@ import {
   numberFlag,
   readFlags,
   readGates,
-  text,
-} from '../../flags/typed.ts'
+  textFlag,
+} from '../../flags/flag-types.ts'
+import { CONNECTION_FLAGS, checkElectionFlags, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
 import { addSidecarCommand, readMonitoring } from '../../sidecar-command.ts'
 
 const FLAGS = {
@@ -54,8 +54,8 @@ const FLAGS = {
     false,
     'run on every node, for volumes that are accessible only from that node ($NODE_NAME); one leader per node',
   ),
-  changeBudget: text('--change-budget', '', CHANGE_BUDGET_DOC),
-  changeCooldown: text('--change-cooldown', '', CHANGE_COOLDOWN_DOC),
+  changeBudget: textFlag('--change-budget', '', CHANGE_BUDGET_DOC),
+  changeCooldown: textFlag('--change-cooldown', '', CHANGE_COOLDOWN_DOC),
   ...ELECTION_FLAGS,
   ...MONITORING_FLAGS,
   featureGates: gatesFlag('VolumeAttributesClass, VolumeProvisionedIO'),
@@ -98,7 +98,7 @@ export function readResizerSettings(values: Readonly<Record<string, unknown>>): 
   } = readFlags(FLAGS, values)
   const monitoring = readMonitoring({ httpEndpoint, metricsAddress, metricsPath: settings.metricsPath })
   const throttle = parseChangeThrottle({ changeBudget, changeCooldown })
-  const read = { ...settings, gates: readGates(featureGates, FIXED_GATES), throttle, monitoring }
-  checkElectionFlags(read)
-  return read
+  const resizerSettings = { ...settings, gates: readGates(featureGates, FIXED_GATES), throttle, monitoring }
+  checkElectionFlags(resizerSettings)
+  return resizerSettings
 }

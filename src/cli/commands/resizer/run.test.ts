@@ -1,12 +1,9 @@
 import { create } from '@bufbuild/protobuf'
-import { Command } from 'commander'
 import { describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../../base/clock.ts'
-import { manualClock } from '../../../base/manual-clock.ts'
 import type { FakeRule, FakeSettings } from '../../../csi/fake/index.ts'
 import { CreateVolumeRequestSchema } from '../../../csi/gen/csi_pb.js'
 import { startProgramFixture } from '../../program.fixture.ts'
-import { createProgram } from '../../program.ts'
 import { readResizerSettings } from './command.ts'
 import { runResizer } from './run.ts'
 
@@ -44,7 +41,7 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
   /** Creates a claim that is bound to a volume of 1Gi and requests 2Gi. */
   async function aGrowingClaim(name: string, zone?: string): Promise<void> {
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
-      metadata: { name: 'growing' },
+      metadata: { name: 'expandable' },
       provisioner: DRIVER,
       allowVolumeExpansion: true,
     })
@@ -55,7 +52,7 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
     })
     const { volume } = await fake.controller.createVolume(request, { signal })
     const resources = (storage: string) => ({ resources: { requests: { storage } } })
-    const common = { accessModes: ['ReadWriteOnce'], storageClassName: 'growing' }
+    const common = { accessModes: ['ReadWriteOnce'], storageClassName: 'expandable' }
     const { json } = await api.post(CLAIMS, {
       metadata: { name },
       spec: { ...common, volumeName: `pv-${name}`, ...resources('1Gi') },
@@ -81,19 +78,14 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
       const { json } = await api.get(`${CLAIMS}/${name}`)
       expect(json.status.allocatedResourceStatuses?.storage).toBe('NodeResizePending')
     }, WAIT)
-  return { api, fake, running, lines, aGrowingClaim, untilPending: waitUntilPending, stop: program.abort }
+  return { api, fake, running, lines, aGrowingClaim, waitUntilPending, stop: program.abort }
 }
 
 const inZone = (zone: string) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] })
 
 describe('stowage resizer', () => {
   it('REX-1 SYS-5 expands volumes over HTTP, records events and serves metrics', async () => {
-    const {
-      api,
-      lines,
-      aGrowingClaim,
-      untilPending: waitUntilPending,
-    } = await start({ flags: { httpEndpoint: '127.0.0.1:0' } })
+    const { api, lines, aGrowingClaim, waitUntilPending } = await start({ flags: { httpEndpoint: '127.0.0.1:0' } })
     await aGrowingClaim('orders')
     await waitUntilPending('orders')
     expect((await api.get(`${VOLUMES}/pv-orders`)).json.spec.capacity).toEqual({ storage: '2Gi' })
@@ -115,7 +107,7 @@ describe('stowage resizer', () => {
   })
 
   it('REX-8 SYS-8 works only as leader, with the lease of the upstream resizer', async () => {
-    const { api, aGrowingClaim, untilPending: waitUntilPending } = await start({ flags: { leaderElection: 'true' } })
+    const { api, aGrowingClaim, waitUntilPending } = await start({ flags: { leaderElection: 'true' } })
     await aGrowingClaim('orders')
     await waitUntilPending('orders')
     const { status } = await api.get(
@@ -128,12 +120,7 @@ describe('stowage resizer', () => {
     const segments = { zone: 'a' }
     const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
     const flags = { nodeDeployment: 'true', leaderElection: 'true' }
-    const {
-      api,
-      fake,
-      aGrowingClaim,
-      untilPending: waitUntilPending,
-    } = await start({ driver, flags, env: { NODE_NAME: 'node-1' } })
+    const { api, fake, aGrowingClaim, waitUntilPending } = await start({ driver, flags, env: { NODE_NAME: 'node-1' } })
     await aGrowingClaim('in-other-zone', 'b')
     await aGrowingClaim('in-own-zone', 'a')
     await waitUntilPending('in-own-zone')
@@ -150,7 +137,7 @@ describe('stowage resizer', () => {
   it('SYS-7 retries if the driver stops while its capabilities are read', async () => {
     const effect = { do: 'fail', code: 'UNAVAILABLE' } as const
     const rules = [{ method: 'ControllerGetCapabilities', times: 1, effect }]
-    const { aGrowingClaim, untilPending: waitUntilPending, lines } = await start({ rules })
+    const { aGrowingClaim, waitUntilPending, lines } = await start({ rules })
     await aGrowingClaim('orders')
     await waitUntilPending('orders')
     expect(lines.map(({ message }) => message)).toContain(
@@ -166,60 +153,9 @@ describe('stowage resizer', () => {
   })
 
   it('REX-1 works with a driver that expands volumes on nodes only', async () => {
-    const {
-      fake,
-      aGrowingClaim,
-      untilPending: waitUntilPending,
-    } = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
+    const { fake, aGrowingClaim, waitUntilPending } = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
     await aGrowingClaim('orders')
     await waitUntilPending('orders')
     expect(fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
-  })
-})
-
-describe('stowage resizer flags', () => {
-  const deps = { clock: manualClock(), random: () => 0.5, signal: new AbortController().signal, write: () => {} }
-  /** Parses arguments like the command line does. */
-  function parse(...args: string[]) {
-    const command = createProgram(deps).commands.find((candidate) => candidate.name() === 'resizer')!
-    const parser = new Command().exitOverride().configureOutput({ writeErr: () => {} })
-    for (const option of command.options) parser.addOption(option)
-    return readResizerSettings(parser.parse(args, { from: 'user' }).opts())
-  }
-
-  it('REX-1 have the defaults of the upstream external-resizer', () => {
-    expect(parse()).toMatchObject({
-      csiAddress: '/run/csi/socket',
-      timeout: 10_000,
-      kubeApiQps: 5,
-      kubeApiBurst: 10,
-      workers: 10,
-      retryIntervalStart: 1_000,
-      retryIntervalMax: 300_000,
-      handleVolumeInuseError: true,
-      checkCapacity: false,
-      leaderElection: false,
-      leaderElectionLeaseDuration: 15_000,
-      leaderElectionRenewDeadline: 10_000,
-      leaderElectionRetryPeriod: 5_000,
-      metricsPath: '/metrics',
-      monitoring: undefined,
-    })
-  })
-
-  it('REX-1 accept the flags of the upstream external-resizer', () => {
-    const settings = parse(
-      ...['--csi-address=/csi/csi.sock', '--leader-election', '--workers=100', '--resync-period=5m', '--v=5'],
-      ...['--handle-volume-inuse-error=false', '--feature-gates=AnnotateFsResize=true', '--http-endpoint=:8080'],
-    )
-    expect(settings).toMatchObject({ workers: 100, leaderElection: true, handleVolumeInuseError: false })
-    expect(settings.monitoring).toMatchObject({ port: 8080 })
-  })
-
-  it('SYS-10 reject invalid values with the name of the flag', () => {
-    expect(() => parse('--workers=none')).toThrow(/^--workers "none": expected a whole number of 1 or more$/)
-    expect(() => parse('--http-endpoint=:1', '--metrics-address=:2')).toThrow(/not both/)
-    expect(() => parse('--metrics-path=metrics')).toThrow(/--metrics-path/)
-    expect(() => parse('--feature-gates=AnnotateFsResize=false')).toThrow(/always true here/)
   })
 })

@@ -25,28 +25,30 @@ it('CAP-19 stowage scheduler schedules pods over HTTP as the leader until it is 
     )
     const clock = systemClock()
     const deps = { clock, random: Math.random, log: silentLog, signal: stop.signal, env: {} }
-    const running = runScheduler({ kubeconfig, leaderElection: true }, deps)
+    const schedulerRun = runScheduler({ kubeconfig, leaderElection: true }, deps)
     await client.create(nodeKind, { metadata: { name: 'n1' }, status: { allocatable: { cpu: '1', pods: '9' } } } as any)
     await client.create(podKind, {
       metadata: { namespace: 'default', name: 'web' },
       spec: { containers: [{ name: 'c', image: 'i' }] },
     } as any)
-    const watching = new AbortController()
+    const watchAbort = new AbortController()
     const fieldSelector = 'spec.nodeName=n1'
     for await (const event of client.watch(podKind, {
       fieldSelector,
       sendInitialEvents: true,
-      signal: watching.signal,
+      signal: watchAbort.signal,
     })) {
       if (event.type === 'added') break
     }
-    watching.abort()
-    const lease = (name: string) => client.get(leaseKind, { namespace: 'kube-system', name })
-    const holders = [await lease('kube-scheduler'), await lease('stowage-scheduler')].map((l) => l.spec?.holderIdentity)
+    watchAbort.abort()
+    const getLease = (name: string) => client.get(leaseKind, { namespace: 'kube-system', name })
+    const holders = [await getLease('kube-scheduler'), await getLease('stowage-scheduler')].map(
+      ({ spec }) => spec?.holderIdentity,
+    )
     expect(holders[0]).toBeTruthy()
     expect(holders[1]).toBe(holders[0])
     stop.abort()
-    await running
+    await schedulerRun
   } finally {
     stop.abort()
     await http.stop()

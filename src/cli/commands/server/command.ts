@@ -7,5 +7,5 @@ export const addServer: AddCommand = (program, deps) =>
     name: 'server',
     summary: 'start only the API server',
     description: 'Starts the API server with an embedded store and without controllers.',
-    controllers: false,
+    hasControllers: false,
   })

@@ -21,17 +21,17 @@ import {
   parsePoolSize,
   pkiDirOption,
 } from '../../flags/common.ts'
-import { shellWord } from '../../shell-word.ts'
+import { quoteShellWord } from '../../shell-word.ts'
 
 interface ServeCommand {
   readonly name: string
   readonly summary: string
   readonly description: string
-  readonly controllers: boolean
+  readonly hasControllers: boolean
 }
 
 export function addServeCommand(program: Command, deps: ProgramDeps, options: ServeCommand): Command {
-  const { name, summary, description, controllers } = options
+  const { name, summary, description, hasControllers } = options
   return program
     .command(name)
     .summary(summary)
@@ -85,14 +85,14 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         nodes: flags.nodes === undefined ? undefined : parseNodeCount(flags.nodes),
         poolBytes: parsePoolSize(flags.poolSize),
         runCommands: flags.runCommands === true,
-        scheduler: flags.scheduler !== false,
+        hasScheduler: flags.scheduler !== false,
         capacityReservation: flags.capacityReservation !== 'off',
         capacityMissingForMs:
           flags.capacityGoneFor === undefined
             ? undefined
             : parseDurationFlag('--capacity-gone-for', flags.capacityGoneFor),
         throttle: parseChangeThrottle(flags),
-        controllers,
+        hasControllers,
         clock,
         random,
         log,
@@ -102,18 +102,20 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
           const notes = socketNotes(flags.driverSocket ?? [])
           const noteFields = notes.length > 0 ? { notes } : {}
           deps.write(
-            isJson ? `${JSON.stringify({ ...ready, ...noteFields, startMs })}\n` : readyText(ready, notes, startMs),
+            isJson
+              ? `${JSON.stringify({ ...ready, ...noteFields, startMs })}\n`
+              : formatReadyServer(ready, notes, startMs),
           )
         },
         onNodes: (nodes) => {
           const startMs = Math.round(performance.now())
-          deps.write(isJson ? `${JSON.stringify({ nodes, startMs })}\n` : nodesText(nodes, startMs))
+          deps.write(isJson ? `${JSON.stringify({ nodes, startMs })}\n` : formatNodes(nodes, startMs))
         },
       })
     })
 }
 
-/** Says what a driver of the user still needs. Printed, because the log may be off. */
+/** Returns notes on drivers that the user must still start or register. They are printed, because the log may be disabled. */
 export function socketNotes(sockets: readonly string[]): string[] {
   return [...new Set(sockets)].map((socket) => {
     const path = socket.replace(/^unix:(\/\/)?/, '')
@@ -124,21 +126,21 @@ export function socketNotes(sockets: readonly string[]): string[] {
   })
 }
 
-function readyText(
+function formatReadyServer(
   { url, kubeconfig, dataDir, nodes }: ReadyServer,
   notes: readonly string[],
   startMs: number,
 ): string {
   const noteLines = notes.map((text) => `  note        ${text}\n`).join('')
-  const starting = `${nodes > 0 ? `  nodes       ${nodes}, starting\n` : ''}${noteLines}`
+  const nodeAndNoteLines = `${nodes > 0 ? `  nodes       ${nodes}, nodeAndNoteLines\n` : ''}${noteLines}`
   return (
     `Stowage ${stowageVersion} is ready (${startMs} ms).\n` +
-    `  API         ${url}\n  kubeconfig  ${kubeconfig}\n  data        ${dataDir}\n${starting}` +
-    `\nTry it:\n  export KUBECONFIG=${shellWord(kubeconfig)}\n  kubectl get ${nodes > 0 ? 'nodes' : 'namespaces'}\n`
+    `  API         ${url}\n  kubeconfig  ${kubeconfig}\n  data        ${dataDir}\n${nodeAndNoteLines}` +
+    `\nTry it:\n  export KUBECONFIG=${quoteShellWord(kubeconfig)}\n  kubectl get ${nodes > 0 ? 'nodes' : 'namespaces'}\n`
   )
 }
 
-function nodesText(
+function formatNodes(
   { names, backend, poolBytes, shortcomings, idle: idleNodes }: StartedNodes,
   startMs: number,
 ): string {
@@ -148,10 +150,12 @@ function nodesText(
   return `\nNodes ready (${startMs} ms).\n  nodes       ${names.join(', ')}\n  storage     ${storage}, ${size} each\n${notes}`
 }
 
-function idleNotes(idle: readonly string[]): string[] {
-  if (idle.length === 0) return []
-  const count = idle.at(-1)!.split('-').at(-1)
-  return [`Nodes of an earlier start that are not running: ${idle.join(', ')}. --nodes ${count} starts them again.`]
+function idleNotes(idleNodes: readonly string[]): string[] {
+  if (idleNodes.length === 0) return []
+  const count = idleNodes.at(-1)!.split('-').at(-1)
+  return [
+    `Nodes of an earlier start that are not running: ${idleNodes.join(', ')}. --nodes ${count} starts them again.`,
+  ]
 }
 
 /** Limited because all nodes run in one process. */

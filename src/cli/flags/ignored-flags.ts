@@ -33,7 +33,7 @@ export function findIgnored({ featureGates = '', ...flags }: Readonly<Record<str
   return [...names, ...gates.map((gate) => `--feature-gates ${gate}`)]
 }
 
-/** Gates of logs, metrics and clients in Go, and the release of the lease at exit, which happens always here. */
+/** Gates of logs, metrics and clients in Go, and the release of the lease at exit, which Stowage always performs. */
 const IGNORED_GATES: readonly string[] = [
   ...['ContextualLogging', 'LoggingAlphaOptions', 'LoggingBetaOptions', 'LoggingStableOptions'],
   ...['NativeHistograms', 'ComponentFlagz', 'ComponentStatusz', 'ReleaseLeaderElectionOnExit'],

@@ -1,10 +1,10 @@
-// Types of flags for tables of flags: each flag has a name, help, a default and a parser. The tables are in
+// Flag types for flag tables: each flag has a name, help, a default and a parser. The tables are in
 // commands/provisioner and commands/resizer.
 import { type Command, Option } from 'commander'
 import { type FeatureGates, parseFeatureGates } from '../../api/feature-gates.ts'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'
-import { isIgnoredGate } from './ignored.ts'
+import { isIgnoredGate } from './ignored-flags.ts'
 
 export interface Flag<T> {
   /** The flag in the syntax of commander: `--timeout <duration>`. */
@@ -13,10 +13,10 @@ export interface Flag<T> {
   readonly default: string
   /** Whether the values of a repeated flag are joined with commas. By default the last one counts. */
   readonly isJoined?: boolean
-  read(textFlag: string, name: string): T
+  read(text: string, name: string): T
 }
 
-export const text = (flag: string, defaultValue: string, doc: string): Flag<string> => ({
+export const textFlag = (flag: string, defaultValue: string, doc: string): Flag<string> => ({
   flag: `${flag} <text>`,
   doc,
   default: defaultValue,
@@ -37,9 +37,9 @@ export const labelsFlag = (flag: string, doc: string): Flag<Readonly<Record<stri
   },
 })
 
-/** `gates` names the gates in the help. */
+/** `gates` lists the names of the gates for the help. */
 export const gatesFlag = (gates: string): Flag<string> => ({
-  ...text('--feature-gates', '', `enable or disable features: ${gates}`),
+  ...textFlag('--feature-gates', '', `enable or disable features: ${gates}`),
   isJoined: true,
 })
 
@@ -103,11 +103,11 @@ export function addFlags(command: Command, table: FlagTable): void {
 }
 
 /** Parses the values that commander returns. A boolean flag without a value is true. */
-export function readFlags<T extends FlagTable>(table: T, text: Readonly<Record<string, unknown>>): FlagValues<T> {
+export function readFlags<T extends FlagTable>(table: T, values: Readonly<Record<string, unknown>>): FlagValues<T> {
   return Object.fromEntries(
     Object.entries(table).map(([key, { flag, default: defaultValue, read }]) => [
       key,
-      read(text[key] === undefined ? defaultValue : String(text[key]), flag.split(' ')[0]!),
+      read(values[key] === undefined ? defaultValue : String(values[key]), flag.split(' ')[0]!),
     ]),
   ) as FlagValues<T>
 }

@@ -1,0 +1,35 @@
+// Test support: builds claims with a class and a record of `stowage migrate`.
+import type { Claim } from '../../bulk/index.ts'
+import { encodeRecord, MIGRATE_RECORD, type MigrateRecord } from './record.ts'
+
+interface ClaimOptions {
+  name?: string
+  className?: string
+  record?: MigrateRecord | string
+  phase?: 'Bound' | 'Pending'
+  status?: object
+  metadata?: object
+}
+export const aClaim = ({
+  name = 'c',
+  className,
+  record,
+  phase = 'Bound',
+  status = {},
+  metadata = {},
+}: ClaimOptions = {}): Claim => ({
+  metadata: {
+    namespace: 'shop',
+    name,
+    uid: name,
+    resourceVersion: '1',
+    ...(record === undefined
+      ? {}
+      : { annotations: { [MIGRATE_RECORD]: typeof record === 'string' ? record : encodeRecord(record) } }),
+    ...metadata,
+  },
+  spec: { ...(className === undefined ? {} : { volumeAttributesClassName: className }) },
+  status: { phase, ...status },
+})
+
+export const RECORD: MigrateRecord = { id: 'm-1', from: 'silver', to: 'gold' }
