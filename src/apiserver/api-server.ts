@@ -2,6 +2,7 @@
 // request: route → authenticate → impersonate → authorize → limit → verb. http/https-listener.ts owns the socket.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota, Kind } from '../api/kind.ts'
+import { parseFieldSelector, requiredFieldValue } from '../api/selectors.ts'
 import { ApiError, internalError, methodNotAllowed, noSuchPath, tooManyRequests } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -31,7 +32,6 @@ import {
   type Authenticator,
   type AuthorizationAttributes,
   type Authorizer,
-  type Decision,
   forbidden,
   type RejectionStatus,
   type ResourceAttributes,
@@ -122,16 +122,16 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const { user: authenticated, impersonationHeaders } = authenticate(request)
     const user = impersonationHeaders ? await impersonate(request, authenticated, impersonationHeaders) : authenticated
     if (!route) throw noSuchPath()
-    const pending = authorize(user, route)
-    if (pending) await pending
+    authorize(user, route, request.query)
     if (route.is === 'path') return handlePath(request, route)
     if (isCommit(route)) {
-      const commit = { request, user, authorize: async (write: ResourceRequest) => authorize(user, write) }
+      const commit = { request, user, authorize: (write: ResourceRequest) => authorize(user, write) }
       return limitConcurrency('mutating', () => handleCommit(deps, commit))
     }
     const resource = resources.find(route.group, route.version, route.plural)
     if (!resource) throw noSuchPath()
-    const call = { request, route, resource, user }
+    const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
+    const call = { request, route, resource, user, authorizeCreate }
     if (route.verb === 'watch') return limitWatches(labels, await handleResource(deps, call, options))
     return limitConcurrency(route.verb === 'get' || route.verb === 'list' ? 'readOnly' : 'mutating', () =>
       handleResource(deps, call, options),
@@ -156,16 +156,11 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     return impersonation.user
   }
 
-  /** Throws 403 if the request is not allowed. Synchronous if the authorizer is, which saves a turn of the event loop. */
-  function authorize(user: UserInfo, route: ResourceRequest | PathRequest): Promise<void> | undefined {
-    const attributes = attributesOf(user, route)
-    const check = ({ allowed, reason }: Decision) => {
-      if (!allowed) throw apiErrorOf(forbidden(attributes, reason))
-    }
-    const decision = options.authorizer.authorize(attributes)
-    if (decision instanceof Promise) return decision.then(check)
-    check(decision)
-    return undefined
+  /** Throws 403 if the request is not allowed. */
+  function authorize(user: UserInfo, route: ResourceRequest | PathRequest, query?: URLSearchParams): void {
+    const attributes = attributesOf(user, route, query)
+    const { allowed, reason } = options.authorizer.authorize(attributes)
+    if (!allowed) throw apiErrorOf(forbidden(attributes, reason))
   }
 
   async function handlePath(request: ApiRequest, { path }: PathRequest): Promise<ApiResponse> {
@@ -234,14 +229,30 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   return { handle, resources, health, metrics, objects: deps }
 }
 
-function attributesOf(user: UserInfo, route: ResourceRequest | PathRequest): AuthorizationAttributes {
+function attributesOf(
+  user: UserInfo,
+  route: ResourceRequest | PathRequest,
+  query: URLSearchParams | undefined,
+): AuthorizationAttributes {
   if (route.is === 'path') return { user, verb: route.verb, path: route.path }
   const { verb, group, version, plural, subresource, name, namespace } = route
   const attributes: ResourceAttributes = { user, verb, group, version, resource: plural }
   if (subresource) attributes.subresource = subresource
-  if (name) attributes.name = name
+  const requestedName = name || (verb === 'list' || verb === 'watch' ? selectedName(query) : '')
+  if (requestedName) attributes.name = requestedName
   if (namespace) attributes.namespace = namespace
   return attributes
+}
+
+/** Returns the name that a list or watch selects with `metadata.name=`, so that rules for this object apply. */
+function selectedName(query: URLSearchParams | undefined): string {
+  const selector = query?.get('fieldSelector')
+  if (!selector?.includes('metadata.name')) return ''
+  try {
+    return requiredFieldValue(parseFieldSelector(selector), 'metadata.name') ?? ''
+  } catch {
+    return '' // the list rejects the selector
+  }
 }
 
 const apiErrorOf = ({ code, reason, message, details }: RejectionStatus): ApiError =>

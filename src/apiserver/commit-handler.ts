@@ -36,17 +36,18 @@ export interface CommitCall {
   readonly request: ApiRequest
   readonly user: UserInfo
   /** Throws 403 if the user is not allowed to send this write as a single request. */
-  authorize(write: ResourceRequest): Promise<void>
+  authorize(write: ResourceRequest): void
 }
 
-export async function handleCommit(deps: ObjectDeps, { request, user, authorize }: CommitCall): Promise<ApiResponse> {
+export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<ApiResponse> {
+  const { request, authorize } = call
   const { dryRun, fieldManager } = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   if (dryRun) throw badRequest('a commit has no dry run: dry-run its writes one by one')
   const writes: RequestedWrite[] = []
   for (const [index, raw] of parseWrites(parseJsonBody(await request.readBody()).value).entries()) {
     try {
-      const write = parseWrite(deps, raw, user, fieldManager)
-      await authorize(write.route)
+      const write = parseWrite(deps, raw, call, fieldManager)
+      authorize(write.route)
       checkStoredScope(write.resource, write.route)
       writes.push(write)
     } catch (error) {
@@ -92,7 +93,7 @@ interface RequestedWrite {
   verb(): WriteVerb
 }
 
-function parseWrite(deps: ObjectDeps, raw: unknown, user: UserInfo, fieldManager: string): RequestedWrite {
+function parseWrite(deps: ObjectDeps, raw: unknown, call: CommitCall, fieldManager: string): RequestedWrite {
   if (!isRecord(raw)) throw badRequest('Commit: a write must be an object')
   const stringField = (field: string): string => {
     const value = raw[field] ?? ''
@@ -111,9 +112,10 @@ function parseWrite(deps: ObjectDeps, raw: unknown, user: UserInfo, fieldManager
     namespace: resource.kind.namespaced ? stringField('namespace') : '',
     name: requestNameOf(verb, subresource, stringField('name'), body),
     subresource,
-    user,
+    user: call.user,
     dryRun: false,
     fieldManager,
+    authorizeCreate: () => call.authorize({ ...route, verb: 'create' }),
   }
   if (resource.kind.namespaced && !target.namespace) throw badRequest('Commit: namespace is missing')
   if (!target.name && verb !== 'create') throw badRequest('Commit: name is missing')

@@ -1,4 +1,6 @@
 // Public exports of the API server.
+
+export { standardAdmission } from './admission/index.ts'
 export { type ApiServer, createApiServer } from './api-server.ts'
 export { createBuiltIns, type InitialObject, SYSTEM_USER } from './bootstrap.ts'
 export { type HttpsListener, listenHttps } from './http/https-listener.ts'
@@ -6,10 +8,10 @@ export type { ApiResponse } from './http/messages.ts'
 export { inProcessClient } from './in-process/client.ts'
 export { BRIEF_HISTORY_PREFIXES, collectionPrefix, objectKey } from './keys.ts'
 export { decodeStored } from './objects/stored-object.ts'
+export { createBootstrapRoles, createRbac } from './rbac/index.ts'
 export { parseRuntimeConfig } from './resources.ts'
 export {
   createAuthenticator,
-  createBasicAuthorizer,
   issueKeylessCa,
   loadOrCreatePki,
   type Pki,

@@ -44,6 +44,8 @@ export interface ResourceCall {
   readonly route: ResourceRequest
   readonly resource: Resource
   readonly user: UserInfo
+  /** Throws 403 if the user is not allowed to create the object of an update or a patch. */
+  authorizeCreate(): void
 }
 
 /** Handles a request. `reviews` are the dependencies of the review kinds, such as SubjectAccessReview. */
@@ -72,7 +74,10 @@ export function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: Re
 
 type TargetOptions = Pick<WriteOptions, 'dryRun'> & Partial<Pick<WriteOptions, 'fieldManager'>>
 
-const targetOf = ({ route, resource, user }: ResourceCall, { dryRun, fieldManager }: TargetOptions): WriteTarget => ({
+const targetOf = (
+  { route, resource, user, authorizeCreate }: ResourceCall,
+  { dryRun, fieldManager }: TargetOptions,
+): WriteTarget => ({
   resource,
   namespace: resource.kind.namespaced ? route.namespace : '',
   name: route.name,
@@ -80,6 +85,7 @@ const targetOf = ({ route, resource, user }: ResourceCall, { dryRun, fieldManage
   user,
   dryRun,
   fieldManager,
+  authorizeCreate,
 })
 
 async function handleGet(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {

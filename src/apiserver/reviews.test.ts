@@ -1,16 +1,17 @@
 // Tests the review kinds, which kubectl auth whoami, kubectl auth can-i and delegated authorizers use, and foreign kinds.
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
+import { createBootstrapAuthorizer } from './rbac/bootstrap-authorizer.fixture.ts'
 import { createResources } from './resources.ts'
 import { review } from './reviews.ts'
-import { type Authenticator, createBasicAuthorizer, type UserInfo } from './security/index.ts'
+import type { Authenticator, UserInfo } from './security/index.ts'
 import { createServerFixture, type Json } from './server.fixture.ts'
 
 const VIEWER: UserInfo = { name: 'ann', uid: 'u1', groups: ['stowage:viewers', 'system:authenticated'] }
 const authenticator = {
   authenticateToken: (token: string) => (token === 'good' ? VIEWER : undefined),
 } as unknown as Authenticator
-const deps = { authenticator, authorizer: createBasicAuthorizer() }
+const deps = { authenticator, authorizer: createBootstrapAuthorizer() }
 const resources = createResources(ALL_KINDS)
 
 const createReview = (plural: string, body: object, { user = VIEWER, namespace = '' } = {}): Promise<Json> => {
@@ -78,12 +79,15 @@ describe('reviews', () => {
     })
   })
 
-  it('SelfSubjectRulesReview lists the rules and reports whether they are incomplete', async () => {
+  it('SelfSubjectRulesReview lists the rules in a namespace, which is required', async () => {
     const master = { name: 'root', groups: ['system:masters', 'system:authenticated'] }
     const { status } = await createReview('selfsubjectrulesreviews', { spec: { namespace: 'shop' } }, { user: master })
     expect(status.resourceRules).toContainEqual({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] })
     expect(status.incomplete).toBe(false)
-    expect((await createReview('selfsubjectrulesreviews', { spec: {} })).status.incomplete).toBe(true)
+    await expect(createReview('selfsubjectrulesreviews', { spec: {} })).rejects.toMatchObject({
+      code: 400,
+      message: 'no namespace on request',
+    })
   })
 })
 

@@ -56,12 +56,11 @@ const REVIEWS: Readonly<Record<string, (deps: ReviewDeps, request: ReviewRequest
     return reviewAccess(deps, resource, subjectOf(resource, body.spec), body.spec)
   },
 
-  SelfSubjectRulesReview: ({ authorizer }, { user, body }) =>
-    authorizer.rulesFor?.(user, body.spec?.namespace ?? '') ?? {
-      resourceRules: [],
-      nonResourceRules: [],
-      incomplete: true,
-    },
+  SelfSubjectRulesReview({ authorizer }, { user, body }) {
+    const namespace = body.spec?.namespace
+    if (!namespace) throw badRequest('no namespace on request')
+    return authorizer.rulesFor?.(user, namespace) ?? { resourceRules: [], nonResourceRules: [], incomplete: true }
+  },
 }
 
 async function reviewAccess({ authorizer }: ReviewDeps, resource: Resource, user: UserInfo, spec: AnyObject) {

@@ -12,10 +12,12 @@ import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import type { Client } from '../client/client.ts'
 import { asStock } from '../client/stock-server.fixture.ts'
 import { type HistoryOptions, type Medium, openMemoryStore, type Store } from '../store/index.ts'
+import { standardAdmission } from './admission/index.ts'
 import { type ApiServer, createApiServer } from './api-server.ts'
 import { createBuiltIns, SYSTEM_USER } from './bootstrap.ts'
 import type { ApiResponse } from './http/messages.ts'
 import { inProcessClient } from './in-process/client.ts'
+import { createBootstrapRoles, createRbac } from './rbac/index.ts'
 import { parseRuntimeConfig } from './resources.ts'
 import type { Authenticator, Authorizer } from './security/index.ts'
 import { versionInfo } from './version.ts'
@@ -34,6 +36,8 @@ export interface ServerFixtureOptions {
   readonly authorizer?: Authorizer
   /** Default: every request is sent by an administrator. */
   readonly authenticator?: Authenticator
+  /** Authorizes by roles and bindings, with the bootstrap roles. The user is an administrator, who can impersonate others. */
+  readonly usesRbac?: boolean
   /** The API server that the clients of the fixture emulate. Default: the environment variable SERVER_ANSWERS, or Stowage. */
   readonly answers?: 'stowage' | 'stock'
 }
@@ -93,6 +97,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   const clock = manualClock()
   const isStock = (options.answers ?? process.env.SERVER_ANSWERS) === 'stock'
   const store = await openMemoryStore({ clock, history: options.history, medium: options.medium })
+  const rbac = options.usesRbac ? createRbac({ store, clock, log: silentLog }) : undefined
   const server = createApiServer({
     store,
     clock,
@@ -106,10 +111,16 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
       authenticate: () => ({ is: 'authenticated', user: ADMIN }),
       authenticateToken: () => undefined,
     },
-    authorizer: options.authorizer ?? { authorize: () => ({ allowed: true }) },
+    authorizer: rbac?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) },
+    ...(rbac ? { admission: standardAdmission([rbac.escalationCheck]) } : {}),
     version: versionInfo(),
   })
   await createBuiltIns(server.objects)
+  if (rbac) {
+    const client = inProcessClient(server.objects, SYSTEM_USER)
+    await createBootstrapRoles(client, server.resources)
+    await rbac.start({ client, signal: new AbortController().signal })
+  }
 
   async function handle(method: string, url: string, body: string | Uint8Array | undefined, headers: Headers) {
     const queryStart = url.indexOf('?')

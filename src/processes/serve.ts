@@ -10,12 +10,15 @@ import {
   BRIEF_HISTORY_PREFIXES,
   createApiServer,
   createAuthenticator,
-  createBasicAuthorizer,
+  createBootstrapRoles,
   createBuiltIns,
+  createRbac,
   inProcessClient,
   listenHttps,
   loadOrCreatePki,
   parseRuntimeConfig,
+  SYSTEM_USER,
+  standardAdmission,
   versionInfo,
 } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
@@ -136,6 +139,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       clock,
     })
     for (const { file, reason } of pki.writtenFiles) log.info({ file, reason }, 'credentials written')
+    const rbac = createRbac({ store, clock, log })
     const server = createApiServer({
       store,
       clock,
@@ -146,7 +150,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       expansionQuota: options.expansionQuota,
       runtimeConfig,
       authenticator: createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock }),
-      authorizer: createBasicAuthorizer(),
+      authorizer: rbac.authorizer,
+      admission: standardAdmission([rbac.escalationCheck]),
       version: versionInfo(),
     })
     registerCertificateMetrics(server.metrics.registry, pki)
@@ -161,6 +166,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     try {
       const client = inProcessClient(server.objects, CONTROLLERS_USER)
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
+      const systemClient = inProcessClient(server.objects, SYSTEM_USER)
+      await createBootstrapRoles(systemClient, server.resources)
+      await rbac.start({ client: systemClient, signal: stop.signal })
       await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
       if (nodeCount > 0) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')

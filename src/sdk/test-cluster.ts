@@ -9,8 +9,8 @@ import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import {
   createApiServer,
-  createBasicAuthorizer,
   createBuiltIns,
+  createRbac,
   inProcessClient,
   parseRuntimeConfig,
   SYSTEM_USER,
@@ -96,7 +96,7 @@ export async function startTestCluster(
       authenticate: () => ({ is: 'authenticated', user: SYSTEM_USER }),
       authenticateToken: () => undefined,
     },
-    authorizer: createBasicAuthorizer(),
+    authorizer: createRbac({ store, clock, log: silentLog }).authorizer,
     version: versionInfo(),
   })
   await createBuiltIns(server.objects)

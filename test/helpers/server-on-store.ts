@@ -6,8 +6,8 @@ import { ALL_KINDS } from '../../src/api/kinds/index.ts'
 import {
   createApiServer,
   createAuthenticator,
-  createBasicAuthorizer,
   createBuiltIns,
+  createRbac,
   listenHttps,
   loadOrCreatePki,
   versionInfo,
@@ -29,7 +29,7 @@ export async function createServerOnStore(
     kinds: ALL_KINDS,
     gates: allGatesOn,
     authenticator: createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock }),
-    authorizer: createBasicAuthorizer(),
+    authorizer: createRbac({ store, clock, log: silentLog }).authorizer,
     version: versionInfo(),
   })
   await createBuiltIns(server.objects)

@@ -36,7 +36,6 @@ const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | '
   ['networking.k8s.io', 'IPAddress', 'ipaddresses', 'Cluster', ['v1', 'v1beta1', 'v1alpha1']],
   ['networking.k8s.io', 'ServiceCIDR', 'servicecidrs', 'Cluster', ['v1', 'v1beta1', 'v1alpha1']],
   ['policy', 'PodDisruptionBudget', 'poddisruptionbudgets', 'Namespaced', ['v1']],
-  ['rbac.authorization.k8s.io', 'ClusterRole', 'clusterroles', 'Cluster', ['v1']],
   ['resource.k8s.io', 'DeviceClass', 'deviceclasses', 'Cluster', ['v1', 'v1beta1', 'v1alpha3']],
   ['resource.k8s.io', 'DeviceTaintRule', 'devicetaintrules', 'Cluster', ['v1', 'v1beta2', 'v1alpha3']],
   ['resource.k8s.io', 'PodSchedulingContext', 'podschedulingcontexts', 'Namespaced', ['v1alpha3', 'v1alpha2']],

@@ -15,6 +15,10 @@ import { limitRangeKind } from './limit-range/limit-range.ts'
 import { namespaceKind } from './namespace/namespace.ts'
 import { nodeKind } from './node/node.ts'
 import { podKind } from './pod/pod.ts'
+import { clusterRoleKind } from './rbac/cluster-role.ts'
+import { clusterRoleBindingKind } from './rbac/cluster-role-binding.ts'
+import { roleKind } from './rbac/role.ts'
+import { roleBindingKind } from './rbac/role-binding.ts'
 import { resourceQuotaKind } from './resource-quota/resource-quota.ts'
 import { REVIEW_KINDS } from './reviews/reviews.ts'
 import { secretKind } from './secret/secret.ts'
@@ -38,6 +42,10 @@ export const ALL_KINDS: readonly Kind[] = [
   ...REVIEW_KINDS,
   leaseKind,
   eventsEventKind,
+  clusterRoleBindingKind,
+  clusterRoleKind,
+  roleBindingKind,
+  roleKind,
   csiDriverKind,
   csiNodeKind,
   csiStorageCapacityKind,

@@ -18,7 +18,9 @@ const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   resourceQuota, // last, so that a write rejected for another reason is not charged
 ]
 
-export const standardAdmission = () => createAdmissionChain(ADMISSION_PLUGINS)
-export type { AdmissionChain, AdmissionPlugin } from './admission.ts'
+/** Returns the chain. Plugins that need more than the request are passed in; they run first. */
+export const standardAdmission = (plugins: readonly AdmissionPlugin[] = []) =>
+  createAdmissionChain([...plugins, ...ADMISSION_PLUGINS])
+export type { AdmissionChain, AdmissionPlugin, AdmissionRequest } from './admission.ts'
 export { BUILT_IN_NAMESPACES } from './namespace-lifecycle.ts'
 export { type InvolvedObject, QuotaExceededError } from './quota-exceeded-error.ts'

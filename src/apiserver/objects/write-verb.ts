@@ -34,6 +34,8 @@ export interface WriteTarget {
   readonly dryRun: boolean
   /** Owner of the fields that the write sets. Absent for writes of the server itself. */
   readonly fieldManager?: string
+  /** Throws 403 unless the user may also create the object, if an update or apply finds none. Absent for trusted writes. */
+  authorizeCreate?(): void
 }
 
 /** The result of a write: the stored bytes and their revision, which is 0 for a dry-run create. */

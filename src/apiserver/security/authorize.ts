@@ -35,7 +35,8 @@ export interface Decision {
 }
 
 export interface Authorizer {
-  authorize(attributes: AuthorizationAttributes): Promise<Decision> | Decision
+  /** Synchronous, so that the transaction of a write can check a permission that depends on the stored object. */
+  authorize(attributes: AuthorizationAttributes): Decision
   /** Returns the rules that apply to the user in a namespace. */
   rulesFor?(user: UserInfo, namespace: string): Rules
 }
@@ -46,6 +47,7 @@ export interface Rules {
     verbs: readonly string[]
     apiGroups: readonly string[]
     resources: readonly string[]
+    resourceNames?: readonly string[]
   }[]
   readonly nonResourceRules: readonly { verbs: readonly string[]; nonResourceURLs: readonly string[] }[]
   readonly incomplete: boolean

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { createBootstrapAuthorizer } from '../rbac/bootstrap-authorizer.fixture.ts'
 import type { AuthorizationAttributes, Authorizer } from './authorize.ts'
-import { createBasicAuthorizer } from './basic-authorizer.ts'
 import { type DistinctHeaders, resolveImpersonation } from './impersonate.ts'
 import type { UserInfo } from './user.ts'
 
@@ -8,7 +8,7 @@ const ADMIN: UserInfo = { name: 'stowage-admin', groups: ['system:masters', 'sys
 const VIEWER: UserInfo = { name: 'stowage-viewer', groups: ['stowage:viewers', 'system:authenticated'] }
 
 const asAdmin = (headers: DistinctHeaders) =>
-  resolveImpersonation({ user: ADMIN, headers, authorizer: createBasicAuthorizer() })
+  resolveImpersonation({ user: ADMIN, headers, authorizer: createBootstrapAuthorizer() })
 
 describe('impersonation', () => {
   it('keeps the user of a request without impersonation headers', async () => {
@@ -67,7 +67,7 @@ describe('impersonation', () => {
   })
 
   it('SYS-9 is forbidden without the verb impersonate', async () => {
-    const authorizer = createBasicAuthorizer()
+    const authorizer = createBootstrapAuthorizer()
     const headers = { 'impersonate-user': ['stowage-admin'], 'impersonate-group': ['system:masters'] }
     expect(await resolveImpersonation({ user: VIEWER, headers, authorizer })).toMatchObject({
       is: 'rejected',
@@ -129,7 +129,7 @@ function authorizerForbidding(forbidden: string): Authorizer & { checks: string[
   }
   return {
     checks,
-    async authorize(attributes) {
+    authorize(attributes) {
       checks.push(describeCheck(attributes))
       return { allowed: describeCheck(attributes) !== forbidden }
     },

@@ -5,11 +5,18 @@ export type {
   Authorizer,
   Decision,
   ResourceAttributes,
+  Rules,
 } from './authorize.ts'
-export { createBasicAuthorizer } from './basic-authorizer.ts'
 export { forbidden, type RejectionStatus } from './errors.ts'
 export { resolveImpersonation } from './impersonate.ts'
 export { issueKeylessCa } from './keyless-ca.ts'
 export { loadOrCreatePki, type Pki } from './pki.ts'
 export { type ClientCertificate, clientCertificateOf, servingTlsOptions } from './tls.ts'
-export type { UserInfo } from './user.ts'
+export {
+  ANONYMOUS,
+  AUTHENTICATED_GROUP,
+  MASTERS_GROUP,
+  UNAUTHENTICATED_GROUP,
+  type UserInfo,
+  VIEWERS_GROUP,
+} from './user.ts'

@@ -8,7 +8,7 @@ export interface UserInfo {
 }
 
 export const AUTHENTICATED_GROUP = 'system:authenticated'
-const UNAUTHENTICATED_GROUP = 'system:unauthenticated'
+export const UNAUTHENTICATED_GROUP = 'system:unauthenticated'
 /** Group with all permissions. */
 export const MASTERS_GROUP = 'system:masters'
 /** Group with permission to read all resources except secrets. */

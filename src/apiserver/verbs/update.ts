@@ -59,6 +59,7 @@ function planCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Upd
   if (update.isApply && !target.subresource) return planCreateFromApply(deps, target, update, view)
   if (!update.createFrom || !kind.allowsCreateOnUpdate || target.subresource)
     throw notFound(target.resource, target.name)
+  target.authorizeCreate?.()
   const { metadata } = update.createFrom
   checkAddress(target, metadata)
   if (metadata.uid) {
@@ -72,6 +73,7 @@ function planCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Upd
 }
 
 function planCreateFromApply(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
+  target.authorizeCreate?.()
   const object = update.compute(undefined, deps)
   const { name, uid, managedFields } = object.metadata
   checkAddress(target, object.metadata)

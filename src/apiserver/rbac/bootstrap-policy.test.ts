@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { AuthorizationAttributes } from './authorize.ts'
-import { createBasicAuthorizer } from './basic-authorizer.ts'
-import { forbidden } from './errors.ts'
-import { ANONYMOUS, type UserInfo } from './user.ts'
+import { ANONYMOUS, type AuthorizationAttributes, forbidden, type UserInfo } from '../security/index.ts'
+import { createBootstrapAuthorizer } from './bootstrap-authorizer.fixture.ts'
 
 const ADMIN: UserInfo = { name: 'stowage-admin', groups: ['system:masters', 'system:authenticated'] }
 const VIEWER: UserInfo = { name: 'stowage-viewer', groups: ['stowage:viewers', 'system:authenticated'] }
@@ -12,10 +10,12 @@ const VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'd
 const READ_VERBS = VERBS.slice(0, 3)
 const WRITE_VERBS = VERBS.slice(3)
 
+const authorizer = createBootstrapAuthorizer()
+
 /** The request has the form `get pods/log`, `create selfsubjectreviews.authentication.k8s.io` or `get /metrics`. */
 function isAllowed(user: UserInfo, request: string): boolean {
   const [verb = '', target = ''] = request.split(' ')
-  const { allowed } = createBasicAuthorizer().authorize({ user, verb, ...attributesOf(target) }) as { allowed: boolean }
+  const { allowed } = authorizer.authorize({ user, verb, ...attributesOf(target) })
   return allowed
 }
 
@@ -25,7 +25,7 @@ function attributesOf(target: string) {
   return { group, version: 'v1', resource, subresource, namespace: 'shop' }
 }
 
-describe('the basic authorizer', () => {
+describe('the bootstrap roles', () => {
   it('allows masters all requests', () => {
     for (const verb of VERBS) expect(isAllowed(ADMIN, `${verb} secrets`)).toBe(true)
     expect(isAllowed(ADMIN, '* *')).toBe(true)
@@ -58,7 +58,7 @@ describe('the basic authorizer', () => {
   })
 
   const DISCOVERY = ['/api', '/api/v1', '/apis', '/apis/storage.k8s.io/v1', '/openapi/v2', '/openapi/v3/api/v1']
-  const PUBLIC = ['/healthz', '/livez', '/readyz', '/livez/ping', '/readyz/store', '/version']
+  const PUBLIC = ['/healthz', '/livez', '/readyz', '/version']
 
   it('allows all authenticated users to use discovery and to review their own permissions', () => {
     for (const user of [ANN, VIEWER]) {
@@ -80,7 +80,7 @@ describe('the basic authorizer', () => {
 
   it('SYS-9 allows anonymous users only to get the health and version', () => {
     for (const path of PUBLIC) expect(isAllowed(ANONYMOUS, `get ${path}`)).toBe(true)
-    for (const path of [...DISCOVERY, '/metrics', '/', '/healthzother'])
+    for (const path of [...DISCOVERY, '/metrics', '/', '/healthzother', '/readyz/store'])
       expect(isAllowed(ANONYMOUS, `get ${path}`)).toBe(false)
     for (const verb of VERBS) expect(isAllowed(ANONYMOUS, `${verb} persistentvolumeclaims`)).toBe(false)
     expect(isAllowed(ANONYMOUS, 'create selfsubjectreviews.authentication.k8s.io')).toBe(false)

@@ -1,0 +1,307 @@
+// The cluster roles and bindings that exist in every cluster, by name. Names and rules are those of Kubernetes, restricted
+// to what concerns storage; `stowage:viewer` is the only own one.
+import type { PolicyRule, Subject } from '../../api/kinds/rbac/rbac-schema.ts'
+import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
+import type { Resource } from '../resources.ts'
+import { AUTHENTICATED_GROUP, MASTERS_GROUP, UNAUTHENTICATED_GROUP, VIEWERS_GROUP } from '../security/index.ts'
+
+export interface BootstrapRole {
+  readonly name: string
+  readonly labels?: Readonly<Record<string, string>>
+  readonly rules: readonly PolicyRule[]
+  /** The label of the cluster roles whose rules this role aggregates. */
+  readonly aggregatesLabel?: string
+}
+
+export interface BootstrapBinding {
+  /** Also the name of the role. */
+  readonly name: string
+  readonly role: string
+  readonly subjects: readonly Subject[]
+}
+
+const READ = ['get', 'list', 'watch']
+const UPDATE = ['update', 'patch']
+const WRITE = ['create', 'delete', 'deletecollection', 'patch', 'update']
+
+const CORE = ''
+const STORAGE = 'storage.k8s.io'
+const COORDINATION = 'coordination.k8s.io'
+const AUTHENTICATION = 'authentication.k8s.io'
+const AUTHORIZATION = 'authorization.k8s.io'
+const CERTIFICATES = 'certificates.k8s.io'
+
+const allow = (verbs: readonly string[], group: string, ...resources: string[]): PolicyRule => ({
+  verbs: [...verbs],
+  apiGroups: [group],
+  resources,
+})
+const allowPaths = (...nonResourceURLs: string[]): PolicyRule => ({ verbs: ['get'], nonResourceURLs })
+
+const WRITE_EVENTS: PolicyRule = {
+  verbs: ['create', 'patch', 'update'],
+  apiGroups: [CORE, 'events.k8s.io'],
+  resources: ['events'],
+}
+const DELEGATE_AUTH: readonly PolicyRule[] = [
+  allow(['create'], AUTHENTICATION, 'tokenreviews'),
+  allow(['create'], AUTHORIZATION, 'subjectaccessreviews'),
+]
+
+const aggregateTo = (role: string) => `${RBAC_GROUP}/aggregate-to-${role}`
+const aggregatedTo = (role: string) => ({ [aggregateTo(role)]: 'true' })
+
+const PUBLIC_PATHS = ['/healthz', '/livez', '/readyz', '/version', '/version/']
+
+const VIEW_RULES: readonly PolicyRule[] = [
+  allow(
+    READ,
+    CORE,
+    'bindings',
+    'configmaps',
+    'endpoints',
+    'events',
+    'limitranges',
+    'namespaces',
+    'namespaces/status',
+    'persistentvolumeclaims',
+    'persistentvolumeclaims/status',
+    'pods',
+    'pods/log',
+    'pods/status',
+    'resourcequotas',
+    'resourcequotas/status',
+    'serviceaccounts',
+    'services',
+    'services/status',
+  ),
+  allow(READ, 'discovery.k8s.io', 'endpointslices'),
+  allow(READ, 'policy', 'poddisruptionbudgets', 'poddisruptionbudgets/status'),
+]
+
+const EDIT_RULES: readonly PolicyRule[] = [
+  allow(READ, CORE, 'pods/attach', 'pods/exec', 'pods/portforward', 'pods/proxy', 'secrets', 'services/proxy'),
+  allow(['impersonate'], CORE, 'serviceaccounts'),
+  allow(WRITE, CORE, 'pods', 'pods/attach', 'pods/exec', 'pods/portforward', 'pods/proxy'),
+  allow(['create'], CORE, 'pods/eviction'),
+  allow(WRITE, CORE, 'configmaps', 'events', 'persistentvolumeclaims', 'secrets', 'serviceaccounts', 'services'),
+  allow(['create'], CORE, 'serviceaccounts/token'),
+  allow(WRITE, 'policy', 'poddisruptionbudgets'),
+  allow([...READ, ...WRITE], COORDINATION, 'leases'),
+]
+
+export const NODE_RULES: readonly PolicyRule[] = [
+  allow(['create'], AUTHENTICATION, 'tokenreviews'),
+  allow(['create'], AUTHORIZATION, 'localsubjectaccessreviews', 'subjectaccessreviews'),
+  allow(READ, CORE, 'services'),
+  allow(['create', ...READ], CORE, 'nodes'),
+  allow(UPDATE, CORE, 'nodes', 'nodes/status'),
+  WRITE_EVENTS,
+  allow(READ, CORE, 'pods'),
+  allow(['create', 'delete'], CORE, 'pods'),
+  allow(UPDATE, CORE, 'pods/status'),
+  allow(['create'], CORE, 'pods/eviction'),
+  allow(READ, CORE, 'configmaps', 'secrets'),
+  allow(['get'], CORE, 'persistentvolumeclaims', 'persistentvolumes'),
+  allow(['get', ...UPDATE], CORE, 'persistentvolumeclaims/status'),
+  allow(['get'], CORE, 'endpoints', 'serviceaccounts'),
+  allow(['create', ...READ], CERTIFICATES, 'certificatesigningrequests'),
+  allow(['create', 'delete', 'get', ...UPDATE], COORDINATION, 'leases'),
+  allow(['get'], STORAGE, 'volumeattachments'),
+  allow(['create'], CORE, 'serviceaccounts/token'),
+  allow(READ, STORAGE, 'csidrivers'),
+  allow(['create', 'delete', 'get', ...UPDATE], STORAGE, 'csinodes'),
+  allow(READ, 'node.k8s.io', 'runtimeclasses'),
+]
+
+const SCHEDULER_RULES: readonly PolicyRule[] = [
+  WRITE_EVENTS,
+  allow(['create'], COORDINATION, 'leases'),
+  { ...allow(['get', 'list', 'update', 'watch'], COORDINATION, 'leases'), resourceNames: ['kube-scheduler'] },
+  allow(
+    READ,
+    CORE,
+    'namespaces',
+    'nodes',
+    'persistentvolumeclaims',
+    'persistentvolumes',
+    'replicationcontrollers',
+    'services',
+  ),
+  allow(['delete', ...READ], CORE, 'pods'),
+  allow(['create'], CORE, 'bindings', 'pods/binding'),
+  allow(UPDATE, CORE, 'pods/status'),
+  allow(READ, 'apps', 'replicasets', 'statefulsets'),
+  allow(READ, 'policy', 'poddisruptionbudgets'),
+  ...DELEGATE_AUTH,
+  allow(READ, STORAGE, 'csidrivers', 'csinodes', 'csistoragecapacities', 'volumeattachments'),
+]
+
+/** The rules of the service accounts in kube-system under which controllers run. */
+const CONTROLLER_RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
+  'attachdetach-controller': [
+    allow(['list', 'watch'], CORE, 'persistentvolumeclaims', 'persistentvolumes', 'pods'),
+    allow(READ, CORE, 'nodes'),
+    allow(UPDATE, CORE, 'nodes/status'),
+    WRITE_EVENTS,
+    allow(['create', 'delete', ...READ], STORAGE, 'volumeattachments'),
+    allow(READ, STORAGE, 'csidrivers', 'csinodes'),
+  ],
+  'clusterrole-aggregation-controller': [allow(['escalate', ...READ, ...UPDATE], RBAC_GROUP, 'clusterroles')],
+  'ephemeral-volume-controller': [
+    allow(READ, CORE, 'pods'),
+    allow(['update'], CORE, 'pods/finalizers'),
+    allow(['create', ...READ], CORE, 'persistentvolumeclaims'),
+    WRITE_EVENTS,
+  ],
+  'expand-controller': [
+    allow([...READ, ...UPDATE], CORE, 'persistentvolumes'),
+    allow(UPDATE, CORE, 'persistentvolumeclaims/status'),
+    allow(READ, CORE, 'persistentvolumeclaims'),
+    WRITE_EVENTS,
+  ],
+  'generic-garbage-collector': [allow(['delete', ...READ, ...UPDATE], '*', '*'), WRITE_EVENTS],
+  'namespace-controller': [
+    allow(['delete', ...READ], CORE, 'namespaces'),
+    allow(['update'], CORE, 'namespaces/finalize', 'namespaces/status'),
+    allow(['delete', 'deletecollection', ...READ], '*', '*'),
+  ],
+  'node-controller': [
+    allow(['delete', ...READ, ...UPDATE], CORE, 'nodes'),
+    allow(UPDATE, CORE, 'nodes/status', 'pods/status'),
+    allow(['delete', ...READ], CORE, 'pods'),
+    WRITE_EVENTS,
+  ],
+  'persistent-volume-binder': [
+    allow(['create', 'delete', 'update', ...READ], CORE, 'persistentvolumes'),
+    allow(['update'], CORE, 'persistentvolumeclaims/status', 'persistentvolumes/status'),
+    allow(['update', ...READ], CORE, 'persistentvolumeclaims'),
+    allow(['create', 'delete', ...READ], CORE, 'pods'),
+    allow(READ, STORAGE, 'storageclasses'),
+    allow(['list', 'watch'], CORE, 'nodes'),
+    WRITE_EVENTS,
+    allow(['watch'], CORE, 'events'),
+  ],
+  'pv-protection-controller': [allow(['update', ...READ], CORE, 'persistentvolumes'), WRITE_EVENTS],
+  'pvc-protection-controller': [
+    allow(['update', ...READ], CORE, 'persistentvolumeclaims'),
+    allow(['update'], CORE, 'persistentvolumeclaims/status'),
+    allow(READ, CORE, 'pods'),
+    WRITE_EVENTS,
+  ],
+  'resourcequota-controller': [
+    allow(['list', 'watch'], '*', '*'),
+    allow(['update'], CORE, 'resourcequotas/status'),
+    WRITE_EVENTS,
+  ],
+  'root-ca-cert-publisher': [allow(['create', 'update'], CORE, 'configmaps'), WRITE_EVENTS],
+  'service-account-controller': [allow(['create'], CORE, 'serviceaccounts'), WRITE_EVENTS],
+  'volumeattributesclass-protection-controller': [
+    allow(READ, CORE, 'persistentvolumeclaims', 'persistentvolumes'),
+    allow(['update', ...READ], STORAGE, 'volumeattributesclasses'),
+    WRITE_EVENTS,
+  ],
+}
+
+/** Returns the cluster roles. The rules of `stowage:viewer` name all served resources except secrets. */
+export const bootstrapRoles = (resources: readonly Resource[]): readonly BootstrapRole[] => [
+  {
+    name: 'cluster-admin',
+    rules: [allow(['*'], '*', '*'), { verbs: ['*'], nonResourceURLs: ['*'] }],
+  },
+  {
+    name: 'system:discovery',
+    rules: [allowPaths(...PUBLIC_PATHS, '/api', '/api/*', '/apis', '/apis/*', '/openapi', '/openapi/*')],
+  },
+  { name: 'system:public-info-viewer', rules: [allowPaths(...PUBLIC_PATHS)] },
+  {
+    name: 'system:monitoring',
+    rules: [
+      allowPaths(
+        ...['/healthz', '/livez', '/readyz'].flatMap((path) => [path, `${path}/*`]),
+        '/metrics',
+        '/metrics/slis',
+      ),
+      allow(['get'], CORE, 'nodes/metrics'),
+    ],
+  },
+  {
+    name: 'system:basic-user',
+    rules: [
+      allow(['create'], AUTHORIZATION, 'selfsubjectaccessreviews', 'selfsubjectrulesreviews'),
+      allow(['create'], AUTHENTICATION, 'selfsubjectreviews'),
+    ],
+  },
+  { name: 'admin', rules: [], aggregatesLabel: aggregateTo('admin') },
+  { name: 'edit', labels: aggregatedTo('admin'), rules: [], aggregatesLabel: aggregateTo('edit') },
+  { name: 'view', labels: aggregatedTo('edit'), rules: [], aggregatesLabel: aggregateTo('view') },
+  {
+    name: 'system:aggregate-to-admin',
+    labels: aggregatedTo('admin'),
+    rules: [
+      allow(['create'], AUTHORIZATION, 'localsubjectaccessreviews'),
+      allow([...READ, ...WRITE], RBAC_GROUP, 'rolebindings', 'roles'),
+    ],
+  },
+  { name: 'system:aggregate-to-edit', labels: aggregatedTo('edit'), rules: EDIT_RULES },
+  { name: 'system:aggregate-to-view', labels: aggregatedTo('view'), rules: VIEW_RULES },
+  { name: 'system:auth-delegator', rules: DELEGATE_AUTH },
+  { name: 'system:node', rules: NODE_RULES },
+  {
+    name: 'system:node-bootstrapper',
+    rules: [allow(['create', ...READ], CERTIFICATES, 'certificatesigningrequests')],
+  },
+  {
+    name: 'system:persistent-volume-provisioner',
+    rules: [
+      allow(['create', 'delete', ...READ], CORE, 'persistentvolumes'),
+      allow(['update', ...READ], CORE, 'persistentvolumeclaims'),
+      allow(READ, STORAGE, 'storageclasses'),
+      allow(['watch'], CORE, 'events'),
+      WRITE_EVENTS,
+    ],
+  },
+  { name: 'system:kube-scheduler', rules: SCHEDULER_RULES },
+  {
+    name: 'system:volume-scheduler',
+    rules: [
+      allow([...READ, ...UPDATE], CORE, 'persistentvolumeclaims', 'persistentvolumes'),
+      allow(READ, STORAGE, 'storageclasses'),
+    ],
+  },
+  { name: VIEWER_ROLE, rules: [...viewerRules(resources), allowPaths('*')] },
+  ...Object.entries(CONTROLLER_RULES).map(([name, rules]) => ({ name: `system:controller:${name}`, rules })),
+]
+
+const VIEWER_ROLE = 'stowage:viewer'
+
+function viewerRules(resources: readonly Resource[]): PolicyRule[] {
+  const pluralsByGroup = new Map<string, Set<string>>()
+  for (const { kind, group, plural } of resources) {
+    if (kind.isReview || (group === CORE && plural === 'secrets')) continue
+    const plurals = pluralsByGroup.get(group) ?? new Set()
+    plurals.add(plural)
+    if (kind.status) plurals.add(`${plural}/status`)
+    if (group === CORE && plural === 'pods') plurals.add('pods/log')
+    pluralsByGroup.set(group, plurals)
+  }
+  return [...pluralsByGroup].map(([group, plurals]) => allow(READ, group, ...[...plurals].sort()))
+}
+
+const groupSubject = (name: string): Subject => ({ kind: 'Group', apiGroup: RBAC_GROUP, name })
+const userSubject = (name: string): Subject => ({ kind: 'User', apiGroup: RBAC_GROUP, name })
+const bindTo = (role: string, ...subjects: Subject[]): BootstrapBinding => ({ name: role, role, subjects })
+
+export const BOOTSTRAP_BINDINGS: readonly BootstrapBinding[] = [
+  bindTo('cluster-admin', groupSubject(MASTERS_GROUP)),
+  bindTo('system:discovery', groupSubject(AUTHENTICATED_GROUP)),
+  bindTo('system:public-info-viewer', groupSubject(AUTHENTICATED_GROUP), groupSubject(UNAUTHENTICATED_GROUP)),
+  bindTo('system:basic-user', groupSubject(AUTHENTICATED_GROUP)),
+  bindTo('system:monitoring', groupSubject('system:monitoring')),
+  bindTo('system:kube-scheduler', userSubject('system:kube-scheduler')),
+  bindTo('system:volume-scheduler', userSubject('system:kube-scheduler')),
+  { name: VIEWERS_GROUP, role: VIEWER_ROLE, subjects: [groupSubject(VIEWERS_GROUP)] },
+  ...Object.keys(CONTROLLER_RULES).map((name) =>
+    bindTo(`system:controller:${name}`, { kind: 'ServiceAccount', name, namespace: 'kube-system' }),
+  ),
+]
