@@ -10,6 +10,7 @@ import { type Store, WriteRejectedError } from '../store/index.ts'
 import { type AdmissionChain, standardAdmission } from './admission/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
 import { createDiscovery, findSubresource } from './discovery/index.ts'
+import { createFlowControl, type FlowControlOptions } from './flow-control/flow-control.ts'
 import { createHealth, type Health } from './health.ts'
 import {
   type ApiRequest,
@@ -33,6 +34,7 @@ import {
   type AuthorizationAttributes,
   type Authorizer,
   forbidden,
+  MASTERS_GROUP,
   type RejectionStatus,
   type ResourceAttributes,
   resolveImpersonation,
@@ -61,12 +63,16 @@ export interface ApiServerOptions {
 }
 
 interface Limits {
-  /** Maximum number of concurrent requests, without watches. Further requests get 429 with Retry-After. */
-  readonly inFlightMax: number
   /** Maximum number of open watches. Further watches get 429. */
   readonly watchesMax: number
+  /** Maximum number of open watches of one user, except of the group system:masters. */
+  readonly userWatchesMax: number
+  /** Requests that run at a time, by level; see flow-control.ts. */
+  readonly concurrency?: FlowControlOptions['concurrency']
 }
-const LIMITS: Limits = { inFlightMax: 2_000, watchesMax: 10_000 }
+const LIMITS: Limits = { watchesMax: 10_000, userWatchesMax: 1_000 }
+/** A list counts for one more request per this many bytes of the last list of the same kind. */
+const LIST_BYTES_PER_WIDTH = 100_000
 
 export interface ApiServer {
   handle(request: ApiRequest): Promise<ApiResponse>
@@ -96,7 +102,11 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     admission: options.admission ?? standardAdmission(),
     trackManagedFields: options.trackManagedFields ?? true,
   }
+  const flowControl = createFlowControl({ clock, concurrency: limits.concurrency })
+  /** Size of the last list of each resource. */
+  const listBytes = new Map<string, number>()
   let watches = 0
+  const watchesByUser = new Map<string, number>()
 
   async function handle(request: ApiRequest): Promise<ApiResponse> {
     const startedMs = clock.monotonicMs()
@@ -126,16 +136,14 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (route.is === 'path') return handlePath(request, route)
     if (isCommit(route)) {
       const commit = { request, user, authorize: (write: ResourceRequest) => authorize(user, write) }
-      return limitConcurrency('mutating', () => handleCommit(deps, commit))
+      return limitConcurrency(user, route, request, () => handleCommit(deps, commit))
     }
     const resource = resources.find(route.group, route.version, route.plural)
     if (!resource) throw noSuchPath()
     const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
     const call = { request, route, resource, user, authorizeCreate }
-    if (route.verb === 'watch') return limitWatches(labels, await handleResource(deps, call, options))
-    return limitConcurrency(route.verb === 'get' || route.verb === 'list' ? 'readOnly' : 'mutating', () =>
-      handleResource(deps, call, options),
-    )
+    const response = await limitConcurrency(user, route, request, () => handleResource(deps, call, options))
+    return route.verb === 'watch' ? limitWatches(user, labels, response) : response
   }
 
   /** Returns the user who sent the request, and the names of its Impersonate-* headers, if there are any. */
@@ -179,42 +187,63 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   }
 
   async function limitConcurrency(
-    kind: 'mutating' | 'readOnly',
+    user: UserInfo,
+    { verb, group, plural }: ResourceRequest,
+    request: ApiRequest,
     run: () => Promise<ApiResponse>,
   ): Promise<ApiResponse> {
-    if (metrics.inFlight.mutating + metrics.inFlight.readOnly >= limits.inFlightMax) {
-      throw tooManyRequests(
-        `the server has reached its limit of ${limits.inFlightMax} concurrent requests; try again in a second`,
-      )
-    }
+    const isReadOnly = verb === 'get' || verb === 'list' || verb === 'watch'
+    if (!isReadOnly) await request.readBody() // before the request counts, because a client may send its body slowly
+    const listId = verb === 'list' ? `${group}/${plural}` : ''
+    const width = listId ? 1 + Math.floor((listBytes.get(listId) ?? 0) / LIST_BYTES_PER_WIDTH) : 1
+    const turn = flowControl.start({ user, group, resource: plural, width })
+    const end = turn instanceof Promise ? await turn : turn
+    const kind = isReadOnly ? 'readOnly' : 'mutating'
     metrics.inFlight[kind]++
     try {
-      return await run()
+      const response = await run()
+      if (listId && response.body) listBytes.set(listId, response.body.length)
+      return response
     } finally {
       metrics.inFlight[kind]--
+      end()
     }
   }
 
-  function limitWatches(labels: RequestLabels, response: ApiResponse): ApiResponse {
-    if (watches >= limits.watchesMax) {
+  function limitWatches(user: UserInfo, labels: RequestLabels, response: ApiResponse): ApiResponse {
+    const { stream } = response
+    if (!stream) return response
+    const isLimited = !user.groups.includes(MASTERS_GROUP)
+    const userWatches = watchesByUser.get(user.name) ?? 0
+    if (isLimited && userWatches >= limits.userWatchesMax) {
+      throw tooManyRequests(
+        `user ${JSON.stringify(user.name)} has ${userWatches} open watches, the maximum; close some, or try again later`,
+      )
+    }
+    if (isLimited && watches >= limits.watchesMax) {
       throw tooManyRequests(
         `the server has reached its limit of ${limits.watchesMax} open watches; close some, or try again later`,
       )
     }
-    const { stream } = response
-    if (!stream) return response
     return {
       ...response,
       stream: (sink: StreamSink) => {
-        watches++
+        countWatch(user, 1)
         const recordClosed = metrics.recordWatchOpened(labels)
         sink.onClose(() => {
-          watches--
+          countWatch(user, -1)
           recordClosed()
         })
         stream(sink)
       },
     }
+  }
+
+  function countWatch({ name }: UserInfo, change: 1 | -1): void {
+    watches += change
+    const userWatches = (watchesByUser.get(name) ?? 0) + change
+    if (userWatches === 0) watchesByUser.delete(name)
+    else watchesByUser.set(name, userWatches)
   }
 
   function toApiError(error: unknown, request: ApiRequest): ApiError {

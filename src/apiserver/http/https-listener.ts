@@ -4,18 +4,23 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { badRequest, bodyTooLarge } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { clientCertificateOf, type Pki, servingTlsOptions } from '../security/index.ts'
 import type { ApiRequest, ApiResponse, StreamSink } from './messages.ts'
+import { createPendingBytes, type PendingBytes } from './pending-bytes.ts'
+import { createBodyReader, type ReadBody } from './read-body.ts'
+import { createRequestOrder } from './request-order.ts'
 import { createWebsocketWatches } from './websocket-watch.ts'
 
-const BODY_BYTES_MAX = 3 * 1024 * 1024
-const HEADER_BYTES_MAX = 1024 * 1024
+const HEADER_BYTES_MAX = 64 * 1024
+const CONNECTIONS_MAX = 20_000
+/** Bytes of all responses together that clients have not received yet. */
+const RESPONSE_BYTES_TOTAL_MAX = 128 * 1024 * 1024
 // Go clients keep idle connections for 90 s. Closing a connection earlier could cut off a request in transit.
 const KEEP_ALIVE_MS = 120_000
-const HEADERS_TIMEOUT_MS = 32_000
+const HEADERS_TIMEOUT_MS = 10_000
+const CONNECTION_CHECK_MS = 2_000
 const DRAIN_MS_MAX = 10_000
 
 export interface HttpsListenerOptions {
@@ -37,6 +42,11 @@ export interface HttpsListener {
 export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsListener> {
   const { handle, pki, host, port, clock, log } = options
   const streams = new Set<ServerResponse>()
+  const pendingBytes = createPendingBytes(RESPONSE_BYTES_TOTAL_MAX, (bytes) =>
+    log.debug({ bytes }, 'closed the connection of a client that does not read its response'),
+  )
+  const readBody = createBodyReader(clock)
+  const requestOf = (incoming: IncomingMessage) => toApiRequest(incoming, readBody)
   let isStopping = false
   const server = createServer(
     {
@@ -44,14 +54,17 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       keepAliveTimeout: KEEP_ALIVE_MS,
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: 0,
+      connectionsCheckingInterval: CONNECTION_CHECK_MS,
       maxHeaderSize: HEADER_BYTES_MAX,
       noDelay: true,
     },
     (incoming, outgoing) => {
       if (isStopping) outgoing.setHeader('connection', 'close')
-      void respond(incoming, outgoing)
+      inOrder(incoming, outgoing, () => void respond(incoming, outgoing))
     },
   )
+  server.maxConnections = CONNECTIONS_MAX
+  const inOrder = createRequestOrder()
   const websockets = createWebsocketWatches({ handle, requestOf, log })
   server.on('upgrade', (incoming, socket, head) => {
     websockets.upgrade(incoming, socket, head).catch((error) => {
@@ -82,15 +95,18 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       if (incoming.method === 'HEAD') return void outgoing.end()
       streams.add(outgoing)
       outgoing.on('close', () => streams.delete(outgoing))
-      response.stream(sinkOf(outgoing))
+      response.stream(sinkOf(outgoing, pendingBytes))
       if (isStopping) outgoing.end()
       return
     }
     const body = response.body ?? new Uint8Array()
-    // An oversized body is not read to its end, so the connection cannot be reused.
-    const closeHeader = response.status === 413 ? { connection: 'close' } : {}
+    // A body that is too large or too slow is not read to its end, so the connection cannot be reused.
+    const closeHeader = response.status === 413 || response.status === 408 ? { connection: 'close' } : {}
     outgoing.writeHead(response.status, { ...headers, 'content-length': body.length, ...closeHeader })
     outgoing.end(incoming.method === 'HEAD' ? undefined : body)
+    if (outgoing.writableLength === 0) return
+    pendingBytes.update(outgoing, outgoing.writableLength)
+    outgoing.once('close', () => pendingBytes.remove(outgoing))
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -130,7 +146,8 @@ function startInterval(clock: Clock, ms: number, run: () => void): () => void {
 
 const NO_QUERY = new URLSearchParams()
 
-function requestOf(incoming: IncomingMessage): ApiRequest {
+function toApiRequest(incoming: IncomingMessage, readBody: ReadBody): ApiRequest {
+  let body: Promise<Uint8Array> | undefined
   const url = incoming.url ?? '/'
   const queryStart = url.indexOf('?')
   return {
@@ -141,35 +158,22 @@ function requestOf(incoming: IncomingMessage): ApiRequest {
     headerNames: () => Object.keys(incoming.headers),
     headerValues: (name) => incoming.headersDistinct[name] ?? [],
     clientCert: clientCertificateOf(incoming.socket as TLSSocket),
-    readBody: () => readBody(incoming),
+    readBody: () => {
+      body ??= readBody(incoming)
+      return body
+    },
   }
 }
 
-function readBody(incoming: IncomingMessage): Promise<Uint8Array> {
-  const declaredSize = Number(incoming.headers['content-length'] ?? 0)
-  if (declaredSize > BODY_BYTES_MAX) return Promise.reject(bodyTooLarge(BODY_BYTES_MAX))
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    incoming.on('data', (chunk: Buffer) => {
-      size += chunk.length
-      if (size > BODY_BYTES_MAX) {
-        incoming.pause()
-        incoming.removeAllListeners('data')
-        reject(bodyTooLarge(BODY_BYTES_MAX))
-      } else chunks.push(chunk)
-    })
-    incoming.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-    // An incomplete body is a client error, so return 400, although the client may not receive it.
-    incoming.on('error', (error) => reject(badRequest(`the body could not be read: ${error.message}`)))
-    incoming.on('aborted', () => reject(badRequest('the client closed the connection before its request was complete')))
-  })
-}
-
-function sinkOf(outgoing: ServerResponse): StreamSink {
+function sinkOf(outgoing: ServerResponse, pendingBytes: PendingBytes): StreamSink {
+  outgoing.on('drain', () => pendingBytes.remove(outgoing))
+  outgoing.once('close', () => pendingBytes.remove(outgoing))
   return {
     // An event may still arrive after the listener has ended the stream to stop.
-    write: (chunk) => void (outgoing.writableEnded || outgoing.write(chunk)),
+    write: (chunk) => {
+      if (outgoing.writableEnded) return
+      if (!outgoing.write(chunk)) pendingBytes.update(outgoing, outgoing.writableLength)
+    },
     get pendingBytes() {
       return outgoing.writableLength
     },

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest'
+import { ApiError } from '../../api/status-error.ts'
+import { manualClock } from '../../base/manual-clock.ts'
+import { createFlowControl, type FlowRequest, USER_WAITING_MAX } from './flow-control.ts'
+
+const ROBOT = ['system:serviceaccounts', 'system:serviceaccounts:shop']
+const by = (name: string, groups: string[] = [], fields: Partial<FlowRequest> = {}): FlowRequest => ({
+  user: { name, groups },
+  group: '',
+  resource: 'persistentvolumeclaims',
+  ...fields,
+})
+
+/** Concurrency without lending: each level reserves a quarter, which is rounded to its whole concurrency here. */
+function setUp(concurrency = { system: 1, workload: 1, default: 2 }) {
+  const clock = manualClock()
+  const flow = createFlowControl({ clock, concurrency })
+  const started: string[] = []
+  const ends: (() => void)[] = []
+  const rejections: ApiError[] = []
+  const send = (name: string, groups?: string[], fields?: Partial<FlowRequest>) => {
+    const onStart = (end: () => void) => {
+      started.push(name)
+      ends.push(end)
+    }
+    const result = flow.start(by(name, groups, fields))
+    if (result instanceof Promise) void result.then(onStart, (error) => rejections.push(error))
+    else onStart(result)
+  }
+  const endFirst = async () => {
+    ends.shift()!()
+    await clock.advance(0)
+  }
+  return { clock, flow, started, ends, rejections, send, endFirst }
+}
+
+describe('flow control', () => {
+  it('SYS-19 lets waiting users take turns, whatever number of requests each has sent', async () => {
+    const { send, started, endFirst, ends } = setUp({ system: 0, workload: 0, default: 1 })
+    for (let i = 0; i < 5; i++) send('flood')
+    send('ann')
+    send('bob')
+    for (let i = 0; ends.length > 0 && i < 10; i++) await endFirst()
+    expect(started).toEqual(['flood', 'flood', 'ann', 'bob', 'flood', 'flood', 'flood'])
+  })
+
+  it('SYS-19 never limits masters and paths', () => {
+    const { send, started, rejections } = setUp({ system: 0, workload: 0, default: 0 })
+    for (let i = 0; i < 1_000; i++) send('admin', ['system:masters'])
+    send('probe', [], { resource: '' })
+    expect(started).toHaveLength(1_001)
+    expect(rejections).toEqual([])
+  })
+
+  it('SYS-19 keeps a part of each level for nodes, leases and components', () => {
+    const { send, started } = setUp({ system: 4, workload: 4, default: 4 })
+    for (let i = 0; i < 100; i++) send('flood')
+    expect(started).toHaveLength(10) // its own 4, and 3 from each other level
+    send('node', ['system:nodes'])
+    send('leader', ROBOT, { group: 'coordination.k8s.io', resource: 'leases' })
+    send('robot', ROBOT)
+    expect(started.slice(10)).toEqual(['node', 'leader', 'robot'])
+  })
+
+  it('SYS-19 rejects with 429 what exceeds the queue of a user, but not the requests of others', () => {
+    const { send, flow } = setUp({ system: 0, workload: 0, default: 1 })
+    send('flood')
+    for (let i = 0; i < USER_WAITING_MAX; i++) send('flood')
+    expect(() => send('flood')).toThrow(expect.objectContaining({ code: 429 }))
+    send('ann')
+    expect(flow.stats('default')).toEqual({ running: 1, waiting: USER_WAITING_MAX + 1 })
+  })
+
+  it('SYS-19 rejects a request that has waited 15 s, and forgets it', async () => {
+    const { send, clock, rejections, flow, started, endFirst } = setUp({ system: 0, workload: 0, default: 1 })
+    send('flood')
+    send('ann')
+    await clock.advance(15_000)
+    expect(rejections).toEqual([expect.any(ApiError)])
+    expect(rejections[0]!.code).toBe(429)
+    expect(flow.stats('default')).toEqual({ running: 1, waiting: 0 })
+    await endFirst()
+    expect(started).toEqual(['flood'])
+    send('bob')
+    expect(started).toEqual(['flood', 'bob'])
+  })
+
+  it('SYS-19 counts a wide request by its width, up to a quarter of its level', async () => {
+    const { send, flow, started, endFirst } = setUp({ system: 0, workload: 0, default: 16 })
+    for (let i = 0; i < 4; i++) send('lister', [], { width: 100 })
+    expect(flow.stats('default').running).toBe(16)
+    send('ann')
+    expect(started).toHaveLength(4)
+    await endFirst()
+    expect(started).toHaveLength(5)
+    expect(flow.stats('default').running).toBe(13)
+  })
+})

@@ -1,0 +1,168 @@
+// Shares the capacity of the server among users. Requests are classified into levels; each level runs a number of requests
+// at a time, lets the users of further requests take turns, and rejects what would wait too long. The group system:masters
+// and probes are exempt, and nodes, leases and components have a level of their own, so that no user can lock them out.
+import { tooManyRequests } from '../../api/status-error.ts'
+import type { Clock } from '../../base/clock.ts'
+import { MASTERS_GROUP, type UserInfo } from '../security/index.ts'
+
+export type LevelName = 'system' | 'workload' | 'default'
+
+export interface FlowControlOptions {
+  readonly clock: Clock
+  /** Number of requests that each level may run at a time, in addition to what other levels do not use. */
+  readonly concurrency?: Partial<Readonly<Record<LevelName, number>>>
+}
+
+export interface FlowRequest {
+  readonly user: UserInfo
+  /** Empty for a path. */
+  readonly group: string
+  readonly resource: string
+  /** How many simple requests this one counts for. Default: 1. */
+  readonly width?: number
+}
+
+export interface FlowControl {
+  /**
+   * Returns a function that ends the request, at once or when it is the user's turn. Throws or rejects with 429 if too many
+   * requests of the user wait, or if it has waited too long.
+   */
+  start(request: FlowRequest): Promise<() => void> | (() => void)
+  /** Returns the number of running and waiting requests of a level. */
+  stats(level: LevelName): { readonly running: number; readonly waiting: number }
+}
+
+const CONCURRENCY: Readonly<Record<LevelName, number>> = { system: 64, workload: 128, default: 64 }
+/** Part of its concurrency that an idle level keeps for itself. */
+const RESERVED_PART = 1 / 4
+/** Requests of one user that may wait. */
+export const USER_WAITING_MAX = 200
+/** Requests of all users of a level that may wait. */
+export const LEVEL_WAITING_MAX = 2_000
+const WAIT_MS_MAX = 15_000
+/** A single request counts for at most this part of the concurrency of its level. */
+const WIDTH_PART_MAX = 1 / 4
+
+interface WaitingRequest {
+  readonly width: number
+  run(): void
+}
+
+interface Level {
+  readonly name: LevelName
+  readonly concurrency: number
+  /** Sum of the widths of running requests. */
+  running: number
+  waiting: number
+  /** Waiting requests by user. The first user in the map is the next one to run. */
+  readonly queues: Map<string, WaitingRequest[]>
+}
+
+export function createFlowControl({ clock, concurrency = {} }: FlowControlOptions): FlowControl {
+  const levels = (['system', 'workload', 'default'] as const).map(
+    (name): Level => ({
+      name,
+      concurrency: concurrency[name] ?? CONCURRENCY[name],
+      running: 0,
+      waiting: 0,
+      queues: new Map(),
+    }),
+  )
+
+  /** Returns whether the level may run more: within its own concurrency, or with what the others do not use or reserve. */
+  function hasRoom(level: Level): boolean {
+    if (level.running < level.concurrency) return true
+    let borrowed = level.running - level.concurrency
+    for (const other of levels) {
+      if (other === level || other.waiting > 0) continue
+      const lent = other.concurrency - Math.max(other.running, other.concurrency * RESERVED_PART)
+      borrowed -= Math.max(0, lent)
+    }
+    return borrowed < 0
+  }
+
+  function runNext(): void {
+    for (const level of levels) {
+      while (level.waiting > 0 && hasRoom(level)) {
+        const [user, queue] = level.queues.entries().next().value!
+        const next = queue.shift()!
+        level.queues.delete(user)
+        if (queue.length > 0) level.queues.set(user, queue) // at the end, so that the other users come first
+        level.waiting--
+        level.running += next.width
+        next.run()
+      }
+    }
+  }
+
+  const endOf = (level: Level, width: number) => {
+    let isEnded = false
+    return () => {
+      if (isEnded) return
+      isEnded = true
+      level.running -= width
+      runNext()
+    }
+  }
+
+  function wait(level: Level, user: string, width: number): Promise<() => void> {
+    const queue = level.queues.get(user) ?? []
+    if (queue.length >= USER_WAITING_MAX || level.waiting >= LEVEL_WAITING_MAX) {
+      throw tooManyRequests(
+        queue.length >= USER_WAITING_MAX
+          ? `user ${JSON.stringify(user)} has ${USER_WAITING_MAX} requests waiting; send fewer at a time`
+          : `${LEVEL_WAITING_MAX} requests are waiting; try again in a second`,
+      )
+    }
+    return new Promise((resolve, reject) => {
+      const cancelTimer = clock.after(WAIT_MS_MAX, () => {
+        const index = queue.indexOf(request)
+        queue.splice(index, 1)
+        if (queue.length === 0) level.queues.delete(user)
+        level.waiting--
+        reject(tooManyRequests(`the request waited ${WAIT_MS_MAX / 1_000} s for its turn; try again later`))
+      })
+      const request: WaitingRequest = {
+        width,
+        run: () => {
+          cancelTimer()
+          resolve(endOf(level, width))
+        },
+      }
+      queue.push(request)
+      level.queues.set(user, queue)
+      level.waiting++
+    })
+  }
+
+  return {
+    start(request) {
+      const name = levelOf(request)
+      if (!name) return NOT_LIMITED
+      const level = levels.find((candidate) => candidate.name === name)!
+      const width = Math.max(1, Math.min(request.width ?? 1, Math.floor(level.concurrency * WIDTH_PART_MAX)))
+      if (level.waiting > 0 || !hasRoom(level)) return wait(level, request.user.name, width)
+      level.running += width
+      return endOf(level, width)
+    },
+    stats(name) {
+      const { running, waiting } = levels.find((level) => level.name === name)!
+      return { running, waiting }
+    },
+  }
+}
+
+const NOT_LIMITED = () => {}
+
+const SYSTEM_USERS = ['system:kube-controller-manager', 'system:kube-scheduler']
+
+/** Returns undefined for requests that are exempt. */
+function levelOf({ user: { name, groups }, group, resource }: FlowRequest): LevelName | undefined {
+  if (groups.includes(MASTERS_GROUP) || resource === '') return undefined
+  if (groups.includes('system:nodes') || SYSTEM_USERS.includes(name)) return 'system'
+  if (groups.includes('system:serviceaccounts:kube-system')) return 'system'
+  if (groups.includes('system:serviceaccounts')) {
+    return group === 'coordination.k8s.io' && resource === 'leases' ? 'system' : 'workload'
+  }
+  return 'default'
+}

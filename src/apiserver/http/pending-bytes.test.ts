@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest'
+import { createPendingBytes } from './pending-bytes.ts'
+
+describe('pending bytes', () => {
+  const closed: string[] = []
+  const response = (name: string) => ({ destroy: () => closed.push(name) })
+
+  it('SYS-19 close the response that has waited the longest when the limit is exceeded', () => {
+    const [a, b, c] = ['a', 'b', 'c'].map(response) as [
+      ReturnType<typeof response>,
+      ReturnType<typeof response>,
+      ReturnType<typeof response>,
+    ]
+    const pending = createPendingBytes(100, () => {})
+    pending.update(a, 40)
+    pending.update(b, 40)
+    pending.update(a, 0) // its client has read everything
+    pending.update(a, 20)
+    pending.update(c, 60)
+    expect(closed).toEqual(['b'])
+    expect(pending.total).toBe(80)
+    pending.remove(c)
+    expect(pending.total).toBe(20)
+  })
+
+  it('SYS-19 do not close a single response that exceeds the limit alone', () => {
+    closed.length = 0
+    const pending = createPendingBytes(100, () => {})
+    pending.update(response('large'), 1_000)
+    expect(closed).toEqual([])
+  })
+})

@@ -1,0 +1,57 @@
+import type { IncomingMessage } from 'node:http'
+import { PassThrough } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { manualClock } from '../../base/manual-clock.ts'
+import { createBodyReader } from './read-body.ts'
+
+const MEBIBYTE = 1024 * 1024
+
+/** A request whose body the test writes. */
+function aRequest(headers: Record<string, string> = { 'transfer-encoding': 'chunked' }) {
+  return Object.assign(new PassThrough({ highWaterMark: 512 * MEBIBYTE }), { headers }) as unknown as PassThrough &
+    IncomingMessage
+}
+
+describe('the body reader', () => {
+  const clock = manualClock()
+
+  it('returns the whole body, and an empty one without waiting for a request that declares none', async () => {
+    const readBody = createBodyReader(clock)
+    const request = aRequest()
+    const body = readBody(request)
+    request.write('ab')
+    request.end('cd')
+    expect(Buffer.from(await body).toString()).toBe('abcd')
+    expect(await readBody(aRequest({}))).toHaveLength(0)
+  })
+
+  it('SYS-19 rejects a body that does not arrive in time', async () => {
+    const body = createBodyReader(clock)(aRequest()).catch((error) => error)
+    await clock.advance(30_000)
+    expect(await body).toMatchObject({ code: 408, message: 'the body did not arrive within 30 s' })
+  })
+
+  it('SYS-4 rejects a body that is too large, declared or not', async () => {
+    const declared = aRequest({ 'content-length': String(4 * MEBIBYTE) })
+    await expect(createBodyReader(clock)(declared)).rejects.toMatchObject({ code: 413 })
+    const chunked = aRequest()
+    const body = createBodyReader(clock)(chunked)
+    chunked.write(Buffer.alloc(4 * MEBIBYTE))
+    await expect(body).rejects.toMatchObject({ code: 413 })
+  })
+
+  it('SYS-19 rejects further bytes when all unfinished bodies together are too large, until some end', async () => {
+    const readBody = createBodyReader(clock)
+    const requests = Array.from({ length: 129 }, () => aRequest())
+    const bodies = requests.map((request) => readBody(request).catch((error) => error))
+    for (const request of requests) request.write(Buffer.alloc(2 * MEBIBYTE))
+    expect(await bodies[128]).toMatchObject({ code: 429 })
+    requests[0]!.end()
+    expect(await bodies[0]).toHaveLength(2 * MEBIBYTE)
+    const next = aRequest()
+    const body = readBody(next)
+    next.end(Buffer.alloc(2 * MEBIBYTE))
+    expect(await body).toHaveLength(2 * MEBIBYTE)
+    for (const request of requests) request.destroy()
+  })
+})

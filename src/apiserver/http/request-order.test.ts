@@ -1,0 +1,33 @@
+import { EventEmitter } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import { createRequestOrder } from './request-order.ts'
+
+describe('the order of requests', () => {
+  it('SYS-19 starts a request of a connection after the response to the previous one, and closes it after too many', () => {
+    const inOrder = createRequestOrder()
+    let isDestroyed = false
+    const socket = { destroy: () => (isDestroyed = true) }
+    const started: number[] = []
+    const responses = Array.from({ length: 18 }, (_, index) => {
+      const outgoing = new EventEmitter()
+      const incoming = { socket } as unknown as IncomingMessage
+      inOrder(incoming, outgoing as ServerResponse, () => started.push(index))
+      return outgoing
+    })
+    expect(started).toEqual([0])
+    responses[0]!.emit('close')
+    expect(started).toEqual([0, 1])
+    expect(isDestroyed).toBe(true)
+  })
+
+  it('does not delay requests of other connections', () => {
+    const inOrder = createRequestOrder()
+    const started: string[] = []
+    for (const name of ['a', 'b']) {
+      const incoming = { socket: {} } as IncomingMessage
+      inOrder(incoming, new EventEmitter() as ServerResponse, () => started.push(name))
+    }
+    expect(started).toEqual(['a', 'b'])
+  })
+})
