@@ -1,12 +1,12 @@
 // Table columns that many kinds share (name, age, creation time, volume mode) and the short form of durations.
-import type { Column, KubeObject } from './kind.ts'
+import type { Column, ColumnContext, KubeObject } from './kind.ts'
 
 export const nameColumn: Column<KubeObject> = {
   name: 'Name',
   type: 'string',
   format: 'name',
   doc: 'Name of the object, unique within its namespace.',
-  cell: (object) => object.metadata.name ?? '',
+  cell: (object) => object.metadata.name,
 }
 
 export const ageColumn: Column<KubeObject> = {
@@ -57,3 +57,9 @@ function shortDuration(ms: number): string {
 
 const formatPair = (larger: number, largerUnit: string, smaller: number, smallerUnit: string): string =>
   smaller === 0 ? `${larger}${largerUnit}` : `${larger}${largerUnit}${smaller}${smallerUnit}`
+
+/** Returns the cell of a row; empty if the object has no value for it. */
+export function cellOf<T>(column: Column<T>, object: T, context: ColumnContext): string | number | boolean | null {
+  const cell = column.cell(object, context)
+  return cell === undefined ? '' : cell
+}

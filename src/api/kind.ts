@@ -41,10 +41,11 @@ export interface Column<T> {
   readonly doc: string
   /** Shown by `-o wide` only. */
   readonly wide?: true
-  cell(object: T, context: ColumnContext): string | number | boolean | null
+  /** The cell is empty if the result is undefined. */
+  cell(object: T, context: ColumnContext): string | number | boolean | null | undefined
 }
 
-interface ColumnContext {
+export interface ColumnContext {
   readonly nowMs: number
   /** All objects of a list response. A class is marked "(default)" by comparison with the other classes. */
   readonly siblings?: readonly KubeObject[]
@@ -61,7 +62,7 @@ interface StatusRules<T> {
 }
 
 /** A method type, because methods are compared bivariantly. This makes a Kind<Claim> assignable to a Kind. */
-type SelectableField<T> = { value(object: T): string }['value']
+type SelectableField<T> = { value(object: T): string | undefined }['value']
 
 /** The declaration of a kind. `Kind` without a type argument is any kind. */
 export interface Kind<T extends KubeObject = KubeObject> {

@@ -32,7 +32,8 @@ export interface CacheHandlers<T extends KubeObject> {
 /** Memory is bounded by the objects of the kind on the server. A selector reduces it. */
 export interface Cache<T extends KubeObject> {
   readonly kind: Kind<T>
-  get(key: ObjectKey | ObjectRef): Readonly<Stored<T>> | undefined
+  /** Returns undefined if there is no such object, or no key. */
+  get(key: ObjectKey | ObjectRef | undefined): Readonly<Stored<T>> | undefined
   list(namespace?: string): readonly Readonly<Stored<T>>[]
   readonly size: number
   /** `valuesOf` must be pure, because it also computes the values to remove. Adding the same function again has no effect. */
@@ -193,7 +194,10 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
 
   return {
     kind,
-    get: (key) => objects.get(typeof key === 'string' ? key : keyOfRef(key)),
+    get(key) {
+      if (key === undefined) return undefined
+      return objects.get(typeof key === 'string' ? key : keyOfRef(key))
+    },
     list: (namespace) => (namespace ? objects.byIndex(BY_NAMESPACE, namespace) : [...objects.values()]),
     get size() {
       return objects.size

@@ -121,7 +121,7 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, attempt
     return done
   }
   if (annotationOf(claim, SELECTED_NODE)) return done
-  const storageClass = deps.classes.get(claimClassName(claim) ?? '')
+  const storageClass = deps.classes.get(claimClassName(claim))
   if (storageClass?.volumeBindingMode !== 'WaitForFirstConsumer') return done
   const pod = deps.pods.byIndex(BY_CLAIM, key).find((user) => mayUse(user, key, claim))
   const nodeName = pod?.spec?.nodeName

@@ -43,7 +43,8 @@ describe('the rules and columns of', () => {
           tryUpdate(kind, object, otherBody)
           if (kind.status) tryStatus(kind, object, (otherBody as { status?: object }).status ?? {})
           cellsOf(kind, object)
-          for (const field of Object.values(kind.selectableFields ?? {})) expect(field(object)).toBeTypeOf('string')
+          for (const field of Object.values(kind.selectableFields ?? {}))
+            expect(field(object) ?? '').toBeTypeOf('string')
           kind.viewOf?.toStored(object)
         }),
         { numRuns: 150 },

@@ -2,6 +2,7 @@
 // a description.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { cellOf } from '../columns.ts'
 import type { Kind } from '../kind.ts'
 import type { ObjectType, Scalar, Type } from '../schema.ts'
 import { volumeAttributesClassKind } from './attributes-class/attributes-class.ts'
@@ -92,9 +93,10 @@ describe('the rules and columns of storage kinds', () => {
           tryUpdate(kind, object, (draft) => Object.assign(draft, otherBody), { gates })
           tryStatus(kind, object, (draft) => Object.assign(draft, otherBody), { gates })
           for (const column of kind.columns) {
-            expect(column.cell(object, { nowMs: 0, siblings: [object] })).not.toBeUndefined()
+            expect(cellOf(column, object, { nowMs: 0, siblings: [object] })).not.toBeUndefined()
           }
-          for (const select of Object.values(kind.selectableFields ?? {})) expect(select(object)).toBeTypeOf('string')
+          for (const select of Object.values(kind.selectableFields ?? {}))
+            expect(select(object) ?? '').toBeTypeOf('string')
         }),
         { numRuns: 200 },
       )

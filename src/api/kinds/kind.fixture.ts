@@ -1,6 +1,8 @@
 // Test support: runs the rules of a kind on the body of a write, in the order of the API server, and returns the object
 // that would be stored and the validation errors. try-write.fixture.ts takes an edit of the stored object instead of a body.
+
 import { clone } from '../../base/clone.ts'
+import { cellOf } from '../columns.ts'
 import { decode } from '../decode.ts'
 import { applyDefaults } from '../defaults.ts'
 import { allGatesOn, type FeatureGates } from '../feature-gates.ts'
@@ -67,7 +69,7 @@ export function cellsOf<T extends KubeObject>(
   object: T,
   nowMs = FIXTURE_NOW_MS,
 ): Record<string, unknown> {
-  return Object.fromEntries(kind.columns.map((column) => [column.name, column.cell(object, { nowMs })]))
+  return Object.fromEntries(kind.columns.map((column) => [column.name, cellOf(column, object, { nowMs })]))
 }
 
 function decodeBody<T extends KubeObject>(kind: Kind<T>, body: object): T {

@@ -1,4 +1,5 @@
 // Converts objects to a Table, as requested by `kubectl get`, and to PartialObjectMetadata, which its rows contain.
+import { cellOf } from '../../api/columns.ts'
 import type { Column, KubeObject } from '../../api/kind.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
 import type { Resource } from '../resources.ts'
@@ -32,7 +33,7 @@ export function tableOf(
     metadata: meta,
     columnDefinitions: options.hasColumns ? columns.map(columnDefinition) : null,
     rows: objects.map((object) => ({
-      cells: columns.map((column) => column.cell(object, context)),
+      cells: columns.map((column) => cellOf(column, object, context)),
       object: rowObject(resource, object, options),
     })),
   }

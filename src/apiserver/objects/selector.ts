@@ -29,15 +29,17 @@ export function selectorOf(
   }
 }
 
-const selectableCache = new WeakMap<Resource, ReadonlyMap<string, (object: AnyObject) => string>>()
+type FieldReader = (object: AnyObject) => string | undefined
 
-function selectableFields(resource: Resource): ReadonlyMap<string, (object: AnyObject) => string> {
+const selectableCache = new WeakMap<Resource, ReadonlyMap<string, FieldReader>>()
+
+function selectableFields(resource: Resource): ReadonlyMap<string, FieldReader> {
   let fields = selectableCache.get(resource)
   if (!fields) {
-    fields = new Map<string, (object: AnyObject) => string>([
-      ['metadata.name', (object) => object.metadata.name ?? ''],
+    fields = new Map<string, FieldReader>([
+      ['metadata.name', (object) => object.metadata.name],
       ...(resource.kind.namespaced
-        ? [['metadata.namespace', (object: AnyObject) => object.metadata.namespace ?? ''] as const]
+        ? [['metadata.namespace', (object: AnyObject) => object.metadata.namespace] as const]
         : []),
       ...Object.entries(resource.kind.selectableFields ?? {}),
     ])

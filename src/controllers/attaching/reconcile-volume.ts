@@ -126,7 +126,7 @@ async function detach(
   const { name, uid } = attachment.metadata
   const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
-  const volume = volumes.get(source.persistentVolumeName ?? '')
+  const volume = volumes.get(source.persistentVolumeName)
   const nodeStatusPatch = node && patchWithoutVolume(node, attachedVolumeName(attachment, volume, node))
   detaching.add(attachment)
   try {

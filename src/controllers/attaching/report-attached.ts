@@ -41,7 +41,7 @@ function attachedVolumeNames(
   const names = attachmentsOnNode(attachments, nodeName)
     .filter((attachment) => isAttached(attachment) && !isBeingDeleted(attachment) && !detaching.has(attachment))
     .map((attachment) => {
-      const volume = volumes.get(attachment.spec.source.persistentVolumeName ?? '')
+      const volume = volumes.get(attachment.spec.source.persistentVolumeName)
       return attachedVolumeName(attachment, volume, nodes.get(nodeName))
     })
   return new Set(names.filter((name) => name !== undefined))

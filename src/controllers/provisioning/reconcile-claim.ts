@@ -80,7 +80,7 @@ function situationOf(initial: Claim, context: ProvisioningContext): ClaimSituati
     holdsIntent: hasIntentFinalizer,
     stage: attempt?.stage ?? (hasIntentFinalizer ? { is: 'unknown' } : { is: 'nothing' }),
     infeasible: attempt?.infeasible,
-    storageClass: classes.get(claimClassName(claim) ?? ''),
+    storageClass: classes.get(claimClassName(claim)),
     volumeName,
     volume: volumes.get(volumeName),
     nowMs: clock.monotonicMs(),

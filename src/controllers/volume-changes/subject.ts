@@ -21,7 +21,7 @@ export interface SubjectDeps {
 
 /** Returns undefined if this process must not change the volume of the claim. */
 export function findSubject(claim: Subject['claim'], { driverName, volumes, node }: SubjectDeps): Subject | undefined {
-  const volume = isBound(claim) ? volumes.get(claim.spec?.volumeName ?? '') : undefined
+  const volume = isBound(claim) ? volumes.get(claim.spec?.volumeName) : undefined
   if (!volume || volume.spec?.csi?.driver !== driverName) return undefined
   const { namespace, uid } = volume.spec.claimRef ?? {}
   if (namespace !== claim.metadata.namespace || uid !== claim.metadata.uid) return undefined

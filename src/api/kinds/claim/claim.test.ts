@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { cellOf } from '../../columns.ts'
 import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeClaimKind as kind } from './claim.ts'
 import type { PersistentVolumeClaim } from './claim-schema.ts'
@@ -155,7 +156,7 @@ describe('creating a claim', () => {
 
 describe('the claim table', () => {
   const context = { nowMs: Date.parse('2026-01-01T01:00:00Z') }
-  const cells = (claim: PersistentVolumeClaim) => kind.columns.map((column) => column.cell(claim, context))
+  const cells = (claim: PersistentVolumeClaim) => kind.columns.map((column) => cellOf(column, claim, context))
 
   it('has the columns of Kubernetes', () => {
     expect(kind.columns.map(({ name, wide }) => (wide ? `${name}*` : name))).toEqual([

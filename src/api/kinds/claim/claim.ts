@@ -63,20 +63,20 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   warnings: (claim) => claimWarnings(claim),
   status: { acceptsMetadata: true, prepare: prepareClaimStatus, validate: validateClaimStatus },
 
-  selectableFields: { name: (claim) => claim.metadata.name ?? '' },
+  selectableFields: { name: (claim) => claim.metadata.name },
   columns: [
     nameColumn,
     {
       name: 'Status',
       type: 'string',
       doc: 'Phase of the claim, or Terminating while it is being deleted.',
-      cell: ({ metadata, status }) => (metadata.deletionTimestamp ? 'Terminating' : (status?.phase ?? '')),
+      cell: ({ metadata, status }) => (metadata.deletionTimestamp ? 'Terminating' : status?.phase),
     },
     {
       name: 'Volume',
       type: 'string',
       doc: 'Name of the bound volume.',
-      cell: ({ spec }) => spec?.volumeName ?? '',
+      cell: ({ spec }) => spec?.volumeName,
     },
     {
       name: 'Capacity',
@@ -94,7 +94,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
       name: 'StorageClass',
       type: 'string',
       doc: 'Storage class of the claim.',
-      cell: (claim) => claimClassName(claim) ?? '',
+      cell: (claim) => claimClassName(claim),
     },
     {
       name: 'VolumeAttributesClass',

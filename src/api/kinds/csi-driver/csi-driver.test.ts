@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { cellOf } from '../../columns.ts'
 import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { csiDriverKind as kind } from './csi-driver.ts'
 
@@ -107,7 +108,7 @@ describe('a CSI driver', () => {
       'Age',
     ])
     const cells = (spec: object) =>
-      kind.columns.map((column) => column.cell({ metadata: { name: 'd' }, spec }, { nowMs: 0 }))
+      kind.columns.map((column) => cellOf(column, { metadata: { name: 'd' }, spec }, { nowMs: 0 }))
     expect(cells({})).toEqual(['d', true, false, false, '<unset>', false, '<none>', '<unknown>'])
     expect(
       cells({

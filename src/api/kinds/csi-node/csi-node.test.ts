@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { cellOf } from '../../columns.ts'
 import { type Draft, tryCreate, tryStatus, tryUpdate } from '../try-write.fixture.ts'
 import { csiNodeKind as kind } from './csi-node.ts'
 
@@ -57,7 +58,7 @@ describe('the drivers of a node', () => {
       'Drivers integer',
       'Age string',
     ])
-    expect(kind.columns[1]!.cell(stored, { nowMs: 0 })).toBe(1)
+    expect(cellOf(kind.columns[1]!, stored, { nowMs: 0 })).toBe(1)
     expect(kind.allowsUnconditionalUpdate).toBe(false)
   })
 })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { cellOf } from '../../columns.ts'
 import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { csiStorageCapacityKind as kind } from './csi-storage-capacity.ts'
 
@@ -83,7 +84,7 @@ describe('CSIStorageCapacity', () => {
   it('has a table row with class and capacity', () => {
     expect(kind.columns.map(({ name }) => name)).toEqual(['Name', 'StorageClassName', 'Capacity'])
     const cells = (fields: object) =>
-      kind.columns.map((column) => column.cell(tryCreate(kind, aCapacity(fields)).object, { nowMs: 0 }))
+      kind.columns.map((column) => cellOf(column, tryCreate(kind, aCapacity(fields)).object, { nowMs: 0 }))
     expect(cells({})).toEqual(['csisc-1', 'fast', '<unset>'])
     expect(cells({ capacity: '1Gi' })).toEqual(['csisc-1', 'fast', '1Gi'])
   })

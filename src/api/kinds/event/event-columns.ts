@@ -18,15 +18,15 @@ const COLUMNS: readonly Column<Event>[] = [
         ? ageOf(event.series.lastObservedTime, nowMs)
         : ageOf(event.lastTimestamp ?? firstSeen(event), nowMs),
   },
-  { name: 'Type', type: 'string', doc: 'Normal or Warning.', cell: (event) => event.type ?? '' },
-  { name: 'Reason', type: 'string', doc: 'Machine-readable reason.', cell: (event) => event.reason ?? '' },
+  { name: 'Type', type: 'string', doc: 'Normal or Warning.', cell: (event) => event.type },
+  { name: 'Reason', type: 'string', doc: 'Machine-readable reason.', cell: (event) => event.reason },
   { name: 'Object', type: 'string', doc: 'Object that the event is about.', cell: objectCell },
   {
     name: 'Subobject',
     type: 'string',
     wide: true,
     doc: 'Part of the object that the event is about.',
-    cell: (event) => event.involvedObject.fieldPath ?? '',
+    cell: (event) => event.involvedObject.fieldPath,
   },
   {
     name: 'Source',
@@ -61,7 +61,7 @@ const COLUMNS: readonly Column<Event>[] = [
     format: 'name',
     wide: true,
     doc: 'Name of the event.',
-    cell: (event) => event.metadata.name ?? '',
+    cell: (event) => event.metadata.name,
   },
 ]
 

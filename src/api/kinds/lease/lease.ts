@@ -36,7 +36,7 @@ export const leaseKind = defineKind<Lease>({
       name: 'Holder',
       type: 'string',
       doc: 'Current holder of the lease.',
-      cell: (object) => object.spec?.holderIdentity ?? '',
+      cell: (object) => object.spec?.holderIdentity,
     },
     ageColumn,
   ],

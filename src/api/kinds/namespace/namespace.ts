@@ -49,14 +49,14 @@ export const namespaceKind = defineKind<Namespace>({
     },
   },
 
-  selectableFields: { 'status.phase': (object) => object.status?.phase ?? '' },
+  selectableFields: { 'status.phase': (object) => object.status?.phase },
   columns: [
     nameColumn,
     {
       name: 'Status',
       type: 'string',
       doc: 'Active, or Terminating while it is being deleted.',
-      cell: (object) => object.status?.phase ?? '',
+      cell: (object) => object.status?.phase,
     },
     ageColumn,
   ],

@@ -40,7 +40,7 @@ export const nodeKind = defineKind<Node>({
       name: 'Version',
       type: 'string',
       doc: 'Version of the node agent.',
-      cell: (object) => object.status?.nodeInfo?.kubeletVersion ?? '',
+      cell: (object) => object.status?.nodeInfo?.kubeletVersion,
     },
     ...wideColumns(),
   ],

@@ -251,12 +251,12 @@ describe('the field selectors of a pod', () => {
       'spec.host': 'node-1',
       'spec.restartPolicy': 'Always',
       'spec.schedulerName': 'default-scheduler',
-      'spec.serviceAccountName': '',
+      'spec.serviceAccountName': undefined,
       'spec.hostNetwork': 'true',
       'status.phase': 'Pending',
-      'status.podIP': '',
+      'status.podIP': undefined,
       'status.podIPs': '',
-      'status.nominatedNodeName': '',
+      'status.nominatedNodeName': undefined,
     })
   })
 })

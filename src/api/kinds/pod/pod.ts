@@ -53,16 +53,16 @@ export const podKind = defineKind<Pod>({
   },
 
   selectableFields: {
-    'spec.nodeName': (object) => object.spec?.nodeName ?? '',
-    'spec.host': (object) => object.spec?.nodeName ?? '', // deprecated name
-    'spec.restartPolicy': (object) => object.spec?.restartPolicy ?? '',
-    'spec.schedulerName': (object) => object.spec?.schedulerName ?? '',
-    'spec.serviceAccountName': (object) => object.spec?.serviceAccountName ?? '',
+    'spec.nodeName': (object) => object.spec?.nodeName,
+    'spec.host': (object) => object.spec?.nodeName, // deprecated name
+    'spec.restartPolicy': (object) => object.spec?.restartPolicy,
+    'spec.schedulerName': (object) => object.spec?.schedulerName,
+    'spec.serviceAccountName': (object) => object.spec?.serviceAccountName,
     'spec.hostNetwork': (object) => String(object.spec?.hostNetwork ?? false),
-    'status.phase': (object) => object.status?.phase ?? '',
-    'status.podIP': (object) => object.status?.podIP ?? '',
+    'status.phase': (object) => object.status?.phase,
+    'status.podIP': (object) => object.status?.podIP,
     'status.podIPs': (object) => (object.status?.podIPs ?? []).map(({ ip }) => ip).join(','),
-    'status.nominatedNodeName': (object) => object.status?.nominatedNodeName ?? '',
+    'status.nominatedNodeName': (object) => object.status?.nominatedNodeName,
   },
   columns: podColumns,
   deleteReturnsObject: true,

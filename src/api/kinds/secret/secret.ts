@@ -33,10 +33,10 @@ export const secretKind = defineKind<Secret>({
     validateImmutableContent({ next, old, contentFields: ['data'], errors })
   },
 
-  selectableFields: { type: (object) => object.type ?? '' },
+  selectableFields: { type: (object) => object.type },
   columns: [
     nameColumn,
-    { name: 'Type', type: 'string', doc: 'Type of the secret.', cell: (object) => object.type ?? '' },
+    { name: 'Type', type: 'string', doc: 'Type of the secret.', cell: (object) => object.type },
     { name: 'Data', type: 'string', doc: 'Number of keys.', cell: (object) => Object.keys(object.data ?? {}).length },
     ageColumn,
   ],

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { cellOf } from '../../columns.ts'
 import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { storageClassKind as kind } from './storage-class.ts'
 import type { StorageClass } from './storage-class-schema.ts'
@@ -133,7 +134,7 @@ describe('the table of storage classes', () => {
   const sameAgeClass = aDefaultClass('a-twin', '2026-01-02T00:00:00Z')
   const otherClass: StorageClass = { metadata: { name: 'plain' }, provisioner: 'p', allowVolumeExpansion: true }
   const formatNames = (siblings: StorageClass[]) =>
-    siblings.map((row) => kind.columns[0]!.cell(row, { nowMs: 0, siblings }))
+    siblings.map((row) => cellOf(kind.columns[0]!, row, { nowMs: 0, siblings }))
 
   it('PROV-3 marks the default class in lists, which is the newest and then the first by name', () => {
     expect(formatNames([olderClass, newerClass, otherClass])).toEqual(['older', 'newer (default)', 'plain'])
@@ -142,7 +143,7 @@ describe('the table of storage classes', () => {
   })
 
   it('does not mark a single class', () => {
-    expect(kind.columns[0]!.cell(newerClass, { nowMs: 0 })).toBe('newer')
+    expect(cellOf(kind.columns[0]!, newerClass, { nowMs: 0 })).toBe('newer')
   })
 
   it('recognizes the beta annotation', () => {
@@ -159,7 +160,7 @@ describe('the table of storage classes', () => {
       'AllowVolumeExpansion',
       'Age',
     ])
-    expect(kind.columns.slice(1).map((column) => column.cell(otherClass, { nowMs: 0 }))).toEqual([
+    expect(kind.columns.slice(1).map((column) => cellOf(column, otherClass, { nowMs: 0 }))).toEqual([
       'p',
       'Delete',
       'Immediate',

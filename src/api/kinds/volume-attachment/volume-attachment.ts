@@ -54,7 +54,7 @@ export const volumeAttachmentKind = defineKind<VolumeAttachment>({
       name: 'PV',
       type: 'string',
       doc: 'Volume to attach.',
-      cell: ({ spec }) => spec.source.persistentVolumeName ?? '',
+      cell: ({ spec }) => spec.source.persistentVolumeName,
     },
     { name: 'Node', type: 'string', doc: 'Node to attach the volume to.', cell: ({ spec }) => spec.nodeName },
     {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { cellOf } from '../../columns.ts'
 import { tryCreate, tryStatus } from '../try-write.fixture.ts'
 import { persistentVolumeKind as kind } from './volume.ts'
 import type { PersistentVolume } from './volume-schema.ts'
@@ -151,7 +152,7 @@ describe('the status of a volume', () => {
 
 describe('the volume table', () => {
   const cellsOf = (volume: PersistentVolume) =>
-    kind.columns.map((column) => column.cell(volume, { nowMs: Date.parse('2026-01-01T01:00:00Z') }))
+    kind.columns.map((column) => cellOf(column, volume, { nowMs: Date.parse('2026-01-01T01:00:00Z') }))
 
   it('has the columns of Kubernetes', () => {
     expect(kind.columns.map(({ name, wide }) => (wide ? `${name}*` : name))).toEqual([

@@ -70,7 +70,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
     },
   },
 
-  selectableFields: { name: (volume) => volume.metadata.name ?? '' },
+  selectableFields: { name: (volume) => volume.metadata.name },
   columns: [
     nameColumn,
     {
@@ -89,13 +89,13 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
       name: 'Reclaim Policy',
       type: 'string',
       doc: 'What happens to the volume after its claim is deleted.',
-      cell: ({ spec }) => spec?.persistentVolumeReclaimPolicy ?? '',
+      cell: ({ spec }) => spec?.persistentVolumeReclaimPolicy,
     },
     {
       name: 'Status',
       type: 'string',
       doc: 'Phase of the volume, or Terminating while it is being deleted.',
-      cell: ({ metadata, status }) => (metadata.deletionTimestamp ? 'Terminating' : (status?.phase ?? '')),
+      cell: ({ metadata, status }) => (metadata.deletionTimestamp ? 'Terminating' : status?.phase),
     },
     {
       name: 'Claim',
@@ -114,7 +114,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
       name: 'Reason',
       type: 'string',
       doc: 'Machine-readable reason for the phase.',
-      cell: ({ status }) => status?.reason ?? '',
+      cell: ({ status }) => status?.reason,
     },
     ageColumn,
     volumeModeColumn,

@@ -65,7 +65,7 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
   }
 
   async function waitForDelay(claim: Claim, signal: AbortSignal): Promise<Claim | undefined> {
-    const untilMs = clock.monotonicMs() + nextDelayMs(claim.metadata.uid ?? '')
+    const untilMs = clock.monotonicMs() + nextDelayMs(claim.metadata.uid)
     const pollIntervalMs = Math.max(node.baseDelayMs / POLLS_PER_DELAY, POLL_INTERVAL_MS_MIN)
     for (;;) {
       const remainingMs = untilMs - clock.monotonicMs()

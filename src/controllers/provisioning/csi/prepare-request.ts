@@ -153,7 +153,7 @@ function buildTopology(
   { options, nodes }: PrepareDeps,
 ): CreateRequest['accessibilityRequirements'] {
   const requirement = topologyRequirement({
-    claimName: claim.metadata.name ?? '',
+    claimName: claim.metadata.name,
     selectedNode,
     allowedTopologies: storageClass.allowedTopologies,
     strict: options.strictTopology,

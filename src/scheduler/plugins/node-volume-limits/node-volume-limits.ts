@@ -46,7 +46,7 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
     const claim = caches.claims.get(claimKey)
     if (!claim) return undefined
     const volume = claim.spec?.volumeName ? caches.volumes.get(claim.spec.volumeName) : undefined
-    return volume ? volume.spec?.csi?.driver : caches.classes.get(claimClassName(claim) ?? '')?.provisioner
+    return volume ? volume.spec?.csi?.driver : caches.classes.get(claimClassName(claim))?.provisioner
   }
 
   function claimsByDriver({ claims }: PodInfo): Map<string, ObjectKey[]> {

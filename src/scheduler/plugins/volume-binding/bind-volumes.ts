@@ -31,7 +31,7 @@ export async function bindVolumes(
     const annotations = isChosenByScheduler ? { annotations: { [BOUND_BY_CONTROLLER]: 'yes' } } : {}
     const metadata = { uid: volume.metadata.uid, resourceVersion: volume.metadata.resourceVersion, ...annotations }
     const body = { metadata, spec: { claimRef } }
-    const ref = { name: volume.metadata.name ?? '' }
+    const ref = { name: volume.metadata.name }
     caches.volumes.applyWriteResult(await write(() => client.patch(persistentVolumeKind, ref, { type: 'merge', body })))
   }
   for (const { claim } of provision) {

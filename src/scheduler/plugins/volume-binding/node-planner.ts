@@ -136,7 +136,7 @@ export class NodePlanner {
         if (volume) {
           bind.push({ claim, volume })
           excluded ??= new Set(this.#deps.assumed.volumes)
-          excluded.add(volume.metadata.name ?? '')
+          excluded.add(volume.metadata.name)
         } else toProvision.push(planned)
       }
     }

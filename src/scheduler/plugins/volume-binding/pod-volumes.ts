@@ -74,7 +74,7 @@ export function classifyClaims(
     const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
     const { key, name, isEphemeral } = podClaim
     if (isBound(claim) && !(isDelayed && asIfUnbound.has(key))) {
-      const volume = caches.volumes.get(claim.spec?.volumeName ?? '')
+      const volume = caches.volumes.get(claim.spec?.volumeName)
       bound.push({ key, name, claim, isEphemeral, volume })
     } else if (isDelayed && (!claim.spec?.volumeName || asIfUnbound.has(key))) {
       const selectedNode = asIfUnbound.has(key) ? undefined : annotationOf(claim, SELECTED_NODE) || undefined

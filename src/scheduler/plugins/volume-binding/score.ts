@@ -54,7 +54,7 @@ function usageOfNewVolumes({ provision }: NodePlan, reservations: Reservations |
 const freeBytesOf = ({ capacityBytes, maximumBytes }: CapacityReport): bigint => capacityBytes ?? maximumBytes ?? 0n
 
 function usageOf(usageByClass: Map<string, Usage>, storageClass: Readonly<StorageClass>): Usage {
-  const name = storageClass.metadata.name ?? ''
+  const name = storageClass.metadata.name
   return getOrCreate(usageByClass, name, () => ({ storageClass, requestedBytes: 0n, capacityBytes: 0n }))
 }
 

@@ -73,7 +73,7 @@ export function recreatableClaims(
   const claimsByAffinity = new Map<string, ObjectKey[]>()
   for (const { isEphemeral, volume, claim, key } of bound) {
     if (!isEphemeral || !volume || !hasNodeAffinity(volume)) continue
-    const storageClass = classes.get(claimClassName(claim) ?? '')
+    const storageClass = classes.get(claimClassName(claim))
     if (storageClass?.volumeBindingMode !== 'WaitForFirstConsumer' || !canProvision(storageClass.provisioner)) continue
     getOrCreate(claimsByAffinity, JSON.stringify(volume.spec?.nodeAffinity?.required), () => []).push(key)
   }

@@ -115,7 +115,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     for (const provisioning of provision) {
       const { claim } = provisioning
       failedNodes.add(claim.claim.metadata.uid, node.name)
-      const volume = volumes.get(claims.get(claim.key)?.spec?.volumeName ?? '')
+      const volume = volumes.get(claims.get(claim.key)?.spec?.volumeName)
       const requested = requestedVolumeOf(provisioning)
       if (requested && volume && !isReachableFrom(volume, node)) reservations?.createdOnOtherNodes(requested)
     }
