@@ -72,6 +72,9 @@ export const lastFailure = (claim: string, message: string): string =>
   `The volume of claim ${quote(claim)} could not be created: ${message.replace(/\.?$/, '.')}`
 export const volumeNodeMismatch = (volume: string, node: string): string =>
   `pv ${quote(volume)} node affinity doesn't match node ${quote(node)}: no matching NodeSelectorTerms`
+export const driverNotRegistered = (driver: string, claims: readonly string[]): string =>
+  `No node has registered CSI driver ${quote(driver)} of claim${claims.length === 1 ? '' : 's'} ${claims.map(quote).join(', ')} in its CSINode: ` +
+  "run the driver's node plugin on the nodes, or register its socket with: stowage node --driver-socket <socket>."
 export const BIND_TIMEOUT = 'context deadline exceeded'
 export const SCHEDULER_STOPPING = 'the scheduler is stopping'
 export const preBindFailed = (message: string): string =>

@@ -425,6 +425,29 @@ describe('VolumeBinding', () => {
     )
   })
 
+  it('CAP-11 names the driver of a bound claim that no node has registered, and the remedy', async () => {
+    await createLocalStorage([100])
+    await fixture.createVolume('v1', {
+      spec: { ...withNodeAffinity('elsewhere'), claimRef: { namespace: 'default', name: 'data' } },
+    })
+    await fixture.createClaim('data', { spec: { volumeName: 'v1' } })
+    await fixture.createPod('db', { claims: ['data'] })
+    const expected =
+      /didn't match PersistentVolume's node affinity.* No node has registered CSI driver ".+" of claim "data" in its CSINode: .*stowage node --driver-socket/
+    await fixture.waitUntil(async () => expected.test((await fixture.message('db')) ?? ''), 'the explanation')
+    const drivers = [
+      {
+        name: (await fixture.server.get('/api/v1/persistentvolumes/v1')).json.spec.csi.driver,
+        nodeID: 'n1',
+        topologyKeys: [HOST],
+      },
+    ]
+    await fixture.server.post('/apis/storage.k8s.io/v1/csinodes', { metadata: { name: 'n1' }, spec: { drivers } })
+    await fixture.createPod('second', { claims: ['data'] })
+    await waitUntilUnschedulable('second')
+    expect(await fixture.message('second')).not.toContain('CSINode')
+  })
+
   it('CAP-13 retries on another node when provisioning fails', async () => {
     await createLocalStorage([100, 90])
     fixture.storage.free.set('n1', 0n) // the report is wrong

@@ -4,6 +4,7 @@
 //   score.ts          scores plans               bind-volumes.ts, binding-waits.ts   write the plan and wait
 //   capacity/         reports and reservations   stranded-claims.ts  claims whose volumes are on different nodes
 
+import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
 import type { Volume } from '../../../volumes/matching.ts'
@@ -12,8 +13,9 @@ import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { ClusterEvent } from '../../framework/cluster-events.ts'
-import { type Plugin, type PluginHandle, UNSIGNABLE } from '../../framework/plugin.ts'
+import { type NodeStatuses, type Plugin, type PluginHandle, UNSIGNABLE } from '../../framework/plugin.ts'
 import { type PreFilterResult, SKIP, unschedulable } from '../../framework/status.ts'
+import { getOrCreate } from '../../get-or-create.ts'
 import { claimKey } from '../shared-hints.ts'
 import { AssumedVolumes } from './assumed-volumes.ts'
 import { AvailableVolumes } from './available-volumes.ts'
@@ -25,7 +27,7 @@ import { FailedNodes } from './failed-nodes.ts'
 import { type NodePlan, NodePlanner, type PlannerDeps } from './node-planner.ts'
 import { type BoundClaim, classifyClaims, type DelayedClaim } from './pod-volumes.ts'
 import { classKey, driverKey, volumeBindingHints } from './queueing-hints.ts'
-import { lastFailure, NOT_ENOUGH_SPACE, preBindFailed } from './reasons.ts'
+import { driverNotRegistered, lastFailure, NODE_CONFLICT, NOT_ENOUGH_SPACE, preBindFailed } from './reasons.ts'
 import { scorePlan } from './score.ts'
 import { deleteClaims, deletingClaimsMessage, explainStrandedClaims, recreatableClaims } from './stranded-claims.ts'
 import { type TrackingDeps, trackClaim, trackDeletedVolume } from './track-reservations.ts'
@@ -41,9 +43,13 @@ interface State {
   plan?: NodePlan
 }
 
+const BY_DRIVER = 'scheduler/driver'
+const driverNamesOf = ({ spec }: Readonly<CSINode>): string[] => spec.drivers.map(({ name }) => name)
+
 export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   const { caches, cluster, clock, emit, metrics } = handle
-  const { capacities, classes, claims, volumes, drivers } = caches
+  const { capacities, classes, claims, volumes, drivers, csiNodes } = caches
+  csiNodes.addIndex(BY_DRIVER, driverNamesOf)
   const available = new AvailableVolumes(volumes)
   const assumed = new AssumedVolumes()
   const waits = new BindingWaits(caches, cluster, clock)
@@ -101,6 +107,18 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     if (releasedClaims.length + releasedVolumes.length === 0) return
     const classKeys = releasedVolumes.map(({ claim }) => classKey(claim.storageClass.metadata.name))
     emit({ on: 'pluginState', keys: [...classKeys, ...releasedClaims.map(({ claim }) => claimKey(claim.key))] })
+  }
+
+  /** Returns a sentence per driver that is registered on no node, so that no node has the topology of its volumes. */
+  function explainMissingDrivers(bound: readonly BoundClaim[], statuses: NodeStatuses): string[] {
+    if (![...statuses.values()].some(({ reasons }) => reasons.includes(NODE_CONFLICT))) return []
+    const claimsByDriver = new Map<string, string[]>()
+    for (const { name, volume } of bound) {
+      const driver = volume?.spec?.csi?.driver
+      if (driver !== undefined && csiNodes.byIndex(BY_DRIVER, driver).length === 0)
+        getOrCreate(claimsByDriver, driver, () => []).push(name)
+    }
+    return [...claimsByDriver].map(([driver, names]) => driverNotRegistered(driver, names))
   }
 
   /** Whether the claim has neither a volume nor a selected node. */
@@ -215,6 +233,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
       const sentences = [
         lacksCapacity ? planner.describeShortage() : undefined,
         explainStrandedClaims(bound, delayed, statuses),
+        ...explainMissingDrivers(bound, statuses),
         ...delayed.map(lastFailureOf),
       ]
       return sentences.filter(Boolean).join(' ') || undefined
