@@ -52,6 +52,33 @@ describe('start', () => {
     await pollUntil(async () => (await listReadyNodes(server)).length === 3)
   })
 
+  it('SYS-1 with --no-scheduler leaves pods to another scheduler', async () => {
+    const hasAttempts = async (server: RunningServer) =>
+      /^scheduler_schedule_attempts_total\{.*\} [1-9]/m.test((await server.call('GET', '/metrics')).text)
+    const podOf = async (server: RunningServer, name: string) =>
+      (await server.call('GET', `${CORE}/pods/${name}`)).json as { spec: { nodeName?: string }; status: object }
+    const createPod = (server: RunningServer, name: string) =>
+      server.call('POST', `${CORE}/pods`, {
+        metadata: { name },
+        spec: { containers: [{ name: 'app', image: 'app' }] },
+      })
+    const withScheduler = await start()
+    await createPod(withScheduler, 'first')
+    await pollUntil(() => hasAttempts(withScheduler))
+    await withScheduler.stop()
+
+    const server = await start({ flags: ['--no-scheduler'] })
+    await createPod(server, 'second')
+    const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } }
+    await server.call('POST', `${CORE}/persistentvolumeclaims`, { metadata: { name: 'data' }, spec })
+    const phase = async () => (await server.call('GET', `${CORE}/persistentvolumeclaims/data`)).json.status?.phase
+    await pollUntil(async () => (await phase()) === 'Bound') // the other controllers run
+    const { spec: podSpec, status } = await podOf(server, 'second')
+    expect(podSpec.nodeName).toBeUndefined()
+    expect(JSON.stringify(status)).not.toContain('PodScheduled')
+    expect(await hasAttempts(server)).toBe(false)
+  })
+
   it('SYS-1 with --nodes 0 runs none, and `directory` is the default class', async () => {
     const server = await start()
     expect(await listClasses(server)).toEqual({ directory: 'true' })

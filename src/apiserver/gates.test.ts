@@ -66,6 +66,25 @@ describe('VolumeAttributesClass disabled', () => {
     expect([spec.volumeAttributesClassName, status.currentVolumeAttributesClassName]).toEqual(['silver', 'silver'])
   })
 
+  it('VAC-12 PIO-9 warns in an HTTP header about a class or amount that a claim without one gets', async () => {
+    await start(gatesDisabled('VolumeAttributesClass', 'VolumeProvisionedIO'))
+    const spec = { volumeAttributesClassName: 'gold', resources: { requests: { storage: '1Gi', iops: '500' } } }
+    const warning = (field: string, value: string, gate: string) =>
+      `299 - "${field}: \\"${value}\\" was ignored, because the ${gate} feature gate is disabled"`
+    const warnings = [
+      warning('spec.volumeAttributesClassName', 'gold', 'VolumeAttributesClass'),
+      warning('spec.resources.requests[iops]', '500', 'VolumeProvisionedIO'),
+    ]
+    const created = await api.post(CLAIMS, aClaim('new', spec))
+    expect([created.status, created.headers.warning]).toEqual([201, warnings])
+    await bind('new')
+    const patched = await patchClaim('new', spec)
+    expect([patched.status, patched.headers.warning]).toEqual([200, warnings])
+    expect((await api.patch(`${CLAIMS}/new`, { metadata: { labels: { a: 'b' } } }, 'merge')).headers.warning).toBe(
+      undefined,
+    )
+  })
+
   it('VAC-12 drops a new class of a claim or volume, and applies the other changes of the update', async () => {
     await start(gatesDisabled('VolumeAttributesClass'))
     await api.post(CLAIMS, aClaim('plain'))

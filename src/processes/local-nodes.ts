@@ -104,7 +104,6 @@ export function startNodes(options: NodesOptions): RunningNodes {
     Promise.all(agents).then(
       async () => {
         const { backend, poolBytes: sizeBytes, shortcomings } = (await drivers[0])!
-        for (const text of shortcomings) log.warn({ backend }, text) // logged once, because all nodes share this machine
         if (!signal.aborted) resolve({ names, backend, poolBytes: sizeBytes, shortcomings })
       },
       () => {}, // `failure` rejects

@@ -754,7 +754,7 @@ for (const isAtomic of [true, false]) {
       await fixture.volume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
       await fixture.settle()
       const message =
-        'error getting deleter volume plugin for volume "pv": no deletable volume plugin matched; delete its storage manually, then delete the volume'
+        'error getting deleter volume plugin for volume "pv": no deletable volume plugin matched; back up its data if it is needed, delete its storage manually, which deletes the data, then delete the volume'
       expect((await fixture.getVolume('pv')).status).toMatchObject({ phase: 'Failed', message })
       await patchVolume('pv', { metadata: { labels: { changed: 'yes' } } })
       await fixture.settle()

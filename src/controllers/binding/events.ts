@@ -92,17 +92,16 @@ export const deletionRequested = warning(
     `remove the annotation ${DELETION_REQUESTED_ANNOTATION}`,
 )
 
+const DELETE_STORAGE_MANUALLY =
+  'back up its data if it is needed, delete its storage manually, which deletes the data, then delete the volume'
 export const noDeleter = (volume: string): EventDetails =>
   warning(
     'VolumeFailedDelete',
     `error getting deleter volume plugin for volume ${quote(volume)}: no deletable volume plugin matched; ` +
-      'delete its storage manually, then delete the volume',
+      DELETE_STORAGE_MANUALLY,
   )
 export const deleterNotFound = (provisioner: string): EventDetails =>
-  warning(
-    'VolumeFailedDelete',
-    `no volume plugin matched name: ${provisioner}; delete its storage manually, then delete the volume`,
-  )
+  warning('VolumeFailedDelete', `no volume plugin matched name: ${provisioner}; ${DELETE_STORAGE_MANUALLY}`)
 export const noRecycler = warning(
   'VolumeFailedRecycle',
   'No recycler plugin found for the volume! Clean it manually and remove its claimRef to make it available again',

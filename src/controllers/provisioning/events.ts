@@ -39,7 +39,7 @@ export function explainHeldClaim(message: string, { volumeName, intent }: HeldCl
 
 /** Returns instructions for a volume whose state cannot be determined. */
 export const manualCleanup = ({ volumeName, intent }: HeldClaim): string =>
-  `look for "${volumeName}" in the storage, delete it there, and remove the finalizer "${intent}" from the claim.`
+  `look for "${volumeName}" in the storage, delete it there with its data, and remove the finalizer "${intent}" from the claim.`
 
 interface HeldClaim {
   readonly volumeName: string

@@ -110,7 +110,9 @@ function planNothing(situation: ClaimSituation): ClaimAction {
     const owner = volume.spec?.claimRef
       ? `claim "${volume.spec.claimRef.namespace}/${volume.spec.claimRef.name}"`
       : 'no claim'
-    const message = `volume "${volumeName}" already exists and belongs to ${owner}: delete it, or recreate the claim`
+    const message =
+      `volume "${volumeName}" already exists and belongs to ${owner}: recreate the claim, which has no data yet; ` +
+      'or back up the data of the volume if it is needed, and delete the volume'
     return finish(situation, { do: 'wait', message, recordsEvent: true, forVolume: volumeName })
   }
   if (infeasible && infeasible.classUid === selection.storageClass.metadata.uid) {

@@ -119,7 +119,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     const volume = toExistingVolume(persistentVolume)
     try {
       if (plugin.owns && !plugin.owns(volume)) {
-        const message = `The volume is annotated as provisioned by ${plugin.name}, but ${plugin.name} does not create volumes with such a source. Nothing was changed; delete its storage manually, then the volume.`
+        const message = `The volume is annotated as provisioned by ${plugin.name}, but ${plugin.name} does not create volumes with such a source. Nothing was changed; back up its data if it is needed, delete its storage manually, then the volume.`
         return { is: 'failed', message, isForeign: true }
       }
       await callPlugin({ signal, onOverdue }, (call) => plugin.delete(volume, call))

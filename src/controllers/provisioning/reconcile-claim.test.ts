@@ -557,7 +557,7 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
       const message = messages('ProvisioningFailed')[1]!
       expect(message).toMatch(/^rpc error: desc = hung hung/)
       expect(message).toContain('The claim is kept until it is known whether its volume exists')
-      const remedy = `look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
+      const remedy = `look for "${volumeNameOf(claim)}" in the storage, delete it there with its data, and remove the finalizer "${INTENT}" from the claim.`
       expect(message.endsWith(remedy)).toBe(true)
       expect(Buffer.byteLength(message)).toBeLessThan(1_024) // the limit for an event message
       await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted', fixture.runOtherControllers)
@@ -893,7 +893,7 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     await fixture.waitUntil(() => second.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     const expectedMessage = (reason: string) =>
       `It is unknown whether volume "${volumeNameOf(claim)}" exists, and the call cannot be repeated: ${reason}. ` +
-      `Recreate the class unchanged, or look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
+      `Recreate the class unchanged, or look for "${volumeNameOf(claim)}" in the storage, delete it there with its data, and remove the finalizer "${INTENT}" from the claim.`
     expect(messages('ProvisioningFailed').at(-1)).toBe(
       expectedMessage(`its class "fast" now names the provisioner ${OTHER_PROVISIONER}`),
     )

@@ -134,4 +134,4 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
 }
 
 const truncationMessage = (image: string, bytes: number, recordedBytes: number, kind: string) =>
-  `Its file ${image} has ${formatSize(bytes)} of the ${formatSize(recordedBytes)} it was created with: it was truncated, and the rest is lost. Restore it from a backup, or delete the ${kind}.`
+  `Its file ${image} has ${formatSize(bytes)} of the ${formatSize(recordedBytes)} it was created with: it was truncated, and the rest is lost. Restore it from a backup, or copy the data that is left and delete the ${kind}.`

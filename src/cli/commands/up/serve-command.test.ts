@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { socketNotes } from './serve-command.ts'
+import { silentLog } from '../../../base/log.ts'
+import { reportNodes, socketNotes } from './serve-command.ts'
 
 it('SYS-12 socketNotes explains how to start a missing driver and how to register a running one', () => {
   expect(socketNotes(['/nonexistent-stowage/csi.sock'])).toEqual([
@@ -7,3 +8,18 @@ it('SYS-12 socketNotes explains how to start a missing driver and how to registe
   ])
   expect(socketNotes([`unix://${process.cwd()}`])).toEqual([expect.stringContaining('stowage node --driver-socket')])
 })
+
+it.each([
+  ['text', { isJson: false, isTerminal: true }, 1],
+  ['text for a file', { isJson: false, isTerminal: false }, 2],
+  ['JSON', { isJson: true, isTerminal: true }, 2],
+] as const)(
+  'SYS-12 `up` writes each shortcoming of the nodes once per stream, and once on a terminal: %s',
+  (_name, target, count) => {
+    const texts: string[] = []
+    const log = { ...silentLog, warn: (_fields: object, message: string) => void texts.push(message) }
+    const nodes = { names: ['node-1'], backend: 'directory', poolBytes: 1024, shortcomings: ['No limits.'], idle: [] }
+    reportNodes({ nodes: nodes as never, startMs: 1 }, { ...target, log, write: (text) => void texts.push(text) })
+    expect(texts.join('').split('No limits.').length - 1).toBe(count)
+  },
+)

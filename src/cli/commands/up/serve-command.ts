@@ -5,6 +5,7 @@ import { EXPANSION_QUOTAS } from '../../../api/kind.ts'
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
 import { stowageVersion } from '../../../apiserver/version.ts'
 import { DEFAULT_LISTEN, parseListen } from '../../../base/listen-address.ts'
+import type { Logger } from '../../../base/log.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import type { StartedNodes } from '../../../processes/local-nodes.ts'
 import type { ReadyServer } from '../../../processes/serve.ts'
@@ -109,10 +110,21 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         },
         onNodes: (nodes) => {
           const startMs = Math.round(performance.now())
-          deps.write(isJson ? `${JSON.stringify({ nodes, startMs })}\n` : formatNodes(nodes, startMs))
+          const isTerminal = Boolean(process.stderr.isTTY)
+          reportNodes({ nodes, startMs }, { isJson, isTerminal, log, write: deps.write })
         },
       })
     })
+}
+
+/** Writes the nodes to the output, and logs their shortcomings unless output and log appear on one terminal. */
+export function reportNodes(
+  { nodes, startMs }: { readonly nodes: StartedNodes; readonly startMs: number },
+  output: Pick<ProgramDeps, 'write'> & { readonly isJson: boolean; readonly isTerminal: boolean; readonly log: Logger },
+): void {
+  const { isJson, isTerminal, log, write } = output
+  if (isJson || !isTerminal) for (const text of nodes.shortcomings) log.warn({ backend: nodes.backend }, text)
+  write(isJson ? `${JSON.stringify({ nodes, startMs })}\n` : formatNodes(nodes, startMs))
 }
 
 /** Returns notes on drivers that the user must still start or register. They are printed, because the log may be disabled. */

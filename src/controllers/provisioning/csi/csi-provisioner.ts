@@ -206,7 +206,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const { csi } = volume.spec ?? {}
     const { name } = volume.metadata
     if (!csi) {
-      const message = `volume ${name} is not a CSI volume: delete its storage manually, then the volume`
+      const message = `volume ${name} is not a CSI volume: back up its data if it is needed, delete its storage manually, then the volume`
       return { is: 'failed', message, isForeign: true }
     }
     if (csi.driver !== facts.name) {
@@ -313,7 +313,7 @@ function isForPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolea
 const isNameTaken = (error: unknown): boolean => error instanceof CsiError && error.codeName === 'ALREADY_EXISTS'
 const CREATED_FOR_ANOTHER_NODE = 'an earlier attempt created it for another node'
 const NAME_TAKEN_HINT =
-  '. A volume of this name exists and does not match the request: restore the class as it was, or delete the volume in the storage'
+  '. A volume of this name exists and does not match the request: restore the class as it was, or delete the volume and its data in the storage'
 
 /** Returns the message of a failed call. */
 function messageOf(error: unknown): string {
