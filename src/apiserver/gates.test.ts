@@ -66,7 +66,7 @@ describe('VolumeAttributesClass disabled', () => {
     expect([spec.volumeAttributesClassName, status.currentVolumeAttributesClassName]).toEqual(['silver', 'silver'])
   })
 
-  it('VAC-12 PIO-9 warns in an HTTP header about a class or amount that a claim without one gets', async () => {
+  it('VAC-12 PIO-1 warns in an HTTP header about a class or amount that a claim without one gets', async () => {
     await start(gatesDisabled('VolumeAttributesClass', 'VolumeProvisionedIO'))
     const spec = { volumeAttributesClassName: 'gold', resources: { requests: { storage: '1Gi', iops: '500' } } }
     const warning = (field: string, value: string, gate: string) =>
