@@ -219,6 +219,31 @@ describe('an event recorder', () => {
     expect(lines.slice(1)).toEqual(['warn: event could not be recorded'])
   })
 
+  it('SYS-29 keeps events while the right to record them is missing, and drops them only when it stops', async () => {
+    const { recorder, faults, lines, clock, recordWarning, abort, running, events } = await createRecorder()
+    const advance = async () => {
+      await clock.advance(60_000)
+      for (let turn = 0; turn < 20; turn++) await nextTurn()
+    }
+    faults.error = new ApiError(403, 'Forbidden', 'user cannot create resource "events" in API group ""')
+    for (const message of ['a', 'b', 'a']) recordWarning(message)
+    await advance()
+    recordWarning('a')
+    await advance()
+    expect(recorder.stats()).toMatchObject({ sent: 0, dropped: 0, pending: 2 })
+    expect(lines).toEqual(['warn: events cannot be recorded; they are kept until the right is granted'])
+    faults.error = undefined
+    await advance()
+    expect((await events()).map(({ message, count }) => `${count} ${message}`).sort()).toEqual(['1 b', '3 a'])
+
+    faults.error = new ApiError(403, 'Forbidden', 'user cannot create resource "events" in API group ""')
+    recordWarning('c')
+    await advance()
+    abort.abort()
+    await running
+    expect(recorder.stats()).toMatchObject({ sent: 2, dropped: 1, pending: 0 })
+  })
+
   it('sends pending events before it stops', async () => {
     const { abort, running, recordWarning, events } = await createRecorder()
     for (let i = 0; i < 5; i++) recordWarning(`m${i}`)

@@ -4,7 +4,7 @@
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { eventKind } from '../api/kinds/event/event.ts'
 import type { Event } from '../api/kinds/event/event-schema.ts'
-import { ApiError, isAlreadyExists, isNotFound } from '../api/status-error.ts'
+import { ApiError, isAlreadyExists, isMissingRight, isNotFound } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import { type Logger, silentLog } from '../base/log.ts'
@@ -42,6 +42,8 @@ const PENDING_MAX = 5_000 // further events are dropped and counted
 /** Events per commit. More pending events wait, so that they do not slow down a busy server. */
 const EVENTS_PER_COMMIT_MAX = 64
 const COMMIT_PAUSE_MS = 250
+/** A role can be changed at any time without an event. */
+const MISSING_RIGHT_RETRY_MS = 30_000
 const ENTRIES_MAX = 4_096 // beyond this, the least recently used entry is dropped
 const MESSAGE_BYTES_MAX = 1_024
 /** Rate limit per object: a burst of this size, and one more event every five minutes. */
@@ -87,6 +89,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   const variations = createLru<{ messages: Set<string>; sinceMs: number }>(ENTRIES_MAX)
   let dropped = 0
   let sent = 0
+  let isDenied = false
   let wake: (() => void) | undefined
 
   function record(kind: Kind, object: Readonly<KubeObject>, details: EventDetails): void {
@@ -234,14 +237,23 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
   }
 
-  /** Sends an event with retries. Drops and logs an event that cannot be recorded. */
-  async function deliver(event: PendingEvent, signal: AbortSignal): Promise<void> {
+  /**
+   * Sends an event with retries. Drops and logs an event that cannot be recorded. Returns false if the right to record
+   * events is missing: the event may be the only one about its object, so it is kept until a role grants the right.
+   */
+  async function deliver(event: PendingEvent, signal: AbortSignal): Promise<boolean> {
     for (let attempt = 0; ; attempt++) {
       try {
         await send(event)
         sent++
-        return
+        isDenied = false
+        return true
       } catch (error) {
+        if (isMissingRight(error) && !signal.aborted) {
+          if (!isDenied) log.warn({ err: error }, 'events cannot be recorded; they are kept until the right is granted')
+          isDenied = true
+          return false
+        }
         const isTransient = error instanceof ApiError && (error.code >= 500 || error.code === 429)
         if (!isTransient || attempt + 1 >= ATTEMPTS_MAX || signal.aborted) {
           dropped++
@@ -249,11 +261,21 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
           // Expected, because events are deleted with their namespace.
           if (isNamespaceTerminating(error)) log.debug(fields, 'event not recorded: its namespace is being terminated')
           else log.warn(fields, 'event could not be recorded')
-          return
+          return true
         }
         await clock.sleep(backoffMs(RETRY, attempt, random), signal).catch(() => {})
       }
     }
+  }
+
+  /** Adds an event to the pending ones again. */
+  function keep(event: PendingEvent): void {
+    const repeated = pendingEvents.get(event.key)
+    if (repeated) {
+      repeated.count += event.count
+      repeated.firstMs = event.firstMs
+    } else if (pendingEvents.size < PENDING_MAX) pendingEvents.set(event.key, event)
+    else dropped++
   }
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -274,7 +296,12 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         if (pendingEvents.size > 0) await clock.sleep(COMMIT_PAUSE_MS, signal).catch(() => {})
         continue
       }
-      for (const event of nextEvents) await deliver(event, signal)
+      for (const [index, event] of nextEvents.entries()) {
+        if (await deliver(event, signal)) continue
+        for (const deniedEvent of nextEvents.slice(index)) keep(deniedEvent)
+        await clock.sleep(MISSING_RIGHT_RETRY_MS, signal).catch(() => {})
+        break
+      }
     }
     signal.removeEventListener('abort', stop)
   }
