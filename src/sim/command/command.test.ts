@@ -59,7 +59,7 @@ describe('npm run sim', () => {
   })
 
   it('SYS-14 gives workers and replay lines every flag that affects the run of a seed', async () => {
-    const flags = '--workload quota --operations 4 --faults 3 --targeted-faults 12 --twice'
+    const flags = '--workload quota --answers stock --operations 4 --faults 3 --targeted-faults 12 --twice'
     const started: string[] = []
     const startWorker: SimProgram['startWorker'] = (workerFlags) => {
       started.push(workerFlags.join(' '))

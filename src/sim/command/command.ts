@@ -195,6 +195,7 @@ const commandFor = (command: OneRun): string[] => [
 /** Every flag that decides what a seed does: workers and replay lines need all of them. */
 const PLAN_FLAGS = {
   workload: '--workload',
+  answers: '--answers',
   minutes: undefined, // no flag sets it
   operations: '--operations',
   faults: '--faults',

@@ -20,6 +20,7 @@ describe('flags of npm run sim', () => {
     expect(read('--seed 7 --workload quota --targeted-faults 12')).toMatchObject({
       plan: { workload: 'quota', targetedFaults: 12 },
     })
+    expect(read('--seed 7 --answers stock')).toMatchObject({ plan: { answers: 'stock' } })
     expect(read('--help --seed 1')).toEqual({ do: 'help' })
   })
 
@@ -38,6 +39,8 @@ describe('flags of npm run sim', () => {
     ['--seed 1 --from 2', '--from is for many runs, and --seed or --plan ask for one.'],
     ['--shrink', '--shrink is for one run. Add --seed N or --plan FILE.'],
     ['--seed 1 --found it', '--found is saved with a regression, and nothing is saved. Add --save'],
+    ['--answers odd', '--answers takes "stock", not "odd".'],
+    ['--plan a --answers stock', '--plan and --answers exclude each other. A saved plan has its setup'],
     ['--workload nothing', 'There is no workload "nothing". Known workloads: mixed, provisioning'],
   ])('SYS-14 refuse %s with what to do next', (line, message) => {
     expect(() => read(line)).toThrow(message)

@@ -20,6 +20,7 @@ Many runs:
 Both:
   --workload NAME      what users do: ${WORKLOAD_NAMES.join(', ')}
                        (default: mixed)
+  --answers stock      the server answers as a stock API server does; plans have other steps than without
   --operations N       number of user actions per run
   --faults N           number of planned faults per run
   --targeted-faults N  number of faults aimed at an action in progress (mixed: 6 to 10 by default)
@@ -66,6 +67,7 @@ const OPTIONS = {
   operations: { type: 'string' },
   faults: { type: 'string' },
   workload: { type: 'string' },
+  answers: { type: 'string' },
   'targeted-faults': { type: 'string' },
   twice: { type: 'boolean' },
   save: { type: 'boolean' },
@@ -89,6 +91,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
   rejectPair(values, 'plan', 'faults', 'A saved plan has its steps')
   rejectPair(values, 'plan', 'targeted-faults', 'A saved plan has its steps')
   rejectPair(values, 'plan', 'workload', 'A saved plan has its steps')
+  rejectPair(values, 'plan', 'answers', 'A saved plan has its setup')
   if (values.found !== undefined && !values.save)
     throw new FlagError('--found is saved with a regression, and nothing is saved. Add --save, or omit --found.')
 
@@ -98,6 +101,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
       faults: numberOf(values, 'faults', { min: 0, max: 100_000 }),
       targetedFaults: numberOf(values, 'targeted-faults', { min: 0, max: 10_000 }),
       workload: workloadOf(values),
+      answers: answersOf(values),
     }),
     isTwice: Boolean(values.twice),
     save: Boolean(values.save),
@@ -177,6 +181,11 @@ function workloadOf({ workload }: FlagValues): WorkloadName | undefined {
   if (!workloadName)
     throw new FlagError(`There is no workload "${workload}". Known workloads: ${WORKLOAD_NAMES.join(', ')}.`)
   return workloadName
+}
+
+function answersOf({ answers }: FlagValues): 'stock' | undefined {
+  if (answers !== undefined && answers !== 'stock') throw new FlagError(`--answers takes "stock", not "${answers}".`)
+  return answers
 }
 
 const definedOnly = (options: PlanOptions): PlanOptions =>

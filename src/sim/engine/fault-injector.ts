@@ -146,6 +146,16 @@ export function createFaultInjector(system: System): FaultInjector {
       driverOf(driver).freezeCapacity()
       scheduleUnlessStopped(ms, () => driverOf(driver).unfreezeCapacity())
     },
+    deny({ plural, verbs, ms }) {
+      simulation.tally('right denied')
+      const allow = system.stockAnswers?.deny(plural, verbs)
+      scheduleUnlessStopped(ms, () => allow?.())
+    },
+    'stop serving'({ plural, ms }) {
+      simulation.tally('kind not served')
+      const serve = system.stockAnswers?.stopServing(plural)
+      scheduleUnlessStopped(ms, () => serve?.())
+    },
   }
 
   /** Restarts a crashed process after a random time, as a supervisor would. */

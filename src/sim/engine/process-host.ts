@@ -5,6 +5,7 @@ import { setMaxListeners } from 'node:events'
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { Client } from '../../client/index.ts'
+import { patchByUpdate } from '../../client/patch-by-update.ts'
 import { callDriver } from '../../csi/driver.ts'
 import { type ConnectOptions, type CsiConnection, type CsiDriver, CsiError, createCsiDriver } from '../../csi/index.ts'
 import type { Cluster } from '../environment/cluster.ts'
@@ -12,6 +13,7 @@ import type { SimDriver } from '../environment/driver.ts'
 import { oneByOne } from '../environment/one-by-one.ts'
 import type { Env, SimProcess } from '../environment/process.ts'
 import type { Simulation } from '../environment/simulation.ts'
+import type { StockAnswers } from '../environment/stock-answers.ts'
 import type { DriverName } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
 import type { Machine } from './machine.ts'
@@ -23,6 +25,8 @@ export interface HostDeps {
   readonly drivers: ReadonlyMap<DriverName, SimDriver>
   readonly machines: ReadonlyMap<string, Machine>
   readonly setup: Setup
+  /** Given if the server answers as a stock API server does. */
+  readonly stockAnswers?: StockAnswers
   gates(): FeatureGates
   /** Wraps the client above the commit mode, for checkers. */
   aroundClient(process: string, client: Client): Client
@@ -49,7 +53,10 @@ export interface ProcessContext {
 
 export interface ProcessHost {
   readonly processes: ReadonlyMap<string, SimProcess>
-  /** Adds and starts a process. `isAtomic`: it commits in transactions regardless of the setup. */
+  /**
+   * Adds and starts a process. `isAtomic`: it commits in transactions regardless of the setup, as a part of the server, and
+   * the server's own answers reach it.
+   */
   add(name: string, main: (context: ProcessContext) => Promise<void>, isAtomic?: boolean): SimProcess
 }
 
@@ -57,7 +64,7 @@ export interface ProcessHost {
 const RESTART_MS = 5_000
 
 export function createProcessHost(deps: HostDeps): ProcessHost {
-  const { simulation, cluster, drivers, setup } = deps
+  const { simulation, cluster, drivers, setup, stockAnswers } = deps
   const processes = new Map<string, SimProcess>()
 
   /** Returns how one incarnation of a process connects to the drivers. Their socket addresses are their names. */
@@ -94,14 +101,19 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
     }
   }
 
+  /** Returns the client that a process has in production: of a stock server it may be allowed to update, but not to patch. */
+  function clientOf(requests: Client, isAtomic: boolean): Client {
+    if (isAtomic) return requests
+    return stockAnswers ? patchByUpdate(oneByOne(requests)) : oneByOne(requests)
+  }
+
   return {
     processes,
     add(name, main, isAtomic = setup.commits === 'atomic') {
-      const process = cluster.add(name, (env, network) => {
+      const run = (env: Env, network: Client) => {
         setMaxListeners(0, env.signal)
         const incarnation = processes.get(name)?.starts ?? 1
-        const requests = deps.aroundNetwork(env, network)
-        const client = deps.aroundClient(name, isAtomic ? requests : oneByOne(requests))
+        const client = deps.aroundClient(name, clientOf(deps.aroundNetwork(env, network), isAtomic))
         const registry = deps.registryFor(name, incarnation)
         void main({ env, client, registry, connect: connectFrom(env, name, incarnation) }).then(
           () => end(undefined),
@@ -113,7 +125,8 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
           process.crash()
           simulation.schedule(RESTART_MS, () => process.start())
         }
-      })
+      }
+      const process = cluster.add(name, run, isAtomic ? undefined : stockAnswers?.wrap)
       processes.set(name, process)
       return process
     },

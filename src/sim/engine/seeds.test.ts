@@ -5,7 +5,7 @@ import { systemClock } from '../../base/clock.ts'
 import { addResult, createTotals, resultOf, type Totals } from '../command/report.ts'
 import { shrink } from '../plan/shrink.ts'
 import { timelineOf } from '../trace/timeline.ts'
-import { generatePlan } from '../workload/generate.ts'
+import { generatePlan, type PlanOptions } from '../workload/generate.ts'
 import { WORKLOAD_NAMES, type WorkloadName } from '../workload/workloads.ts'
 import { runPlan } from './run.ts'
 import { safely, twice } from './run-safely.ts'
@@ -22,9 +22,19 @@ const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   contention: [1, 2, 3, 4, 910008],
   placement: [1, 2, 3, 4],
 }
-const TWICE: readonly (readonly [WorkloadName, number])[] = [
+/** Seeds that run on a server with the answers of a stock API server. */
+const STOCK_SEEDS: readonly (readonly [WorkloadName, number])[] = [
+  ['mixed', 1],
+  ['mixed', 2],
+  ['provisioning', 4],
+  ['modification', 1],
+  ['attaching', 1],
+  ['scheduling', 1],
+]
+const TWICE: readonly (readonly [WorkloadName, number, PlanOptions['answers']?])[] = [
   ['mixed', 4],
   ['quota', 7],
+  ['expansion', 1, 'stock'],
 ]
 const SHRINK_BUDGET = { runs: 200, ms: 60_000 }
 const TIMEOUT_MS = 900_000
@@ -48,10 +58,21 @@ describe('the whole system', () => {
     )
 
   it(
+    `SYS-29 violates no rule on a stock API server (${STOCK_SEEDS.map((seed) => seed.join(' ')).join(', ')})`,
+    async () => {
+      const totals = createTotals()
+      for (const [workload, seed] of STOCK_SEEDS) await expectNoViolation(workload, seed, totals, 'stock')
+      for (const fault of ['answered 403', 'answered 429', 'right denied', 'kind not served'])
+        expect(totals.faults[fault], fault).toBeGreaterThan(0)
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
     'SYS-14 gives the same trace for the same seed',
     async () => {
-      for (const [workload, seed] of TWICE) {
-        const { violations } = await safely(twice(runPlan))(generatePlan(seed, { workload }))
+      for (const [workload, seed, answers] of TWICE) {
+        const { violations } = await safely(twice(runPlan))(generatePlan(seed, { workload, answers }))
         expect(violations).toEqual([])
       }
     },
@@ -59,12 +80,18 @@ describe('the whole system', () => {
   )
 })
 
-async function expectNoViolation(workload: WorkloadName, seed: number, totals: Totals): Promise<void> {
-  const plan = generatePlan(seed, { workload })
+async function expectNoViolation(
+  workload: WorkloadName,
+  seed: number,
+  totals: Totals,
+  answers?: PlanOptions['answers'],
+): Promise<void> {
+  const plan = generatePlan(seed, { workload, answers })
   const run = await safely(runPlan)(plan)
   addResult(totals, resultOf(seed, run))
   if (run.violations.length === 0) return
   const shrunk = await shrink(plan, safely(runPlan), { budget: SHRINK_BUDGET, clock })
-  const flags = `--seed ${seed}${workload === 'mixed' ? '' : ` --workload ${workload}`}`
+  const workloadFlag = workload === 'mixed' ? '' : ` --workload ${workload}`
+  const flags = `--seed ${seed}${workloadFlag}${answers ? ` --answers ${answers}` : ''}`
   throw new Error(`Seed ${seed} has a violation. npm run sim -- ${flags}\n${timelineOf(shrunk?.run ?? run)}`)
 }

@@ -10,6 +10,7 @@ import { type Cluster, type ClusterOptions, createCluster } from '../environment
 import { createSimDriver, type SimDriver } from '../environment/driver.ts'
 import type { Env, SimProcess } from '../environment/process.ts'
 import type { Simulation } from '../environment/simulation.ts'
+import { createStockAnswers, type StockAnswers } from '../environment/stock-answers.ts'
 import { DRIVERS, type DriverName, NODES, nodeOfId, settingsOf } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
 import { createMachine, type Machine } from './machine.ts'
@@ -19,6 +20,8 @@ import { addProcesses } from './processes.ts'
 export interface System {
   readonly setup: Setup
   readonly cluster: Cluster
+  /** Given if the server answers as a stock API server does. */
+  readonly stockAnswers?: StockAnswers
   readonly drivers: ReadonlyMap<DriverName, SimDriver>
   readonly nodes: ReadonlyMap<string, SystemNode>
   /** By name: `server`, `control-1`, `agent-n1`, `driver net.sim`, `provisioner-net.sim-1` … */
@@ -103,6 +106,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     gates: currentGates,
     aroundServer: options.aroundServer,
   })
+  const answers = setup.answers === 'stock' ? { stockAnswers: createStockAnswers(simulation) } : {}
   const names = NODES.slice(0, setup.nodes)
   const machines = new Map<string, Machine>()
   const drivers = new Map<DriverName, SimDriver>()
@@ -133,6 +137,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
   return {
     setup,
     cluster,
+    ...answers,
     drivers,
     nodes: machines,
     processes,
@@ -153,6 +158,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
       host ??= (options.addProcesses ?? addProcesses)({
         simulation,
         cluster,
+        ...answers,
         drivers,
         machines,
         setup,
@@ -191,6 +197,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
         driver.unfreezeCapacity()
         driver.heal()
       }
+      answers.stockAnswers?.heal()
       await cluster.heal()
     },
     dispose() {

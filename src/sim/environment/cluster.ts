@@ -29,8 +29,8 @@ export interface Cluster {
   store(): Store | undefined
   /** Calls `listener` with the store of every incarnation of the server, first with the present one. */
   follow(listener: (store: Store) => void): void
-  /** Adds and starts a component that reaches the server over the network only. */
-  add(name: string, main: (env: Env, client: Client) => void): SimProcess
+  /** Adds and starts a component that reaches the server over the network only. `answers`: how the server answers it. */
+  add(name: string, main: (env: Env, client: Client) => void, answers?: (server: Client) => Client): SimProcess
   /** Starts every process that is down, ends all faults, and waits until the server answers. */
   heal(): Promise<void>
 }
@@ -139,8 +139,8 @@ export async function createCluster(
       followers.push(listener)
       if (current) listener(current.store)
     },
-    add(name, main) {
-      const process = createProcess(simulation, name, (env) => main(env, network.clientFor(env)))
+    add(name, main, answers) {
+      const process = createProcess(simulation, name, (env) => main(env, network.clientFor(env, answers)))
       processes.push(process)
       process.start()
       return process

@@ -53,8 +53,8 @@ const NOTICE_MS_MAX = 5_000
 
 export interface Network {
   readonly faults: NetworkFaults
-  /** Returns the client of one incarnation of a process. */
-  clientFor(incarnation: Incarnation & Sender): Client
+  /** Returns the client of one incarnation of a process. `answers` changes how the server answers it. */
+  clientFor(incarnation: Incarnation & Sender, answers?: (server: Client) => Client): Client
   /** Breaks every open watch. */
   breakWatches(): void
   /** Additional losses by process name. */
@@ -243,17 +243,17 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     breakWatches() {
       for (const { onBreak } of streams) onBreak?.()
     },
-    clientFor: (incarnation) => ({
-      get: (...args) => incarnation.pass(exchange(incarnation, (client) => client.get(...args))),
-      list: (...args) => incarnation.pass(exchange(incarnation, (client) => client.list(...args))),
-      create: (...args) => incarnation.pass(exchange(incarnation, (client) => client.create(...args), true)),
-      update: (...args) => incarnation.pass(exchange(incarnation, (client) => client.update(...args), true)),
-      patch: (...args) => incarnation.pass(exchange(incarnation, (client) => client.patch(...args), true)),
-      delete: (...args) => incarnation.pass(exchange(incarnation, (client) => client.delete(...args), true)),
-      commit: (...args) => incarnation.pass(exchange(incarnation, (client) => client.commit(...args), true)),
-      serves: (...args) => incarnation.pass(exchange(incarnation, (client) => client.serves(...args))),
+    clientFor: (incarnation, answers = (client) => client) => ({
+      get: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).get(...args))),
+      list: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).list(...args))),
+      create: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).create(...args), true)),
+      update: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).update(...args), true)),
+      patch: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).patch(...args), true)),
+      delete: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).delete(...args), true)),
+      commit: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).commit(...args), true)),
+      serves: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).serves(...args))),
       watch: (kind, request) =>
-        stream(incarnation, (client) => client.watch(kind, request), {
+        stream(incarnation, (client) => answers(client).watch(kind, request), {
           plural: kind.plural,
           isResumed: request.resourceVersion !== undefined,
           sendsInitialEvents: request.sendInitialEvents === true,

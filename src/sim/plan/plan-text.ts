@@ -202,6 +202,10 @@ function textOfFault(action: Fault): string {
       return `${action.driver} loses everything it holds`
     case 'report late':
       return `${action.driver} reports old capacity for ${durationText(action.ms)}`
+    case 'deny':
+      return `the server denies ${action.verbs.join(', ')} on ${action.plural} for ${durationText(action.ms)}`
+    case 'stop serving':
+      return `the server does not serve ${action.plural} for ${durationText(action.ms)}`
   }
 }
 

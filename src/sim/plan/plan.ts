@@ -5,6 +5,7 @@ import type { ExpansionQuota } from '../../api/kind.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
 import type { DriverFaults } from '../environment/driver.ts'
 import type { NetworkFaults } from '../environment/network.ts'
+import type { StockVerb } from '../environment/stock-answers.ts'
 import type { DriverName } from './catalog.ts'
 
 export interface Plan {
@@ -28,6 +29,8 @@ export interface Setup {
   /** Whether a driver's controllers run in the control process or as sidecars (provisioner, resizer, attacher). */
   readonly driverControllers: 'in-process' | 'sidecars'
   readonly commits: 'atomic' | 'one by one'
+  /** `stock`: the server answers as a stock API server does (environment/stock-answers.ts). Requires `one by one`. */
+  readonly answers?: 'stock'
   readonly capacityReservation: boolean
   readonly expansionQuota: ExpansionQuota
   /** Whether net.sim expands volumes without NodeExpandVolume. */
@@ -153,6 +156,10 @@ export type Fault =
   /** The driver loses all its volumes. */
   | { readonly do: 'lose state'; readonly driver: DriverName }
   | { readonly do: 'report late'; readonly driver: DriverName; readonly ms: number }
+  /** RBAC denies these verbs on a resource. Without stock answers nothing is denied. */
+  | { readonly do: 'deny'; readonly plural: string; readonly verbs: readonly StockVerb[]; readonly ms: number }
+  /** The server does not serve a kind: 404 for every request. Only with stock answers. */
+  | { readonly do: 'stop serving'; readonly plural: string; readonly ms: number }
 
 const FAULTS: Readonly<Record<Fault['do'], true>> = {
   crash: true,
@@ -169,6 +176,8 @@ const FAULTS: Readonly<Record<Fault['do'], true>> = {
   'fill pool': true,
   'lose state': true,
   'report late': true,
+  deny: true,
+  'stop serving': true,
 }
 
 export const FAULT_KINDS = Object.keys(FAULTS) as readonly Fault['do'][]

@@ -28,6 +28,8 @@ const SIMPLEST_SETUP: Setup = {
 }
 
 export function* simplerSetups(plan: Plan): Iterable<Plan> {
+  const { answers, ...withoutAnswers } = plan.setup
+  if (answers) yield { ...plan, setup: withoutAnswers }
   for (const key of Object.keys(SIMPLEST_SETUP) as (keyof Setup)[])
     if (plan.setup[key] !== SIMPLEST_SETUP[key]) yield { ...plan, setup: { ...plan.setup, [key]: SIMPLEST_SETUP[key] } }
 }

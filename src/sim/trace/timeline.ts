@@ -54,6 +54,7 @@ function headerOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
     controlReplicas,
     driverControllers,
     commits,
+    answers,
     capacityReservation,
     expansionQuota,
     netExpandsWithoutNode,
@@ -68,7 +69,7 @@ function headerOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
   ]
   return [
     `Seed ${seed}: ${steps.length} steps in ${minutes} minutes; ${nodes} nodes, ${controlReplicas} × control, ` +
-      `driver controllers ${driverControllers}, commits ${commits}, capacity reservation ${capacityReservation ? 'on' : 'off'}, ` +
+      `driver controllers ${driverControllers}, commits ${commits}, ${answers ? `answers as ${answers}, ` : ''}capacity reservation ${capacityReservation ? 'on' : 'off'}, ` +
       `quota by ${expansionQuota} size${netExpandsWithoutNode ? ', net.sim expands without its nodes' : ''}.`,
     `Fault rates: ${faults.join(', ') || 'none'}.`,
   ]

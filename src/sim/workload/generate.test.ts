@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { FEATURE_GATES } from '../../api/feature-gates.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, DRIVERS } from '../plan/catalog.ts'
-import { type Action, FAULT_KINDS, type KindName, type Plan, type UserAction } from '../plan/plan.ts'
+import { type Action, FAULT_KINDS, type KindName, type Plan, type Step, type UserAction } from '../plan/plan.ts'
 import { controlProcesses, nodesOf, processesOf } from '../plan/process-names.ts'
 import { METHODS } from './faults.ts'
 import { generatePlan } from './generate.ts'
@@ -13,6 +13,7 @@ const plans = Array.from({ length: SEEDS }, (_, seed) => generatePlan(seed))
 const focusedPlans = WORKLOAD_NAMES.flatMap((workload) =>
   Array.from({ length: 20 }, (_, seed) => generatePlan(seed, { workload })),
 )
+const stockPlans = Array.from({ length: 40 }, (_, seed) => generatePlan(seed, { answers: 'stock' }))
 const actions = plans.flatMap(({ steps }) => steps.map(({ action }) => action))
 
 const USER_ACTIONS: Readonly<Record<UserAction['do'], true>> = {
@@ -178,9 +179,36 @@ describe('a plan', () => {
   })
 })
 
+describe('a plan with stock answers', () => {
+  const isDenial = ({ action }: Step) => action.do === 'deny' || action.do === 'stop serving'
+
+  it('SYS-29 commits one by one, requests no amounts, and denies rights', () => {
+    for (const { setup, steps } of stockPlans) {
+      expect(setup).toMatchObject({ answers: 'stock', commits: 'one by one' })
+      expect(steps.filter(isDenial).length).toBeGreaterThanOrEqual(2)
+      expect(JSON.stringify(steps.filter(({ action }) => isUserAction(action)))).not.toMatch(/"requests":[^}]*"iops"/)
+    }
+  })
+
+  it('SYS-14 leaves the plan of a seed without the option as it was', () => {
+    for (const plan of [...plans, ...focusedPlans]) {
+      expect(plan.setup).not.toHaveProperty('answers')
+      expect(plan.steps.filter(isDenial)).toEqual([])
+    }
+    for (const plan of plans.filter(({ setup }) => setup.commits === 'one by one').slice(0, 10)) {
+      const { setup, steps, ...remaining } = generatePlan(plan.seed, { answers: 'stock' })
+      const { answers: _, ...withoutAnswers } = setup
+      const otherSteps = steps.filter((step) => !isDenial(step))
+      expect({ ...remaining, setup: withoutAnswers, steps: otherSteps }).toEqual(plan)
+    }
+  })
+})
+
 describe('all plans together', () => {
   it('SYS-14 contain every action on every kind', () => {
-    const allActions = [...actions, ...focusedPlans.flatMap(({ steps }) => steps.map(({ action }) => action))]
+    const allActions = [...plans, ...focusedPlans, ...stockPlans].flatMap(({ steps }) =>
+      steps.map(({ action }) => action),
+    )
     const types = new Set(allActions.map((action) => action.do))
     expect([...types].sort()).toEqual([...Object.keys(USER_ACTIONS), ...FAULT_KINDS].sort())
     for (const type of ['create', 'delete'] as const) {

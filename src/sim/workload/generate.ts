@@ -10,6 +10,7 @@ import type { Draft } from './draft.ts'
 import { generateFaultRates } from './fault-rates.ts'
 import { generateFault, loseState, restartAgent } from './faults.ts'
 import { createRng, type Rng } from './rng.ts'
+import { generateStockFaults } from './stock-faults.ts'
 import { generateLostNodes, generateTargetedFaults } from './targeted-faults.ts'
 import { WORKLOADS, type Workload, type WorkloadName } from './workloads.ts'
 
@@ -21,6 +22,8 @@ export interface PlanOptions {
   readonly faults?: number
   /** Faults aimed at an action that is in progress. */
   readonly targetedFaults?: number
+  /** How the server answers. Default: as a Stowage server. */
+  readonly answers?: 'stock'
 }
 
 const MINUTE_MS = 60_000
@@ -55,6 +58,7 @@ const STREAMS = {
   lostNodes: 'lost nodes',
   nodes: 'nodes',
   faultRates: 'weather',
+  stockFaults: 'stock faults',
 } as const
 
 export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
@@ -64,7 +68,12 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
   const workload: Workload = WORKLOADS[name]
   const sizes = rngFor('sizes')
   const minutes = options.minutes ?? workload.minutes
-  const setup = { ...generateSetup(rngFor('setup')), ...workload.setup?.(seed) }
+  const isStock = options.answers === 'stock'
+  const setup: Setup = {
+    ...generateSetup(rngFor('setup')),
+    ...workload.setup?.(seed),
+    ...(isStock ? { commits: 'one by one', answers: 'stock' } : {}),
+  }
   const period: Period = {
     setup,
     calmFromMs: Math.floor(minutes * MINUTE_MS * (1 - CALM_SHARE)),
@@ -92,7 +101,10 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
   const targeted = generateTargetedFaults(rngFor('targetedFaults'), setup, targetedCount, times)
   const nodes = generateNodeDeletions(period, workload, rngFor('nodes'))
   const lostNodes = workload.lostNodes ? generateLostNodes(rngFor('lostNodes'), setup, workload.lostNodes, times) : []
-  const steps = [...userSteps, ...faultSteps, ...nodes, ...targeted, ...lostNodes].sort((a, b) => a.atMs - b.atMs)
+  const denials = isStock ? generateStockFaults(rngFor('stockFaults'), period.calmFromMs) : []
+  const steps = [...userSteps, ...faultSteps, ...nodes, ...targeted, ...lostNodes, ...denials].sort(
+    (a, b) => a.atMs - b.atMs,
+  )
   const rates = generateFaultRates(rngFor('faultRates'), setup, workload.severity)
   const faultRates = period.steadyFromMs > 0 ? withoutControllerCrashes(rates, setup) : rates
   const plan = withoutProvisionerCrashes({ seed, minutes, setup, faultRates, steps })

@@ -1,0 +1,77 @@
+// Makes the API server of a simulation answer its clients as a stock API server does: random forms of empty values, no
+// WatchList, 429, watches that end at any time, rights that are denied and kinds that are not served for a while. Commits
+// one by one are the part of the client (one-by-one.ts).
+import type { Client } from '../../client/index.ts'
+import { asStock, type StockRequest } from '../../client/stock-server.fixture.ts'
+import type { Simulation } from './simulation.ts'
+
+export type StockVerb = StockRequest['verb']
+
+export interface StockAnswers {
+  /** Returns the server's client with the answers of a stock server. */
+  wrap(server: Client): Client
+  /** Denies verbs on a resource and its subresources. The returned function ends the denial. */
+  deny(plural: string, verbs: readonly StockVerb[]): () => void
+  /** Answers requests for a kind with 404. The returned function ends that. */
+  stopServing(plural: string): () => void
+  /** Ends all denials, serves all kinds and rejects nothing. Watches still end, and forms still vary. */
+  heal(): void
+}
+
+/** The share of requests that get 429. */
+const REJECTED = 0.005
+/** The longest life of a watch. A stock server ends watches after 30 minutes or more, but also whenever it restarts. */
+const WATCH_MS_MAX = 8 * 60_000
+
+interface Denial {
+  readonly plural: string
+  readonly verbs: readonly StockVerb[]
+}
+
+export function createStockAnswers(simulation: Simulation): StockAnswers {
+  const random = simulation.random('stock answers')
+  const denials = new Set<Denial>()
+  const unserved = new Set<{ readonly plural: string }>()
+  const wrapped = new WeakMap<Client, Client>()
+  let isHealed = false
+
+  const addTo = <T>(set: Set<T>, item: T) => {
+    set.add(item)
+    return () => void set.delete(item)
+  }
+  const occurs = (rate: number, fault: string): boolean => {
+    const isNow = random() < rate
+    if (isNow) simulation.tally(fault)
+    return isNow
+  }
+  const isDenied = ({ kind, verb }: StockRequest): boolean =>
+    [...denials].some(({ plural, verbs }) => plural === kind.plural && verbs.includes(verb))
+
+  return {
+    wrap(server) {
+      const known = wrapped.get(server)
+      if (known) return known
+      const stock = asStock(server, {
+        random,
+        clock: simulation.clock,
+        serves: ({ plural }) => ![...unserved].some((kind) => kind.plural === plural),
+        allows(request) {
+          if (!isDenied(request)) return true
+          simulation.tally('answered 403')
+          return false
+        },
+        rejects: () => !isHealed && occurs(REJECTED, 'answered 429'),
+        closesWatchesAfterMs: () => random() * WATCH_MS_MAX,
+      })
+      wrapped.set(server, stock)
+      return stock
+    },
+    deny: (plural, verbs) => addTo(denials, { plural, verbs }),
+    stopServing: (plural) => addTo(unserved, { plural }),
+    heal() {
+      isHealed = true
+      denials.clear()
+      unserved.clear()
+    },
+  }
+}
