@@ -18,5 +18,6 @@ process.exitCode = await runCommandLine(process.argv, {
   signal,
   write: (text) => void process.stdout.write(text),
   writeError: (text) => void process.stderr.write(text),
+  columns: Number(process.env.COLUMNS) || process.stdout.columns,
 })
 setTimeout(() => process.exit(), LINGER_MS_MAX).unref()

@@ -78,3 +78,17 @@ describe('runCommandLine', () => {
     expect(out).toContain('data-dir')
   })
 })
+
+it.each([80, 120])('SYS-12 help is wrapped at %i columns', async (columns) => {
+  let help = ''
+  const write = (text: string) => {
+    help += text
+  }
+  const signal = new AbortController().signal
+  const deps = { clock: manualClock(), random: () => 0.5, signal, write, writeError: write, columns }
+  await runCommandLine(['node', 'stowage', 'resizer', '--help'], deps)
+  const flags = help.slice(help.indexOf('Options:'), help.indexOf('\nExample')) // examples are not wrapped
+  const lengths = flags.split('\n').map((line) => line.length)
+  expect(Math.max(...lengths)).toBeLessThanOrEqual(columns)
+  expect(Math.max(...lengths)).toBeGreaterThan(columns - 15)
+})

@@ -9,16 +9,27 @@ import { createProgram } from './program.ts'
 export interface CommandLineDeps extends ProgramDeps {
   /** Writes to standard error. */
   writeError(text: string): void
+  /** The width at which help is wrapped. Default: 80. */
+  readonly columns?: number
 }
+
+const COLUMNS_DEFAULT = 80
+/** Descriptions with fewer columns beside the flags are not wrapped. */
+const WRAPPED_COLUMNS_MIN = 20
 
 export async function runCommandLine(argv: readonly string[], deps: CommandLineDeps): Promise<number> {
   const program = createProgram(deps)
   for (const command of [program, ...program.commands]) {
-    command.exitOverride().configureOutput({
-      writeOut: deps.write,
-      writeErr: deps.writeError,
-      outputError: (text, write) => write(text.replace(/^error: /, 'stowage: ')), // the same prefix for all errors
-    })
+    command
+      .configureHelp({ minWidthToWrap: WRAPPED_COLUMNS_MIN })
+      .exitOverride()
+      .configureOutput({
+        writeOut: deps.write,
+        writeErr: deps.writeError,
+        getOutHelpWidth: () => deps.columns ?? COLUMNS_DEFAULT,
+        getErrHelpWidth: () => deps.columns ?? COLUMNS_DEFAULT,
+        outputError: (text, write) => write(text.replace(/^error: /, 'stowage: ')), // the same prefix for all errors
+      })
   }
   if (argv.length <= 2) {
     deps.writeError(program.helpInformation())
