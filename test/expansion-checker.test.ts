@@ -1,4 +1,5 @@
 // Tests that the expansion checker reports violations and accepts valid sequences.
+import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { callDriver } from '../src/csi/driver.ts'
 import { Controller } from '../src/csi/gen/csi_pb.js'
@@ -73,7 +74,7 @@ async function createHarness({ followsRealSize = false } = {}) {
     /** Requests this size from the driver. */
     expand: (gi: number) =>
       callDriver(
-        checker.wrapDriver(createCsiDriver(async () => ({}) as never)),
+        checker.wrapDriver(createCsiDriver(async (method) => create(method.output) as never)),
         Controller.method.controllerExpandVolume,
         { volumeId: 'vol-a', capacityRange: { requiredBytes: BigInt(gi * GI) } } as never,
         {},
