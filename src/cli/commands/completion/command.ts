@@ -1,13 +1,27 @@
-// `stowage completion`: arguments, help and output. script.ts generates the script.
+// `stowage completion` and the command that its scripts call: arguments, help and output.
+import { bulkDeps } from '../../bulk/deps.ts'
 import type { AddCommand } from '../../command.ts'
-import { completionScript, SHELLS } from './script.ts'
+import { completionScript, FILE_DIRECTIVE, SHELLS } from './script.ts'
 
 export const addCompletion: AddCommand = (program, deps) => {
   program
     .command('completion')
     .summary('print a shell completion script')
-    .description('Prints a script that completes commands and flags.')
+    .description('Prints a script that completes commands, flags, their values, namespaces and claims.')
     .argument('<shell>', SHELLS.join(', '))
     .addHelpText('after', '\nExample:\n  source <(stowage completion bash)\n')
-    .action((shell: string) => deps.write(completionScript(program, shell)))
+    .action((shell: string) => deps.write(completionScript(shell)))
+  program
+    .command('__complete', { hidden: true })
+    .argument('[words...]', 'words of the command line after `stowage`; the last one is incomplete')
+    .action(async (words: string[]) => {
+      const { complete } = await import('./complete.ts')
+      const { readObjectNames } = await import('./object-names.ts')
+      const completion = await complete(program, {
+        words,
+        objectNames: (kubeconfig) => readObjectNames(kubeconfig, bulkDeps(deps)),
+      })
+      const lines = completion.is === 'file' ? [FILE_DIRECTIVE] : completion.values
+      deps.write(lines.map((line) => `${line}\n`).join(''))
+    })
 }

@@ -1,54 +1,49 @@
-// Generates shell completion scripts from the commands and flags of the program.
-import type { Command } from 'commander'
+// The shell completion scripts. They pass the words of the command line to `stowage __complete`, which prints one candidate
+// per line, or the line `:file` if the shell should complete the name of a file.
 import { UsageError } from '../../../base/usage-error.ts'
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 
-export function completionScript(program: Command, shell: string): string {
-  const commands = program.commands.map((command) => ({
-    name: command.name(),
-    summary: command.summary(),
-    flags: command.options.map((option) => option.long).filter((flag): flag is string => typeof flag === 'string'),
-  }))
+/** The line that stands for the names of files. No command, flag or object has this name. */
+export const FILE_DIRECTIVE = ':file'
+
+export function completionScript(shell: string): string {
   switch (shell) {
     case 'bash':
-      return bashScript(commands)
+      return BASH_SCRIPT
     case 'zsh':
-      return `#compdef stowage\nautoload -U +X bashcompinit && bashcompinit\n${bashScript(commands)}`
+      return `#compdef stowage\nautoload -U +X bashcompinit && bashcompinit\n${BASH_SCRIPT}`
     case 'fish':
-      return fishScript(commands)
+      return FISH_SCRIPT
     default:
       throw new UsageError(`There is no completion for ${JSON.stringify(shell)}; choose one of ${SHELLS.join(', ')}.`)
   }
 }
 
-interface CompletedCommand {
-  readonly name: string
-  readonly summary: string
-  readonly flags: readonly string[]
+const BASH_SCRIPT = `_stowage() {
+  local word="\${COMP_WORDS[COMP_CWORD]}" line
+  COMPREPLY=()
+  while IFS= read -r line; do
+    if [ "$line" = '${FILE_DIRECTIVE}' ]; then
+      [ "$word" = '=' ] && word=''
+      COMPREPLY=($(compgen -f -- "$word"))
+    else
+      COMPREPLY+=("$line")
+    fi
+  done < <("\${COMP_WORDS[0]}" __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
-
-const bashScript = (commands: readonly CompletedCommand[]): string => `_stowage() {
-  local word="\${COMP_WORDS[COMP_CWORD]}"
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "${commands.map(({ name }) => name).join(' ')} help --help --version" -- "$word"))
-    return
-  fi
-  case "\${COMP_WORDS[1]}" in
-${commands.map(({ name, flags }) => `    ${name}) COMPREPLY=($(compgen -W "${[...flags, '--help'].join(' ')}" -- "$word")) ;;`).join('\n')}
-  esac
-}
-complete -o default -F _stowage stowage
+complete -o filenames -F _stowage stowage
 `
 
-const fishScript = (commands: readonly CompletedCommand[]): string =>
-  `${[
-    'complete -c stowage -f',
-    ...commands.map(
-      ({ name, summary }) =>
-        `complete -c stowage -n __fish_use_subcommand -a ${name} -d '${summary.replaceAll("'", '')}'`,
-    ),
-    ...commands.flatMap(({ name, flags }) =>
-      flags.map((flag) => `complete -c stowage -n '__fish_seen_subcommand_from ${name}' -l ${flag.slice(2)}`),
-    ),
-  ].join('\n')}\n`
+const FISH_SCRIPT = `function __stowage_complete
+  set -l words (commandline -opc) (commandline -ct)
+  for line in ($words[1] __complete -- $words[2..] 2>/dev/null)
+    if test "$line" = '${FILE_DIRECTIVE}'
+      __fish_complete_path (commandline -ct)
+    else
+      echo $line
+    end
+  end
+end
+complete -c stowage -f -a '(__stowage_complete)'
+`

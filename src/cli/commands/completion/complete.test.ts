@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest'
+import { manualClock } from '../../../base/manual-clock.ts'
+import { createProgram } from '../../program.ts'
+import { complete } from './complete.ts'
+
+const program = createProgram({
+  clock: manualClock(),
+  random: () => 0.5,
+  signal: new AbortController().signal,
+  write: () => {},
+})
+const claimsByNamespace: Record<string, string[]> = { default: ['orders', 'archive'], shop: ['cart'] }
+
+async function completed(...words: string[]): Promise<readonly string[] | 'file'> {
+  const completion = await complete(program, {
+    words,
+    objectNames: (kubeconfig) => ({
+      namespaces: async () => (kubeconfig === 'other' ? ['elsewhere'] : ['default', 'shop']),
+      claims: async (namespace = 'default') => claimsByNamespace[namespace] ?? [],
+      attributesClasses: async () => ['gold', 'silver'],
+    }),
+  })
+  return completion.is === 'file' ? 'file' : completion.values
+}
+
+describe('complete', () => {
+  it('SYS-12 completes commands, without hidden ones', async () => {
+    expect(await completed('')).toEqual(expect.arrayContaining(['up', 'grow', 'completion', 'help']))
+    expect(await completed('')).not.toContain('__complete')
+    expect(await completed('gr')).toEqual(['grow'])
+    expect(await completed('help', 'mi')).toEqual(['migrate'])
+    expect(await completed('completion', '')).toEqual(['bash', 'zsh', 'fish'])
+    expect(await completed('nonsense', '')).toEqual([])
+  })
+
+  it('SYS-12 completes the flags of a command', async () => {
+    expect(await completed('grow', '--na')).toEqual(['--namespace'])
+    expect(await completed('grow', '--dry-run', '--he')).toEqual(['--help'])
+  })
+
+  it('SYS-12 completes the values of a flag, separated by a space or an equals sign', async () => {
+    expect(await completed('grow', '--output', '')).toEqual(['text', 'json'])
+    expect(await completed('grow', '--output=j')).toEqual(['json'])
+    expect(await completed('grow', '--output', '=', 'j')).toEqual(['json'])
+    expect(await completed('grow', '--output', '=')).toEqual(['text', 'json'])
+    expect(await completed('grow', '--kubeconfig', 'x')).toBe('file')
+    expect(await completed('grow', '--parallel', '')).toEqual([])
+  })
+
+  it('SYS-12 completes namespaces, classes, and claims that are not named yet', async () => {
+    expect(await completed('grow', '-n', 's')).toEqual(['shop'])
+    expect(await completed('grow', '--kubeconfig', 'other', '--namespace', '')).toEqual(['elsewhere'])
+    expect(await completed('migrate', '--to', '')).toEqual(['gold', 'silver'])
+    expect(await completed('grow', '')).toEqual(['orders', 'archive'])
+    expect(await completed('grow', 'orders', '')).toEqual(['archive'])
+    expect(await completed('grow', '--namespace', 'shop', 'c')).toEqual(['cart'])
+  })
+})

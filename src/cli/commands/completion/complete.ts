@@ -1,0 +1,103 @@
+// Computes what may follow on a command line: commands, flags, the values of a flag, and names of objects in the cluster.
+import type { Command, Option } from 'commander'
+import { SHELLS } from './script.ts'
+
+/** Names of objects in the cluster. An unreachable server has none. */
+export interface ObjectNames {
+  namespaces(): Promise<readonly string[]>
+  /** In the namespace, or in that of the kubeconfig. */
+  claims(namespace: string | undefined): Promise<readonly string[]>
+  attributesClasses(): Promise<readonly string[]>
+}
+
+export type Completion = { readonly is: 'values'; readonly values: readonly string[] } | { readonly is: 'file' }
+
+export interface CommandLine {
+  /** The words after `stowage`. The last one is incomplete and may be empty. */
+  readonly words: readonly string[]
+  /** Returns the names that the server of the kubeconfig flag has. */
+  objectNames(kubeconfig: string | undefined): ObjectNames
+}
+
+export async function complete(program: Command, { words, objectNames }: CommandLine): Promise<Completion> {
+  const { given, prefix } = splitWords(words)
+  const [name, ...rest] = given
+  const command = program.commands.find((candidate) => candidate.name() === name)
+  if (name === undefined) return values([...commandNames(program), '--help', '--version'], prefix)
+  if (!command) return values([], prefix)
+
+  const { flags, positionals, pendingOption } = readFlags(command, rest)
+  const names = objectNames(flags.get('--kubeconfig'))
+  if (pendingOption) return completeValue(pendingOption, names, prefix)
+  if (prefix.startsWith('-')) {
+    return values([...visibleOptions(command).map(({ long }) => long!), '--help'], prefix)
+  }
+  switch (command.registeredArguments[Math.min(positionals.length, command.registeredArguments.length - 1)]?.name()) {
+    case 'claims': {
+      const claims = await names.claims(flags.get('--namespace'))
+      return values(
+        claims.filter((claim) => !positionals.includes(claim)),
+        prefix,
+      )
+    }
+    case 'shell':
+      return values(positionals.length === 0 ? SHELLS : [], prefix)
+    case 'command':
+      return values(positionals.length === 0 ? commandNames(program) : [], prefix)
+    case undefined:
+      return values([], prefix)
+    default:
+      return { is: 'file' }
+  }
+}
+
+/** Shells separate `--flag=value` at the equals sign or not; both become a flag and its value. */
+function splitWords(words: readonly string[]): { given: readonly string[]; prefix: string } {
+  const separated = words.flatMap((word, index) => {
+    if (word === '=' && words[index - 1]?.startsWith('--')) return index === words.length - 1 ? [''] : []
+    const [, flag, value] = /^(--[\w-]+)=(.*)$/s.exec(word) ?? []
+    return flag === undefined ? [word] : [flag, value!]
+  })
+  return { given: separated.slice(0, -1), prefix: separated.at(-1) ?? '' }
+}
+
+function readFlags(command: Command, words: readonly string[]) {
+  const flags = new Map<string, string>()
+  const positionals: string[] = []
+  let pendingOption: Option | undefined
+  for (const word of words) {
+    if (pendingOption) {
+      flags.set(pendingOption.long!, word)
+      pendingOption = undefined
+      continue
+    }
+    const option = command.options.find(({ long, short }) => word === long || word === short)
+    if (!option) positionals.push(word)
+    else if (option.required || option.optional) pendingOption = option
+  }
+  return { flags, positionals, pendingOption }
+}
+
+async function completeValue(option: Option, names: ObjectNames, prefix: string): Promise<Completion> {
+  if (option.argChoices) return values(option.argChoices, prefix)
+  const valueName = /<([^>]+)>/.exec(option.flags)?.[1] ?? ''
+  if (['file', 'dir', 'path'].includes(valueName)) return { is: 'file' }
+  if (option.long === '--namespace') return values(await names.namespaces(), prefix)
+  if (valueName === 'class') return values(await names.attributesClasses(), prefix)
+  return values([], prefix)
+}
+
+const commandNames = (program: Command): string[] => visibleCommands(program).map((command) => command.name())
+
+const visibleCommands = (program: Command) =>
+  program
+    .createHelp()
+    .visibleCommands(program)
+    .filter((command) => !command.name().startsWith('__'))
+
+const visibleOptions = (command: Command) => command.options.filter(({ long, hidden }) => long && !hidden)
+
+const values = (candidates: readonly string[], prefix: string): Completion => ({
+  is: 'values',
+  values: candidates.filter((candidate) => candidate.startsWith(prefix)),
+})

@@ -1,0 +1,38 @@
+// Reads names of objects for the completion of a command line.
+
+import type { Kind } from '../../../api/kind.ts'
+import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import { namespaceKind } from '../../../api/kinds/namespace/namespace.ts'
+import { loadClientConfig } from '../../../client/connection/client-config.ts'
+import { type Client, httpClient } from '../../../client/index.ts'
+import type { BulkDeps } from '../../bulk/deps.ts'
+import type { ObjectNames } from './complete.ts'
+
+/** A shell that waits longer than this seems to hang. */
+const TIMEOUT_MS = 2_000
+
+export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps): ObjectNames {
+  const namesOf = async (
+    kind: Kind,
+    namespaceOf: (configured: string) => string | undefined,
+  ): Promise<readonly string[]> => {
+    let client: (Client & { close(): void }) | undefined
+    try {
+      const { connection, namespace } = await loadClientConfig(kubeconfig, deps)
+      client = httpClient({ connection, clock: deps.clock, userAgent: 'stowage-completion' })
+      const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(TIMEOUT_MS)])
+      const { items } = await client.list(kind, { namespace: namespaceOf(namespace), signal })
+      return items.map(({ metadata }) => metadata.name)
+    } catch {
+      return [] // completion prints no errors: they would appear in the middle of the line
+    } finally {
+      client?.close()
+    }
+  }
+  return {
+    namespaces: () => namesOf(namespaceKind, () => undefined),
+    claims: (namespace) => namesOf(persistentVolumeClaimKind, (configured) => namespace ?? configured),
+    attributesClasses: () => namesOf(volumeAttributesClassKind, () => undefined),
+  }
+}
