@@ -34,7 +34,14 @@ export function findConfigProblems(shape: Shape, config: DeclaredValue, path: re
   }
 }
 
-const findDuplicates = (keys: readonly string[], path: readonly string[]): string[] =>
-  keys
-    .filter((key, index) => keys.indexOf(key) === index && keys.indexOf(key, index + 1) > 0)
+function findDuplicates(keys: readonly string[], path: readonly string[]): string[] {
+  const distinctKeys = new Set<string>()
+  const duplicateKeys = new Set<string>()
+  for (const key of keys) {
+    if (distinctKeys.has(key)) duplicateKeys.add(key)
+    else distinctKeys.add(key)
+  }
+  return [...distinctKeys]
+    .filter((key) => duplicateKeys.has(key))
     .map((key) => `${describePath(path)}: duplicate entries for key ${describePath([key])}`)
+}

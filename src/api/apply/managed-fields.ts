@@ -67,13 +67,13 @@ const isBlank = (entry: ManagedFieldsEntry): boolean => Object.keys(entry).lengt
 
 /** Keeps the last entry of each manager, operation and subresource. */
 function keepLastEntries(entries: readonly Entry[]): readonly Entry[] {
-  return entries.filter(
-    (entry, index) =>
-      !entries.slice(index + 1).some((laterEntry) => isEntryOf(laterEntry, writerOf(entry), entry.operation)),
-  )
+  const lastEntries = new Map(entries.map((entry) => [writerIdOf(entry), entry]))
+  return entries.filter((entry) => lastEntries.get(writerIdOf(entry)) === entry)
 }
 
-const writerOf = ({ manager, apiVersion, subresource = '' }: Entry): Writer => ({ manager, apiVersion, subresource })
+/** Identifies the manager of an entry in the way of isEntryOf: an apply of any version is of the same manager. */
+const writerIdOf = ({ operation, manager, subresource = '', apiVersion }: Entry): string =>
+  JSON.stringify([operation, manager, subresource, operation === 'Apply' ? '' : apiVersion])
 
 /** Sorts entries into the order in which they are stored: Apply before Update, then by time. */
 export const sortEntries = (entries: readonly Entry[]): Entry[] => [...entries].sort(compareEntries)

@@ -52,27 +52,47 @@ function mergeItems(
   const liveKeys = live.map(toKey)
   const configKeys = config.map(toKey)
   const configKeySet = new Set(configKeys)
-  const positions = indexKeys(liveKeys)
+  const { positions, duplicateKeys } = indexKeys(liveKeys)
+  const copyUntil = endsOfCopies(configKeys, positions, live.length)
   const merged: unknown[] = []
   let nextLive = 0
   const copyLiveItems = (end: number) => {
     for (; nextLive < end; nextLive++) if (!configKeySet.has(liveKeys[nextLive]!)) merged.push(live[nextLive])
   }
   for (const [index, item] of config.entries()) {
-    const nextSharedKey = configKeys.slice(index).find((key) => positions.has(key))
-    copyLiveItems(nextSharedKey === undefined ? live.length : positions.get(nextSharedKey)!)
-    const position = positions.get(configKeys[index]!)
+    const key = configKeys[index]!
+    copyLiveItems(copyUntil[index]!)
+    const position = positions.get(key)
     // If several live items have this key, the configured item replaces all of them.
-    const liveValue =
-      position === undefined || liveKeys.indexOf(liveKeys[position]!, position + 1) > 0 ? undefined : live[position]
+    const liveValue = position === undefined || duplicateKeys.has(key) ? undefined : live[position]
     merged.push(mergeItem(liveValue, item))
   }
   copyLiveItems(live.length)
   return merged
 }
 
-function indexKeys(keys: readonly string[]): ReadonlyMap<string, number> {
+/** Returns for each configured item the position of the next live item that is configured from there on. */
+function endsOfCopies(
+  configKeys: readonly string[],
+  positions: ReadonlyMap<string, number>,
+  liveLength: number,
+): readonly number[] {
+  const ends: number[] = []
+  let end = liveLength
+  for (let index = configKeys.length - 1; index >= 0; index--) {
+    end = positions.get(configKeys[index]!) ?? end
+    ends[index] = end
+  }
+  return ends
+}
+
+/** Returns the first position of each key, and the keys that occur more than once. */
+function indexKeys(keys: readonly string[]) {
   const positions = new Map<string, number>()
-  for (const [index, key] of keys.entries()) if (!positions.has(key)) positions.set(key, index)
-  return positions
+  const duplicateKeys = new Set<string>()
+  for (const [index, key] of keys.entries()) {
+    if (positions.has(key)) duplicateKeys.add(key)
+    else positions.set(key, index)
+  }
+  return { positions, duplicateKeys }
 }

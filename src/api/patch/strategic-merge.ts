@@ -211,12 +211,13 @@ function deleteScalars(
 ): void {
   if (!isJsonArray(change)) throw inapplicable(fieldContext(context, key), `has a ${DELETE_PREFIX} that is not a list`)
   const items = getOwnProperty(merged, key)
-  if (isJsonArray(items))
-    setOwnProperty(
-      merged,
-      key,
-      items.filter((item) => !change.includes(item)),
-    )
+  if (!isJsonArray(items)) return
+  const deletedItems = new Set(change)
+  setOwnProperty(
+    merged,
+    key,
+    items.filter((item) => !deletedItems.has(item)),
+  )
 }
 
 /** Returns the list of the patch without directives and without nulls in objects. */

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from '../../../test/allowed-skips.ts'
 import { type HostFixture, startHostFixture } from '../host.fixture.ts'
+import { watchCgroups } from './watch-cgroups.ts'
 
 const MIB = 1024 * 1024
 const facts = await probeThisMachine()
@@ -74,6 +75,27 @@ describe.skipIf(skipped)(`real limits${skipNote(skipped)}`, { retry: 2 }, () => 
     await limits.apply(device, { writeBps: MIB }, [path])
     await loops.detach(device, { file })
     expect(await limits.appliedLimits(device)).toEqual([])
+  })
+
+  it('PIO-10 reach a cgroup that is created later, which the kernel reports on the real hierarchy', async () => {
+    const { limits } = fixture.host
+    const { device } = await fixture.device('volume', MIB)
+    const { path, directory } = await fixture.cgroup('pod')
+    let reportCreated = () => {}
+    const created = new Promise<void>((resolve) => {
+      reportCreated = resolve
+    })
+    const watch = await watchCgroups(directory, reportCreated)
+    try {
+      expect(watch).toBeDefined()
+      const container = await fixture.cgroup('pod/container')
+      await created
+      await limits.apply(device, { writeBps: MIB }, [path, container.path])
+      const limitedCgroups = (await limits.appliedLimits(device)).map(({ cgroup }) => cgroup)
+      expect(limitedCgroups.some((cgroup) => container.path.startsWith(cgroup))).toBe(true)
+    } finally {
+      watch?.close()
+    }
   })
 
   it('PIO-10 ignore a cgroup that does not exist', async () => {
