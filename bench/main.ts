@@ -100,7 +100,7 @@ async function main(): Promise<number> {
 
   const startMs = performance.now()
   const log = (line: string) => void process.stderr.write(`${line}\n`)
-  const { suites, broken } = await runSuites({
+  const { suites, hasFailed } = await runSuites({
     suites: Object.fromEntries(names.map((name) => [name, SUITES[name]!])),
     only,
     dir: values.dir,
@@ -118,7 +118,7 @@ async function main(): Promise<number> {
   if (values.profile) for (const path of await writeFlameGraphs(values.profile)) log(`Open ${path} in a browser.`)
   if (values['write-docs']) for (const path of await writeDocs(DOCS, report, Object.keys(SUITES))) log(`Wrote ${path}.`)
   const { met, all } = targetsOf(suites)
-  return broken || met < all ? 1 : 0
+  return hasFailed || met < all ? 1 : 0
 }
 
 function problemIn(names: readonly string[], only: readonly string[]): string | undefined {

@@ -44,13 +44,16 @@ describe('csi-sanity', () => {
     })
   })
 
-  it.skipIf(loopSkip)(`SYS-6 passes with sizes below the minimum of xfs${loopSkip ? ` (${loopSkip})` : ''}`, async () => {
-    await expectConformance({
-      backend: 'loop',
-      flags: ['--pool-size', '20Gi'],
-      sanityFlags: ['--csi.testvolumesize=134217728', '--csi.testvolumeexpandsize=419430400'],
-    })
-  })
+  it.skipIf(loopSkip)(
+    `SYS-6 passes with sizes below the minimum of xfs${loopSkip ? ` (${loopSkip})` : ''}`,
+    async () => {
+      await expectConformance({
+        backend: 'loop',
+        flags: ['--pool-size', '20Gi'],
+        sanityFlags: ['--csi.testvolumesize=134217728', '--csi.testvolumeexpandsize=419430400'],
+      })
+    },
+  )
 
   it.skipIf(missing)(
     `SYS-6 passes with directories as an unprivileged user${missing ? ` (${missing})` : ''}`,

@@ -38,7 +38,7 @@ describe('the figures in the docs', () => {
     expect(await readFile(join(docs, 'performance', 'api.svg'), 'utf8')).toContain('<svg')
   })
 
-  it('of one suite replace only its own', async () => {
+  it('replace only the earlier figures of the same suite', async () => {
     await writeDocs(docs, aReport([aSuiteReport('api', [creates]), aSuiteReport('quota', [creates])]), ORDER)
     await writeDocs(docs, aReport([aSuiteReport('quota', [{ ...creates, value: 200 }])]), ORDER)
     const text = await page()
@@ -47,7 +47,7 @@ describe('the figures in the docs', () => {
     expect(text).toContain('| [quota](#quota) | 0 of 1 |')
   })
 
-  it('have a block in docs/reference/performance.md for every suite', async () => {
+  it('have a place in docs/reference/performance.md for every suite', async () => {
     const real = new URL('../../docs/reference/performance.md', import.meta.url)
     await cp(real, join(docs, 'performance.md'))
     await mkdir(join(docs, 'performance'))

@@ -15,7 +15,7 @@ function run(parts: Record<string, MeasurePart>, options: Partial<RunOptions> = 
 
 describe('running suites', () => {
   it('collects figures, notes and missing figures of the parts in order', async () => {
-    const { suites, broken } = await run({
+    const { suites, hasFailed } = await run({
       creates: async ({ note }) => {
         note('A note.')
         return [figure('a')]
@@ -25,7 +25,7 @@ describe('running suites', () => {
         return []
       },
     })
-    expect(broken).toBe(false)
+    expect(hasFailed).toBe(false)
     expect(suites[0]).toMatchObject({
       suite: 'api',
       figures: [figure('a')],
@@ -41,13 +41,13 @@ describe('running suites', () => {
   })
 
   it('keeps the other figures when a part fails, and reports why', async () => {
-    const { suites, broken } = await run({
+    const { suites, hasFailed } = await run({
       creates: async () => {
         throw new Error('no port')
       },
       reads: async () => [figure('b')],
     })
-    expect(broken).toBe(true)
+    expect(hasFailed).toBe(true)
     expect(suites[0]?.figures).toEqual([figure('b')])
     expect(suites[0]?.missing).toEqual([{ name: 'creates', message: 'failed: no port' }])
   })
@@ -85,7 +85,7 @@ describe('running suites', () => {
     const fail = async ({ dir }: PartOptions) => {
       dirs.push(dir)
       await access(dir)
-      throw new Error('broken')
+      throw new Error('hasFailed')
     }
     await run({ one: fail, other: fail })
     expect(new Set(dirs).size).toBe(2)

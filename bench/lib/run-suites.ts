@@ -22,15 +22,15 @@ export interface RunOptions {
   log(line: string): void
 }
 
-export interface Run {
+export interface RunResult {
   readonly suites: readonly SuiteReport[]
-  readonly broken: boolean
+  readonly hasFailed: boolean
 }
 
 /** Upper estimate of the time of a part. */
-const PART_SECONDS = 40
+const PART_SECONDS_MAX = 40
 
-export async function runSuites(options: RunOptions): Promise<Run> {
+export async function runSuites(options: RunOptions): Promise<RunResult> {
   const { suites, only, budgetSeconds, nowMs, log } = options
   const startMs = nowMs()
   const elapsedSeconds = () => (nowMs() - startMs) / 1000
@@ -39,7 +39,7 @@ export async function runSuites(options: RunOptions): Promise<Run> {
       ? minutesText(elapsedSeconds())
       : `${minutesText(budgetSeconds - elapsedSeconds())} left`
   const reports: SuiteReport[] = []
-  let broken = false
+  let hasFailed = false
 
   for (const [suite, { parts }] of Object.entries(suites)) {
     const results = {
@@ -51,7 +51,7 @@ export async function runSuites(options: RunOptions): Promise<Run> {
     for (const [part, measure] of Object.entries(parts)) {
       if (only.length > 0 && !only.includes(part)) continue
       const missing = (name: string, message: string) => void results.missing.push({ name, message })
-      if (budgetSeconds !== undefined && elapsedSeconds() > budgetSeconds - PART_SECONDS) {
+      if (budgetSeconds !== undefined && elapsedSeconds() > budgetSeconds - PART_SECONDS_MAX) {
         missing(part, `not enough time left; run it alone: npm run bench -- ${suite} --only ${part}`)
         continue
       }
@@ -60,29 +60,29 @@ export async function runSuites(options: RunOptions): Promise<Run> {
       progress('started')
       try {
         const note = (text: string) => void results.notes.push(text)
-        results.figures.push(...(await measureIn(options, { suite, part, measure, progress, note, missing })))
+        results.figures.push(...(await measureInScratchDir(options, { suite, part, measure, progress, note, missing })))
       } catch (error) {
-        broken = true
+        hasFailed = true
         missing(part, `failed: ${error instanceof Error ? error.message : String(error)}`)
       }
       results.parts.push({ part, seconds: elapsedSeconds() - startSeconds })
     }
     if (results.parts.length + results.missing.length > 0) reports.push({ suite, ...results })
   }
-  return { suites: reports, broken }
+  return { suites: reports, hasFailed }
 }
 
 type NamedPart = { readonly suite: string; readonly part: string; readonly measure: MeasurePart }
 
-async function measureIn(
+async function measureInScratchDir(
   { dir: parent = tmpdir(), profileDir, long }: RunOptions,
   { suite, part, measure, ...callbacks }: NamedPart & Pick<PartOptions, 'progress' | 'note' | 'missing'>,
 ): Promise<Figure[]> {
   const dir = await realpath(await mkdtemp(join(parent, 'stowage-bench-')))
-  const profiles = profileDir && join(profileDir, suite, part)
+  const partProfileDir = profileDir && join(profileDir, suite, part)
   try {
-    if (profiles) await mkdir(profiles, { recursive: true })
-    return await measure({ dir, long, ...callbacks, ...(profiles ? { profileDir: profiles } : {}) })
+    if (partProfileDir) await mkdir(partProfileDir, { recursive: true })
+    return await measure({ dir, long, ...callbacks, ...(partProfileDir ? { profileDir: partProfileDir } : {}) })
   } finally {
     await rm(dir, { recursive: true, force: true })
   }

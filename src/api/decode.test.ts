@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DecodeError, decode } from './decode.ts'
-import { countKeys } from './json-scan.ts'
+import { countKeys } from './parse-json.ts'
 import {
   boolean,
   bytes,

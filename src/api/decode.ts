@@ -10,7 +10,7 @@ export interface Decoded<T> {
   readonly object: T
   /** Paths of fields that the type does not have, in order of appearance; at most UNKNOWN_FIELDS_MAX. */
   readonly unknown: readonly string[]
-  /** Number of keys in the input. If json-scan.ts counts more in the text, the text has duplicate keys. */
+  /** Number of keys in the input. If parse-json.ts counts more in the text, the text has duplicate keys. */
   readonly keyCount: number
 }
 

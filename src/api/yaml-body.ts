@@ -1,11 +1,12 @@
 // Parses request bodies and formats responses in YAML: one document, only values that JSON can represent, with bounds on
-// size and depth. A body that is JSON is parsed by json-scan.ts, which is faster; kubectl sends JSON with any content
+// size and depth. A body that is JSON is parsed by parse-json.ts, which is faster; kubectl sends JSON with any content
 // type. The YAML package is loaded on first use.
 import { isUtf8 } from 'node:buffer'
 import type { CST, Document, LineCounter, Node, ParsedNode, Scalar } from 'yaml'
+import { DUPLICATE_KEYS_MAX, findDuplicateKeys } from './duplicate-keys.ts'
 import { isExactNumber } from './exact-number.ts'
-import { DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys, INEXACT_MESSAGE } from './json-scan.ts'
 import type { JsonValue } from './json-value.ts'
+import { decodeJson, INEXACT_MESSAGE } from './parse-json.ts'
 
 const YAML_DEPTH_MAX = 100 // deeper bodies are rejected: the parser recurses, and a few thousand levels overflow the stack
 const YAML_TOKENS_MAX = 100_000 // about 15,000 lines; longer bodies are rejected and can be sent as JSON

@@ -1,4 +1,4 @@
-// Tests the review kinds, which kubectl auth whoami, kubectl auth can-i and delegated authorizers use, and foreign kinds.
+// Tests the review kinds, which kubectl auth whoami, kubectl auth can-i and delegated authorizers use.
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { createBootstrapAuthorizer } from './rbac/bootstrap-authorizer.fixture.ts'
@@ -127,53 +127,5 @@ describe('the API server', () => {
     const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
     const { status, text } = await post(path, {}, { accept: 'application/yaml' })
     expect([status, text]).toEqual([201, expect.stringContaining('kind: SelfSubjectReview')])
-  })
-
-  it('CAP-19 serves empty lists and watches of the foreign kinds of kube-scheduler, and omits them from discovery', async () => {
-    const { get, post, watch } = await createServerFixture()
-    for (const path of [
-      '/api/v1/services',
-      '/apis/apps/v1/statefulsets',
-      '/apis/policy/v1/poddisruptionbudgets',
-      '/apis/resource.k8s.io/v1/resourceslices',
-      '/apis/resource.k8s.io/v1/devicetaintrules',
-      '/apis/resource.k8s.io/v1beta2/devicetaintrules',
-      '/apis/scheduling.k8s.io/v1beta1/podgroups',
-    ]) {
-      const { status, json } = await get(path)
-      expect([status, json.items], path).toEqual([200, []])
-      const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
-      const stream = await watch(`${path}?watch=true&${query}`)
-      await stream.waitUntil((events) => events.length > 0)
-      expect(stream.events[0]).toMatchObject({
-        type: 'BOOKMARK',
-        object: { metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } } },
-      })
-      stream.close()
-    }
-    for (const [path, name] of [
-      ['/api/v1/namespaces/default/services', 'services'],
-      ['/apis/apps/v1/namespaces/default/deployments', 'deployments.apps'],
-    ] as const) {
-      const { status, json } = await post(path, { metadata: { name: 'x' }, spec: {} })
-      expect([status, json.reason]).toEqual([405, 'MethodNotAllowed'])
-      expect(json.message).toContain(
-        `Stowage does not store ${name}: lists of them are empty, and they cannot be written`,
-      )
-    }
-    const { headers, json } = await get('/apis/apiextensions.k8s.io/v1/customresourcedefinitions')
-    expect([json.items, headers.warning]).toEqual([
-      [],
-      expect.arrayContaining([
-        expect.stringContaining('this server has no custom resources; check the apiVersion and kind of the manifest'),
-        expect.stringMatching(/apiVersion v1 is for .*\bPersistentVolumeClaim\b/),
-        expect.stringMatching(/apiVersion storage\.k8s\.io\/v1 is for .*\bStorageClass\b.*\bVolumeAttachment\b/),
-      ]),
-    ])
-    expect(String(headers.warning)).not.toMatch(/Service\b|v1beta1|Review/)
-    expect((await get('/apis')).text).not.toContain('"apps"')
-    expect((await get('/api/v1')).text).not.toContain('replicationcontrollers')
-    const services = (await get('/api/v1')).json.resources.find(({ name }: Json) => name === 'services')
-    expect([services.verbs, services.categories]).toEqual([['get', 'list', 'watch'], ['all']])
   })
 })

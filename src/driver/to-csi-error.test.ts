@@ -20,12 +20,12 @@ describe('toCsiError', () => {
     expect(describeError(errno(code))).toMatch(pattern)
   })
 
-  it('SYS-6 translates mounts and freezes of other programs to FAILED_PRECONDITION', () => {
+  it('SYS-6 translates OccupiedError and FrozenError to FAILED_PRECONDITION', () => {
     expect(describeError(new OccupiedError('Occupied.'))).toBe('FAILED_PRECONDITION: Occupied.')
     expect(describeError(new FrozenError('Frozen.'))).toBe('FAILED_PRECONDITION: Frozen.')
   })
 
-  it('SYS-6 ends the stderr of a program with a full stop', () => {
+  it('SYS-6 translates a busy umount to FAILED_PRECONDITION, with its stderr as a sentence and advice', () => {
     const busy = new ProgramFailedError(['umount', '/x'], {
       code: 32,
       stderr: 'target is busy\n',

@@ -1,8 +1,8 @@
 // Formats, grows and freezes file systems, and gives copies a new UUID. Only blank devices are formatted. The check is done
 // here, because without a terminal mkfs.ext4 overwrites an existing file system without confirmation.
-import { mkdir, rmdir } from 'node:fs/promises'
+import { mkdir, open, rmdir } from 'node:fs/promises'
 import { keyedLock } from '../base/keyed-lock.ts'
-import { eraseStart, isZero, readContent, readStart, START_BYTES } from './content.ts'
+import { isZero, readContent, readStart, START_BYTES } from './device-content.ts'
 import { FrozenError, NotBlankError, stderrMatches } from './errors.ts'
 import type { DeviceContent, Filesystems, FilesystemType, FormatOptions, Growth, Mounts } from './host.ts'
 import type { Run } from './run.ts'
@@ -159,4 +159,15 @@ const ext4NeedsUnmount: Growth = {
   is: 'needs unmount',
   message:
     'growing a mounted ext4 requires CAP_SYS_RESOURCE, which the driver does not have; it grows when next staged',
+}
+
+/** Overwrites the start of a device, where signatures are, with zeros. */
+async function eraseStart(device: string): Promise<void> {
+  const file = await open(device, 'r+')
+  try {
+    await file.write(Buffer.alloc(START_BYTES), 0, START_BYTES, 0)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
 }

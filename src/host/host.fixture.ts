@@ -64,7 +64,7 @@ export async function startHostFixture(): Promise<HostFixture> {
       for (const { device, file } of await host.loops.list()) {
         if (file.startsWith(`${pool}/`)) await host.loops.detach(device)
       }
-      for (const cgroup of cgroups) await removeCgroup(cgroup)
+      for (const cgroup of cgroups.toReversed()) await removeCgroup(cgroup)
       await rm(pool, { recursive: true, force: true })
     },
   }

@@ -76,22 +76,22 @@ export interface DriverEndpoint {
 /** The lease for leader election among processes that share an API server or a store. */
 export const CONTROLLERS_LEASE = 'stowage-controllers'
 
-export interface ControllersRun extends ControllersOptions {
+export interface RunControllersOptions extends ControllersOptions {
   readonly client: Client
   readonly registry: Registry
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Whether other processes may run controllers on the same store. If so, only those of the leader work. */
+  /** Whether other processes may run controllers on the same store. If so, only the leader's controllers run. */
   readonly isShared: boolean
   readonly leaseTimes?: LeaseTimes
   /** Called once with the manager's health checks. */
   onHealth?(health: HealthChecks): void
 }
 
-export async function runControllers(run: ControllersRun): Promise<void> {
-  const { client, registry, clock, random, log, signal, isShared, leaseTimes } = run
+export async function runControllers(options: RunControllersOptions): Promise<void> {
+  const { client, registry, clock, random, log, signal, isShared, leaseTimes } = options
   const manager = createManager({
     client,
     clock,
@@ -99,9 +99,9 @@ export async function runControllers(run: ControllersRun): Promise<void> {
     log,
     metrics: createClientMetrics(registry),
     lease: isShared ? { namespace: 'kube-system', name: CONTROLLERS_LEASE, ...leaseTimes } : undefined,
-    createControllers: prepareControllers(run, registry),
+    createControllers: prepareControllers(options, registry),
   })
-  run.onHealth?.(manager.health)
+  options.onHealth?.(manager.health)
   await manager.run(signal)
 }
 

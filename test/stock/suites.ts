@@ -22,7 +22,7 @@ const testFiles = (dir: string): string[] =>
     .map((name) => join(dir, name))
     .sort()
 
-/** Whether the file imports the server fixture, also through other fixtures and contracts. */
+/** Whether the file imports the server fixture, directly or through other fixtures and contracts. */
 function usesServerFixture(file: string, seen = new Set<string>()): boolean {
   if (file === SERVER_FIXTURE) return true
   if (seen.has(file)) return false

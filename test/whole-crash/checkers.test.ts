@@ -100,8 +100,8 @@ describe('replay and journal', () => {
     replies.push(existing.object)
     await journal.request('delete', 'DELETE', '')
     expect(journal.findLostWrites([existing])).toEqual([
-      `edit existing at ${existing.revision} was acknowledged and lost`,
-      `create lost at ${existing.revision + 1} was acknowledged and lost`,
+      `edit existing at ${existing.revision} was acknowledged, but is missing from the history`,
+      `create lost at ${existing.revision + 1} was acknowledged, but is missing from the history`,
       'delete existing: its deletion was lost',
     ])
     expect(journal.findLostWrites([existing, anEvent('claims', 'DELETED', aClaim('existing'))])).toHaveLength(2)

@@ -8,10 +8,10 @@ import type { RecordedEvent } from './watch-recorder.ts'
 export interface Journal {
   /** Sends one request without retries. Returns the object if the request succeeded. */
   request(action: string, method: string, path: string, body?: object): Promise<any>
-  /** Returns a message for each acknowledged write that is missing in the history. */
+  /** Returns a message for each acknowledged write that is missing from the history. */
   findLostWrites(history: readonly RecordedEvent[]): string[]
-  readonly acknowledged: number
-  /** Returns the number of requests by action and outcome, for the report of the run. */
+  readonly acknowledgedCount: number
+  /** Formats the number of requests by action and outcome, for the report of the run. */
   summary(): string
 }
 
@@ -26,7 +26,7 @@ interface AcknowledgedWrite {
 }
 
 export function createJournal(cluster: Cluster): Journal {
-  const acknowledged: AcknowledgedWrite[] = []
+  const acknowledgedWrites: AcknowledgedWrite[] = []
   const counts = new Map<string, Map<string, number>>()
   /** Number of unanswered requests by error code. */
   const connectionErrors = new Map<string, number>()
@@ -48,8 +48,8 @@ export function createJournal(cluster: Cluster): Journal {
   }
 
   return {
-    get acknowledged() {
-      return acknowledged.length
+    get acknowledgedCount() {
+      return acknowledgedWrites.length
     },
     async request(action, method, path, body) {
       const reply = await send(method, path, body)
@@ -61,7 +61,7 @@ export function createJournal(cluster: Cluster): Journal {
       if (reply.status >= 300) return void count(action, `rejected ${reply.json.reason ?? reply.status}`)
       count(action, 'succeeded')
       const { json: object } = reply
-      acknowledged.push({ action, method, object })
+      acknowledgedWrites.push({ action, method, object })
       return object
     },
     findLostWrites(history) {
@@ -72,7 +72,7 @@ export function createJournal(cluster: Cluster): Journal {
       const terminatingUids = new Set(
         history.filter(({ object }) => object.metadata.deletionTimestamp).map(({ object }) => object.metadata.uid),
       )
-      return acknowledged.flatMap(({ action, method, object }) => {
+      return acknowledgedWrites.flatMap(({ action, method, object }) => {
         const { name, uid = object.details?.uid, resourceVersion } = object.metadata ?? {}
         if (method === 'DELETE') {
           return deletedUids.has(uid) || terminatingUids.has(uid)
@@ -82,15 +82,17 @@ export function createJournal(cluster: Cluster): Journal {
         const recorded = eventsByRevision.get(Number(resourceVersion))?.object
         const isRecorded =
           recorded?.metadata.uid === uid && JSON.stringify(recorded.spec) === JSON.stringify(object.spec)
-        return isRecorded ? [] : [`${action} ${name} at ${resourceVersion} was acknowledged and lost`]
+        return isRecorded
+          ? []
+          : [`${action} ${name} at ${resourceVersion} was acknowledged, but is missing from the history`]
       })
     },
     summary: () =>
-      [...counts, ['unanswered because of', connectionErrors] as const]
+      [...counts, ['unanswered, by error', connectionErrors] as const]
         .sort(([left], [right]) => left.localeCompare(right))
         .map(
           ([action, outcomes]) =>
-            `  ${action}: ${[...outcomes].map(([outcome, number]) => `${number} ${outcome}`).join(', ')}`,
+            `  ${action}: ${[...outcomes].map(([outcome, requestCount]) => `${requestCount} ${outcome}`).join(', ')}`,
         )
         .join('\n'),
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { JSON_DEPTH_MAX } from '../json-scan.ts'
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, jsonEquals } from '../json-value.ts'
+import { JSON_DEPTH_MAX } from '../parse-json.ts'
 import { applyJsonPatch, formatPointer, parsePointer } from './json-patch.ts'
 
 const json = (text: string): JsonValue => JSON.parse(text)

@@ -1,8 +1,9 @@
 // Applies a JSON Patch (RFC 6902): a list of operations in order, all or none. As in the Kubernetes API server, and unlike the
 // RFC, `replace` also sets an absent key of an object, and a negative index counts from the end of a list.
 // Pure: the document and the patch are not modified; the result shares unchanged parts with them.
-import { JSON_DEPTH_MAX } from '../json-scan.ts'
+
 import { exceedsDepth, isJsonArray, isJsonObject, type JsonValue, jsonEquals, setOwnProperty } from '../json-value.ts'
+import { JSON_DEPTH_MAX } from '../parse-json.ts'
 import { PatchError, type PatchFailure } from './patch-error.ts'
 
 export interface JsonPatchOptions {

@@ -256,7 +256,7 @@ describe('decodeProtobuf rejects', () => {
       'JSON that is nested too deep',
       { raw: ptr(1, fieldsV1, '') },
       (writer) => writer.message(1, () => writer.string(1, '['.repeat(100_000))),
-      'raw: invalid JSON: objects and lists are nested more than 500 deep',
+      'raw: invalid JSON: objects and lists are nested more than 500 levels deep',
     ],
   ])('%s', (_, fields, write, message) => {
     expect(() => decodeFields(fields, write)).toThrow(ProtobufError)

@@ -2,8 +2,8 @@
 // all non-pointer fields, so these and messages with only zero values are omitted. Unknown fields are skipped, because
 // clients may be newer than the server.
 import { zeroOf } from '../decode.ts'
-import { decodeJson, JsonError } from '../json-scan.ts'
 import { setOwnProperty } from '../json-value.ts'
+import { decodeJson, JsonError } from '../parse-json.ts'
 import type { Field, ListType, MapType, ObjectType, Scalar, Type } from '../schema.ts'
 import { isPointer, type WireFields, wireFieldsOf } from './fields.ts'
 import { LENGTH_DELIMITED, ProtobufError, ProtobufReader } from './reader.ts'

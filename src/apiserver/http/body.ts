@@ -1,8 +1,9 @@
 // Parses and decodes request bodies into objects of the expected kind. Unknown and duplicate fields are ignored, reported as
 // warnings or rejected, depending on fieldValidation.
 import { DecodeError, decode, isRecord } from '../../api/decode.ts'
-import { decodeJson, findDuplicateKeys, JsonError } from '../../api/json-scan.ts'
+import { findDuplicateKeys } from '../../api/duplicate-keys.ts'
 import type { KubeObject } from '../../api/kind.ts'
+import { decodeJson, JsonError } from '../../api/parse-json.ts'
 import { decodeProtobuf } from '../../api/protobuf/decode.ts'
 import { decodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { ProtobufError } from '../../api/protobuf/reader.ts'

@@ -50,9 +50,9 @@ export const capacityReservationOption = () =>
     .default('on')
 
 /** Adds the options of every command that runs controllers outside the process of the API server. */
-export const addRemoteOptions = (command: Command): Command =>
+export const addControllerProcessOptions = (command: Command): Command =>
   command
-    .option('--no-leader-election', 'work without a lease, even if another process runs the same controllers')
+    .option('--no-leader-election', 'run without a lease, even if another process runs the same controllers')
     .addOption(leaseDurationOption())
     .option('--http-endpoint <host:port>', 'address on which to serve /metrics, /healthz and /readyz')
     .addOption(logLevelOption())

@@ -41,8 +41,8 @@ async function startServer(respond: Respond, options: Partial<HttpClientOptions>
   return { server, client, requests }
 }
 
-const respondJson = (response: ServerResponse, aStatus: number, body: unknown, headers = {}) => {
-  response.writeHead(aStatus, { 'content-type': 'application/json', ...headers })
+const respondJson = (response: ServerResponse, code: number, body: unknown, headers = {}) => {
+  response.writeHead(code, { 'content-type': 'application/json', ...headers })
   response.end(JSON.stringify(body))
 }
 const aStatus = (code: number, reason: string, message = 'as configured') => ({ kind: 'Status', code, reason, message })
@@ -175,9 +175,9 @@ describe('an HTTP request', () => {
 
   it('fails on abort', async () => {
     const { client } = await startServer(() => {})
-    const closing = new AbortController()
-    const error = errorOf(client.get(configMapKind, ref, { signal: closing.signal }))
-    closing.abort()
+    const abort = new AbortController()
+    const error = errorOf(client.get(configMapKind, ref, { signal: abort.signal }))
+    abort.abort()
     expect(await error).toBeInstanceOf(ApiError)
   })
 
@@ -209,7 +209,7 @@ describe('an HTTP request', () => {
     ])
   })
 
-  it('does not include the token in errors', async () => {
+  it('fails with an error that does not contain the token', async () => {
     const { client } = await startServer((request) => void request.socket.destroy())
     const error = await errorOf(client.get(configMapKind, ref))
     expect(JSON.stringify([error, error.message, error.stack])).not.toContain('secret-token')
@@ -310,8 +310,8 @@ describe('a watch', () => {
     ).toEqual(['ä', 'b'])
   })
 
-  /** Starts a watch that receives one line, and lets the allowed silence pass. */
-  async function silentWatch(firstLine: string) {
+  /** Starts a watch that receives one line, and advances the clock by watchSilenceMs. */
+  async function startSilentWatch(firstLine: string) {
     const clock = manualClock()
     let openedWatches = 0
     const { client } = await startServer(
@@ -332,14 +332,14 @@ describe('a watch', () => {
   }
 
   it('fails with an explanation if a server that sends bookmarks is silent for too long', async () => {
-    expect(await errorOf(silentWatch(line('BOOKMARK', aConfigMap('a'))))).toMatchObject({
+    expect(await errorOf(startSilentWatch(line('BOOKMARK', aConfigMap('a'))))).toMatchObject({
       code: 504,
       message: expect.stringMatching(/^the watch of configmaps received no event and no bookmark from .* for 60 s$/),
     })
   })
 
   it('SYS-29 ends without an error if a server without bookmarks (etcd 3.4) is silent', async () => {
-    await expect(silentWatch(line('ADDED', aConfigMap('a')))).resolves.toBeDefined()
+    await expect(startSilentWatch(line('ADDED', aConfigMap('a')))).resolves.toBeDefined()
   })
 
   it('fails with the error of the server in an event or in the response', async () => {
@@ -384,13 +384,13 @@ describe('a watch', () => {
   })
 })
 
-describe('a cache over HTTP', () => {
-  it('leaks no sockets and no store watches over a thousand watches', async () => {
+describe('watches and caches over HTTP', () => {
+  it('leaves no socket and no store watch open after a thousand watches', async () => {
     const { client, api, stop } = await createHttpFixture()
     stops.push(stop)
     for (let round = 0; round < 1_000; round++) {
-      const closing = new AbortController()
-      for await (const event of client.watch(configMapKind, { sendInitialEvents: true, signal: closing.signal })) {
+      const abort = new AbortController()
+      for await (const event of client.watch(configMapKind, { sendInitialEvents: true, signal: abort.signal })) {
         if (event.type === 'bookmark') break
       }
     }
@@ -403,8 +403,8 @@ describe('a cache over HTTP', () => {
     stops.push(stop)
     for (const name of ['a', 'b']) await client.create(configMapKind, { metadata: { namespace: 'default', name } })
     const cache = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
-    const closing = new AbortController()
-    const running = cache.run(closing.signal)
+    const abort = new AbortController()
+    const running = cache.run(abort.signal)
     await waitFor(() => cache.size === 2)
     await listener.stop()
     await api.delete('/api/v1/namespaces/default/configmaps/a')
@@ -414,7 +414,7 @@ describe('a cache over HTTP', () => {
       await new Promise((resolve) => setImmediate(resolve))
     }
     expect(cache.list().map(({ metadata }) => metadata.name)).toEqual(['b'])
-    closing.abort()
+    abort.abort()
     await running
   })
 })

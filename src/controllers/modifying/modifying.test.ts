@@ -31,7 +31,7 @@ const waitForEvent = (reason: string, count = 1) =>
   )
 
 describe('modifying the class of a bound claim', () => {
-  it('VAC-5 (T0, 39) neither calls nor writes if the class is in effect', async () => {
+  it('VAC-5 (T0, 39) neither calls the driver nor writes if the class is in effect', async () => {
     await createFixtureWithSilver()
     const before = await fixture.claim()
     fixture.start()
@@ -745,7 +745,7 @@ describe('rollback', () => {
     expect(fixture.driverAttributes()).toEqual({ tier: 'cold', iops: '7', throughput: '50' })
     await fixture.setClass('tiered')
     await fixture.waitUntilSettled('tiered')
-    // The iops 500 are from the previous class silver, as saved in the annotation of the volume.
+    // The value 500 of iops comes from the previous class, silver: the annotation of the volume has saved it.
     expect(fixture.driverAttributes()).toEqual({ tier: 'hot', iops: '500', throughput: '50' })
   })
 
@@ -854,7 +854,7 @@ describe('rollback', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
-  it('VAC-7 retries an infeasible rollback after slowRetryMs', async () => {
+  it('VAC-7 is retried after slowRetryMs if the driver rejects it as infeasible', async () => {
     await createFixtureWithSilver()
     fixture.failCalls('INTERNAL', 1)
     fixture.start()
@@ -872,7 +872,7 @@ describe('rollback', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
-  it('VAC-7 rolls back a modification that another program started', async () => {
+  it('VAC-7 undoes a modification that another program started', async () => {
     await createFixtureWithSilver()
     const modifyVolumeStatus = { targetVolumeAttributesClassName: 'gold', status: 'InProgress' }
     await fixture.patchClaim('data', { status: { modifyVolumeStatus } }, 'status')

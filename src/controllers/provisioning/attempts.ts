@@ -40,7 +40,7 @@ export interface Attempt {
   claim: Claim
   stage: Stage
   /** Time of the last call to the storage, by the monotonic clock. */
-  startedMs: number
+  callStartedMs: number
   /** Set if the same request will fail again. It is not retried before `untilMs` unless the class is replaced. */
   infeasible: { readonly untilMs: number; readonly classUid: string; readonly message: string } | undefined
 }
@@ -71,7 +71,7 @@ export class Attempts {
       existing.claim = claim
       return existing
     }
-    const attempt: Attempt = { claim, stage, startedMs: 0, infeasible: undefined }
+    const attempt: Attempt = { claim, stage, callStartedMs: 0, infeasible: undefined }
     const key = keyOfObject(claim)
     const byUid = this.#byKey.get(key) ?? new Map<string, Attempt>()
     this.#byKey.set(key, byUid.set(claim.metadata.uid, attempt))
@@ -98,4 +98,4 @@ export class Attempts {
   }
 }
 
-export const mayExist = ({ is }: Stage): boolean => is === 'unknown' || is === 'unsaved' || is === 'unwanted'
+export const volumeMayExist = ({ is }: Stage): boolean => is === 'unknown' || is === 'unsaved' || is === 'unwanted'

@@ -48,7 +48,7 @@ export async function provisionClaim(
   const repeatedRequest = (stage.is === 'unknown' && stage.request) || request
   const attempt = attempts.getOrCreate(claim, stage)
   if (isRequested && !settings.inProcess) events.record(persistentVolumeClaimKind, claim, provisioningEvent(claim))
-  attempt.startedMs = clock.monotonicMs()
+  attempt.callStartedMs = clock.monotonicMs()
 
   async function beforeCreate(): Promise<void> {
     if (!repeatsOwnCall) {

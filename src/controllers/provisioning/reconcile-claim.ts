@@ -7,7 +7,7 @@ import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import { isOlder } from '../../runtime/reflector.ts'
 import type { Claim } from '../../volumes/matching.ts'
-import { mayExist } from './attempts.ts'
+import { volumeMayExist } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { cannotProvisionEvent } from './events.ts'
 import { hasIntent, removeIntent } from './intent.ts'
@@ -34,7 +34,7 @@ export async function reconcileClaim(
   }
   const claim = context.claims.get(name)
   for (const attempt of context.attempts.ofEarlierClaims(name, claim?.metadata.uid)) {
-    if (mayExist(attempt.stage)) enqueue(`${name}#${attempt.claim.metadata.uid}`)
+    if (volumeMayExist(attempt.stage)) enqueue(`${name}#${attempt.claim.metadata.uid}`)
     else forget(attempt.claim, context)
   }
   return claim ? advance(claim, context, signal) : done

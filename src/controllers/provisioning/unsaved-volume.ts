@@ -100,10 +100,10 @@ function completeAttempt(
   context: ProvisioningContext,
 ): Step {
   const { events, metrics, provisioner, settings, clock } = context
-  const { claim, startedMs } = attempt
+  const { claim, callStartedMs } = attempt
   const { name = '' } = volume.metadata
   attempt.stage = { is: 'saved', resourceVersion }
-  metrics?.recordProvision(claim, (clock.monotonicMs() - startedMs) / 1_000)
+  metrics?.recordProvision(claim, (clock.monotonicMs() - callStartedMs) / 1_000)
   const notNeeded = notNeededReason(claim, name, context)
   const isDeleted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
   const plugin = settings.inProcess ? provisioner.name : undefined

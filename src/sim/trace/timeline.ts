@@ -76,7 +76,7 @@ function headerOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
 }
 
 interface TimelineLine extends LogLine {
-  /** How often the line occurs in a row. */
+  /** Number of consecutive occurrences. */
   readonly times: number
 }
 

@@ -19,14 +19,14 @@ export function defaultVolume(volume: Volume): void {
     defaultFieldVersions(source.downwardAPI?.items)
   }
   if (volume.ephemeral?.volumeClaimTemplate) volume.ephemeral.volumeClaimTemplate.spec.volumeMode ??= 'Filesystem'
-  defaultRemovedPlugins(volume)
+  defaultInTreeSources(volume)
 }
 
 function defaultFieldVersions(files: readonly { fieldRef?: { apiVersion?: string } }[] | undefined): void {
   for (const { fieldRef } of files ?? []) if (fieldRef) fieldRef.apiVersion ??= 'v1'
 }
 
-function defaultRemovedPlugins({ iscsi, rbd, azureDisk, scaleIO }: Volume): void {
+function defaultInTreeSources({ iscsi, rbd, azureDisk, scaleIO }: Volume): void {
   if (iscsi) iscsi.iscsiInterface ??= 'default'
   if (rbd) {
     rbd.pool ??= 'rbd'

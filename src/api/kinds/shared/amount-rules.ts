@@ -21,7 +21,7 @@ export function validateMaxAmounts({ amounts, names, stored, fieldOf }: BoundedA
     errors.invalid(
       fieldOf(name),
       amount,
-      `must be at most ${AMOUNT_MAX} (about 8Ei), the largest size that a CSI driver can provision`,
+      `must be at most ${AMOUNT_MAX} (about 8Ei), the largest amount that a CSI driver can provision`,
     )
   }
 }

@@ -1,6 +1,6 @@
 // `stowage capacity-cleanup`: flags and help. run.ts runs the command.
 import { type AddCommand, processDeps } from '../../command.ts'
-import { addRemoteOptions, collect, kubeconfigOption } from '../../flags/common.ts'
+import { addControllerProcessOptions, collect, kubeconfigOption } from '../../flags/common.ts'
 
 export const addCapacityCleanup: AddCommand = (program, deps) => {
   const command = program
@@ -19,7 +19,7 @@ export const addCapacityCleanup: AddCommand = (program, deps) => {
     )
     .option('--gone-for <duration>', 'how long the driver must be missing before objects are deleted', '10m')
     .option('--namespace <name>', 'namespace of the objects (default: all)')
-  addRemoteOptions(command)
+  addControllerProcessOptions(command)
     .addHelpText(
       'after',
       '\nExample:\n  stowage capacity-cleanup --kubeconfig ~/.kube/config --driver-name hostpath.csi.k8s.io --gone-for 30m\n',

@@ -1,7 +1,12 @@
 // `stowage controllers`: flags and help. run.ts runs the command.
 import { type AddCommand, processDeps } from '../../command.ts'
 import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
-import { addRemoteOptions, capacityGoneForOption, driverSocketOption, kubeconfigOption } from '../../flags/common.ts'
+import {
+  addControllerProcessOptions,
+  capacityGoneForOption,
+  driverSocketOption,
+  kubeconfigOption,
+} from '../../flags/common.ts'
 
 export const addControllers: AddCommand = (program, deps) => {
   const command = program
@@ -25,7 +30,7 @@ export const addControllers: AddCommand = (program, deps) => {
       '--leader-election-name <name>',
       'name of the lease in kube-system; processes with different controllers or drivers need different ones (default: stowage-controllers)',
     )
-  addRemoteOptions(command)
+  addControllerProcessOptions(command)
     .addHelpText(
       'after',
       '\nExample:\n  stowage controllers --kubeconfig ~/.kube/config --controllers binding,protection\n',

@@ -18,7 +18,7 @@ import {
   type StartResult,
   startClaim,
 } from '../../bulk/index.ts'
-import { attemptOf, checkGrowth, type GrowPlan, type GrowTarget, planGrowth } from './plan.ts'
+import { checkGrowth, type GrowPlan, type GrowTarget, planGrowth, rejectedAttemptOf } from './plan.ts'
 import { encodeRecord, GROW_RECORD, recordOf } from './record.ts'
 
 export const FIELD_MANAGER = 'stowage-grow'
@@ -53,7 +53,7 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
           case 'nothing':
             return alreadyGrownStatus(currentPlan)
           case 'follow':
-            earlierAttempt = attemptOf(current)
+            earlierAttempt = rejectedAttemptOf(current)
             return 'follow'
           case 'grow':
             return () => writeSize(client, current, currentPlan, { signal })
@@ -61,7 +61,12 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
       }),
     async check(current) {
       const status = checkGrowth(current, to)
-      if (status.is === 'failed' && current && attemptOf(current) === earlierAttempt && earlierAttempt !== undefined) {
+      if (
+        status.is === 'failed' &&
+        current &&
+        rejectedAttemptOf(current) === earlierAttempt &&
+        earlierAttempt !== undefined
+      ) {
         return { is: 'working', message: `waiting for the next attempt: ${status.message}` }
       }
       earlierAttempt = undefined

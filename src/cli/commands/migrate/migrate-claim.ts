@@ -14,14 +14,14 @@ import {
   startClaim,
 } from '../../bulk/index.ts'
 import {
-  attemptOf,
+  attributesClassNameOf,
   checkMove,
   classLabel,
-  classOf,
   finalClassOf,
   type MovePlan,
   type Operation,
   planMove,
+  rejectedAttemptOf,
 } from './plan.ts'
 import { encodeRecord, MIGRATE_RECORD, type MigrateRecord, recordOf } from './record.ts'
 import type { TargetClass } from './target-class.ts'
@@ -54,7 +54,7 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
       startClaim(client, claim, signal, (current) => {
         const plan = planMove(current, operation)
         if (plan.do === 'follow') {
-          earlierAttempt = attemptOf(current)
+          earlierAttempt = rejectedAttemptOf(current)
           return 'follow'
         }
         return plan.do === 'move' ? () => writeClass(client, current, plan, { signal }) : statusWithoutMove(plan)
@@ -64,8 +64,8 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
       if (
         status.is === 'failed' &&
         current &&
-        attemptOf(current) === earlierAttempt &&
-        classOf(current) === finalClass
+        rejectedAttemptOf(current) === earlierAttempt &&
+        attributesClassNameOf(current) === finalClass
       ) {
         return { is: 'working', message: `waiting for the next attempt: ${status.message}` }
       }
@@ -98,7 +98,7 @@ async function writeClass(
     spec: { volumeAttributesClassName: to || null },
   }
   const updated = await patchClaim(client, claim, patch, { fieldManager: FIELD_MANAGER, ...options })
-  if (classOf(updated) === to) return { version: updated.metadata.resourceVersion }
+  if (attributesClassNameOf(updated) === to) return { version: updated.metadata.resourceVersion }
   // A server with the gate disabled accepts the write and drops the class.
   return {
     is: 'failed',

@@ -32,9 +32,10 @@ export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): Mov
   const [start, end] = isUndo ? [to, from] : [from, to]
   if (claim.metadata.deletionTimestamp) return { do: 'refuse', message: 'it is being deleted' }
   const record = recordOf(claim)
-  const hasRecord = record?.id === id
-  const className = classOf(claim)
-  if (isUndo && !hasRecord) return { do: 'leave', message: 'another operation has moved it since; left unchanged' }
+  const isRecordOfOperation = record?.id === id
+  const className = attributesClassNameOf(claim)
+  if (isUndo && !isRecordOfOperation)
+    return { do: 'leave', message: 'another operation has moved it since; left unchanged' }
   if (className === start) {
     const phase = claim.status?.phase ?? 'Pending'
     if (phase !== 'Bound') {
@@ -42,7 +43,7 @@ export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): Mov
     }
     return { do: 'move', to: end, record: { id, from, to, ...(isUndo ? { undo: true } : {}) } }
   }
-  if (className === end && hasRecord) return { do: 'follow', to: end }
+  if (className === end && isRecordOfOperation) return { do: 'follow', to: end }
   return { do: 'leave', message: `its class is now ${classLabel(className)}; left unchanged` }
 }
 
@@ -50,7 +51,7 @@ export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): Mov
 export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
   if (!claim) return { is: 'failed', message: 'it was deleted' }
   if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
-  const className = classOf(claim)
+  const className = attributesClassNameOf(claim)
   if (className !== to) {
     return { is: 'failed', message: `another client changed its class to ${classLabel(className)}; left unchanged` }
   }
@@ -72,13 +73,13 @@ export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
 }
 
 /** Returns a text that identifies the last attempt if the driver has rejected it, otherwise undefined. */
-export function attemptOf({ status }: Claim): string | undefined {
+export function rejectedAttemptOf({ status }: Claim): string | undefined {
   if (status?.modifyVolumeStatus?.status !== 'Infeasible') return undefined
   const condition = status.conditions?.find(({ type }) => type === 'ModifyVolumeError')
   return JSON.stringify([status.modifyVolumeStatus, condition])
 }
 
-export const classOf = ({ spec }: Claim): string => spec?.volumeAttributesClassName ?? ''
+export const attributesClassNameOf = ({ spec }: Claim): string => spec?.volumeAttributesClassName ?? ''
 
 export const classLabel = (className: string): string => className || 'no class'
 

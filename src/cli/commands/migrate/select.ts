@@ -3,7 +3,7 @@
 import { matchesLabels, parseLabelSelector } from '../../../api/selectors.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { type Claim, sortNaturally } from '../../bulk/index.ts'
-import { classLabel, classOf, type Operation } from './plan.ts'
+import { attributesClassNameOf, classLabel, type Operation } from './plan.ts'
 import { type MigrateRecord, recordOf } from './record.ts'
 
 export interface Selection {
@@ -26,10 +26,10 @@ interface ForwardOptions {
 export function selectForward(claims: readonly Claim[], { from, to, newId }: ForwardOptions): Selection {
   const isOpen = (record: MigrateRecord | undefined): record is MigrateRecord =>
     record !== undefined && record.from === from && record.to === to && !record.closed && !record.undo
-  const startedClaims = claims.filter((claim) => isOpen(recordOf(claim)) && classOf(claim) === to)
+  const startedClaims = claims.filter((claim) => isOpen(recordOf(claim)) && attributesClassNameOf(claim) === to)
   const id = startedClaims.map((claim) => recordOf(claim)!.id).sort()[0] ?? newId
   const operationClaims = startedClaims.filter((claim) => recordOf(claim)!.id === id)
-  const selectedClaims = [...claims.filter((claim) => classOf(claim) === from), ...operationClaims]
+  const selectedClaims = [...claims.filter((claim) => attributesClassNameOf(claim) === from), ...operationClaims]
   return {
     operation: { id, from, to, isUndo: false },
     claims: checkCount(sortNaturally(selectedClaims)),

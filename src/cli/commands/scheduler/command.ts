@@ -1,6 +1,6 @@
 // `stowage scheduler`: flags and help. run.ts runs the command.
 import { type AddCommand, processDeps } from '../../command.ts'
-import { addRemoteOptions, capacityReservationOption, kubeconfigOption } from '../../flags/common.ts'
+import { addControllerProcessOptions, capacityReservationOption, kubeconfigOption } from '../../flags/common.ts'
 
 export const addScheduler: AddCommand = (program, deps) => {
   const command = program
@@ -15,7 +15,7 @@ export const addScheduler: AddCommand = (program, deps) => {
     .addOption(capacityReservationOption())
     .option('--bind-timeout-seconds <seconds>', 'how long a pod waits for its volumes before it is rescheduled', '600')
     .option('--feature-gates <gates>', 'enable or disable features, e.g. CSIStorageCapacity=false', '')
-  addRemoteOptions(command)
+  addControllerProcessOptions(command)
     .addHelpText(
       'after',
       '\nExample:\n  stowage scheduler --kubeconfig ~/.kube/config --scheduler-names stowage-scheduler\n',

@@ -9,7 +9,7 @@ import {
 import type { LabelDeclarations } from './contract.ts'
 import { quoteNames } from './message-text.ts'
 
-export type ReadSelector =
+export type SelectorResult =
   | { readonly is: 'read'; readonly labels: Readonly<Record<string, readonly string[]>> }
   | { readonly is: 'rejected'; readonly message: string }
 
@@ -17,8 +17,8 @@ export function readSelector(
   declared: LabelDeclarations,
   selector: LabelSelectorObject | undefined,
   provisioner: string,
-): ReadSelector {
-  const reject = (problem: string): ReadSelector => ({ is: 'rejected', message: `The claim's selector ${problem}` })
+): SelectorResult {
+  const reject = (problem: string): SelectorResult => ({ is: 'rejected', message: `The claim's selector ${problem}` })
   const requirements = requirementsOf(selector)
   if (typeof requirements === 'string') return reject(`cannot be read: ${requirements}.`)
   const declaredKeys = Object.keys(declared)

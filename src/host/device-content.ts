@@ -53,13 +53,3 @@ export async function readStart(device: string, length: number): Promise<Buffer>
     await file.close()
   }
 }
-
-export async function eraseStart(device: string): Promise<void> {
-  const file = await open(device, 'r+')
-  try {
-    await file.write(Buffer.alloc(START_BYTES), 0, START_BYTES, 0)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { classifyContent, parseBlkid } from './content.ts'
+import { classifyContent, parseBlkid } from './device-content.ts'
 
 const EXT4 = 'DEVNAME=/dev/loop0\nUUID=b9db6056-f470\nLABEL=my\\ data\nBLOCK_SIZE=4096\nTYPE=ext4\nUSAGE=filesystem\n'
 
