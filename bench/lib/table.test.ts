@@ -36,7 +36,7 @@ describe('the table', () => {
     )
   })
 
-  it('gives a published figure its own line, as a factor from ten times on', () => {
+  it('shows a published figure on its own line, with a ratio of 10 or more as a factor', () => {
     const peer = { value: 30, of: 'kubernetes#140721' }
     const figure = { name: 'bound', unit: '/s', value: 1_500, peer } as const
     const limited = { ...figure, limit: { value: 3_000, of: 'the echo' } }

@@ -10,7 +10,7 @@ export function amount(value: number, unit: Unit): string {
   return unit === '/s' ? `${number}/s` : `${number} ${unit}`
 }
 
-/** A percentage, or a factor from ten times on. */
+/** Formats a ratio as a percentage, or as a factor if it is 10 or more. */
 export function ratioText(ratio: number | undefined): string {
   if (ratio === undefined || !Number.isFinite(ratio)) return ''
   return ratio >= 10 ? `${count(Math.round(ratio))} ×` : `${Math.round(ratio * 100)} %`

@@ -42,7 +42,7 @@ const PENDING_MAX = 5_000 // further events are dropped and counted
 /** Events per commit. More pending events wait, so that they do not slow down a busy server. */
 const EVENTS_PER_COMMIT_MAX = 64
 const COMMIT_PAUSE_MS = 250
-/** A role can be changed at any time without an event. */
+/** Delay before another attempt without the right to write events. The recorder does not watch roles, so it retries. */
 const MISSING_RIGHT_RETRY_MS = 30_000
 const ENTRIES_MAX = 4_096 // beyond this, the least recently used entry is dropped
 const MESSAGE_BYTES_MAX = 1_024
@@ -157,7 +157,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   }
 
   async function send(event: PendingEvent): Promise<void> {
-    const countWrite = writeCount(event)
+    const countWrite = buildCountPatch(event)
     if (countWrite) {
       try {
         await sendWrite(countWrite)
@@ -167,14 +167,14 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         if (!isNotFound(error)) throw error // the event has expired: create a new one
       }
     }
-    const eventWrite = writeNewEvent(event)
+    const eventWrite = buildNewEvent(event)
     await sendWrite(eventWrite)
     recordedEvents.set(event.key, eventWrite.recorded)
   }
 
   /** Sends all events in one commit. Returns false if none was written or the result is unknown. */
   async function commitEvents(nextEvents: readonly PendingEvent[]): Promise<boolean> {
-    const eventWrites = nextEvents.map((event) => writeCount(event) ?? writeNewEvent(event))
+    const eventWrites = nextEvents.map((event) => buildCountPatch(event) ?? buildNewEvent(event))
     try {
       if (!(await client.commitsAtomically())) return false
       await client.commit(eventWrites.map(({ write }) => write))
@@ -197,7 +197,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   }
 
   /** Returns undefined if the event was not recorded before, or too long ago. */
-  function writeCount(event: PendingEvent): EventWrite | undefined {
+  function buildCountPatch(event: PendingEvent): EventWrite | undefined {
     const previous = recordedEvents.get(event.key)
     if (!previous || event.lastMs - previous.lastMs >= SAME_EVENT_MS) return undefined
     const { namespace, name } = previous
@@ -213,7 +213,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
   }
 
-  function writeNewEvent(event: PendingEvent): EventWrite {
+  function buildNewEvent(event: PendingEvent): EventWrite {
     const { involvedObject, details, count, firstMs, lastMs } = event
     const namespace = involvedObject.namespace ?? 'default' // for cluster-scoped objects
     event.name ??= `${(involvedObject.name ?? '').slice(0, 200)}.${randomUuid(random).replaceAll('-', '').slice(0, 16)}`

@@ -45,7 +45,7 @@ describe('API under generated requests', () => {
         validateUpdate() {},
         nameErrors: () => [],
       }))
-      const { failedPaths } = await fuzz({ seed: SEED, requests: 16_000, kinds: unvalidated })
+      const { failedPaths } = await fuzz({ seed: SEED, requests: 20_000, kinds: unvalidated })
       const paths = [...failedPaths]
       const undetectedKinds = SERVED.filter(({ plural }) => !paths.some((path) => path.includes(`/${plural}`)))
       expect(undetectedKinds.map(({ kind }) => kind)).toEqual([])

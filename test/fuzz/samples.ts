@@ -19,6 +19,20 @@ const CLASSES = ['gold', 'silver', 'fast.example.com']
 const DRIVERS = ['csi.example.com', 'Local.Stowage.io', 'hostpath']
 const QUALIFIED_NAMES = ['example.com/owner', 'app', 'a.b.c/x_y', 'Tier']
 
+const RBAC_GROUP = 'rbac.authorization.k8s.io'
+const rbac = { apiVersions: [`${RBAC_GROUP}/v1`], hasStatus: false }
+const SUBJECTS = [
+  { kind: 'User', name: 'ann' },
+  { kind: 'Group', apiGroup: RBAC_GROUP, name: 'system:authenticated' },
+  { kind: 'ServiceAccount', name: 'robot', namespace: 'default' },
+]
+const resourceRules = (dice: Dice) =>
+  dice.subset([
+    { verbs: ['get', 'list'], apiGroups: [''], resources: ['pods', 'pods/log'] },
+    { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
+    { verbs: ['update'], apiGroups: ['storage.k8s.io'], resources: ['*/status'], resourceNames: ['a'] },
+  ])
+
 const size = (dice: Dice) => dice.pick(SIZES)
 
 export const metadataOf = (dice: Dice): any => ({
@@ -412,6 +426,46 @@ export const SERVED: readonly ServedKind[] = [
     namespaced: true,
     hasStatus: false,
     sample: (dice) => ({ metadata: metadataOf(dice), ...dice.maybe({ secrets: [{ name: 's' }] }) }),
+  },
+  {
+    ...rbac,
+    kind: 'Role',
+    plural: 'roles',
+    namespaced: true,
+    sample: (dice) => ({ metadata: metadataOf(dice), rules: resourceRules(dice) }),
+  },
+  {
+    ...rbac,
+    kind: 'ClusterRole',
+    plural: 'clusterroles',
+    namespaced: false,
+    sample: (dice) => ({
+      metadata: metadataOf(dice),
+      rules: [...resourceRules(dice), ...(dice.oneIn(2) ? [{ verbs: ['get'], nonResourceURLs: ['/metrics'] }] : [])],
+      ...(dice.oneIn(4) ? { aggregationRule: { clusterRoleSelectors: [selector(dice)] } } : {}),
+    }),
+  },
+  {
+    ...rbac,
+    kind: 'RoleBinding',
+    plural: 'rolebindings',
+    namespaced: true,
+    sample: (dice) => ({
+      metadata: metadataOf(dice),
+      roleRef: { kind: dice.pick(['Role', 'ClusterRole']), name: dice.pick(['view', 'system:x']) },
+      subjects: dice.subset(SUBJECTS),
+    }),
+  },
+  {
+    ...rbac,
+    kind: 'ClusterRoleBinding',
+    plural: 'clusterrolebindings',
+    namespaced: false,
+    sample: (dice) => ({
+      metadata: metadataOf(dice),
+      roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name: 'view' },
+      ...dice.maybe({ subjects: dice.subset(SUBJECTS) }),
+    }),
   },
   {
     kind: 'Lease',

@@ -245,7 +245,9 @@ function podProblems(pod: any, state: RestingState): string[] {
   const isStatic = claims.some((claim) => claim?.spec.storageClassName === 'static' && claim.status?.phase !== 'Bound')
   if (claims.every(isReady) && nodes.size <= 1 && !isStatic)
     return [`${key} could run, but is ${status?.phase}: ${waitingMessage(pod)}`]
-  const hasEvent = state.events.some(({ involvedObject }) => involvedObject.uid === metadata.uid)
+  // The event may be about a claim: a pod that waits for its volumes in preBind has no event of its own until the timeout.
+  const uids = [metadata.uid, ...claims.flatMap((claim) => (claim ? [claim.metadata.uid] : []))]
+  const hasEvent = state.events.some(({ involvedObject }) => uids.includes(involvedObject.uid))
   return waitingMessage(pod) !== '' || hasEvent
     ? []
     : [`${key} on ${spec.nodeName} is ${status?.phase} without an event with the reason`]

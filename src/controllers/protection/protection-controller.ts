@@ -71,7 +71,8 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       name: 'attributes-class-protection',
       sources: [
         source({ cache: classes, keysOf: (object) => ownKey(object) }),
-        // Enqueue the class only when a user stops using it: only that can complete the deletion of the class.
+        // A change to a claim or volume matters only while the deletion of its class is blocked, so added and updated
+        // objects enqueue the class only then.
         source({ cache: claims, keysOf: attributesClassesOf, mayNeedReconcile: () => false }),
         source({ cache: volumes, keysOf: attributesClassOfVolume, mayNeedReconcile: () => false }),
       ],
@@ -97,7 +98,7 @@ async function reconcileClaim(
 ): Promise<Outcome> {
   const claim = claims.get(key)
   if (!claim) return done
-  if (lacksFinalizer(claim, CLAIM_PROTECTION_FINALIZER)) {
+  if (needsFinalizer(claim, CLAIM_PROTECTION_FINALIZER)) {
     return addFinalizer(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
   }
   if (!isPendingDeletion(claim, CLAIM_PROTECTION_FINALIZER)) return done
@@ -116,7 +117,7 @@ async function reconcileVolume(
 ): Promise<Outcome> {
   const volume = volumes.get(key)
   if (!volume) return done
-  if (lacksFinalizer(volume, VOLUME_PROTECTION_FINALIZER)) {
+  if (needsFinalizer(volume, VOLUME_PROTECTION_FINALIZER)) {
     return addFinalizer(client, persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
   }
   if (!isPendingDeletion(volume, VOLUME_PROTECTION_FINALIZER)) return done
@@ -137,7 +138,7 @@ async function reconcileClass(key: string, deps: ClassDeps): Promise<Outcome> {
   const { client, classes, claims, volumes, gates } = deps
   const attributesClass = classes.get(key)
   if (!attributesClass) return done
-  if (lacksFinalizer(attributesClass, CLASS_PROTECTION_FINALIZER) && gates.enabled('VolumeAttributesClass')) {
+  if (needsFinalizer(attributesClass, CLASS_PROTECTION_FINALIZER) && gates.enabled('VolumeAttributesClass')) {
     return addFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_PROTECTION_FINALIZER)
   }
   if (!isPendingDeletion(attributesClass, CLASS_PROTECTION_FINALIZER)) return done
@@ -153,11 +154,11 @@ const CLASS_PROTECTION_FINALIZER = 'kubernetes.io/vac-protection'
 const isPendingDeletion = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
   metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(finalizer) ?? false)
 
-const lacksFinalizer = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
+const needsFinalizer = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
   metadata.deletionTimestamp === undefined && !metadata.finalizers?.includes(finalizer)
 
 const needsReconcile = (object: Readonly<KubeObject>, finalizer: string): boolean =>
-  lacksFinalizer(object, finalizer) || isPendingDeletion(object, finalizer)
+  needsFinalizer(object, finalizer) || isPendingDeletion(object, finalizer)
 
 const reportUsers = (kind: string, users: readonly Readonly<KubeObject>[]): Outcome => {
   const [first] = users

@@ -10,6 +10,7 @@ import { checkEvent, checkLease, checkNamespace } from './namespaces-leases-even
 import { checkNode } from './nodes.ts'
 import { checkPod } from './pods.ts'
 import { checkLimitRange, checkQuota } from './quotas.ts'
+import { checkClusterRole, checkClusterRoleBinding, checkRole, checkRoleBinding } from './roles.ts'
 import { checkAttributesClass, checkStorageClass } from './storage-classes.ts'
 import { checkVolume } from './volumes.ts'
 import { checkWire } from './wire.ts'
@@ -22,6 +23,8 @@ const inNamespace = { namespaced: true, isName: isDnsSubdomain, knownFinalizersO
 const inCluster = { namespaced: false, isName: isDnsSubdomain, knownFinalizersOnly: true }
 
 const VALIDATORS: Record<string, Validator> = {
+  ClusterRole: { ...inCluster, isName: isPathSegment, check: checkClusterRole },
+  ClusterRoleBinding: { ...inCluster, isName: isPathSegment, check: checkClusterRoleBinding },
   ConfigMap: { ...inNamespace, check: checkConfigMap },
   CSIDriver: { ...inCluster, countsGenerations: true, check: checkDriver },
   CSINode: { ...inCluster, check: checkCsiNode },
@@ -35,6 +38,8 @@ const VALIDATORS: Record<string, Validator> = {
   PersistentVolumeClaim: { ...inNamespace, check: checkClaim },
   Pod: { ...inNamespace, check: checkPod },
   ResourceQuota: { ...inNamespace, check: checkQuota },
+  Role: { ...inNamespace, isName: isPathSegment, check: checkRole },
+  RoleBinding: { ...inNamespace, isName: isPathSegment, check: checkRoleBinding },
   Secret: { ...inNamespace, check: checkSecret },
   ServiceAccount: { ...inNamespace, check: () => {} },
   StorageClass: { ...inCluster, check: checkStorageClass },

@@ -144,7 +144,7 @@ function formatReadyServer(
   startMs: number,
 ): string {
   const noteLines = notes.map((text) => `  note        ${text}\n`).join('')
-  const nodeAndNoteLines = `${nodes > 0 ? `  nodes       ${nodes}, nodeAndNoteLines\n` : ''}${noteLines}`
+  const nodeAndNoteLines = `${nodes > 0 ? `  nodes       ${nodes}, starting\n` : ''}${noteLines}`
   return (
     `Stowage ${stowageVersion} is ready (${startMs} ms).\n` +
     `  API         ${url}\n  kubeconfig  ${kubeconfig}\n  data        ${dataDir}\n${nodeAndNoteLines}` +

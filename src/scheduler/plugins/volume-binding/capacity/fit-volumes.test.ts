@@ -7,7 +7,7 @@ import { Reservations } from './reservations.ts'
 const NODE_LABELS = { zone: 'a' }
 const DRIVER = 'd.example.com'
 
-function createFitter({ hasReservations = true } = {}) {
+function createFixture({ hasReservations = true } = {}) {
   const index = new CapacityIndex()
   const reservations = hasReservations
     ? new Reservations({ index, clock: manualClock(), driverOf: () => DRIVER, onReleased: () => {} })
@@ -30,14 +30,14 @@ const request = (claim: string, bytes: number, className = 'fast', driver = DRIV
 
 describe('the volume fitter', () => {
   it('PLUS-3 fits all claims of a pod together', () => {
-    const { report, fitReports } = createFitter()
+    const { report, fitReports } = createFixture()
     report('r', { capacity: '100' })
     expect(fitReports(request('a', 50), request('b', 50))).toEqual(['r', 'r'])
     expect(fitReports(request('a', 50), request('b', 51))).toBe(undefined)
   })
 
   it('CAP-12 PLUS-3 explains which volume lacks capacity and how much is free', () => {
-    const { report, index, reservations } = createFitter()
+    const { report, index, reservations } = createFixture()
     report('r', { capacity: '1000Mi' })
     const shortage = (...sizes: number[]) => {
       const requests = sizes.map((size, position) => request(String(position), size * 1024 ** 2))
@@ -57,7 +57,7 @@ describe('the volume fitter', () => {
   })
 
   it('CAP-12 PLUS-3 mentions the bytes that are reserved for other volumes', () => {
-    const { report, index, reservations } = createFitter()
+    const { report, index, reservations } = createFixture()
     const current = report('r', { capacity: '1000Mi' })
     const bytes = 700n * 1024n ** 2n
     reservations?.assume({ claimKey: 'ns/other', claimUid: 'other', driver: DRIVER, bytes, report: current })
@@ -70,7 +70,7 @@ describe('the volume fitter', () => {
   })
 
   it('PLUS-3 adds up volumes of different classes of one driver, but not of different drivers', () => {
-    const { report, fitReports } = createFitter()
+    const { report, fitReports } = createFixture()
     report('r', { capacity: '100' })
     report('s', { capacity: '100' }, 'slow')
     expect(fitReports(request('a', 60), request('b', 60, 'slow'))).toBe(undefined)
@@ -78,7 +78,7 @@ describe('the volume fitter', () => {
   })
 
   it('PLUS-3 subtracts a volume from the report of another class in proportion to the reported capacities', () => {
-    const { report, fitReports } = createFitter()
+    const { report, fitReports } = createFixture()
     report('plain', { capacity: '300' }, 'plain')
     report('mirrored', { capacity: '150' }, 'mirrored')
     expect(fitReports(request('a', 100, 'plain'), request('b', 100, 'mirrored'))).toEqual(['plain', 'mirrored'])
@@ -87,14 +87,14 @@ describe('the volume fitter', () => {
   })
 
   it('PLUS-3 fits each claim separately if reservations are disabled, as in KEP-1472', () => {
-    const { report, fitReports } = createFitter({ hasReservations: false })
+    const { report, fitReports } = createFixture({ hasReservations: false })
     report('r', { capacity: '100' })
     expect(fitReports(request('a', 100), request('b', 100))).toEqual(['r', 'r'])
     expect(fitReports(request('a', 101))).toBe(undefined)
   })
 
   it('PLUS-3 subtracts reservations from the capacity but not from the maximum volume size', () => {
-    const { report, fitReports, reservations } = createFitter()
+    const { report, fitReports, reservations } = createFixture()
     const current = report('r', { capacity: '100', maximumVolumeSize: '60' })
     reservations?.assume({ claimKey: 'ns/x', claimUid: 'x', driver: DRIVER, bytes: 40n, report: current })
     expect(fitReports(request('a', 60))).toEqual(['r'])
@@ -104,13 +104,13 @@ describe('the volume fitter', () => {
   })
 
   it('PLUS-3 subtracts no reservations for a driver that overcommits', () => {
-    const { report, fitReports } = createFitter()
+    const { report, fitReports } = createFixture()
     report('r', { capacity: '10', maximumVolumeSize: '100' })
     expect(fitReports(request('a', 90), request('b', 90))).toEqual(['r', 'r'])
   })
 
   it('CAP-11 selects the overlapping report with the most free capacity, then the first by name', () => {
-    const { report, fitReports } = createFitter()
+    const { report, fitReports } = createFixture()
     report('b', { capacity: '50' })
     report('a', { capacity: '50' })
     report('z', { capacity: '20' })
@@ -118,7 +118,7 @@ describe('the volume fitter', () => {
   })
 
   it('CAP-11 compares sizes above 2^53 bytes exactly', () => {
-    const { report, fitReports } = createFitter()
+    const { report, fitReports } = createFixture()
     report('r', { capacity: '900E' })
     const aRequestOf = (bytes: bigint) => ({ ...request('x', 0), bytes })
     expect(fitReports(aRequestOf(900n * 10n ** 18n))).toEqual(['r'])
