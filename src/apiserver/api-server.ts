@@ -134,17 +134,31 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (!route) throw noSuchPath()
     authorize(user, route, request.query)
     if (route.is === 'path') return handlePath(request, route)
-    if (isCommit(route)) {
-      const commit = { request, user, authorize: (write: ResourceRequest) => authorize(user, write) }
-      return limitConcurrency(user, route, request, () => handleCommit(deps, commit))
+    const resource = isCommit(route) ? undefined : resources.find(route.group, route.version, route.plural)
+    if (!resource && !isCommit(route)) throw noSuchPath()
+
+    const { verb } = route
+    const isReadOnly = verb === 'get' || verb === 'list' || verb === 'watch'
+    if (!isReadOnly) await request.readBody() // before the request counts, because a client may send its body slowly
+    const turn = flowControl.start({ user, group: route.group, resource: route.plural, width: widthOf(route) })
+    const endTurn = turn instanceof Promise ? await turn : turn
+    const kind = isReadOnly ? 'readOnly' : 'mutating'
+    metrics.inFlight[kind]++
+    try {
+      if (!resource) return await handleCommit(deps, { request, user, authorize: (write) => authorize(user, write) })
+      const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
+      const response = await handleResource(deps, { request, route, resource, user, authorizeCreate }, options)
+      if (verb === 'list' && response.body) listBytes.set(listId(route), response.body.length)
+      return verb === 'watch' ? limitWatches(user, labels, response) : response
+    } finally {
+      metrics.inFlight[kind]--
+      endTurn?.()
     }
-    const resource = resources.find(route.group, route.version, route.plural)
-    if (!resource) throw noSuchPath()
-    const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
-    const call = { request, route, resource, user, authorizeCreate }
-    const response = await limitConcurrency(user, route, request, () => handleResource(deps, call, options))
-    return route.verb === 'watch' ? limitWatches(user, labels, response) : response
   }
+
+  /** Returns how many simple requests a request counts for. */
+  const widthOf = (route: ResourceRequest): number =>
+    route.verb === 'list' ? 1 + Math.floor((listBytes.get(listId(route)) ?? 0) / LIST_BYTES_PER_WIDTH) : 1
 
   /** Returns the user who sent the request, and the names of its Impersonate-* headers, if there are any. */
   function authenticate(request: ApiRequest): { user: UserInfo; impersonationHeaders?: readonly string[] } {
@@ -184,30 +198,6 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (response) return response
     if (path === '/') return jsonResponse(200, { paths: rootPaths(resources) })
     throw noSuchPath()
-  }
-
-  async function limitConcurrency(
-    user: UserInfo,
-    { verb, group, plural }: ResourceRequest,
-    request: ApiRequest,
-    run: () => Promise<ApiResponse>,
-  ): Promise<ApiResponse> {
-    const isReadOnly = verb === 'get' || verb === 'list' || verb === 'watch'
-    if (!isReadOnly) await request.readBody() // before the request counts, because a client may send its body slowly
-    const listId = verb === 'list' ? `${group}/${plural}` : ''
-    const width = listId ? 1 + Math.floor((listBytes.get(listId) ?? 0) / LIST_BYTES_PER_WIDTH) : 1
-    const turn = flowControl.start({ user, group, resource: plural, width })
-    const end = turn instanceof Promise ? await turn : turn
-    const kind = isReadOnly ? 'readOnly' : 'mutating'
-    metrics.inFlight[kind]++
-    try {
-      const response = await run()
-      if (listId && response.body) listBytes.set(listId, response.body.length)
-      return response
-    } finally {
-      metrics.inFlight[kind]--
-      end()
-    }
   }
 
   function limitWatches(user: UserInfo, labels: RequestLabels, response: ApiResponse): ApiResponse {
@@ -272,6 +262,8 @@ function attributesOf(
   if (namespace) attributes.namespace = namespace
   return attributes
 }
+
+const listId = ({ group, plural }: ResourceRequest): string => `${group}/${plural}`
 
 /** Returns the name that a list or watch selects with `metadata.name=`, so that rules for this object apply. */
 function selectedName(query: URLSearchParams | undefined): string {

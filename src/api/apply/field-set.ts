@@ -92,18 +92,21 @@ function differenceOfNodes(a: FieldSet, b: FieldSet): FieldSet | undefined {
 
 /** Returns the set with its elements in the order of compareElements, as Kubernetes stores it. A sorted set is returned itself. */
 export function sortSet(set: FieldSet): FieldSet {
-  const elements = Object.keys(set)
-  let isSorted = true
-  const nodes: DraftSet = {}
-  for (const [index, element] of elements.entries()) {
-    nodes[element] = sortSet(set[element]!)
-    if (nodes[element] !== set[element]) isSorted = false
-    if (index > 0 && compareElements(elements[index - 1]!, element) > 0) isSorted = false
-  }
-  if (isSorted) return set
+  if (isSortedSet(set)) return set
   const sorted: DraftSet = {}
-  for (const element of elements.sort(compareElements)) sorted[element] = nodes[element]!
+  for (const element of Object.keys(set).sort(compareElements)) sorted[element] = sortSet(set[element]!)
   return sorted
+}
+
+/** Most sets are sorted: the check allocates nothing. */
+function isSortedSet(set: FieldSet): boolean {
+  let previous: string | undefined
+  for (const element in set) {
+    if (previous !== undefined && compareElements(previous, element) > 0) return false
+    if (!isSortedSet(set[element]!)) return false
+    previous = element
+  }
+  return true
 }
 
 export const isSubset = (a: FieldSet, b: FieldSet): boolean => isEmptySet(difference(a, b))

@@ -34,14 +34,14 @@ export function canonicalElement(element: string): string | undefined {
 }
 
 /** The order of elements: the node itself, fields, items by keys, items by value, items by index. */
-const ELEMENT_TYPES = ['.', 'f:', 'k:', 'v:', 'i:']
-const rankOf = (element: string): number => ELEMENT_TYPES.indexOf(element.slice(0, 2))
+const ELEMENT_TYPES = '.fkvi'
+const rankOf = (element: string): number => ELEMENT_TYPES.indexOf(element[0]!)
 
 /** Compares elements as Kubernetes sorts them: names and texts by their bytes, numbers by their value. */
 export function compareElements(a: string, b: string): number {
   const rank = rankOf(a)
   if (rank !== rankOf(b)) return rank - rankOf(b)
-  if (rank <= 1) return compareValues(a, b)
+  if (rank <= 1) return compareText(a, b)
   return compareValues(tryParseJson(a.slice(2)) ?? null, tryParseJson(b.slice(2)) ?? null)
 }
 

@@ -4,7 +4,7 @@
 //   set      value by value          items  item by item, identified by key fields
 import type { JsonValue } from '../json-value.ts'
 import type { Field, ObjectType, Type } from '../schema.ts'
-import { fieldElement, keyElement } from './path-element.ts'
+import { compareElements, fieldElement, keyElement } from './path-element.ts'
 
 export type Shape =
   | { readonly is: 'leaf' }
@@ -22,6 +22,8 @@ export interface ItemsShape {
 export interface ObjectShape {
   readonly is: 'object'
   readonly fields: readonly FieldShape[]
+  /** The fields in the order of compareElements, in which field sets are stored. */
+  readonly sortedFields: readonly FieldShape[]
   readonly byElement: ReadonlyMap<string, FieldShape>
 }
 
@@ -40,7 +42,8 @@ export function objectShape(type: ObjectType): ObjectShape {
   let shape = objectShapes.get(type)
   if (!shape) {
     const fields = Object.entries(type.fields).map(([name, field]) => fieldShape(name, field))
-    shape = { is: 'object', fields, byElement: new Map(fields.map((field) => [field.element, field])) }
+    const sortedFields = fields.toSorted((a, b) => compareElements(a.element, b.element))
+    shape = { is: 'object', fields, sortedFields, byElement: new Map(fields.map((field) => [field.element, field])) }
     objectShapes.set(type, shape)
   }
   return shape

@@ -16,7 +16,7 @@ export const allFields = (shape: Shape, value: unknown): FieldSet => nodeOfValue
 /** Returns the fields that a new object adds. Objects that are always present, such as metadata, are not members. */
 export function createdFields(shape: ObjectShape, object: Value): DraftSet {
   const children: DraftSet = {}
-  for (const field of shape.fields) {
+  for (const field of shape.sortedFields) {
     const value = object[field.name]
     if (value === undefined) continue
     const inner = field.shape()
@@ -30,7 +30,7 @@ export function createdFields(shape: ObjectShape, object: Value): DraftSet {
 }
 
 function addFields(shape: ObjectShape, object: Value, includesParents: boolean, children: DraftSet = {}): DraftSet {
-  for (const field of shape.fields) {
+  for (const field of shape.sortedFields) {
     const value = object[field.name]
     if (value === undefined) continue
     const node = nodeOfValue(field.shape(), value, includesParents, includesParents)

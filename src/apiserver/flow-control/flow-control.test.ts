@@ -25,7 +25,7 @@ function setUp(concurrency = { system: 1, workload: 1, default: 2 }) {
     }
     const result = flow.start(by(name, groups, fields))
     if (result instanceof Promise) void result.then(onStart, (error) => rejections.push(error))
-    else onStart(result)
+    else onStart(result ?? (() => {}))
   }
   const endFirst = async () => {
     ends.shift()!()

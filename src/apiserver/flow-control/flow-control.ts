@@ -24,10 +24,10 @@ export interface FlowRequest {
 
 export interface FlowControl {
   /**
-   * Returns a function that ends the request, at once or when it is the user's turn. Throws or rejects with 429 if too many
-   * requests of the user wait, or if it has waited too long.
+   * Returns a function that ends the request, at once or when it is the user's turn; undefined if the request is exempt.
+   * Throws or rejects with 429 if too many requests of the user wait, or if it has waited too long.
    */
-  start(request: FlowRequest): Promise<() => void> | (() => void)
+  start(request: FlowRequest): Promise<() => void> | (() => void) | undefined
   /** Returns the number of running and waiting requests of a level. */
   stats(level: LevelName): { readonly running: number; readonly waiting: number }
 }
@@ -138,7 +138,7 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
   return {
     start(request) {
       const name = levelOf(request)
-      if (!name) return NOT_LIMITED
+      if (!name) return undefined
       const level = levels.find((candidate) => candidate.name === name)!
       const width = Math.max(1, Math.min(request.width ?? 1, Math.floor(level.concurrency * WIDTH_PART_MAX)))
       if (level.waiting > 0 || !hasRoom(level)) return wait(level, request.user.name, width)
@@ -151,8 +151,6 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
     },
   }
 }
-
-const NOT_LIMITED = () => {}
 
 const SYSTEM_USERS = ['system:kube-controller-manager', 'system:kube-scheduler']
 

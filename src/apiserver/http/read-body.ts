@@ -12,6 +12,7 @@ const BODY_TIMEOUT_MS = 30_000
 
 export function createBodyReader(clock: Clock): ReadBody {
   let totalBytes = 0
+  const expireLate = createDeadlines(clock)
   return (incoming) => {
     const { 'content-length': contentLength, 'transfer-encoding': transferEncoding } = incoming.headers
     const declaredSize = Number(contentLength ?? 0)
@@ -21,7 +22,7 @@ export function createBodyReader(clock: Clock): ReadBody {
       const chunks: Buffer[] = []
       let size = 0
       const settle = () => {
-        cancelTimer()
+        cancelDeadline()
         totalBytes -= size
       }
       const fail = (error: ApiError) => {
@@ -31,7 +32,7 @@ export function createBodyReader(clock: Clock): ReadBody {
         size = 0
         reject(error)
       }
-      const cancelTimer = clock.after(BODY_TIMEOUT_MS, () =>
+      const cancelDeadline = expireLate(() =>
         fail(new ApiError(408, 'Timeout', `the body did not arrive within ${BODY_TIMEOUT_MS / 1_000} s`)),
       )
       incoming.on('data', (chunk: Buffer) => {
@@ -54,3 +55,30 @@ export function createBodyReader(clock: Clock): ReadBody {
 }
 
 const NO_BODY = Promise.resolve(new Uint8Array())
+
+/** Returns a function that calls `expire` after BODY_TIMEOUT_MS, or at most CHECK_MS later. One timer serves all bodies. */
+function createDeadlines(clock: Clock): (expire: () => void) => () => void {
+  const CHECK_MS = BODY_TIMEOUT_MS / 10
+  const deadlines = new Map<() => void, number>()
+  let isTimerSet = false
+  const check = () => {
+    isTimerSet = false
+    const nowMs = clock.monotonicMs()
+    for (const [expire, atMs] of deadlines) {
+      if (atMs > nowMs) break
+      deadlines.delete(expire)
+      expire()
+    }
+    startTimer()
+  }
+  const startTimer = () => {
+    if (isTimerSet || deadlines.size === 0) return
+    isTimerSet = true
+    clock.after(CHECK_MS, check)
+  }
+  return (expire) => {
+    deadlines.set(expire, clock.monotonicMs() + BODY_TIMEOUT_MS)
+    startTimer()
+    return () => void deadlines.delete(expire)
+  }
+}

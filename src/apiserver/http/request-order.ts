@@ -10,7 +10,7 @@ const PIPELINED_REQUESTS_MAX = 16
  * client that sends many requests and reads nothing occupies memory for one response only.
  */
 export function createRequestOrder() {
-  const waitingBySocket = new WeakMap<Socket, (() => void)[]>()
+  const waitingBySocket = new Map<Socket, (() => void)[]>()
   return (incoming: IncomingMessage, outgoing: ServerResponse, run: () => void): void => {
     const { socket } = incoming
     const waiting = waitingBySocket.get(socket)

@@ -83,11 +83,11 @@ type ConnectionIdentity =
 function authenticateIdentity(identity: ConnectionIdentity, nowMs: number): Authentication {
   if ('rejection' in identity) return rejected(identity.rejection)
   const { user, notBeforeMs, notAfterMs, trusted } = identity
+  if (trusted && nowMs >= notBeforeMs && nowMs <= notAfterMs) return { is: 'authenticated', user }
   const certificate = `the client certificate of "${user.name}"`
   if (nowMs < notBeforeMs) return rejected(`${certificate} is not valid before ${new Date(notBeforeMs).toISOString()}`)
   if (nowMs > notAfterMs) return rejected(`${certificate} expired at ${new Date(notAfterMs).toISOString()}`)
-  if (!trusted) return rejected(`${certificate} is not a client certificate, or the TLS handshake found it invalid`)
-  return { is: 'authenticated', user }
+  return rejected(`${certificate} is not a client certificate, or the TLS handshake found it invalid`)
 }
 
 const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id'

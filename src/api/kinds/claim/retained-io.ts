@@ -20,15 +20,18 @@ export function retainedIoOf({ metadata, spec }: PersistentVolumeClaim): Resourc
 
 /** Sets the annotation. `old` is the stored claim, or undefined on create. */
 export function setRetainedIo(next: PersistentVolumeClaim, old: PersistentVolumeClaim | undefined): void {
-  const { [RETAINED_IO_ANNOTATION]: _ignored, ...annotations } = next.metadata.annotations ?? {}
   const retained = old ? computeRetained(next, old) : {}
-  if (Object.keys(retained).length > 0) annotations[RETAINED_IO_ANNOTATION] = JSON.stringify(retained)
-  if (Object.keys(annotations).length > 0) next.metadata.annotations = annotations
-  else delete next.metadata.annotations
+  const hasRetained = Object.keys(retained).length > 0
+  if (hasRetained || next.metadata.annotations?.[RETAINED_IO_ANNOTATION] !== undefined) {
+    const { [RETAINED_IO_ANNOTATION]: _ignored, ...annotations } = next.metadata.annotations ?? {}
+    if (hasRetained) annotations[RETAINED_IO_ANNOTATION] = JSON.stringify(retained)
+    if (Object.keys(annotations).length > 0) next.metadata.annotations = annotations
+    else delete next.metadata.annotations
+  }
 
+  if (!IO_RESOURCES.some((name) => next.spec?.allocatedResources?.[name] !== undefined)) return
   const { allocatedResources = {}, ...spec } = next.spec ?? {}
   const storageEntries = Object.entries(allocatedResources).filter(([name]) => !isIoResource(name))
-  if (storageEntries.length === Object.keys(allocatedResources).length) return
   next.spec = storageEntries.length > 0 ? { ...spec, allocatedResources: Object.fromEntries(storageEntries) } : spec
 }
 
