@@ -31,6 +31,8 @@ describe('chooseBytes', () => {
     )
     const smallSource = { ...rules, sourceBytes: 100 * MIB }
     expect(chooseBytes({ requiredBytes: 100 * MIB, limitBytes: 0 }, smallSource)).toBe(300 * MIB)
+    const sameRequest = { ...rules, sourceBytes: 300 * MIB } // its source was rounded up too
+    expect(chooseBytes({ requiredBytes: 100 * MIB, limitBytes: 0 }, sameRequest)).toBe(300 * MIB)
   })
 })
 

@@ -27,7 +27,7 @@ export function parseRange(range: CapacityRange | undefined): SizeRange {
 export interface SizeRules {
   /** Sizes below this are rounded up to it, within the limit of the request. */
   readonly minimumBytes: number
-  /** The size of the source of a copy. A smaller request is rejected, because it asks for less than the data. */
+  /** The size of the source of a copy. A smaller request, rounded up, is rejected: it asks for less than the data. */
   readonly sourceBytes?: number
   /** The subject of the error message. */
   readonly subject: string
@@ -43,7 +43,7 @@ export function chooseBytes({ requiredBytes, limitBytes }: SizeRange, rules: Siz
       `${subject} needs at least ${formatSize(neededBytes)}, and limit_bytes is ${formatSize(limitBytes)}. Request that size or more.`,
     )
   }
-  if (requiredBytes > 0 && requiredBytes < sourceBytes) {
+  if (requiredBytes > 0 && Math.max(requiredBytes, minimumBytes) < sourceBytes) {
     throw outOfRange(`${subject} needs at least ${formatSize(neededBytes)}. Request that size or more.`)
   }
   return Math.max(neededBytes, requiredBytes > 0 ? requiredBytes : Math.min(DEFAULT_BYTES, ceiling))
