@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../api/status-error.ts'
 import { manualClock } from '../../base/manual-clock.ts'
-import { createFlowControl, type FlowRequest, USER_WAITING_MAX } from './flow-control.ts'
+import { createFlowControl, type FlowRequest, type LevelName, USER_WAITING_MAX } from './flow-control.ts'
 
 const ROBOT = ['system:serviceaccounts', 'system:serviceaccounts:shop']
 const by = (name: string, groups: string[] = [], fields: Partial<FlowRequest> = {}): FlowRequest => ({
@@ -11,8 +11,8 @@ const by = (name: string, groups: string[] = [], fields: Partial<FlowRequest> = 
   ...fields,
 })
 
-/** Concurrency without lending: each level reserves a quarter, which is rounded to its whole concurrency here. */
-function setUp(concurrency = { system: 1, workload: 1, default: 2 }) {
+/** Returns functions that send requests and end them, and what has happened to the requests so far. */
+function setUp(concurrency: Readonly<Record<LevelName, number>>) {
   const clock = manualClock()
   const flow = createFlowControl({ clock, concurrency })
   const started: string[] = []

@@ -14,8 +14,8 @@ export interface BootstrapRole {
 }
 
 export interface BootstrapBinding {
-  /** Also the name of the role. */
   readonly name: string
+  /** Name of the cluster role that the binding grants. */
   readonly role: string
   readonly subjects: readonly Subject[]
 }

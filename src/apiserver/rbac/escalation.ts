@@ -10,17 +10,12 @@ import { forbidden, invalid, notFound } from '../../api/status-error.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission/index.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
 import { MASTERS_GROUP, type UserInfo } from '../security/index.ts'
-import { heldRules, type RbacAuthorizer } from './rbac-authorizer.ts'
+import { FULL_ACCESS, heldRules, type RbacAuthorizer } from './rbac-authorizer.ts'
 import type { RoleIndex } from './role-index.ts'
 import { countParts, describeRules, quoteList, uncoveredRules } from './rule-cover.ts'
 
 /** Combinations of verb, group, resource and name in one role. The largest roles in use have some thousands. */
 export const ROLE_PARTS_MAX = 100_000
-
-const FULL_ACCESS: readonly PolicyRule[] = [
-  { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
-  { verbs: ['*'], nonResourceURLs: ['*'] },
-]
 
 export function escalationCheck(index: RoleIndex, authorizer: RbacAuthorizer): AdmissionPlugin {
   function checkRole(request: AdmissionRequest, role: AnyObject): void {

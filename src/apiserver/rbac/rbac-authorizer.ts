@@ -51,14 +51,15 @@ export function createRbacAuthorizer(index: RoleIndex): RbacAuthorizer {
 
 const DENIED: Decision = { allowed: false }
 const ALLOWED_TO_MASTERS: Decision = { allowed: true, reason: `allowed to the group "${MASTERS_GROUP}"` }
-const EVERYTHING: readonly PolicyRule[] = [
+/** The rules of an administrator. */
+export const FULL_ACCESS: readonly PolicyRule[] = [
   { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
   { verbs: ['*'], nonResourceURLs: ['*'] },
 ]
 
 /** Returns the rules that a user holds in a namespace, or in the whole cluster if the namespace is empty. */
 export function heldRules(index: RoleIndex, user: UserInfo, namespace: string): readonly PolicyRule[] {
-  if (user.groups.includes(MASTERS_GROUP)) return EVERYTHING
+  if (user.groups.includes(MASTERS_GROUP)) return FULL_ACCESS
   return [...index.grantsOf(user, namespace)].flatMap(({ rules }) => rules ?? [])
 }
 
