@@ -56,10 +56,12 @@ describe('attributes of a volume in use', () => {
     const { status: volumeStatus } = await driver.controller.controllerGetVolume({ volumeId: spec.csi.volumeHandle })
     return /limits of (.*?) (?:are|apply)/.exec(volumeStatus?.volumeCondition?.message ?? '')?.[1]
   }
-  const eventMessages = async (reason: string): Promise<string[]> => {
-    const { json } = await server.call('GET', '/api/v1/events')
-    return json.items.filter((event: any) => event.reason === reason).map(({ message }: any) => message)
-  }
+  /** Waits for an event; events are recorded after the change that they report. */
+  const waitForEvent = (reason: string, message: RegExp) =>
+    pollUntil(async () => {
+      const { json } = await server.call('GET', '/api/v1/events')
+      return json.items.some((event: any) => event.reason === reason && message.test(event.message))
+    })
 
   async function startPodWithClaim(name: string, spec: object): Promise<void> {
     const { requests, ...specFields } = { requests: {}, ...spec } as { requests?: object }
@@ -90,14 +92,12 @@ describe('attributes of a volume in use', () => {
     await pollUntil(async () => (await status('orders')).currentVolumeAttributesClassName === 'gold')
     expect(await getLimits('orders')).toBe('1000 iops and 100MiB/s')
     expect((await getVolume('orders')).spec.volumeAttributesClassName).toBe('gold')
-    expect(await eventMessages('VolumeModifySuccessful')).toEqual([
-      'external resizer modified volume orders with vac gold successfully',
-    ])
+    await waitForEvent('VolumeModifySuccessful', /^external resizer modified volume orders with vac gold successfully$/)
 
     await patchClaim('orders', { volumeAttributesClassName: 'odd' })
     await pollUntil(async () => (await status('orders')).modifyVolumeStatus?.status === 'Infeasible')
     expect(await getLimits('orders')).toBe('1000 iops and 100MiB/s')
-    expect((await eventMessages('VolumeModifyFailed')).join()).toContain('Unknown mutable parameter "tier"')
+    await waitForEvent('VolumeModifyFailed', /Unknown mutable parameter "tier"/)
 
     await patchClaim('orders', { volumeAttributesClassName: 'silver' })
     await pollUntil(async () => (await status('orders')).currentVolumeAttributesClassName === 'silver')
@@ -126,7 +126,7 @@ describe('attributes of a volume in use', () => {
     }
     await patchClaim('logs', { volumeAttributesClassName: 'gold' })
     await pollUntil(async () => (await status('logs')).modifyVolumeStatus?.status === 'Infeasible')
-    expect((await eventMessages('VolumeModifyFailed')).join()).toMatch(/requests 100 iops.*says iops "1000"/)
+    await waitForEvent('VolumeModifyFailed', /requests 100 iops.*says iops "1000"/)
     expect(await getLimits('logs')).toBe('100 iops and 10MiB/s')
     await patchClaim('logs', { volumeAttributesClassName: null })
     await pollUntil(async () => (await status('logs')).modifyVolumeStatus === undefined)
