@@ -15,6 +15,8 @@ export {
   issueKeylessCa,
   loadOrCreatePki,
   type Pki,
+  staticTokenAuthenticator,
+  type TokenAuthenticator,
 } from './security/index.ts'
 export { COMMIT_WRITES_MAX } from './verbs/commit.ts'
 export { versionInfo } from './version.ts'

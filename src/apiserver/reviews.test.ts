@@ -9,7 +9,7 @@ import { createServerFixture, type Json } from './server.fixture.ts'
 
 const VIEWER: UserInfo = { name: 'ann', uid: 'u1', groups: ['stowage:viewers', 'system:authenticated'] }
 const authenticator = {
-  authenticateToken: (token: string) => (token === 'good' ? VIEWER : undefined),
+  authenticateToken: (token: string) => (token === 'good' ? { user: VIEWER } : undefined),
 } as unknown as Authenticator
 const deps = { authenticator, authorizer: createBootstrapAuthorizer() }
 const resources = createResources(ALL_KINDS)

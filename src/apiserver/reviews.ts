@@ -36,9 +36,11 @@ const REVIEWS: Readonly<Record<string, (deps: ReviewDeps, request: ReviewRequest
   TokenReview({ authenticator }, { resource, body }) {
     const token = body.spec?.token
     if (!token) throw invalidReview(resource, (errors) => errors.required('spec.token', 'the token to authenticate'))
-    const user = authenticator.authenticateToken(token)
-    if (!user) return { authenticated: false, error: 'the token is not known to this server' }
-    return { authenticated: true, user: userInfoOf(user), audiences: body.spec.audiences }
+    const audiences: string[] | undefined = body.spec.audiences?.length > 0 ? body.spec.audiences : undefined
+    const authentication = authenticator.authenticateToken(token, audiences)
+    if (!authentication) return { authenticated: false, error: 'the token is not known to this server' }
+    if ('rejection' in authentication) return { authenticated: false, error: authentication.rejection }
+    return { authenticated: true, user: userInfoOf(authentication.user), audiences: authentication.audiences }
   },
 
   SelfSubjectAccessReview: (deps, { resource, user, body }) => reviewAccess(deps, resource, user, body.spec),

@@ -19,6 +19,7 @@ import {
   parseRuntimeConfig,
   SYSTEM_USER,
   standardAdmission,
+  staticTokenAuthenticator,
   versionInfo,
 } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
@@ -149,7 +150,11 @@ export async function serve(options: ServeOptions): Promise<void> {
       gates,
       expansionQuota: options.expansionQuota,
       runtimeConfig,
-      authenticator: createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock }),
+      authenticator: createAuthenticator({
+        caCert: pki.caCert,
+        tokenAuthenticators: [staticTokenAuthenticator(pki.tokens)],
+        clock,
+      }),
       authorizer: rbac.authorizer,
       admission: standardAdmission([rbac.escalationCheck]),
       version: versionInfo(),

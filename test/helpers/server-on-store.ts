@@ -10,6 +10,7 @@ import {
   createRbac,
   listenHttps,
   loadOrCreatePki,
+  staticTokenAuthenticator,
   versionInfo,
 } from '../../src/apiserver/index.ts'
 import { type Clock, systemRandom } from '../../src/base/clock.ts'
@@ -28,7 +29,11 @@ export async function createServerOnStore(
     log: silentLog,
     kinds: ALL_KINDS,
     gates: allGatesOn,
-    authenticator: createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock }),
+    authenticator: createAuthenticator({
+      caCert: pki.caCert,
+      tokenAuthenticators: [staticTokenAuthenticator(pki.tokens)],
+      clock,
+    }),
     authorizer: createRbac({ store, clock, log: silentLog }).authorizer,
     version: versionInfo(),
   })

@@ -12,6 +12,7 @@ import { manualClock } from '../../base/manual-clock.ts'
 import { type Authentication, createAuthenticator } from './authenticate.ts'
 import { issueCertificate, type SubjectName } from './certificate.ts'
 import { loadOrCreatePki, type Pki } from './pki.ts'
+import { staticTokenAuthenticator } from './static-tokens.ts'
 import { clientCertificateOf, servingTlsOptions } from './tls.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
@@ -56,13 +57,13 @@ describe('a client certificate', () => {
   })
 
   it('is parsed once for many connections', () => {
-    const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokens: [], clock: systemClock() })
+    const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokenAuthenticators: [], clock: systemClock() })
     const connection = () => ({ clientCert: { der: new X509Certificate(pki.admin.cert).raw, trusted: true } })
     expect(userOf(authenticate(connection()))).toBe(userOf(authenticate(connection())))
   })
 
   it('SYS-9 is accepted or rejected by the handshake of its own connection', () => {
-    const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokens: [], clock: systemClock() })
+    const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokenAuthenticators: [], clock: systemClock() })
     const der = new X509Certificate(pki.admin.cert).raw
     expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('authenticated')
     expect(authenticate({ clientCert: { der, trusted: false } }).is).toBe('rejected')
@@ -173,9 +174,13 @@ describe('a bearer token', () => {
   })
 
   it('is rejected unless it matches exactly', () => {
-    const authenticator = createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock: systemClock() })
+    const authenticator = createAuthenticator({
+      caCert: pki.caCert,
+      tokenAuthenticators: [staticTokenAuthenticator(pki.tokens)],
+      clock: systemClock(),
+    })
     const token = pki.admin.token!
-    expect(authenticator.authenticateToken(token)?.name).toBe('stowage-admin')
+    expect(authenticator.authenticateToken(token)).toMatchObject({ user: { name: 'stowage-admin' } })
     for (const invalidToken of [token.slice(0, -1), `${token}x`, token.toUpperCase(), ` ${token}`, ''])
       expect(authenticator.authenticateToken(invalidToken)).toBeUndefined()
   })
@@ -243,7 +248,11 @@ type TestServer = Awaited<ReturnType<typeof startServer>>
 
 async function startServer({ pki, clock }: { pki: Pki; clock: Clock }) {
   const { caCert } = await loadOrCreatePki({ dir: join(root, 'own'), clock: systemClock() })
-  const authenticator = createAuthenticator({ caCert, tokens: pki.tokens, clock })
+  const authenticator = createAuthenticator({
+    caCert,
+    tokenAuthenticators: [staticTokenAuthenticator(pki.tokens)],
+    clock,
+  })
   const httpsServer = https.createServer(servingTlsOptions(pki), (request, response) => {
     const socket = request.socket as TLSSocket
     const { authorization } = request.headers

@@ -6,7 +6,7 @@ import { LruCache } from '../../base/lru-cache.ts'
 import { UID_ATTRIBUTE } from './certificate.ts'
 import { type RejectionStatus, unauthorized } from './errors.ts'
 import type { ClientCertificate } from './tls.ts'
-import type { TokenRecord } from './tokens.ts'
+import { firstTokenAuthenticator, type TokenAuthentication, type TokenAuthenticator } from './token-authenticator.ts'
 import { ANONYMOUS, type UserInfo, withAuthenticationGroup } from './user.ts'
 
 interface Credentials {
@@ -23,28 +23,34 @@ export type Authentication =
 
 export interface Authenticator {
   authenticate(credentials: Credentials): Authentication
-  /** Returns the user of a bearer token, or undefined if the token is unknown. */
-  authenticateToken(token: string): UserInfo | undefined
+  /** Authenticates a bearer token for one of the audiences. Default: the API server's. Undefined for an unknown token. */
+  authenticateToken(token: string, audiences?: readonly string[]): TokenAuthentication | undefined
 }
 
 export interface AuthenticatorOptions {
   /** The CA certificate in PEM. Only certificates that this CA has issued directly are accepted. */
   caCert: string
-  tokens: readonly TokenRecord[]
+  /** Tried in order. */
+  tokenAuthenticators: readonly TokenAuthenticator[]
+  /** The audiences of tokens for the API server. Default: none, so that only tokens without audiences are accepted. */
+  apiAudiences?: readonly string[]
   clock: Clock
 }
 
 /** Maximum number of cached certificates. The least recently used one is dropped first. */
 const CERTIFICATES_CACHED_MAX = 10_000
 
-export function createAuthenticator({ caCert, tokens, clock }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator({
+  caCert,
+  tokenAuthenticators,
+  apiAudiences = [],
+  clock,
+}: AuthenticatorOptions): Authenticator {
   const ca = new X509Certificate(caCert)
   const { publicKey: caKey } = ca // the getter creates a new key object on each access
   const identities = new WeakMap<ClientCertificate, ConnectionIdentity>()
   const validCertificates = new LruCache<string, CertificateIdentity>(CERTIFICATES_CACHED_MAX)
-  const usersByTokenHash = new Map(tokens.map((record) => [hashOf(record.token), userOfToken(record)]))
-
-  const authenticateToken = (token: string) => usersByTokenHash.get(hashOf(token))
+  const authenticateToken = firstTokenAuthenticator(tokenAuthenticators, apiAudiences)
 
   const identityOf = (clientCert: ClientCertificate): ConnectionIdentity => {
     const cached = identities.get(clientCert)
@@ -120,15 +126,11 @@ function authenticateHeader(header: string, authenticateToken: Authenticator['au
   const [scheme = '', token] = header.trim().split(/ +/)
   if (scheme.toLowerCase() !== 'bearer') return rejected('only bearer tokens are accepted in the Authorization header')
   if (!token) return rejected('the bearer token in the Authorization header is empty')
-  const user = authenticateToken(token)
-  return user ? { is: 'authenticated', user } : rejected('the bearer token is not known')
+  const authentication = authenticateToken(token)
+  if (!authentication) return rejected('the bearer token is not known')
+  if ('rejection' in authentication) return rejected(authentication.rejection)
+  return { is: 'authenticated', user: authentication.user }
 }
-
-const userOfToken = ({ user, uid, groups }: TokenRecord): UserInfo =>
-  withAuthenticationGroup({ name: user, groups, uid })
-
-/** Tokens are looked up by hash, so that the duration of a lookup reveals nothing about a token. */
-const hashOf = (token: string) => createHash('sha256').update(token).digest('base64')
 
 const rejected = (reason: string): Authentication => ({ is: 'rejected', status: unauthorized(reason) })
 

@@ -11,7 +11,9 @@ export { forbidden, type RejectionStatus } from './errors.ts'
 export { resolveImpersonation } from './impersonate.ts'
 export { issueKeylessCa } from './keyless-ca.ts'
 export { loadOrCreatePki, type Pki } from './pki.ts'
+export { staticTokenAuthenticator } from './static-tokens.ts'
 export { type ClientCertificate, clientCertificateOf, servingTlsOptions } from './tls.ts'
+export type { TokenAuthentication, TokenAuthenticator } from './token-authenticator.ts'
 export {
   ANONYMOUS,
   AUTHENTICATED_GROUP,
