@@ -1,0 +1,60 @@
+// Feeds an index in this process with the entries of a prefix: first those in the store, then every change. If the store ends
+// the watch, the index keeps its state until the entries are loaded again.
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import { type Entry, type Store, StoreClosedError, type Watch } from '../store/index.ts'
+
+export interface FollowStoreOptions {
+  readonly store: Store
+  readonly prefix: string
+  /** The plural of the entries in log messages, such as `roles`. */
+  readonly description: string
+  readonly clock: Clock
+  readonly log: Logger
+  readonly signal: AbortSignal
+  /** Called for each entry at the start and for each change. The entry is undefined if the key was deleted. */
+  onEntry(key: string, entry: Entry | undefined): void
+  /** Called after the entries were loaded, without keys, and after each change with the keys that it wrote. */
+  onSynced?(changedKeys?: readonly string[]): void
+}
+
+const RELOAD_DELAY_MS = 1_000
+
+/** Resolves when all entries have been passed to `onEntry`. Continues to follow changes until the signal is aborted. */
+export async function followStore(options: FollowStoreOptions): Promise<void> {
+  const { store, prefix, description, clock, log, signal, onEntry, onSynced } = options
+  let loadedKeys = new Set<string>()
+  let watch: Watch | undefined
+  signal.addEventListener('abort', () => watch?.close(), { once: true })
+
+  async function load(): Promise<void> {
+    const { entries, revision } = await store.list({ prefix })
+    if (signal.aborted) return
+    const keys = new Set(entries.map(({ key }) => key))
+    for (const key of loadedKeys) if (!keys.has(key)) onEntry(key, undefined)
+    for (const entry of entries) onEntry(entry.key, entry)
+    loadedKeys = keys
+    watch = store.watch({
+      prefix,
+      afterRevision: revision,
+      onEvents: (events) => {
+        for (const { key, entry } of events) {
+          if (entry) loadedKeys.add(key)
+          else loadedKeys.delete(key)
+          onEntry(key, entry)
+        }
+        onSynced?.(events.map(({ key }) => key))
+      },
+      onEnd: (error) => reload(error),
+    })
+    onSynced?.()
+  }
+
+  function reload(error: unknown): void {
+    if (signal.aborted || error instanceof StoreClosedError) return
+    log.warn({ reason: (error as Error).message }, `the watch of ${description} ended; loading them again`)
+    clock.after(RELOAD_DELAY_MS, () => void load().catch(reload))
+  }
+
+  await load()
+}
