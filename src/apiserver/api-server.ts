@@ -2,7 +2,6 @@
 // request: route → authenticate → impersonate → authorize → limit → verb. http/https-listener.ts owns the socket.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota, Kind } from '../api/kind.ts'
-import { parseFieldSelector, requiredFieldValue } from '../api/selectors.ts'
 import { ApiError, internalError, methodNotAllowed, noSuchPath, tooManyRequests } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -31,12 +30,10 @@ import { handleResource } from './resource-handler.ts'
 import { createResources, type Resources, type RuntimeConfig } from './resources.ts'
 import {
   type Authenticator,
-  type AuthorizationAttributes,
   type Authorizer,
-  forbidden,
+  apiErrorOf,
+  authorizeRequest,
   MASTERS_GROUP,
-  type RejectionStatus,
-  type ResourceAttributes,
   resolveImpersonation,
   type UserInfo,
 } from './security/index.ts'
@@ -180,9 +177,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
 
   /** Throws 403 if the request is not allowed. */
   function authorize(user: UserInfo, route: ResourceRequest | PathRequest, query?: URLSearchParams): void {
-    const attributes = attributesOf(user, route, query)
-    const { allowed, reason } = options.authorizer.authorize(attributes)
-    if (!allowed) throw apiErrorOf(forbidden(attributes, reason))
+    authorizeRequest(options.authorizer, { user, route, fieldSelector: query?.get('fieldSelector') })
   }
 
   async function handlePath(request: ApiRequest, { path }: PathRequest): Promise<ApiResponse> {
@@ -248,36 +243,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   return { handle, resources, health, metrics, objects: deps }
 }
 
-function attributesOf(
-  user: UserInfo,
-  route: ResourceRequest | PathRequest,
-  query: URLSearchParams | undefined,
-): AuthorizationAttributes {
-  if (route.is === 'path') return { user, verb: route.verb, path: route.path }
-  const { verb, group, version, plural, subresource, name, namespace } = route
-  const attributes: ResourceAttributes = { user, verb, group, version, resource: plural }
-  if (subresource) attributes.subresource = subresource
-  const requestedName = name || (verb === 'list' || verb === 'watch' ? selectedName(query) : '')
-  if (requestedName) attributes.name = requestedName
-  if (namespace) attributes.namespace = namespace
-  return attributes
-}
-
 const listId = ({ group, plural }: ResourceRequest): string => `${group}/${plural}`
-
-/** Returns the name that a list or watch selects with `metadata.name=`, so that rules for this object apply. */
-function selectedName(query: URLSearchParams | undefined): string {
-  const selector = query?.get('fieldSelector')
-  if (!selector?.includes('metadata.name')) return ''
-  try {
-    return requiredFieldValue(parseFieldSelector(selector), 'metadata.name') ?? ''
-  } catch {
-    return '' // the list rejects the selector
-  }
-}
-
-const apiErrorOf = ({ code, reason, message, details }: RejectionStatus): ApiError =>
-  new ApiError(code, reason, message, details)
 
 /** Uses only served resources as label values, because arbitrary paths would create an unbounded number of time series. */
 function labelsOf(route: ResourceRequest | PathRequest | undefined, resources: Resources): RequestLabels {

@@ -29,6 +29,18 @@ const GROUP = 'stowage.dev'
 const VERSION = 'v1'
 const PLURAL = 'commits'
 
+/** The route of a commit. Its user needs the right to create commits, and those of the writes. */
+export const COMMIT_ROUTE: ResourceRequest = {
+  is: 'resource',
+  verb: 'create',
+  group: GROUP,
+  version: VERSION,
+  plural: PLURAL,
+  namespace: '',
+  name: '',
+  subresource: '',
+}
+
 export const isCommit = ({ group, version, plural, verb, name }: ResourceRequest): boolean =>
   group === GROUP && version === VERSION && plural === PLURAL && verb === 'create' && name === ''
 

@@ -44,6 +44,7 @@ export interface ServerFixtureOptions {
 
 export interface ServerFixture {
   readonly server: ApiServer
+  readonly authorizer: Authorizer
   readonly store: Store
   readonly clock: ManualClock
   /** Whether the clients behave like those of a stock API server. */
@@ -98,6 +99,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   const isStock = (options.answers ?? process.env.SERVER_ANSWERS) === 'stock'
   const store = await openMemoryStore({ clock, history: options.history, medium: options.medium })
   const rbac = options.usesRbac ? createRbac({ store, clock, log: silentLog }) : undefined
+  const authorizer = rbac?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }
   const server = createApiServer({
     store,
     clock,
@@ -111,7 +113,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
       authenticate: () => ({ is: 'authenticated', user: ADMIN }),
       authenticateToken: () => undefined,
     },
-    authorizer: rbac?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) },
+    authorizer,
     ...(rbac ? { admission: standardAdmission([rbac.escalationCheck]) } : {}),
     version: versionInfo(),
   })
@@ -161,6 +163,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
 
   return {
     server,
+    authorizer,
     store,
     clock,
     isStock,

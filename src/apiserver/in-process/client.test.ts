@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import { clusterRoleKind } from '../../api/kinds/rbac/cluster-role.ts'
+import { clusterRoleBindingKind } from '../../api/kinds/rbac/cluster-role-binding.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { clientContract } from '../../client/client.contract.ts'
+import { failedWrite } from '../../client/client.ts'
 import { COMMIT_WRITES_MAX, SYSTEM_USER } from '../index.ts'
 import { createServerFixture, type Json } from '../server.fixture.ts'
 import { inProcessClient } from './client.ts'
@@ -95,5 +99,129 @@ describe('the in-process client', () => {
     const error = await client.create(configMapKind, aConfigMap('a')).catch((reason) => reason)
     expect(error).toBeInstanceOf(ApiError)
     expect(error).toMatchObject({ code: 503, reason: 'ServiceUnavailable' })
+  })
+
+  describe('with an authorizer', () => {
+    const ANN = { name: 'ann', groups: ['system:authenticated'] }
+    const MAPS = '/api/v1/namespaces/default/configmaps'
+
+    /** Returns a server with the config map "a", a client of ann, and a function that grants rules to ann. */
+    async function openForAnn() {
+      const api = await createServerFixture({ usesRbac: true })
+      const client = inProcessClient(api.server.objects, ANN, api.authorizer)
+      await inProcessClient(api.server.objects, SYSTEM_USER).create(configMapKind, aConfigMap('a'))
+      const grant = async (...rules: object[]) => {
+        const path = '/apis/rbac.authorization.k8s.io/v1/namespaces/default'
+        expect((await api.post(`${path}/roles`, { metadata: { name: 'r' }, rules })).status).toBe(201)
+        const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'r' }
+        const subjects = [{ kind: 'User', name: 'ann', apiGroup: 'rbac.authorization.k8s.io' }]
+        expect((await api.post(`${path}/rolebindings`, { metadata: { name: 'r' }, roleRef, subjects })).status).toBe(
+          201,
+        )
+      }
+      return { api, client, grant }
+    }
+    const allow = (verbs: string[], resource = 'configmaps', apiGroup = '') => ({
+      verbs,
+      resources: [resource],
+      apiGroups: [apiGroup],
+    })
+    const ref = { namespace: 'default', name: 'a' }
+    const merge = { type: 'merge', body: { data: { k: 'w' } } } as const
+    const asAnn = { 'impersonate-user': 'ann', 'content-type': 'application/json' }
+    const statusOf = (error: unknown) => (error as ApiError).toStatus()
+
+    it('SYS-21 denies what HTTP denies, with the same status', async () => {
+      const { api, client } = await openForAnn()
+      const object = JSON.stringify(aConfigMap('b'))
+      const patchHeaders = { ...asAnn, 'content-type': 'application/merge-patch+json' }
+      const signal = new AbortController().signal
+      const firstEvent = (request: object) =>
+        client
+          .watch(configMapKind, { ...request, signal })
+          [Symbol.asyncIterator]()
+          .next()
+      const selector = 'fieldSelector=metadata.name%3Da'
+      const fieldSelector = 'metadata.name=a'
+      const namespace = 'default'
+      const requests: readonly [() => Promise<unknown>, string, string, string?][] = [
+        [() => client.get(configMapKind, ref), 'GET', `${MAPS}/a`],
+        [() => client.get(namespaceKind, { name: 'default' }), 'GET', '/api/v1/namespaces/default'],
+        [() => client.list(configMapKind), 'GET', '/api/v1/configmaps'],
+        [() => client.list(configMapKind, { namespace, fieldSelector }), 'GET', `${MAPS}?${selector}`],
+        [() => firstEvent({ namespace, fieldSelector }), 'GET', `${MAPS}?watch=1&${selector}`],
+        [() => client.create(configMapKind, aConfigMap('b')), 'POST', MAPS, object],
+        [() => client.update(configMapKind, aConfigMap('b')), 'PUT', `${MAPS}/b`, object],
+        [() => client.patch(configMapKind, ref, merge), 'PATCH', `${MAPS}/a`, '{"data":{"k":"w"}}'],
+        [() => client.delete(configMapKind, ref), 'DELETE', `${MAPS}/a`],
+      ]
+      for (const [send, method, url, body] of requests) {
+        const response = await api.call(method, url, body, method === 'PATCH' ? patchHeaders : asAnn)
+        expect(response.status, `${method} ${url}`).toBe(403)
+        expect(statusOf(await send().catch((error) => error))).toEqual(response.json)
+      }
+    })
+
+    it('SYS-21 allows a request as soon as a role grants it', async () => {
+      const { client, grant } = await openForAnn()
+      await expect(client.get(configMapKind, ref)).rejects.toMatchObject({ code: 403 })
+      await grant(allow(['get', 'patch', 'list', 'watch']))
+      expect((await client.get(configMapKind, ref)).data).toEqual({ k: 'v' })
+      expect((await client.patch(configMapKind, ref, merge)).data).toEqual({ k: 'w' })
+      expect((await client.list(configMapKind, { namespace: 'default' })).items).toHaveLength(1)
+      await expect(client.list(configMapKind)).rejects.toMatchObject({ code: 403 })
+      await expect(client.delete(configMapKind, ref)).rejects.toMatchObject({ code: 403 })
+    })
+
+    it('SYS-21 needs the right to create for an apply that creates the object', async () => {
+      const { client, grant } = await openForAnn()
+      await grant(allow(['patch']))
+      const apply = (name: string) => {
+        const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' }, data: {} }
+        const options = { fieldManager: 'ann' }
+        return client.patch(
+          configMapKind,
+          { namespace: 'default', name },
+          { type: 'apply', body, force: true },
+          options,
+        )
+      }
+      await expect(apply('a')).resolves.toBeDefined()
+      await expect(apply('b')).rejects.toMatchObject({
+        code: 403,
+        message: expect.stringContaining('User "ann" cannot create resource "configmaps"'),
+      })
+    })
+
+    it('SYS-21 authorizes a commit and each of its writes, and names the denied write', async () => {
+      const { api, client, grant } = await openForAnn()
+      const writes = [
+        { do: 'patch', kind: configMapKind, ref, patch: merge },
+        { do: 'delete', kind: configMapKind, ref },
+      ] as const
+      await grant(allow(['patch']))
+      await expect(client.commit(writes)).rejects.toMatchObject({
+        message: expect.stringContaining('cannot create resource "commits"'),
+      })
+      const admin = inProcessClient(api.server.objects, SYSTEM_USER)
+      await admin.create(clusterRoleKind, {
+        metadata: { name: 'commits' },
+        rules: [allow(['create'], 'commits', 'stowage.dev')],
+      })
+      await admin.create(clusterRoleBindingKind, {
+        metadata: { name: 'commits' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'commits' },
+        subjects: [{ kind: 'User', name: 'ann', apiGroup: 'rbac.authorization.k8s.io' }],
+      })
+      const { revision } = api.store
+      const error = await client.commit(writes).catch((reason) => reason)
+      expect(error).toMatchObject({
+        code: 403,
+        message: expect.stringContaining('cannot delete resource "configmaps"'),
+      })
+      expect(failedWrite(error)).toBe(1)
+      expect(api.store.revision).toBe(revision)
+      await client.commit([writes[0]]) // a single write needs no commit
+    })
   })
 })

@@ -1,18 +1,20 @@
 // The client for components in the API server's process. It calls the verbs without HTTP and without serialization: reads
-// return the server's frozen objects, and a commit is one transaction of the store. Requests are sent as `user` and are
-// not authorized, because code in this process is trusted.
+// return the server's frozen objects, and a commit is one transaction of the store. Requests are sent as `user`. With an
+// authorizer they need the same rights as over HTTP; without one, as the server uses it for itself, all are allowed.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { noSuchPath } from '../../api/status-error.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import type { Client, CommitWrite, DeleteRequest, ListRequest, WriteOptions } from '../../client/client.ts'
+import { COMMIT_ROUTE } from '../commit-handler.ts'
 import { bodyOfValue } from '../http/body.ts'
 import { parseListOptions } from '../http/options.ts'
+import type { ResourceRequest, Verb } from '../http/route.ts'
 import { objectKey } from '../keys.ts'
 import { type AnyObject, type ObjectDeps, viewOf } from '../objects/object-deps.ts'
 import { decodeStored } from '../objects/stored-object.ts'
 import type { WriteResult, WriteTarget, WriteVerb } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
-import type { UserInfo } from '../security/index.ts'
+import { type Authorizer, authorizeRequest, type UserInfo } from '../security/index.ts'
 import { checkStoredScope } from '../verbs/check-scope.ts'
 import { executeCommit, mapWrites } from '../verbs/commit.ts'
 import { createVerb } from '../verbs/create.ts'
@@ -25,7 +27,10 @@ import { updateVerb } from '../verbs/update.ts'
 import { toApiError } from './errors.ts'
 import { watchInProcess } from './watch.ts'
 
-export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
+export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: Authorizer): Client {
+  const authorize = (route: ResourceRequest, fieldSelector?: string): void => {
+    if (authorizer) authorizeRequest(authorizer, { user, route, fieldSelector })
+  }
   const resourceOf = (kind: Kind): Resource => {
     const resource = deps.resources.preferred(kind.group, kind.plural)
     if (!resource) throw noSuchPath()
@@ -38,7 +43,9 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     const address = { namespace: kind.namespaced ? namespace : '', subresource: options.subresource ?? '' }
     // The path of a create has no name, except that of a subresource such as pods/binding.
     const hasNameInPath = verb !== 'create' || address.subresource !== ''
-    checkStoredScope(resource, { verb, ...address, name: hasNameInPath ? name : '' })
+    const route = routeOf(resource, verb, { ...address, name: hasNameInPath ? name : '' })
+    authorize(route)
+    checkStoredScope(resource, route)
     return {
       resource,
       ...address,
@@ -46,6 +53,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
       user,
       dryRun: options.dryRun ?? false,
       fieldManager: options.fieldManager || undefined,
+      authorizeCreate: () => authorize({ ...route, verb: 'create' }),
     }
   }
   const verbOf = (write: CommitWrite, options: WriteOptions): WriteVerb => {
@@ -71,6 +79,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     get: (kind, ref, options = {}) =>
       withApiErrors(async () => {
         const resource = resourceOf(kind)
+        authorize(routeOf(resource, 'get', ref))
         const minimumRevision = Number(options.resourceVersion ?? 0)
         const entry = await getObject(deps, resource, ref.namespace ?? '', ref.name, minimumRevision)
         return frozenViewOf(resource, deps.objects.decode(entry))
@@ -79,8 +88,10 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     list: (kind, request = {}) =>
       withApiErrors(async () => {
         const resource = resourceOf(kind)
+        const namespace = kind.namespaced ? (request.namespace ?? '') : ''
+        authorize(routeOf(resource, 'list', { namespace }), request.fieldSelector)
         const options = parseListOptions(listQuery(request), false)
-        const list = await listObjects(deps, resource, kind.namespaced ? (request.namespace ?? '') : '', options)
+        const list = await listObjects(deps, resource, namespace, options)
         return {
           items: list.entries.map((entry) => frozenViewOf(resource, deps.objects.decode(entry))),
           resourceVersion: String(list.revision),
@@ -103,10 +114,19 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     delete: (kind, ref, request = {}) =>
       withApiErrors(() => execute(verbOf({ do: 'delete', kind, ref, ...request }, { dryRun: request.dryRun }))),
 
-    watch: (kind, request) => watchInProcess(deps, () => resourceOf(kind), request),
+    watch: (kind, request) => {
+      const openResource = () => {
+        const resource = resourceOf(kind)
+        const namespace = kind.namespaced ? request.namespace : ''
+        authorize(routeOf(resource, 'watch', { namespace }), request.fieldSelector)
+        return resource
+      }
+      return watchInProcess(deps, openResource, request)
+    },
 
     commit: (writes, { fieldManager } = {}) =>
       withApiErrors(async () => {
+        if (writes.length > 1) authorize(COMMIT_ROUTE) // a single write is an ordinary request
         const verbs = mapWrites(writes, (write) => {
           const subresource = write.do === 'delete' ? undefined : write.subresource
           return verbOf(write, { subresource, fieldManager })
@@ -119,6 +139,13 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     serves: async (kind) => deps.resources.preferred(kind.group, kind.plural) !== undefined,
   }
 }
+
+/** Returns the route that the request would have over HTTP. */
+const routeOf = (
+  { group, version, plural }: Resource,
+  verb: Verb,
+  { namespace = '', name = '', subresource = '' }: { namespace?: string; name?: string; subresource?: string },
+): ResourceRequest => ({ is: 'resource', verb, group, version, plural, namespace, name, subresource })
 
 const deleteOptionsOf = ({ propagation, gracePeriodSeconds, uid, resourceVersion, dryRun = false }: DeleteRequest) => ({
   propagation,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ANONYMOUS, type AuthorizationAttributes, forbidden, type UserInfo } from '../security/index.ts'
+import { forbidden } from '../security/errors.ts'
+import { ANONYMOUS, type AuthorizationAttributes, type UserInfo } from '../security/index.ts'
 import { createBootstrapAuthorizer } from './bootstrap-authorizer.fixture.ts'
 
 const ADMIN: UserInfo = { name: 'stowage-admin', groups: ['system:masters', 'system:authenticated'] }

@@ -7,7 +7,7 @@ export type {
   ResourceAttributes,
   Rules,
 } from './authorize.ts'
-export { forbidden, type RejectionStatus } from './errors.ts'
+export { apiErrorOf, authorizeRequest } from './authorize-request.ts'
 export { resolveImpersonation } from './impersonate.ts'
 export { issueKeylessCa } from './keyless-ca.ts'
 export { loadOrCreatePki, type Pki } from './pki.ts'
