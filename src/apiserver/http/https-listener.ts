@@ -20,7 +20,11 @@ const RESPONSE_BYTES_TOTAL_MAX = 128 * 1024 * 1024
 // Go clients keep idle connections for 90 s. Closing a connection earlier could cut off a request in transit.
 const KEEP_ALIVE_MS = 120_000
 const HEADERS_TIMEOUT_MS = 10_000
+/** Time to send a request with its body. */
+const REQUEST_TIMEOUT_MS = 30_000
 const CONNECTION_CHECK_MS = 2_000
+/** A smaller response fits into the buffers of its connection, so its bytes are not counted. */
+const COUNTED_BYTES_MIN = 16 * 1024
 const DRAIN_MS_MAX = 10_000
 
 export interface HttpsListenerOptions {
@@ -30,6 +34,8 @@ export interface HttpsListenerOptions {
   readonly port: number
   readonly clock: Clock
   readonly log: Logger
+  /** Default: REQUEST_TIMEOUT_MS. */
+  readonly requestTimeoutMs?: number
 }
 
 export interface HttpsListener {
@@ -40,21 +46,21 @@ export interface HttpsListener {
 }
 
 export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsListener> {
-  const { handle, pki, host, port, clock, log } = options
+  const { handle, pki, host, port, clock, log, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options
   const streams = new Set<ServerResponse>()
   const pendingBytes = createPendingBytes(RESPONSE_BYTES_TOTAL_MAX, (bytes) =>
     log.debug({ bytes }, 'closed the connection of a client that does not read its response'),
   )
-  const readBody = createBodyReader(clock)
+  const readBody = createBodyReader()
   const requestOf = (incoming: IncomingMessage) => toApiRequest(incoming, readBody)
   let isStopping = false
   const server = createServer(
     {
       ...servingTlsOptions(pki),
       keepAliveTimeout: KEEP_ALIVE_MS,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: 0,
-      connectionsCheckingInterval: CONNECTION_CHECK_MS,
+      headersTimeout: Math.min(HEADERS_TIMEOUT_MS, requestTimeoutMs),
+      requestTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: Math.min(CONNECTION_CHECK_MS, requestTimeoutMs),
       maxHeaderSize: HEADER_BYTES_MAX,
       noDelay: true,
     },
@@ -72,8 +78,9 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       socket.destroy()
     })
   })
-  server.on('clientError', (_error, socket) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const status = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? '408 Request Timeout' : '400 Bad Request'
+    if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
   })
   server.on('tlsClientError', (error) => log.debug({ err: error }, 'TLS handshake failed'))
 
@@ -100,11 +107,11 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       return
     }
     const body = response.body ?? new Uint8Array()
-    // A body that is too large or too slow is not read to its end, so the connection cannot be reused.
-    const closeHeader = response.status === 413 || response.status === 408 ? { connection: 'close' } : {}
+    // A body that is too large is not read to its end, so the connection cannot be reused.
+    const closeHeader = response.status === 413 ? { connection: 'close' } : {}
     outgoing.writeHead(response.status, { ...headers, 'content-length': body.length, ...closeHeader })
     outgoing.end(incoming.method === 'HEAD' ? undefined : body)
-    if (outgoing.writableLength === 0) return
+    if (outgoing.writableLength < COUNTED_BYTES_MIN) return
     pendingBytes.update(outgoing, outgoing.writableLength)
     outgoing.once('close', () => pendingBytes.remove(outgoing))
   }

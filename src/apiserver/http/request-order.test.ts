@@ -10,13 +10,13 @@ describe('the order of requests', () => {
     const socket = { destroy: () => (isDestroyed = true) }
     const started: number[] = []
     const responses = Array.from({ length: 18 }, (_, index) => {
-      const outgoing = new EventEmitter()
+      const outgoing = Object.assign(new EventEmitter(), { socket: index === 0 ? socket : null })
       const incoming = { socket } as unknown as IncomingMessage
-      inOrder(incoming, outgoing as ServerResponse, () => started.push(index))
+      inOrder(incoming, outgoing as unknown as ServerResponse, () => started.push(index))
       return outgoing
     })
     expect(started).toEqual([0])
-    responses[0]!.emit('close')
+    responses[1]!.emit('socket')
     expect(started).toEqual([0, 1])
     expect(isDestroyed).toBe(true)
   })
@@ -25,8 +25,9 @@ describe('the order of requests', () => {
     const inOrder = createRequestOrder()
     const started: string[] = []
     for (const name of ['a', 'b']) {
-      const incoming = { socket: {} } as IncomingMessage
-      inOrder(incoming, new EventEmitter() as ServerResponse, () => started.push(name))
+      const socket = {}
+      const outgoing = Object.assign(new EventEmitter(), { socket })
+      inOrder({ socket } as IncomingMessage, outgoing as unknown as ServerResponse, () => started.push(name))
     }
     expect(started).toEqual(['a', 'b'])
   })

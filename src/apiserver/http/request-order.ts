@@ -10,19 +10,17 @@ const PIPELINED_REQUESTS_MAX = 16
  * client that sends many requests and reads nothing occupies memory for one response only.
  */
 export function createRequestOrder() {
-  const waitingBySocket = new Map<Socket, (() => void)[]>()
-  return (incoming: IncomingMessage, outgoing: ServerResponse, run: () => void): void => {
-    const { socket } = incoming
-    const waiting = waitingBySocket.get(socket)
-    outgoing.once('close', () => {
-      const next = waitingBySocket.get(socket)?.shift()
-      if (next) next()
-      else waitingBySocket.delete(socket)
-    })
-    if (!waiting) {
-      waitingBySocket.set(socket, [])
+  /** Number of waiting requests by connection. */
+  const waitingBySocket = new WeakMap<Socket, number>()
+  return ({ socket }: IncomingMessage, outgoing: ServerResponse, run: () => void): void => {
+    // The HTTP server assigns the connection to one response at a time, and emits the event `socket` when it does.
+    if (outgoing.socket) return void run()
+    const waiting = waitingBySocket.get(socket) ?? 0
+    if (waiting >= PIPELINED_REQUESTS_MAX) return void socket.destroy()
+    waitingBySocket.set(socket, waiting + 1)
+    outgoing.once('socket', () => {
+      waitingBySocket.set(socket, waitingBySocket.get(socket)! - 1)
       run()
-    } else if (waiting.length < PIPELINED_REQUESTS_MAX) waiting.push(run)
-    else socket.destroy()
+    })
   }
 }
