@@ -1,5 +1,6 @@
 // Runs the console blocks of the README and of docs/tutorial/tour.md in one shell, in order, and compares the output of each
-// command with the page. Ages, uids, ports, node numbers and rates vary between runs and are masked.
+// command with the page. Ages, uids, ports, node numbers and rates vary between runs and are masked,
+// and the lines are sorted.
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -22,14 +23,14 @@ interface Step {
   readonly output: readonly string[]
 }
 
-const skip =
+const reasonToSkip =
   programSkipReason('kubectl', ['version', '--client']) ??
   skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'limits'])
 let home: string
 let shell: Shell
 
 beforeAll(async () => {
-  if (skip) return
+  if (reasonToSkip) return
   await buildProgram()
   home = await mkdtemp(join(tmpdir(), 'stowage-tour-'))
   await symlink(join(ROOT, 'dist'), join(home, 'dist'))
@@ -37,9 +38,9 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  if (skip) return
+  if (reasonToSkip) return
   await shell.end()
-  releaseDevices(home) // if a step failed, devices are still mounted
+  unmountAndDetach(home) // if a step failed, devices are still mounted
   await rm(home, { recursive: true, force: true })
 })
 
@@ -47,14 +48,17 @@ for (const [page, lastCommand] of [
   ['README.md', 'sleep 1; kubectl get pods,pvc,pv'],
   ['docs/tutorial/tour.md', undefined],
 ] as const) {
-  it.skipIf(skip)(`SYS-1 ${page} shows the output of its commands${skip ? ` (${skip})` : ''}`, async () => {
-    const steps = parseSteps(await readFile(join(ROOT, page), 'utf8'))
-    expect(steps.length).toBeGreaterThan(5)
-    for (const step of steps) {
-      await expectOutput(step)
-      if (step.command === lastCommand) break // the next command stops the server, which the tour needs
-    }
-  })
+  it.skipIf(reasonToSkip)(
+    `SYS-1 ${page} shows the output of its commands${reasonToSkip ? ` (${reasonToSkip})` : ''}`,
+    async () => {
+      const steps = parseSteps(await readFile(join(ROOT, page), 'utf8'))
+      expect(steps.length).toBeGreaterThan(5)
+      for (const step of steps) {
+        await expectOutput(step)
+        if (step.command === lastCommand) break // the next command stops the server, which the tour needs
+      }
+    },
+  )
 }
 
 async function expectOutput({ command, output }: Step): Promise<void> {
@@ -84,15 +88,15 @@ async function expectOutput({ command, output }: Step): Promise<void> {
 function parseSteps(markdown: string): Step[] {
   const steps: { command: string; output: string[] }[] = []
   for (const [, block] of markdown.matchAll(/```console\n([\s\S]*?)```/g)) {
-    let isInDocument = false
+    let isInHereDocument = false
     for (const line of block!.trimEnd().split('\n')) {
       const last = steps.at(-1)
-      if (isInDocument) {
+      if (isInHereDocument) {
         last!.command += `\n${line}`
-        isInDocument = line !== 'END'
+        isInHereDocument = line !== 'END'
       } else if (line.startsWith('$ ')) {
         steps.push({ command: line.slice(2), output: [] })
-        isInDocument = line.includes("<<'END'")
+        isInHereDocument = line.includes("<<'END'")
       } else last!.output.push(line)
     }
   }
@@ -120,7 +124,7 @@ function maskVaryingText(lines: readonly string[]): string[] {
     .sort()
 }
 
-function releaseDevices(dir: string): void {
+function unmountAndDetach(dir: string): void {
   const runLines = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' }).split('\n')
   for (const target of runLines('findmnt', '-rno', 'TARGET').reverse()) {
     if (target.startsWith(dir)) execFileSync('umount', [target])
@@ -131,7 +135,7 @@ function releaseDevices(dir: string): void {
 }
 
 interface Shell {
-  /** Runs a command and returns its output and that of background jobs until it ended. */
+  /** Runs a command until it ends. Returns its output, including that of background jobs. */
   run(command: string): Promise<string>
   type(command: string): void
   waitFor(condition: (text: string) => boolean): Promise<void>

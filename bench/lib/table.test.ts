@@ -1,4 +1,3 @@
-// Tests the table of figures.
 import { describe, expect, it } from 'vitest'
 import type { Figure } from './figure.ts'
 import { aSuiteReport } from './report.fixture.ts'

@@ -9,7 +9,7 @@ const LEFT_ALIGNED = new Set(['suite', 'figure', 'limit measured as'])
 /** The figures of one suite. */
 export const tableOf = (suite: SuiteReport): string => aligned([HEADINGS, ...rowsOf(suite)])
 
-/** The figures of all. */
+/** The figures of all suites. */
 export const tableOfAll = (suites: readonly SuiteReport[]): string =>
   aligned([['suite', ...HEADINGS], ...suites.flatMap((suite) => rowsOf(suite).map((cells) => [suite.suite, ...cells]))])
 

@@ -1,4 +1,4 @@
-// The dependencies of every controller: client, shared caches, clock, randomness and log.
+// The dependencies of every controller: client, shared caches, clock, randomness, log and metrics.
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'

@@ -44,7 +44,7 @@ const EVENTS_PER_COMMIT_MAX = 64
 const COMMIT_PAUSE_MS = 250
 /** Delay before another attempt without the right to write events. The recorder does not watch roles, so it retries. */
 const MISSING_RIGHT_RETRY_MS = 30_000
-const ENTRIES_MAX = 4_096 // beyond this, the least recently used entry is dropped
+const LRU_ENTRIES_MAX = 4_096
 const MESSAGE_BYTES_MAX = 1_024
 /** Rate limit per object: a burst of this size, and one more event every five minutes. */
 const OBJECT_BURST = 25
@@ -54,8 +54,8 @@ const VARIATIONS_MAX = 10
 const VARIATIONS_MS = 600_000
 const ATTEMPTS_MAX = 5
 const RETRY = { baseMs: 1_000, maxMs: 30_000 }
-/** Events expire on the server after an hour. The count of an older event cannot be incremented. */
-const SAME_EVENT_MS = 3_000_000
+/** Maximum age of an event whose count is incremented: well below the hour after which events expire on the server. */
+const COUNTED_EVENT_MS_MAX = 3_000_000
 
 interface PendingEvent {
   readonly key: string
@@ -84,9 +84,9 @@ interface RecordedEvent {
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { client, clock, random, log = silentLog, component, instance = component } = options
   const pendingEvents = new Map<string, PendingEvent>()
-  const recordedEvents = createLru<RecordedEvent>(ENTRIES_MAX)
-  const buckets = createLru<{ tokens: number; atMs: number }>(ENTRIES_MAX)
-  const variations = createLru<{ messages: Set<string>; sinceMs: number }>(ENTRIES_MAX)
+  const recordedEvents = createLru<RecordedEvent>(LRU_ENTRIES_MAX)
+  const buckets = createLru<{ tokens: number; atMs: number }>(LRU_ENTRIES_MAX)
+  const variations = createLru<{ messages: Set<string>; sinceMs: number }>(LRU_ENTRIES_MAX)
   let dropped = 0
   let sent = 0
   let isDenied = false
@@ -164,7 +164,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         recordedEvents.set(event.key, countWrite.recorded)
         return
       } catch (error) {
-        if (!isNotFound(error)) throw error // the event has expired: create a new one
+        if (!isNotFound(error)) throw error
+        // The event has expired: create a new one.
       }
     }
     const eventWrite = buildNewEvent(event)
@@ -199,7 +200,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   /** Returns undefined if the event was not recorded before, or too long ago. */
   function buildCountPatch(event: PendingEvent): EventWrite | undefined {
     const previous = recordedEvents.get(event.key)
-    if (!previous || event.lastMs - previous.lastMs >= SAME_EVENT_MS) return undefined
+    if (!previous || event.lastMs - previous.lastMs >= COUNTED_EVENT_MS_MAX) return undefined
     const { namespace, name } = previous
     const count = previous.count + event.count
     const { message } = event.details
@@ -269,7 +270,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   }
 
   /** Adds an event to the pending ones again. */
-  function keep(event: PendingEvent): void {
+  function requeue(event: PendingEvent): void {
     const repeated = pendingEvents.get(event.key)
     if (repeated) {
       repeated.count += event.count
@@ -298,7 +299,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       }
       for (const [index, event] of nextEvents.entries()) {
         if (await deliver(event, signal)) continue
-        for (const deniedEvent of nextEvents.slice(index)) keep(deniedEvent)
+        for (const deniedEvent of nextEvents.slice(index)) requeue(deniedEvent)
         await clock.sleep(MISSING_RIGHT_RETRY_MS, signal).catch(() => {})
         break
       }

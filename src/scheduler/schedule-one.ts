@@ -129,7 +129,7 @@ const rejectionOf = (
   message,
   rejectedBy: new Set(rejectedBy),
   reasons: new Set(reasons.map(reasonKey)),
-  isBrief: reasons.length > 0 && reasons.every(({ isBrief }) => isBrief === true),
+  isTransient: reasons.length > 0 && reasons.every(({ isTransient }) => isTransient === true),
   signature,
 })
 
@@ -144,7 +144,7 @@ function markUnschedulable(
   const message = remedy ? `${rejection.message} ${remedy.message}` : rejection.message
   deps.queue.addUnschedulable(queued, { ...rejection, message }, deps.hints.keysOf(info, rejection))
   const report = { type: 'Warning', reason: 'Unschedulable', message } as const
-  if (rejection.isBrief) {
+  if (rejection.isTransient) {
     const isCurrent = () => {
       const status = deps.queue.status(info.key)
       return status?.state === 'unschedulable' && status.message === message

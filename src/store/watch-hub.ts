@@ -1,6 +1,6 @@
-// WatchHub delivers changes to watchers. A watcher is either replaying the change log in slices, or live and receives every
-// batch when it becomes durable. It becomes live synchronously with reading the last change of the log, so no change is
-// missed or delivered twice.
+// WatchHub delivers changes to watchers. A watcher is either replaying the change log in slices, or live, receiving
+// every batch once the batch is durable. A watcher becomes live synchronously with reading the last change of the log, so no
+// change is missed or delivered twice.
 import type { Clock } from '../base/clock.ts'
 import type { ChangeLog } from './change-log.ts'
 import { type PrefixGroup, PrefixGroups } from './prefix-groups.ts'

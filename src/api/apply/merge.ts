@@ -1,6 +1,6 @@
 // Merges a configuration into an object: sets the fields of the configuration and keeps all others. Pure; unchanged parts
-// are shared. A list that is owned item by item keeps its other items, and items in the configuration have the order of
-// the configuration:
+// are shared. A list of type map or set keeps its other items, and items in the configuration have the order of the
+// configuration:
 //   [a b c d] with [d x b]  →  [a c d x b]
 
 import { setOwnProperty } from '../json-value.ts'
@@ -8,10 +8,10 @@ import type { DeclaredValue } from '../schema.ts'
 import { valueElement } from './path-element.ts'
 import type { ItemsShape, ObjectShape, Shape } from './shape.ts'
 
-type Value = Record<string, unknown>
+type ObjectValue = Record<string, unknown>
 
-export function mergeConfig(shape: ObjectShape, live: Value, config: Value): Value {
-  return mergeAt(shape, live, config) as Value
+export function mergeConfig(shape: ObjectShape, live: ObjectValue, config: ObjectValue): ObjectValue {
+  return mergeAt(shape, live, config) as ObjectValue
 }
 
 function mergeAt(shape: Shape, live: DeclaredValue, config: DeclaredValue): unknown {
@@ -20,7 +20,7 @@ function mergeAt(shape: Shape, live: DeclaredValue, config: DeclaredValue): unkn
     case 'leaf':
       return config
     case 'object': {
-      const merged: Value = { ...live }
+      const merged: ObjectValue = { ...live }
       for (const field of shape.fields) {
         const value = config[field.name]
         if (value !== undefined) merged[field.name] = mergeAt(field.shape(), live[field.name], value)
@@ -28,7 +28,7 @@ function mergeAt(shape: Shape, live: DeclaredValue, config: DeclaredValue): unkn
       return merged
     }
     case 'map': {
-      const merged: Value = { ...live }
+      const merged: ObjectValue = { ...live }
       for (const key of Object.keys(config)) {
         const liveValue = Object.hasOwn(live, key) ? live[key] : undefined
         setOwnProperty(merged, key, mergeAt(shape.value, liveValue, config[key]))

@@ -1,5 +1,5 @@
-// Finds containers of a new pod without the requests or limits that a quota on cpu or memory requires, as in Kubernetes.
-
+// Describes which containers of a new pod lack the requests or limits that a quota on cpu or memory requires, as in
+// Kubernetes.
 import type { KubeObject } from '../kind.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
@@ -23,10 +23,12 @@ export function describeMissingConstraints(
   if (!spec || spec.resources) return undefined // pod-level resources replace those of the containers
   const containers = [...spec.containers, ...(spec.initContainers ?? [])].map(({ name, resources }) => {
     const specified = amountsByQuotaKey(parseAmounts(resources?.requests), parseAmounts(resources?.limits))
-    return { name, keys: new Set(specified.map(([key]) => key)) }
+    return { name, specifiedKeys: new Set(specified.map(([key]) => key)) }
   })
   const missing = keys.sort().flatMap((key) => {
-    const containerNames = new Set(containers.filter(({ keys }) => !keys.has(key)).map(({ name }) => name))
+    const containerNames = new Set(
+      containers.filter(({ specifiedKeys }) => !specifiedKeys.has(key)).map(({ name }) => name),
+    )
     return containerNames.size > 0 ? [`${key} for: ${[...containerNames].sort().join(',')}`] : []
   })
   return missing.length > 0 ? `must specify ${missing.join('; ')}` : undefined

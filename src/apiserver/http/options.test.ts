@@ -93,9 +93,12 @@ describe('parseListOptions for a watch', () => {
 })
 
 describe('parseGetVersion', () => {
-  it('returns the minimum resourceVersion', () => {
+  it('returns the minimum resourceVersion, 0 by default', () => {
     expect(parseGetVersion(new URLSearchParams('resourceVersion=7'))).toBe(7)
     expect(parseGetVersion(new URLSearchParams())).toBe(0)
+  })
+
+  it('rejects an invalid resourceVersion', () => {
     expect(() => parseGetVersion(new URLSearchParams('resourceVersion=new'))).toThrow(invalidFields('resourceVersion'))
   })
 })
@@ -111,6 +114,9 @@ describe('parseWriteOptions', () => {
       fieldValidation: 'Warn',
       force: false,
     })
+  })
+
+  it('returns the values of the query', () => {
     expect(parseWrite('dryRun=All&fieldValidation=Strict&fieldManager=me')).toMatchObject({
       dryRun: true,
       fieldManager: 'me',

@@ -23,7 +23,7 @@ export type VolumeAction =
   | { readonly do: 'read claim' }
   | { readonly do: 'clear claimRef'; readonly keepsName: boolean }
   /** The volume has no claim and must not be bound. */
-  | { readonly do: 'hold back'; readonly event: EventDetails }
+  | { readonly do: 'prevent binding'; readonly event: EventDetails }
   | { readonly do: 'report mismatch'; readonly claim: Claim; readonly message: string }
   | { readonly do: 'reclaim'; readonly reclaim: Reclaim }
   | { readonly do: 'wait'; readonly message: string }
@@ -32,7 +32,7 @@ export function planVolume(situation: VolumeSituation): VolumeAction {
   const { volume, claim, isLive } = situation
   const uid = volume.spec?.claimRef?.uid
   if (!uid) {
-    if (isDeletionRequested(volume)) return { do: 'hold back', event: deletionRequested }
+    if (isDeletionRequested(volume)) return { do: 'prevent binding', event: deletionRequested }
     return { do: 'set phase', phase: 'Available' } // free, or reserved by name for a claim that does not exist yet
   }
   if (claim?.metadata.uid !== uid) {

@@ -1,4 +1,5 @@
-// Reconciles one volume: reads, plans (plan-volume.ts) and applies. A reconcile may crash between any two writes.
+// Reconciles one volume: reads, plans (plan-volume.ts) and applies. The process may crash between any two
+// writes, so each of them can be repeated.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -20,7 +21,7 @@ const ATTEMPTS_MAX = 3
 export async function reconcileVolume(name: ObjectKey, context: BindingContext): Promise<Outcome> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await attemptVolume(name, context)
+      return await reconcileVolumeOnce(name, context)
     } catch (error) {
       if (isNotFound(error)) return backOff('the volume was deleted during the reconcile')
       if (!isConflict(error)) throw error
@@ -30,7 +31,7 @@ export async function reconcileVolume(name: ObjectKey, context: BindingContext):
   }
 }
 
-async function attemptVolume(name: ObjectKey, context: BindingContext): Promise<Outcome> {
+async function reconcileVolumeOnce(name: ObjectKey, context: BindingContext): Promise<Outcome> {
   const volume = context.volumes.get(name)
   if (!volume) {
     context.deletionTimes.end(name)
@@ -71,7 +72,7 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
       await context.save(mergePatches(persistentVolumeKind, volume, { main: clearedClaimRef(volume, action), status }))
       return done
     }
-    case 'hold back': {
+    case 'prevent binding': {
       const status = phasePatch(volume, 'Released')
       if (status) await context.save(mergePatches(persistentVolumeKind, volume, { status }))
       events.record(persistentVolumeKind, volume, action.event)

@@ -37,7 +37,7 @@ export interface CapacityCleaner {
   run(signal: AbortSignal): Promise<void>
 }
 
-const QUEUE = 'csistoragecapacity-cleaner'
+const QUEUE_NAME = 'csistoragecapacity-cleaner'
 const MISSING_FOR_MS = 600_000
 const BY_PRODUCER = 'capacity: managed by'
 const LIST_PAGE_SIZE = 500
@@ -55,8 +55,8 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
     missingForMs = MISSING_FOR_MS,
     election,
   } = deps
-  const observer = metrics ? { observer: metrics.queueObserver(QUEUE) } : {}
-  const queue = createWorkQueue({ name: QUEUE, clock, random, log, workers: 1, ...observer })
+  const observer = metrics ? { observer: metrics.queueObserver(QUEUE_NAME) } : {}
+  const queue = createWorkQueue({ name: QUEUE_NAME, clock, random, log, workers: 1, ...observer })
   metrics?.queues.add(queue)
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -80,7 +80,7 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
       const writeContext: WriteContext = {
         client,
         pause,
-        published: { addWritten() {} },
+        published: { addWritten() {} }, // the cleaner only deletes
         ...(election ? { election } : {}),
       }
       /** Monotonic time by producer. Bounded by the number of producers that have objects. */
@@ -104,8 +104,8 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
 
   async function clean(producer: ProducerKey, context: CleanContext, signal: AbortSignal): Promise<Outcome> {
     const { writeContext, objects, presentProducers, missingSinceMs } = context
-    const orphans = objects.byIndex(BY_PRODUCER, producer)
-    if (orphans.length === 0 || presentProducers.has(producer)) {
+    const producedObjects = objects.byIndex(BY_PRODUCER, producer)
+    if (producedObjects.length === 0 || presentProducers.has(producer)) {
       missingSinceMs.delete(producer)
       return done
     }
@@ -120,13 +120,13 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
       missingSinceMs.delete(producer)
       return retryAfter(missingForMs, `the API server lists the driver ${driver} on the node of ${label}`)
     }
-    for (const object of orphans) {
+    for (const object of producedObjects) {
       const outcome = await deleteObject(object, writeContext, signal)
       if (outcome.is !== 'done') return outcome
     }
     missingSinceMs.delete(producer) // the time starts again if the objects are recreated
     log.info(
-      { driver, producer: label, objects: orphans.length },
+      { driver, producer: label, objects: producedObjects.length },
       'deleted capacity objects of a node without the driver',
     )
     return done

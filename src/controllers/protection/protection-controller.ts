@@ -70,7 +70,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       ...common,
       name: 'attributes-class-protection',
       sources: [
-        source({ cache: classes, keysOf: (object) => ownKey(object) }),
+        source({ cache: classes, keysOf: ownKey }),
         // A change to a claim or volume matters only while the deletion of its class is blocked, so added and updated
         // objects enqueue the class only then.
         source({ cache: claims, keysOf: attributesClassesOf, mayNeedReconcile: () => false }),
@@ -166,7 +166,7 @@ const reportUsers = (kind: string, users: readonly Readonly<KubeObject>[]): Outc
   return stuck(`it is used by the ${kind} ${keyOfObject(first!)}${suffix}`)
 }
 
-/** Has the resourceVersion as precondition, so that the removal fails if the object has changed since it was read. */
+/** Removes the finalizer. Fails with a conflict if the object has changed since it was read. */
 const removeFinalizer = <T extends KubeObject>(
   client: Client,
   kind: Kind<T>,

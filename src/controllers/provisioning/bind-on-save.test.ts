@@ -1,3 +1,4 @@
+// Tests the option bindsOnSave: the provisioner binds a new volume in the commit that creates it.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -127,7 +128,7 @@ describe('bindsOnSave', () => {
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
-  it('VAC-12 records the attributes class of the volume as the current class of the claim', async () => {
+  it('VAC-12 records no current class if the volume was created without the class of the claim', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ provisioner: withoutAttributes(fixture.storage.provisioner()) })
     await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')

@@ -1,4 +1,4 @@
-// IO limits with io.max of cgroup v2. A limit is shared by all cgroups below it, so it is written to the deepest cgroup that
+// Sets IO limits with io.max of cgroup v2. All cgroups below a cgroup share its limit, so it is written to the deepest one that
 // contains all workloads of the volume. It is then a limit of the volume and includes write-back. The root has no io.max.
 import { join } from 'node:path'
 import { deviceNumberOf, undefinedIfMissing } from '../device-number.ts'
@@ -103,7 +103,7 @@ function enforcementOf({ cgroups, errors }: WrittenLines, requestedCgroups: read
   const missingReason =
     requestedCgroups.length === 0
       ? 'no workload cgroup is known'
-      : `cgroup ${requestedCgroups.join(', ')} does not exist`
+      : `no cgroup of the workload exists: ${requestedCgroups.join(', ')}`
   const reason = errors.length > 0 ? errors.join(', and ') : missingReason
   return { is: 'not enforced', message: `${reason}; with cgroup v2 a limit needs a cgroup below the root` }
 }

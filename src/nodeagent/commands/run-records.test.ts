@@ -14,13 +14,13 @@ describe('readRun', () => {
   }
   const LOST_RUN = { is: 'ended', code: 137, startedMs: 1_000, isLost: true }
 
-  it('SYS-7 returns running while the process exists and has written no exit code', async () => {
+  it('SYS-7 returns running until the process has written its exit code', async () => {
     const pid = formatPid(process.pid, await startTicksOf(process.pid))
     expect(await readRecords({ pid, exit: '' })).toEqual({ is: 'running', pid: process.pid, startedMs: 1_000 })
     expect(await readRecords({ pid, exit: '3\n' })).toEqual({ is: 'ended', code: 3, startedMs: 1_000, isLost: false })
   })
 
-  it('SYS-7 returns a lost run if the PID is reused, unused or missing', async () => {
+  it('SYS-7 returns a lost run if the PID is reused, unused, missing or unreadable', async () => {
     expect(await readRecords({ pid: formatPid(process.pid, '1') })).toEqual(LOST_RUN)
     expect(await readRecords({ pid: formatPid(2 ** 30, '1') })).toEqual(LOST_RUN)
     expect(await readRecords({})).toEqual(LOST_RUN)

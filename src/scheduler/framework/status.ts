@@ -8,7 +8,7 @@ export interface Reason {
   readonly subject?: string
   readonly message: string
   /** Whether another controller normally removes the cause within moments. It is reported only if it lasts. */
-  readonly isBrief?: boolean
+  readonly isTransient?: boolean
 }
 
 /** A rejection. Filters return undefined for success. */

@@ -15,7 +15,7 @@ export interface Rejection {
   /** The keys of all reasons for which nodes were rejected. */
   readonly reasons: ReadonlySet<string>
   /** Whether all reasons normally disappear within moments. */
-  readonly isBrief?: boolean
+  readonly isTransient?: boolean
   /** The signature of the pod's equivalence class. Undefined if the pod belongs to none. */
   readonly signature: string | undefined
 }

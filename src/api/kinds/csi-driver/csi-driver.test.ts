@@ -28,7 +28,7 @@ describe('a CSI driver', () => {
     expect(stored.spec.volumeLifecycleModes).toEqual(['Persistent'])
   })
 
-  it('CAP-2 can change storageCapacity', () => {
+  it('CAP-2 allows changes of storageCapacity', () => {
     const enabled = tryUpdate(kind, stored, (draft) => (draft.spec.storageCapacity = true))
     expect(enabled.errors).toEqual([])
     expect(tryUpdate(kind, enabled.object, (draft) => (draft.spec.storageCapacity = false)).errors).toEqual([])
@@ -68,6 +68,7 @@ describe('a CSI driver', () => {
   })
 
   it.each<[string, (spec: Draft) => void]>([
+    // attachedRequired: as Kubernetes spells it in this message
     ['spec.attachedRequired: Invalid value: false: field is immutable', (spec) => (spec.attachRequired = false)],
     [
       'spec.volumeLifecycleModes: Invalid value: ["Ephemeral"]: field is immutable',

@@ -1,4 +1,5 @@
-// Validates paths in volumes and containers, which must not contain '..' and in some fields must be relative.
+// Validates paths in volumes and containers, which must not contain '..' and in some fields must be relative, and lists the
+// types of hostPath volumes.
 import type { FieldErrors } from '../../field-errors.ts'
 
 export function validateNoBacksteps(path: string, field: string, errors: FieldErrors): void {

@@ -76,7 +76,7 @@ describe('readMutableParameters', () => {
   it.each([
     ['the cached class is being deleted', { get: () => gold('1', { deletionTimestamp: '2026-01-31T12:00:00Z' }) }],
     ['the watch received no event for minutes', { get: () => gold('1'), lastEventAgeMs: () => 180_000 }],
-  ])('VAC-3 reads the class from the server, because it may have been recreated, if %s', async (_, cache) => {
+  ])('VAC-3 reads the class from the server if %s, because it may have been recreated', async (_, cache) => {
     expect(await readParametersWith(cache, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 

@@ -81,7 +81,7 @@ export function classifyClaims(
       delayed.push({ key, name, claim, storageClass, bytes: requestedBytes(claim), selectedNode })
     } else {
       const reason = unboundReason(podClaim, className, storageClass !== undefined)
-      if (!immediateReason || (immediateReason.isBrief && !reason.isBrief)) immediateReason = reason
+      if (!immediateReason || (immediateReason.isTransient && !reason.isTransient)) immediateReason = reason
     }
   }
   if (immediateReason) return { is: 'rejected', reason: immediateReason }

@@ -39,7 +39,7 @@ export const claimNotYetCreated = (claim: string): Reason => ({
   type: 'ClaimNotYetCreated',
   subject: claim,
   message: `waiting for ephemeral volume controller to create the persistentvolumeclaim ${quote(claim)}`,
-  isBrief: true,
+  isTransient: true,
 })
 export const claimOfAnotherPod = (claimKey: string, podKey: string): Reason => ({
   type: 'ClaimOfAnotherPod',
@@ -50,7 +50,7 @@ export const claimOfAnotherPod = (claimKey: string, podKey: string): Reason => (
 const UNBOUND_IMMEDIATE = 'pod has unbound immediate PersistentVolumeClaims'
 export const UNBOUND_IMMEDIATE_CLAIMS: Reason = { type: 'UnboundImmediateClaims', message: UNBOUND_IMMEDIATE }
 /** All unbound claims were created for the pod, so their volumes are normally provisioned within moments. */
-export const UNBOUND_EPHEMERAL_CLAIMS: Reason = { ...UNBOUND_IMMEDIATE_CLAIMS, isBrief: true }
+export const UNBOUND_EPHEMERAL_CLAIMS: Reason = { ...UNBOUND_IMMEDIATE_CLAIMS, isTransient: true }
 export const storageClassNotFound = (claim: string, className: string): Reason => ({
   type: 'StorageClassNotFound',
   subject: `${claim} ${className}`,

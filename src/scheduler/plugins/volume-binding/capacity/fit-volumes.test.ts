@@ -103,7 +103,7 @@ describe('the volume fitter', () => {
     expect(fitReports(request('a', 60))).toBe(undefined)
   })
 
-  it('PLUS-3 subtracts no reservations for a driver that overcommits', () => {
+  it('PLUS-3 does not add up the volumes of a pod for a driver that overcommits', () => {
     const { report, fitReports } = createFixture()
     report('r', { capacity: '10', maximumVolumeSize: '100' })
     expect(fitReports(request('a', 90), request('b', 90))).toEqual(['r', 'r'])
