@@ -2,11 +2,19 @@
 // request: route → authenticate → impersonate → authorize → limit → verb. http/https-listener.ts owns the socket.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota, Kind } from '../api/kind.ts'
-import { ApiError, internalError, methodNotAllowed, noSuchPath, tooManyRequests } from '../api/status-error.ts'
+import {
+  ApiError,
+  internalError,
+  methodNotAllowed,
+  noSuchPath,
+  type Status,
+  tooManyRequests,
+} from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { type Store, WriteRejectedError } from '../store/index.ts'
 import { type AdmissionChain, standardAdmission } from './admission/index.ts'
+import type { Audit, AuditedRequest } from './audit/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
 import { createDiscovery, findSubresource } from './discovery/index.ts'
 import { createFlowControl, type FlowControlOptions } from './flow-control/flow-control.ts'
@@ -53,6 +61,8 @@ export interface ApiServerOptions {
   readonly authenticator: Authenticator
   readonly authorizer: Authorizer
   readonly admission?: AdmissionChain
+  /** Default: requests are not audited. */
+  readonly audit?: Audit
   readonly version: VersionInfo
   readonly limits?: Partial<Limits>
   /** Whether objects record which client set which field. Default: true. An apply always records its fields. */
@@ -109,27 +119,36 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const startedMs = clock.monotonicMs()
     const route = parseRoute(request.method, request.path, request.query)
     const labels = labelsOf(route, resources)
+    const audited = options.audit?.start(request, route)
     let response: ApiResponse
+    let status: Status | undefined
+    let isPanic = false
     try {
-      response = await dispatch(request, route, labels)
+      response = await dispatch(request, route, labels, audited)
     } catch (error) {
-      const status = toApiError(error, request).toStatus()
+      isPanic = isUnexpected(error)
+      status = toApiError(error, request).toStatus()
       response = route?.is === 'resource' ? errorResponse(request, status) : statusResponse(status)
     }
     metrics.observeRequest(labels, response.status, (clock.monotonicMs() - startedMs) / 1000)
-    return response
+    if (!audited) return response
+    const resource = route?.is === 'resource' ? resources.find(route.group, route.version, route.plural) : undefined
+    return audited.finish(response, { status, isPanic, resource })
   }
 
   async function dispatch(
-    request: ApiRequest,
+    received: ApiRequest,
     route: ResourceRequest | PathRequest | undefined,
     labels: RequestLabels,
+    audited: AuditedRequest | undefined,
   ): Promise<ApiResponse> {
-    if (labels.verb !== 'WATCH') checkTimeout(request.query)
-    const { user: authenticated, impersonationHeaders } = authenticate(request)
+    if (labels.verb !== 'WATCH') checkTimeout(received.query)
+    const { user: authenticated, impersonationHeaders } = authenticate(received)
+    const request = audited?.setUser(authenticated) ?? received
     const user = impersonationHeaders ? await impersonate(request, authenticated, impersonationHeaders) : authenticated
+    if (user !== authenticated) audited?.setImpersonatedUser(user)
     if (!route) throw noSuchPath()
-    authorize(user, route, request.query)
+    authorize(user, route, { query: request.query, audited })
     if (route.is === 'path') return handlePath(request, route)
     const resource = isCommit(route) ? undefined : resources.find(route.group, route.version, route.plural)
     if (!resource && !isCommit(route)) throw noSuchPath()
@@ -142,7 +161,11 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const kind = isReadOnly ? 'readOnly' : 'mutating'
     metrics.inFlight[kind]++
     try {
-      if (!resource) return await handleCommit(deps, { request, user, authorize: (write) => authorize(user, write) })
+      const authorizeWrite = (write: ResourceRequest) => {
+        audited?.addWrite(write)
+        authorize(user, write)
+      }
+      if (!resource) return await handleCommit(deps, { request, user, authorize: authorizeWrite })
       const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
       const response = await handleResource(deps, { request, route, resource, user, authorizeCreate }, options)
       if (verb === 'list' && response.body) listBytes.set(listId(route), response.body.length)
@@ -176,8 +199,13 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   }
 
   /** Throws 403 if the request is not allowed. */
-  function authorize(user: UserInfo, route: ResourceRequest | PathRequest, query?: URLSearchParams): void {
-    authorizeRequest(options.authorizer, { user, route, fieldSelector: query?.get('fieldSelector') })
+  function authorize(
+    user: UserInfo,
+    route: ResourceRequest | PathRequest,
+    { query, audited }: { query?: URLSearchParams; audited?: AuditedRequest | undefined } = {},
+  ): void {
+    const request = { user, route, fieldSelector: query?.get('fieldSelector') }
+    authorizeRequest(options.authorizer, request, audited && ((decision) => audited.setDecision(decision)))
   }
 
   async function handlePath(request: ApiRequest, { path }: PathRequest): Promise<ApiResponse> {
@@ -242,6 +270,8 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
 
   return { handle, resources, health, metrics, objects: deps }
 }
+
+const isUnexpected = (error: unknown): boolean => !(error instanceof ApiError) && !apiErrorOfStore(error)
 
 const listId = ({ group, plural }: ResourceRequest): string => `${group}/${plural}`
 

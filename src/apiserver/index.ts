@@ -2,6 +2,15 @@
 
 export { standardAdmission } from './admission/index.ts'
 export { type ApiServer, createApiServer } from './api-server.ts'
+export {
+  type Audit,
+  type AuditSink,
+  createAudit,
+  createAuditLog,
+  defaultAuditPolicy,
+  openRotatingFile,
+  parseAuditPolicy,
+} from './audit/index.ts'
 export { createBuiltIns, type InitialObject, SYSTEM_USER } from './bootstrap.ts'
 export { type HttpsListener, listenHttps } from './http/https-listener.ts'
 export type { ApiResponse } from './http/messages.ts'

@@ -14,6 +14,7 @@ import { asStock } from '../client/stock-server.fixture.ts'
 import { type HistoryOptions, type Medium, openMemoryStore, type Store } from '../store/index.ts'
 import { standardAdmission } from './admission/index.ts'
 import { type ApiServer, createApiServer } from './api-server.ts'
+import type { Audit } from './audit/index.ts'
 import { createBuiltIns, SYSTEM_USER } from './bootstrap.ts'
 import type { ApiResponse } from './http/messages.ts'
 import { inProcessClient } from './in-process/client.ts'
@@ -38,6 +39,7 @@ export interface ServerFixtureOptions {
   readonly authenticator?: Authenticator
   /** Authorizes by roles and bindings, with the bootstrap roles. The user is an administrator, who can impersonate others. */
   readonly usesRbac?: boolean
+  readonly audit?: Audit
   /** The API server that the clients of the fixture emulate. Default: the environment variable SERVER_ANSWERS, or Stowage. */
   readonly answers?: 'stowage' | 'stock'
 }
@@ -115,6 +117,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     },
     authorizer,
     ...(rbac ? { admission: standardAdmission([rbac.escalationCheck]) } : {}),
+    ...(options.audit ? { audit: options.audit } : {}),
     version: versionInfo(),
   })
   await createBuiltIns(server.objects)

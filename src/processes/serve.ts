@@ -34,6 +34,7 @@ import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { stopWithin } from '../runtime/stop-within.ts'
 import type { Store } from '../store/index.ts'
+import { type AuditSettings, openAudit } from './audit.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from './controllers.ts'
 import { markIdleNodes } from './idle-nodes.ts'
@@ -55,6 +56,7 @@ export interface ServeOptions {
   readonly expansionQuota: ExpansionQuota
   readonly runtimeConfig: string
   readonly historyMinutes: number
+  readonly audit: AuditSettings
   /** Whether controllers run in this process. */
   readonly hasControllers: boolean
   /** Directory for the volumes of the class "directory". Default: in dataDir. */
@@ -141,6 +143,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     for (const { file, reason } of pki.writtenFiles) log.info({ file, reason }, 'credentials written')
     const rbac = createRbac({ store, clock, log })
+    const auditing = await openAudit({ settings: options.audit, dataDir, clock, log })
     const server = createApiServer({
       store,
       clock,
@@ -157,9 +160,11 @@ export async function serve(options: ServeOptions): Promise<void> {
       }),
       authorizer: rbac.authorizer,
       admission: standardAdmission([rbac.escalationCheck]),
+      audit: auditing.audit,
       version: versionInfo(),
     })
     registerCertificateMetrics(server.metrics.registry, pki)
+    auditing.registerMetrics(server.metrics.registry)
     const bootstrap = server.health.addReadiness('bootstrap')
     if (store.problem) server.health.addCheck(location.is === 'etcd' ? 'etcd' : 'store', () => store.problem!())
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
@@ -226,6 +231,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       bootstrap.fail('the server is shutting down')
       stop.abort(signal.reason)
       await stopWithin({ ...parts, nodes: stopNodes(), requests: listener.stop() }, { clock, log })
+      await stopWithin({ audit: auditing.close() }, { clock, log })
     }
   } finally {
     await stopWithin({ store: store.close() }, { clock, log })

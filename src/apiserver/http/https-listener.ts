@@ -165,6 +165,7 @@ function toApiRequest(incoming: IncomingMessage, readBody: ReadBody): ApiRequest
     headerNames: () => Object.keys(incoming.headers),
     headerValues: (name) => incoming.headersDistinct[name] ?? [],
     clientCert: clientCertificateOf(incoming.socket as TLSSocket),
+    remoteAddress: incoming.socket.remoteAddress,
     readBody: () => {
       body ??= readBody(incoming)
       return body

@@ -13,6 +13,8 @@ export interface ApiRequest {
   headerValues(name: string): readonly string[]
   headerNames(): readonly string[]
   readonly clientCert?: ClientCertificate | undefined
+  /** The IP address of the connection. */
+  readonly remoteAddress?: string | undefined
   /** Throws 413 if the body is too large. */
   readBody(): Promise<Uint8Array>
 }

@@ -3,7 +3,7 @@
 import { parseFieldSelector, requiredFieldValue } from '../../api/selectors.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PathRequest, ResourceRequest } from '../http/route.ts'
-import type { AuthorizationAttributes, Authorizer, ResourceAttributes } from './authorize.ts'
+import type { AuthorizationAttributes, Authorizer, Decision, ResourceAttributes } from './authorize.ts'
 import { forbidden, type RejectionStatus } from './errors.ts'
 import type { UserInfo } from './user.ts'
 
@@ -15,11 +15,16 @@ export interface RequestToAuthorize {
   readonly fieldSelector?: string | null
 }
 
-/** Throws 403 if the authorizer denies the request. */
-export function authorizeRequest(authorizer: Authorizer, request: RequestToAuthorize): void {
+/** Throws 403 if the authorizer denies the request. Passes the decision to `onDecision` before. */
+export function authorizeRequest(
+  authorizer: Authorizer,
+  request: RequestToAuthorize,
+  onDecision?: (decision: Decision) => void,
+): void {
   const attributes = attributesOf(request)
-  const { allowed, reason } = authorizer.authorize(attributes)
-  if (!allowed) throw apiErrorOf(forbidden(attributes, reason))
+  const decision = authorizer.authorize(attributes)
+  onDecision?.(decision)
+  if (!decision.allowed) throw apiErrorOf(forbidden(attributes, decision.reason))
 }
 
 export const apiErrorOf = ({ code, reason, message, details }: RejectionStatus): ApiError =>

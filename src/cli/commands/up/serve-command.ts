@@ -10,6 +10,7 @@ import { UsageError } from '../../../base/usage-error.ts'
 import type { StartedNodes } from '../../../processes/local-nodes.ts'
 import type { ReadyServer } from '../../../processes/serve.ts'
 import { type ProgramDeps, processDeps } from '../../command.ts'
+import { addAuditFlags, parseAuditFlags } from '../../flags/audit.ts'
 import { parseChangeThrottle } from '../../flags/change-throttle.ts'
 import {
   dataDirOption,
@@ -33,7 +34,7 @@ interface ServeCommand {
 
 export function addServeCommand(program: Command, deps: ProgramDeps, options: ServeCommand): Command {
   const { name, summary, description, hasControllers } = options
-  return program
+  const command = program
     .command(name)
     .summary(summary)
     .description(description)
@@ -81,6 +82,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         expansionQuota: flags.expansionQuota,
         runtimeConfig: flags.runtimeConfig,
         historyMinutes,
+        audit: parseAuditFlags(flags),
         volumesDir: flags.volumesDir,
         driverSockets: flags.driverSocket ?? [],
         nodes: flags.nodes === undefined ? undefined : parseNodeCount(flags.nodes),
@@ -115,6 +117,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         },
       })
     })
+  return addAuditFlags(command)
 }
 
 /** Writes the nodes to the output, and logs their shortcomings unless output and log appear on one terminal. */

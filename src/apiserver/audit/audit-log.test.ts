@@ -1,0 +1,131 @@
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { silentLog } from '../../base/log.ts'
+import { manualClock } from '../../base/manual-clock.ts'
+import { type AuditSink, createAuditLog } from './audit-log.ts'
+import { openRotatingFile } from './rotating-file.ts'
+
+function createLogOn(sink: Partial<AuditSink> = {}) {
+  const texts: string[] = []
+  const clock = manualClock()
+  const write = async (text: string) => void texts.push(text)
+  const log = createAuditLog({ sink: { write, close: async () => {}, ...sink }, clock, log: silentLog })
+  return { log, clock, texts }
+}
+
+describe('the audit log', () => {
+  it('SYS-21 writes lines in batches, off the request path', async () => {
+    const { log, clock, texts } = createLogOn()
+    log.write('a\n')
+    log.write('b\n')
+    expect(texts).toEqual([])
+    await clock.advance(100)
+    expect(texts).toEqual(['a\nb\n'])
+  })
+
+  it('SYS-21 writes the buffered lines before it closes', async () => {
+    const { log, texts } = createLogOn()
+    log.write('a\n')
+    await log.close()
+    expect(texts).toEqual(['a\n'])
+  })
+
+  it('SYS-21 keeps lines while the disk is full and writes them in order afterwards', async () => {
+    const written: string[] = []
+    let isFull = true
+    const { log, clock } = createLogOn({
+      write: async (text) => {
+        if (isFull) throw new Error('ENOSPC: no space left on device')
+        written.push(text)
+      },
+    })
+    log.write('a\n')
+    await clock.advance(100)
+    log.write('b\n')
+    expect(log.stats()).toEqual({ events: 2, errors: 1, dropped: 0 })
+    isFull = false
+    await clock.advance(1_000)
+    expect(written).toEqual(['a\nb\n'])
+  })
+
+  it('SYS-21 counts what a full buffer drops, and records the number when writing works again', async () => {
+    const written: string[] = []
+    let isFull = true
+    const { log, clock } = createLogOn({
+      write: async (text) => {
+        if (isFull) throw new Error('ENOSPC: no space left on device')
+        written.push(text)
+      },
+    })
+    const line = `${'x'.repeat(1024 * 1024 - 1)}\n`
+    for (let index = 0; index < 19; index++) log.write(line)
+    await clock.advance(100)
+    expect(log.stats()).toEqual({ events: 19, errors: 1, dropped: 3 })
+    isFull = false
+    await clock.advance(1_000)
+    const lines = written.join('').split('\n').slice(0, -1)
+    expect(lines).toHaveLength(17)
+    expect(JSON.parse(lines.at(-1)!)).toMatchObject({
+      kind: 'Event',
+      apiVersion: 'audit.k8s.io/v1',
+      annotations: {
+        'audit.stowage.dev/dropped-events': '3',
+        'audit.stowage.dev/reason': 'ENOSPC: no space left on device',
+      },
+    })
+    log.write('after\n')
+    await clock.advance(100)
+    expect(written.at(-1)).toBe('after\n')
+  })
+})
+
+describe('the audit file', () => {
+  let dir: string
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-audit-'))
+  })
+  afterEach(() => rm(dir, { recursive: true }))
+
+  const limits = { bytesMax: 10, backupsMax: 2, ageMsMax: 0 }
+  const contents = async () => {
+    const names = (await readdir(dir)).sort()
+    return Promise.all(names.map((name) => readFile(join(dir, name), 'utf8')))
+  }
+
+  it('SYS-21 is private, and appended to by the next process', async () => {
+    const path = join(dir, 'audit.log')
+    for (const text of ['a\n', 'b\n']) {
+      const file = await openRotatingFile({ path, ...limits, clock: manualClock() })
+      await file.write(text)
+      await file.close()
+    }
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+    expect(await contents()).toEqual(['a\nb\n'])
+  })
+
+  it('SYS-21 is rotated by size, and the oldest files are deleted', async () => {
+    const clock = manualClock()
+    const file = await openRotatingFile({ path: join(dir, 'audit.log'), ...limits, clock })
+    for (const text of ['one 1\n', 'two 2\n', 'three 3\n', 'four 4\n']) {
+      await file.write(text)
+      await clock.advance(1_000)
+    }
+    await file.close()
+    expect(await contents()).toEqual(['two 2\n', 'three 3\n', 'four 4\n'])
+    expect((await readdir(dir)).sort()[0]).toMatch(/^audit-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}\.log$/)
+  })
+
+  it('SYS-21 deletes rotated files by age, also if none is rotated', async () => {
+    const clock = manualClock()
+    const ageMsMax = 24 * 60 * 60 * 1_000
+    const file = await openRotatingFile({ path: join(dir, 'audit.log'), ...limits, ageMsMax, clock })
+    await file.write('one 1\n')
+    await file.write('two 2\n')
+    await clock.advance(ageMsMax + 1)
+    await file.write('x\n')
+    await file.close()
+    expect(await contents()).toEqual(['two 2\nx\n'])
+  })
+})

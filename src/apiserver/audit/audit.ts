@@ -1,0 +1,226 @@
+// Records requests in the audit log, at the level and stages of the policy. The API server reports the progress of a request
+// to an AuditedRequest; audit-log.ts writes the events.
+import { randomUUID } from 'node:crypto'
+import type { Status } from '../../api/status-error.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { ApiRequest, ApiResponse, StreamSink } from '../http/messages.ts'
+import type { PathRequest, ResourceRequest } from '../http/route.ts'
+import type { Resource } from '../resources.ts'
+import type { Decision, UserInfo } from '../security/index.ts'
+import { BODY_BYTES_MAX, bodyJson, createdNameOf } from './bodies.ts'
+import { formatEvent } from './event.ts'
+import { matchingRule } from './match-rule.ts'
+import { type AuditPolicy, type AuditRule, LEVELS, type Level, type Stage } from './policy.ts'
+import { isSensitive } from './sensitive.ts'
+
+export interface AuditOptions {
+  readonly policy: AuditPolicy
+  /** Receives one line per event. */
+  readonly write: (line: string) => void
+  readonly clock: Clock
+}
+
+type Route = ResourceRequest | PathRequest | undefined
+
+export interface Audit {
+  start(request: ApiRequest, route: Route): AuditedRequest
+}
+
+export interface AuditedRequest {
+  /** Sets the authenticated user, which selects the rule. Returns the request to process, whose body may be recorded. */
+  setUser(user: UserInfo): ApiRequest
+  setImpersonatedUser(user: UserInfo): void
+  /** Sets the decision of the authorizer. The first one counts. */
+  setDecision(decision: Decision): void
+  /** Adds a write of a commit, which is recorded at the level of a single request. */
+  addWrite(write: ResourceRequest): void
+  /** Records the response and returns it with the header Audit-Id. */
+  finish(response: ApiResponse, outcome: AuditOutcome): ApiResponse
+}
+
+export interface AuditOutcome {
+  /** The status of a failed request. */
+  readonly status?: Status | undefined
+  /** Whether the request failed unexpectedly. */
+  readonly isPanic?: boolean
+  readonly resource?: Resource | undefined
+}
+
+export const createAudit = (options: AuditOptions): Audit => ({
+  start: (request, route) => new RequestRecord(options, request, route),
+})
+
+const DECISION = 'authorization.k8s.io/decision'
+const REASON = 'authorization.k8s.io/reason'
+const TRUNCATED = 'audit.k8s.io/truncated'
+const WRITES = 'audit.stowage.dev/writes'
+/** Further writes of a commit are counted only. */
+const LISTED_WRITES_MAX = 100
+/** A client can choose the ID of its request to find it in the log; other values are replaced. */
+const CLIENT_AUDIT_ID = /^[\x21-\x7e]{1,128}$/
+
+class RequestRecord implements AuditedRequest {
+  readonly #options: AuditOptions
+  readonly #request: ApiRequest
+  readonly #route: Route
+  readonly #auditId: string
+  readonly #receivedAtMs: number
+  #rule: AuditRule | undefined
+  #hasRule = false
+  #user: UserInfo | undefined
+  #impersonatedUser: UserInfo | undefined
+  #decision: Decision | undefined
+  #writes: string[] | undefined
+  #writeCount = 0
+  #requestBody: Uint8Array | undefined
+
+  constructor(options: AuditOptions, request: ApiRequest, route: Route) {
+    this.#options = options
+    this.#request = request
+    this.#route = route
+    const clientId = request.headers['audit-id']
+    this.#auditId = clientId && CLIENT_AUDIT_ID.test(clientId) ? clientId : randomUUID()
+    this.#receivedAtMs = options.clock.nowMs()
+  }
+
+  setUser(user: UserInfo): ApiRequest {
+    this.#user = user
+    this.#findRule()
+    if (this.#records('RequestReceived')) this.#write('RequestReceived', undefined)
+    if (LEVELS.indexOf(this.#level) < LEVELS.indexOf('Request')) return this.#request
+    const request = this.#request
+    return {
+      ...request,
+      readBody: async () => {
+        this.#requestBody = await request.readBody()
+        return this.#requestBody
+      },
+    }
+  }
+
+  setImpersonatedUser(user: UserInfo): void {
+    this.#impersonatedUser = user
+  }
+
+  setDecision(decision: Decision): void {
+    this.#decision ??= decision
+  }
+
+  addWrite(write: ResourceRequest): void {
+    const rule = matchingRule(this.#options.policy, { user: this.#user, route: write })
+    if (rule && LEVELS.indexOf(rule.level) > LEVELS.indexOf(this.#level)) this.#rule = rule
+    this.#writes ??= []
+    this.#writeCount++
+    if (this.#writes.length >= LISTED_WRITES_MAX) return
+    const { verb, plural, subresource, group, namespace, name } = write
+    const resource = `${plural}${group ? `.${group}` : ''}${subresource ? `/${subresource}` : ''}`
+    this.#writes.push(`${verb} ${resource} ${namespace && plural !== 'namespaces' ? `${namespace}/` : ''}${name}`)
+  }
+
+  finish(response: ApiResponse, outcome: AuditOutcome): ApiResponse {
+    if (!this.#hasRule) this.#findRule() // the credentials were rejected
+    const headers = { ...response.headers, 'audit-id': this.#auditId }
+    const { stream } = response
+    if (!stream) {
+      this.#complete(response, outcome)
+      return { ...response, headers }
+    }
+    if (this.#records('ResponseStarted')) this.#write('ResponseStarted', { code: response.status })
+    if (!this.#records('ResponseComplete')) return { ...response, headers }
+    return {
+      ...response,
+      headers,
+      stream: (sink: StreamSink) => {
+        sink.onClose(() => this.#write('ResponseComplete', { code: response.status }))
+        stream(sink)
+      },
+    }
+  }
+
+  #complete(response: ApiResponse, { status, isPanic, resource }: AuditOutcome): void {
+    const stage = isPanic ? 'Panic' : 'ResponseComplete'
+    if (!this.#records(stage)) return
+    const responseStatus = { code: response.status, status: this.#isSensitive ? withoutDetails(status) : status }
+    const createdName = this.#route?.verb === 'create' ? createdNameOf(response) : ''
+    if (this.#level === 'Metadata') this.#write(stage, responseStatus, { createdName })
+    else void this.#completeWithBodies(stage, responseStatus, { response, resource, createdName })
+  }
+
+  async #completeWithBodies(
+    stage: Stage,
+    responseStatus: { code: number; status: Status | undefined },
+    { response, resource, createdName }: { response: ApiResponse; resource: Resource | undefined; createdName: string },
+  ): Promise<void> {
+    const omitManagedFields = this.#rule?.omitManagedFields ?? false
+    const responseBody = this.#level === 'RequestResponse' ? response.body : undefined
+    const isTruncated = [this.#requestBody, responseBody].some((body) => body && body.length > BODY_BYTES_MAX)
+    const jsonOf = async (body: Uint8Array | undefined, contentType: string | undefined) =>
+      body && !isTruncated ? bodyJson(body, { contentType, resource, omitManagedFields }) : undefined
+    const requestObject = await jsonOf(this.#requestBody, this.#request.headers['content-type'])
+    const responseObject = await jsonOf(responseBody, String(response.headers['content-type'] ?? ''))
+    this.#write(stage, responseStatus, { createdName, requestObject, responseObject, isTruncated })
+  }
+
+  #findRule(): void {
+    this.#hasRule = true
+    this.#rule = matchingRule(this.#options.policy, { user: this.#user, route: this.#route })
+  }
+
+  get #isSensitive(): boolean {
+    return isSensitive(this.#route)
+  }
+
+  /** The level of the rule, but at most Metadata if bodies may contain credentials. */
+  get #level(): Level {
+    const level = this.#rule?.level ?? 'None'
+    return level === 'None' || !this.#isSensitive ? level : 'Metadata'
+  }
+
+  #records(stage: Stage): boolean {
+    return this.#rule !== undefined && this.#rule.level !== 'None' && !this.#rule.omitStages.includes(stage)
+  }
+
+  #write(
+    stage: Stage,
+    responseStatus: { code: number; status?: Status | undefined } | undefined,
+    details: { createdName?: string; requestObject?: string; responseObject?: string; isTruncated?: boolean } = {},
+  ): void {
+    const { createdName = '', requestObject, responseObject, isTruncated = false } = details
+    this.#options.write(
+      formatEvent({
+        level: this.#level,
+        auditId: this.#auditId,
+        stage,
+        request: this.#request,
+        route: this.#route,
+        user: this.#user,
+        impersonatedUser: this.#impersonatedUser,
+        createdName,
+        responseStatus,
+        requestObject,
+        responseObject,
+        receivedAtMs: this.#receivedAtMs,
+        atMs: this.#options.clock.nowMs(),
+        annotations: this.#annotations(isTruncated),
+      }),
+    )
+  }
+
+  #annotations(isTruncated: boolean): Record<string, string> | undefined {
+    const annotations: Record<string, string> = {}
+    if (this.#decision) {
+      annotations[DECISION] = this.#decision.allowed ? 'allow' : 'forbid'
+      annotations[REASON] = this.#decision.reason ?? ''
+    }
+    if (isTruncated) annotations[TRUNCATED] = 'true'
+    if (this.#writes) {
+      const unlisted = this.#writeCount - this.#writes.length
+      annotations[WRITES] = [...this.#writes, ...(unlisted > 0 ? [`and ${unlisted} more`] : [])].join(', ')
+    }
+    return this.#decision || isTruncated || this.#writes ? annotations : undefined
+  }
+}
+
+/** Removes what may quote a value of the object. */
+const withoutDetails = (status: Status | undefined): Status | undefined =>
+  status && { ...status, message: undefined, details: undefined }

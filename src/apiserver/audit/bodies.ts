@@ -1,0 +1,67 @@
+// Converts the bodies of requests and responses to JSON for the audit log.
+import { isRecord } from '../../api/decode.ts'
+import { decodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
+import { ProtobufReader } from '../../api/protobuf/reader.ts'
+import { mediaType, parseBody } from '../http/body.ts'
+import type { ApiResponse } from '../http/messages.ts'
+import type { Resource } from '../resources.ts'
+import { isSensitiveKind } from './sensitive.ts'
+
+/** Larger bodies are left out of the event, which then has the annotation audit.k8s.io/truncated. */
+export const BODY_BYTES_MAX = 512 * 1024
+
+export interface BodyOptions {
+  readonly contentType: string | undefined
+  readonly resource: Resource | undefined
+  readonly omitManagedFields: boolean
+}
+
+/** Returns the body as JSON text; undefined if it is empty, cannot be decoded or is of a kind with credentials. */
+export async function bodyJson(bytes: Uint8Array, options: BodyOptions): Promise<string | undefined> {
+  if (bytes.length === 0) return undefined
+  try {
+    const value = await parseValue(bytes, options)
+    if (isRecord(value) && isSensitiveKind(value.kind)) return undefined
+    return JSON.stringify(options.omitManagedFields ? withoutManagedFields(value) : value)
+  } catch {
+    return undefined // the server rejects such a body; the status of the response says why
+  }
+}
+
+async function parseValue(bytes: Uint8Array, { contentType, resource }: BodyOptions): Promise<unknown> {
+  const media = mediaType(contentType)
+  if (media.endsWith('+json')) return JSON.parse(Buffer.from(bytes).toString('utf8'))
+  const body = await parseBody(bytes, media.endsWith('+yaml') ? 'application/yaml' : contentType)
+  return resource ? body.as(resource.kind.type).value : undefined
+}
+
+function withoutManagedFields(value: unknown): unknown {
+  if (!isRecord(value)) return value
+  const copy: Record<string, unknown> = { ...value }
+  if (isRecord(value.metadata)) copy.metadata = { ...value.metadata, managedFields: undefined }
+  if (Array.isArray(value.items)) copy.items = value.items.map(withoutManagedFields)
+  return copy
+}
+
+/** Metadata begins with the resourceVersion that the server adds, and the name. */
+const CREATED_NAME =
+  /^\{"kind":"[^"]*","apiVersion":"[^"]*","metadata":\{(?:"resourceVersion":"\d+",)?"name":"([^"\\]*)"/
+
+/** Returns the name in the response of a create, or an empty string. It reads only the beginning of the body. */
+export function createdNameOf({ status, body, headers }: ApiResponse): string {
+  if (status !== 201 || !body) return ''
+  if (headers['content-type'] === PROTOBUF_MEDIA) return nameInProtobuf(body)
+  const start = Buffer.from(body.buffer, body.byteOffset, Math.min(body.length, 512)).toString('latin1')
+  return CREATED_NAME.exec(start)?.[1] ?? ''
+}
+
+function nameInProtobuf(body: Uint8Array): string {
+  try {
+    const object = new ProtobufReader(decodeEnvelope(body).raw)
+    if (!object.next() || object.number !== 1) return ''
+    const metadata = object.message()
+    return metadata.next() && metadata.number === 1 ? metadata.string() : ''
+  } catch {
+    return ''
+  }
+}
