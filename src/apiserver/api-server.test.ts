@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createServerFixture, type ServerFixture } from './server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
@@ -17,6 +17,15 @@ describe('unsupported requests', () => {
       expect(json.message).toContain('invalid timeout specified in the request URL')
     },
   )
+
+  it('SYS-10 returns 504 if a request takes longer than the timeout of the client', async () => {
+    api = await createServerFixture()
+    vi.spyOn(api.store, 'transact').mockReturnValue(new Promise(() => {}))
+    const body = JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } })
+    const response = api.call('POST', `${MAPS}?timeout=5s`, body, { 'content-type': 'application/json' })
+    const { json } = await api.advanceUntilSettled(response)
+    expect(json).toMatchObject({ kind: 'Status', code: 504, reason: 'Timeout' })
+  })
 
   it('a watch ignores the timeout, as in Kubernetes', async () => {
     api = await createServerFixture()

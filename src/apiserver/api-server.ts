@@ -28,7 +28,7 @@ import {
   textResponse,
 } from './http/messages.ts'
 import { errorResponse } from './http/object-response.ts'
-import { checkTimeout } from './http/options.ts'
+import { parseTimeoutMs, withTimeout } from './http/request-timeout.ts'
 import { type PathRequest, parseRoute, type ResourceRequest } from './http/route.ts'
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
@@ -124,7 +124,9 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     let status: Status | undefined
     let isPanic = false
     try {
-      response = await dispatch(request, route, labels, audited)
+      const timeoutMs = labels.verb === 'WATCH' ? undefined : parseTimeoutMs(request.query)
+      const dispatched = dispatch(request, route, labels, audited)
+      response = await (timeoutMs === undefined ? dispatched : withTimeout(dispatched, timeoutMs, clock))
     } catch (error) {
       isPanic = isUnexpected(error)
       status = toApiError(error, request).toStatus()
@@ -142,7 +144,6 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     labels: RequestLabels,
     audited: AuditedRequest | undefined,
   ): Promise<ApiResponse> {
-    if (labels.verb !== 'WATCH') checkTimeout(received.query)
     const { user: authenticated, impersonationHeaders } = authenticate(received)
     const request = audited?.setUser(authenticated) ?? received
     const user = impersonationHeaders ? await impersonate(request, authenticated, impersonationHeaders) : authenticated

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkTimeout, parseDeleteOptions, parseGetVersion, parseListOptions, parseWriteOptions } from './options.ts'
+import { parseDeleteOptions, parseGetVersion, parseListOptions, parseWriteOptions } from './options.ts'
 
 const parseList = (query: string) => parseListOptions(new URLSearchParams(query), false)
 const parseWatch = (query: string) => parseListOptions(new URLSearchParams(query), true)
@@ -10,21 +10,6 @@ const invalidFields = (...fields: string[]) =>
     details: expect.objectContaining({ causes: fields.map((field) => expect.objectContaining({ field })) }),
   })
 const badRequest = expect.objectContaining({ code: 400, reason: 'BadRequest' })
-
-describe('checkTimeout', () => {
-  const check = (timeout: string) => () => checkTimeout(new URLSearchParams({ timeout }))
-
-  it.each(['', '0', '32s', '1m30s', '1.5h', '.5s', '100ms', '10us', '10µs', '+1s', '-1s'])(
-    'accepts "%s"',
-    (timeout) => {
-      expect(check(timeout)).not.toThrow()
-    },
-  )
-
-  it.each(['invalid', '30', 's', '1d', '1s ', '1 s', '1.s.', 'Infinity', '0x1s'])('SYS-10 rejects "%s"', (timeout) => {
-    expect(check(timeout)).toThrow(badRequest)
-  })
-})
 
 describe('parseListOptions for a list', () => {
   it.each([

@@ -171,18 +171,6 @@ function parseCount(query: URLSearchParams, name: string): number | undefined {
   return Math.max(0, Math.min(Number(text), 2 ** 31))
 }
 
-/** A duration in the syntax of Go, such as `32s` or `1m30.5s`. */
-const DURATION = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/
-
-/** Rejects a malformed `timeout`, which every request except a watch may have. The server does not use its value. */
-export function checkTimeout(query: URLSearchParams): void {
-  const timeout = query.get('timeout')
-  if (!timeout || DURATION.test(timeout)) return
-  throw badRequest(
-    `invalid timeout specified in the request URL: "${timeout.slice(0, 50)}" is not a duration such as "30s" or "1m30s"`,
-  )
-}
-
 export interface DeleteOptions {
   readonly dryRun: boolean
   readonly gracePeriodSeconds: number | undefined
