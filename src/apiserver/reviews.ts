@@ -1,6 +1,7 @@
 // Handles the review kinds of authentication.k8s.io and authorization.k8s.io. The response is the body with its status;
 // nothing is stored.
 import { FieldErrors } from '../api/field-errors.ts'
+import { type FieldRequirement, parseFieldSelector } from '../api/selectors.ts'
 import { badRequest, invalid } from '../api/status-error.ts'
 import type { TypedValue } from './http/protobuf-response.ts'
 import type { AnyObject } from './objects/object-deps.ts'
@@ -93,6 +94,21 @@ function attributesOf(resource: Resource, user: UserInfo, spec: AnyObject): Auth
     subresource: requested.subresource || undefined,
     name: requested.name || undefined,
     namespace: requested.namespace || undefined,
+    fieldSelector: fieldSelectorOf(requested.fieldSelector),
+  }
+}
+
+/** Requirements that a query parameter cannot express are ignored: this can only deny more. */
+function fieldSelectorOf(selector: AnyObject): readonly FieldRequirement[] | undefined {
+  if (!selector) return undefined
+  const requirements: FieldRequirement[] = (selector.requirements ?? []).flatMap(
+    ({ key, operator, values = [] }: { key: string; operator: string; values?: string[] }) =>
+      operator === 'In' && values.length === 1 ? [{ field: key, operator: '=', value: values[0] }] : [],
+  )
+  try {
+    return [...requirements, ...parseFieldSelector(selector.rawSelector ?? '')]
+  } catch {
+    return requirements
   }
 }
 

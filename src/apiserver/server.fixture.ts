@@ -18,6 +18,7 @@ import type { Audit } from './audit/index.ts'
 import { createBuiltIns, SYSTEM_USER } from './bootstrap.ts'
 import type { ApiResponse } from './http/messages.ts'
 import { inProcessClient } from './in-process/client.ts'
+import { createNodeAuthorization } from './node-authorizer/index.ts'
 import { createBootstrapRoles, createRbac } from './rbac/index.ts'
 import { parseRuntimeConfig } from './resources.ts'
 import type { Authenticator, Authorizer } from './security/index.ts'
@@ -37,7 +38,10 @@ export interface ServerFixtureOptions {
   readonly authorizer?: Authorizer
   /** Default: every request is sent by an administrator. */
   readonly authenticator?: Authenticator
-  /** Authorizes by roles and bindings, with the bootstrap roles. The user is an administrator, who can impersonate others. */
+  /**
+   * Authorizes nodes by their pods and other users by roles and bindings, with the bootstrap roles. The user is an
+   * administrator, who can impersonate others.
+   */
   readonly usesRbac?: boolean
   readonly audit?: Audit
   /** The API server that the clients of the fixture emulate. Default: the environment variable SERVER_ANSWERS, or Stowage. */
@@ -101,7 +105,8 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   const isStock = (options.answers ?? process.env.SERVER_ANSWERS) === 'stock'
   const store = await openMemoryStore({ clock, history: options.history, medium: options.medium })
   const rbac = options.usesRbac ? createRbac({ store, clock, log: silentLog }) : undefined
-  const authorizer = rbac?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }
+  const nodes = rbac && createNodeAuthorization({ store, clock, log: silentLog, next: rbac.authorizer })
+  const authorizer = nodes?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }
   const server = createApiServer({
     store,
     clock,
@@ -116,15 +121,17 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
       authenticateToken: () => undefined,
     },
     authorizer,
-    ...(rbac ? { admission: standardAdmission([rbac.escalationCheck]) } : {}),
+    ...(rbac && nodes ? { admission: standardAdmission([rbac.escalationCheck, nodes.restriction]) } : {}),
     ...(options.audit ? { audit: options.audit } : {}),
     version: versionInfo(),
   })
   await createBuiltIns(server.objects)
   if (rbac) {
+    const { signal } = new AbortController()
+    await nodes?.start({ objects: server.objects.objects, signal })
     const client = inProcessClient(server.objects, SYSTEM_USER)
     await createBootstrapRoles(client, server.resources)
-    await rbac.start({ client, signal: new AbortController().signal })
+    await rbac.start({ client, signal })
   }
 
   async function handle(method: string, url: string, body: string | Uint8Array | undefined, headers: Headers) {

@@ -1,6 +1,7 @@
 // Runs each command that replaces a program of Kubernetes with the rights that upstream grants to that program (test/roles).
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
+import { formatFieldSelector } from '../api/selectors.ts'
 import { ADMIN, type Json, type ServerFixtureOptions } from '../apiserver/server.fixture.ts'
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { loadRoles, nameOfRequest, type Role } from '../client/roles.fixture.ts'
@@ -52,8 +53,6 @@ const ROLES: Readonly<Record<string, Role>> = {
   ),
 }
 
-const SELECTORS: Readonly<Record<string, string>> = { pods: 'spec.nodeName=left', nodes: 'metadata.name=left' }
-
 /** A server that knows a user for each command, whose bearer token is the name of the command, and records denied requests. */
 function roleServer(hasCommits: boolean): { options: ServerFixtureOptions; denied: Record<string, Set<string>> } {
   const denied: Record<string, Set<string>> = {}
@@ -70,13 +69,12 @@ function roleServer(hasCommits: boolean): { options: ServerFixtureOptions; denie
       authorize(request) {
         const role = ROLES[request.user.name]
         if (!role || request.path !== undefined) return { allowed: true }
-        const { resource: plural, ...rest } = request
+        const { resource: plural, fieldSelector = [], ...rest } = request
         if (plural === 'commits') return { allowed: hasCommits }
-        // The server does not pass selectors on; nodeagent/volume-objects.test.ts tests those of the node agent.
-        const fieldSelector = SELECTORS[plural]
-        if (role.allows({ ...rest, plural, fieldSelector })) return { allowed: true }
+        const roleRequest = { ...rest, plural, fieldSelector: formatFieldSelector(fieldSelector) }
+        if (role.allows(roleRequest)) return { allowed: true }
         denied[request.user.name] ??= new Set()
-        denied[request.user.name]!.add(nameOfRequest({ ...rest, plural }))
+        denied[request.user.name]!.add(nameOfRequest(roleRequest))
         return { allowed: false }
       },
     },

@@ -147,7 +147,8 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   const nodes = caches.of(nodeKind, { fieldSelector: `metadata.name=${nodeName}` })
   const watchedObjects = deps.readsByName ? undefined : watchVolumeObjects(caches)
   const csiDrivers = caches.of(csiDriverKind)
-  const objects = watchedObjects ?? readVolumeObjectsByName({ client, nodeName, csiDrivers, random })
+  const objects =
+    watchedObjects ?? readVolumeObjectsByName({ client, nodeName, csiDrivers, random, podCount: () => pods.size })
   const podByUid = (uid: string) => pods.byIndex(BY_UID, uid)[0]
   let podDeps: Omit<PodDeps, keyof PodObjects> | undefined
 

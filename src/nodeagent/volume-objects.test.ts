@@ -77,7 +77,7 @@ describe('an agent with the rights of a node', () => {
     expect(node.denied()).toEqual([])
   })
 
-  it('SYS-29 expands a volume of a running pod within a minute', async () => {
+  it('SYS-29 expands a volume of a running pod within seconds', async () => {
     const node = await startNode()
     await node.createVolume('orders')
     await node.createPod('shop', ['orders'])
@@ -95,24 +95,29 @@ describe('an agent with the rights of a node', () => {
       async () => (await node.server.get(`${CLAIMS}/orders`)).json.status.capacity.storage === '2Gi',
       'the claim to have 2Gi',
     )
-    expect(node.server.clock.nowMs() - startMs).toBeLessThan(70_000)
+    expect(node.server.clock.nowMs() - startMs).toBeLessThan(10_000)
     expect(node.denied()).toEqual([])
   })
 
-  it('SYS-29 reads the claim of a running pod about once a minute', async () => {
+  it.each([
+    { pods: 1, intervalMs: 3_000 },
+    { pods: 20, intervalMs: 10_000 },
+    { pods: 150, intervalMs: 60_000 },
+  ])('SYS-29 reads the claims of $pods running pods every $intervalMs ms', async ({ pods, intervalMs }) => {
     const node = await startNode()
     await node.createVolume('orders')
-    await node.createPod('shop', ['orders'])
-    await node.untilRunning('shop')
+    const names = Array.from({ length: pods }, (_, index) => `shop-${index}`)
+    for (const name of names) await node.createPod(name, ['orders'])
+    for (const name of names) await node.untilRunning(name)
     await node.untilIdle()
     node.requests.length = 0
-    for (let minute = 0; minute < 10; minute++) {
-      await node.server.clock.advance(60_000)
+    for (let round = 0; round < 10; round++) {
+      await node.server.clock.advance(intervalMs)
       await node.untilIdle()
     }
     const reads = node.requests.filter((request) => request === 'get persistentvolumeclaims')
-    expect(reads.length).toBeGreaterThanOrEqual(9)
-    expect(reads.length).toBeLessThanOrEqual(11)
+    expect(reads.length / pods).toBeGreaterThanOrEqual(8)
+    expect(reads.length / pods).toBeLessThanOrEqual(11)
   })
 
   it('SYS-29 waits while the authorizer has not seen that its pod uses the claim', async () => {

@@ -59,6 +59,8 @@ export interface ReadByNameDeps {
   readonly nodeName: string
   readonly csiDrivers: ObjectReader<CSIDriver>
   readonly random: Random
+  /** Returns the number of pods on the node. */
+  podCount(): number
 }
 
 /** Interval while volumes of a pod are not mounted. It grows by half with each read up to the maximum. */
@@ -66,10 +68,21 @@ const WAITING_POLL_MS = 500
 const WAITING_POLL_MAX_MS = 10_000
 /** Interval while a claim requests more storage than it has. */
 const EXPANDING_POLL_MS = 5_000
-/** Interval of other pods. An expansion is noticed within this time. The kubelet has the same. */
-const MOUNTED_POLL_MS = 60_000
+/**
+ * Interval of other pods, per pod of the node: an agent reads two pods per second at most. An expansion is noticed within this
+ * time. A full node has about the interval of the kubelet.
+ */
+const MOUNTED_POLL_MS_PER_POD = 500
+const MOUNTED_POLL_MS_MIN = 3_000
+const MOUNTED_POLL_MS_MAX = 60_000
 
-export function readVolumeObjectsByName({ client, nodeName, csiDrivers, random }: ReadByNameDeps): VolumeObjects {
+export function readVolumeObjectsByName({
+  client,
+  nodeName,
+  csiDrivers,
+  random,
+  podCount,
+}: ReadByNameDeps): VolumeObjects {
   /** The reads since the pod began to wait for its volumes, by UID. Bounded by the pods of the node. */
   const waitingReads = new Map<string, number>()
 
@@ -99,14 +112,15 @@ export function readVolumeObjectsByName({ client, nodeName, csiDrivers, random }
     const uid = pod.metadata.uid ?? ''
     const keys = claimsOfPod(pod)
     if (keys.length === 0) return Number.POSITIVE_INFINITY
+    const mountedMs = Math.min(Math.max(MOUNTED_POLL_MS_PER_POD * podCount(), MOUNTED_POLL_MS_MIN), MOUNTED_POLL_MS_MAX)
     if (!isMounted) {
       const reads = waitingReads.get(uid) ?? 0
       waitingReads.set(uid, reads + 1)
-      return Math.min(WAITING_POLL_MS * 1.5 ** reads, WAITING_POLL_MAX_MS)
+      return Math.min(WAITING_POLL_MS * 1.5 ** reads, WAITING_POLL_MAX_MS, mountedMs)
     }
     waitingReads.delete(uid)
-    if (keys.some((key) => isExpanding(claims.get(refOfKey(key))))) return EXPANDING_POLL_MS
-    return MOUNTED_POLL_MS * (0.9 + 0.2 * random())
+    if (keys.some((key) => isExpanding(claims.get(refOfKey(key))))) return Math.min(EXPANDING_POLL_MS, mountedMs)
+    return mountedMs * (0.9 + 0.2 * random())
   }
 
   return { read, pollAfterMs }

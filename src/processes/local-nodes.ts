@@ -21,7 +21,8 @@ export interface NodesOptions {
   /** Size of each pool. Default: POOL_BYTES_MAX, or less on a small disk. */
   readonly poolBytes: number | undefined
   readonly runCommands: boolean
-  readonly client: Client
+  /** Returns a client with the identity of the node. */
+  clientOf(node: string): Client
   readonly registry: Registry
   readonly clock: Clock
   readonly random: Random
@@ -56,7 +57,7 @@ const DISK_FRACTION = 0.5
 const POOL_UNIT_BYTES = 1024 ** 2
 
 export function startNodes(options: NodesOptions): RunningNodes {
-  const { count, dir, client, registry, clock, random, log, signal } = options
+  const { count, dir, registry, clock, random, log, signal } = options
   const metrics = createAgentMetrics(registry, clock)
   const names = Array.from({ length: count }, (_, index) => `node-${index + 1}`)
   const addressOf = (node: string) => join(dir, node, 'csi.sock')
@@ -82,8 +83,9 @@ export function startNodes(options: NodesOptions): RunningNodes {
     await drivers[index]
     signal.throwIfAborted()
     return startNodeAgent({
-      client,
+      client: options.clientOf(node),
       nodeName: node,
+      readsByName: true, // as the rights of a node require
       root: join(dir, node, 'agent'),
       driverSockets: [addressOf(node)],
       runCommands: options.runCommands,

@@ -12,10 +12,12 @@ import {
   createAuthenticator,
   createBootstrapRoles,
   createBuiltIns,
+  createNodeAuthorization,
   createRbac,
   inProcessClient,
   listenHttps,
   loadOrCreatePki,
+  nodeUser,
   parseRuntimeConfig,
   SYSTEM_USER,
   standardAdmission,
@@ -144,6 +146,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     for (const { file, reason } of pki.writtenFiles) log.info({ file, reason }, 'credentials written')
     const rbac = createRbac({ store, clock, log })
     const auditing = await openAudit({ settings: options.audit, dataDir, clock, log })
+    const nodeAuthorization = createNodeAuthorization({ store, clock, log, next: rbac.authorizer })
     const server = createApiServer({
       store,
       clock,
@@ -158,8 +161,8 @@ export async function serve(options: ServeOptions): Promise<void> {
         tokenAuthenticators: [staticTokenAuthenticator(pki.tokens)],
         clock,
       }),
-      authorizer: rbac.authorizer,
-      admission: standardAdmission([rbac.escalationCheck]),
+      authorizer: nodeAuthorization.authorizer,
+      admission: standardAdmission([rbac.escalationCheck, nodeAuthorization.restriction]),
       audit: auditing.audit,
       version: versionInfo(),
     })
@@ -176,6 +179,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     try {
       const client = inProcessClient(server.objects, CONTROLLERS_USER)
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
+      await nodeAuthorization.start({ objects: server.objects.objects, signal: stop.signal })
       const systemClient = inProcessClient(server.objects, SYSTEM_USER)
       await createBootstrapRoles(systemClient, server.resources)
       await rbac.start({ client: systemClient, signal: stop.signal })
@@ -199,7 +203,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       const { poolBytes, runCommands, capacityReservation } = options
       const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
       if (nodeCount > 0) {
-        const nodes = startNodes({ ...common, count: nodeCount, dir: nodesDir, poolBytes, runCommands })
+        const clientOf = (node: string) => inProcessClient(server.objects, nodeUser(node), nodeAuthorization.authorizer)
+        const nodes = startNodes({ ...common, clientOf, count: nodeCount, dir: nodesDir, poolBytes, runCommands })
         void nodes.ready.then((ready) => options.onNodes({ ...ready, idle: idleNodes }))
         stopNodes = nodes.stop
         ends.push(nodes.failure)

@@ -1,6 +1,6 @@
 // Authorizes one request: derives its attributes from the route and asks the authorizer. HTTP requests, the writes of a
 // commit and in-process requests all pass here, so that the same rule grants the same request everywhere.
-import { parseFieldSelector, requiredFieldValue } from '../../api/selectors.ts'
+import { type FieldRequirement, parseFieldSelector, requiredFieldValue } from '../../api/selectors.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PathRequest, ResourceRequest } from '../http/route.ts'
 import type { AuthorizationAttributes, Authorizer, Decision, ResourceAttributes } from './authorize.ts'
@@ -35,7 +35,9 @@ function attributesOf({ user, route, fieldSelector }: RequestToAuthorize): Autho
   const { verb, group, version, plural, subresource, name } = route
   const attributes: ResourceAttributes = { user, verb, group, version, resource: plural }
   if (subresource) attributes.subresource = subresource
-  const requestedName = name || (verb === 'list' || verb === 'watch' ? selectedName(fieldSelector) : '')
+  const requirements = verb === 'list' || verb === 'watch' ? parseSelector(fieldSelector) : undefined
+  if (requirements) attributes.fieldSelector = requirements
+  const requestedName = name || (requirements && requiredFieldValue(requirements, 'metadata.name'))
   if (requestedName) attributes.name = requestedName
   // A namespace is in itself, so that a role in it can grant access to it.
   const namespace = group === '' && plural === 'namespaces' ? name : route.namespace
@@ -43,12 +45,15 @@ function attributesOf({ user, route, fieldSelector }: RequestToAuthorize): Autho
   return attributes
 }
 
-/** Returns the name that a list or watch selects with `metadata.name=`, so that rules for this object apply. */
-function selectedName(selector: string | null | undefined): string {
-  if (!selector?.includes('metadata.name')) return ''
+/** The fields whose required value decides: the rules of an object apply, or those of a node. */
+const AUTHORIZED_FIELDS = ['metadata.name', 'spec.nodeName']
+
+/** Returns the requirements of a selector if it names an authorized field. */
+function parseSelector(selector: string | null | undefined): readonly FieldRequirement[] | undefined {
+  if (!selector || !AUTHORIZED_FIELDS.some((field) => selector.includes(field))) return undefined
   try {
-    return requiredFieldValue(parseFieldSelector(selector), 'metadata.name') ?? ''
+    return parseFieldSelector(selector)
   } catch {
-    return '' // the list rejects the selector
+    return undefined // the list rejects the selector
   }
 }

@@ -1,5 +1,6 @@
 // The interface of an authorizer, which decides whether a user may perform a request. The attributes of a request are those
 // of Kubernetes.
+import type { FieldRequirement } from '../../api/selectors.ts'
 import type { UserInfo } from './user.ts'
 
 export type AuthorizationAttributes = ResourceAttributes | NonResourceAttributes
@@ -17,6 +18,8 @@ export interface ResourceAttributes {
   name?: string
   /** Absent for cluster scope and for all namespaces. */
   namespace?: string
+  /** The field selector of a list or watch. */
+  fieldSelector?: readonly FieldRequirement[]
   path?: undefined
 }
 
@@ -51,4 +54,5 @@ export interface Rules {
   }[]
   readonly nonResourceRules: readonly { verbs: readonly string[]; nonResourceURLs: readonly string[] }[]
   readonly incomplete: boolean
+  readonly evaluationError?: string
 }
