@@ -52,11 +52,14 @@ async function startEnvironment(program: KubectlProgram): Promise<Environment> {
   await mkdir(home)
   const viewerConfig = join(dir, 'viewer.kubeconfig')
   await writeFile(viewerConfig, await buildViewerKubeconfig(server))
+  const anonymousConfig = join(dir, 'anonymous.kubeconfig')
+  await writeFile(anonymousConfig, buildAnonymousKubeconfig(server))
   const kubectlFor = (kubeconfig: string) => createKubectl({ program, kubeconfig, namespace: 'shop', home })
   return {
     context: {
       kubectl: kubectlFor(server.kubeconfig),
       viewer: kubectlFor(viewerConfig),
+      anonymous: kubectlFor(anonymousConfig),
       async file(name, text) {
         const path = join(dir, name)
         await writeFile(path, text)
@@ -70,6 +73,22 @@ async function startEnvironment(program: KubectlProgram): Promise<Environment> {
     },
   }
 }
+
+/** Returns a kubeconfig without credentials. JSON is valid YAML. */
+const buildAnonymousKubeconfig = ({ url, ca }: RunningServer): string =>
+  JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [
+      {
+        name: 'stowage',
+        cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') },
+      },
+    ],
+    users: [{ name: 'anonymous', user: {} }],
+    contexts: [{ name: 'stowage', context: { cluster: 'stowage', user: 'anonymous' } }],
+    'current-context': 'stowage',
+  })
 
 async function buildViewerKubeconfig({ dataDir, url, ca }: RunningServer): Promise<string> {
   const readPkiFile = (name: string) => readFile(join(dataDir, 'pki', name), 'utf8')

@@ -45,6 +45,7 @@ import {
   resolveImpersonation,
   type UserInfo,
 } from './security/index.ts'
+import { type AccountTokens, ISSUER_PATHS } from './service-accounts/index.ts'
 import { apiErrorOfStore } from './store-errors.ts'
 import type { VersionInfo } from './version.ts'
 
@@ -64,6 +65,8 @@ export interface ApiServerOptions {
   /** Default: requests are not audited. */
   readonly audit?: Audit
   readonly version: VersionInfo
+  /** Default: none. The server then issues no tokens. */
+  readonly accountTokens?: AccountTokens
   readonly limits?: Partial<Limits>
   /** Whether objects record which client set which field. Default: true. An apply always records its fields. */
   readonly trackManagedFields?: boolean
@@ -108,6 +111,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     resources,
     admission: options.admission ?? standardAdmission(),
     trackManagedFields: options.trackManagedFields ?? true,
+    accountTokens: options.accountTokens,
   }
   const flowControl = createFlowControl({ clock, concurrency: limits.concurrency })
   /** Size of the last list of each resource. */
@@ -218,9 +222,11 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const response =
       (await health.handle(path, request.query)) ??
       discovery.handle(path, request.headers) ??
-      openApi.handle(path, request.query, request.headers)
+      openApi.handle(path, request.query, request.headers) ??
+      options.accountTokens?.handleDiscovery(path)
     if (response) return response
-    if (path === '/') return jsonResponse(200, { paths: rootPaths(resources) })
+    if (path === '/')
+      return jsonResponse(200, { paths: rootPaths(resources, options.accountTokens ? ISSUER_PATHS : []) })
     throw noSuchPath()
   }
 
@@ -299,8 +305,9 @@ const VERB_LABELS = {
   deletecollection: 'DELETECOLLECTION',
 } as const
 
-const rootPaths = ({ groups }: Resources): string[] =>
+const rootPaths = ({ groups }: Resources, issuerPaths: readonly string[]): string[] =>
   [
+    ...issuerPaths,
     '/api',
     '/apis',
     ...groups.flatMap(({ group, versions }) =>

@@ -1,5 +1,6 @@
 // Handles requests for resources: parses the options and the body, runs the verb, and returns the result in the form that
 // the client accepts.
+import { tokenRequest } from '../api/kinds/service-account/token-request-schema.ts'
 import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
 import { PROTOBUF_MEDIA } from '../api/protobuf/envelope.ts'
 import { checkKind, decodeObjectBody, parseBody } from './http/body.ts'
@@ -30,6 +31,7 @@ import { type ReviewDeps, review } from './reviews.ts'
 import type { UserInfo } from './security/index.ts'
 import { checkScope } from './verbs/check-scope.ts'
 import { createVerb } from './verbs/create.ts'
+import { createToken, isTokenRequest, TOKEN_REQUEST_TYPE } from './verbs/create-token.ts'
 import { deleteVerb } from './verbs/delete.ts'
 import { deleteCollection } from './verbs/delete-collection.ts'
 import { executeWrite } from './verbs/execute.ts'
@@ -150,7 +152,13 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   const accepted = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
-  const verb = createVerb(targetOf(call, options), body, options.fieldValidation)
+  const target = targetOf(call, options)
+  if (isTokenRequest(target)) {
+    const { object, warnings } = await createToken(deps, target, body, options.fieldValidation)
+    const value = { ...TOKEN_REQUEST_TYPE, ...object }
+    return valueResponse(accepted, 201, value, tokenRequest, warningHeaders(warnings))
+  }
+  const verb = createVerb(target, body, options.fieldValidation)
   const result = await executeWrite(deps, verb)
   if (route.subresource !== '') return successResponse(accepted, 201, { code: 201 })
   return writeResponse(deps, call, accepted, verb.warnings, result)

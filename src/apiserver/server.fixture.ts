@@ -21,7 +21,9 @@ import { inProcessClient } from './in-process/client.ts'
 import { createNodeAuthorization } from './node-authorizer/index.ts'
 import { createBootstrapRoles, createRbac } from './rbac/index.ts'
 import { parseRuntimeConfig } from './resources.ts'
-import type { Authenticator, Authorizer } from './security/index.ts'
+import { type Authenticator, type Authorizer, createAuthenticator, issueKeylessCa } from './security/index.ts'
+import type { AccountTokens } from './service-accounts/index.ts'
+import { createTestAccountTokens } from './service-accounts/test-tokens.fixture.ts'
 import { versionInfo } from './version.ts'
 
 export interface ServerFixtureOptions {
@@ -44,6 +46,8 @@ export interface ServerFixtureOptions {
    */
   readonly usesRbac?: boolean
   readonly audit?: Audit
+  /** Issues and accepts the tokens of ServiceAccounts. A request with an Authorization header has the user of its token. */
+  readonly hasAccountTokens?: boolean
   /** The API server that the clients of the fixture emulate. Default: the environment variable SERVER_ANSWERS, or Stowage. */
   readonly answers?: 'stowage' | 'stock'
 }
@@ -53,6 +57,7 @@ export interface ServerFixture {
   readonly authorizer: Authorizer
   readonly store: Store
   readonly clock: ManualClock
+  readonly accountTokens?: AccountTokens
   /** Whether the clients behave like those of a stock API server. */
   readonly isStock: boolean
   /** Returns a client of an administrator. */
@@ -107,6 +112,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   const rbac = options.usesRbac ? createRbac({ store, clock, log: silentLog }) : undefined
   const nodes = rbac && createNodeAuthorization({ store, clock, log: silentLog, next: rbac.authorizer })
   const authorizer = nodes?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }
+  const accountTokens = options.hasAccountTokens ? createTestAccountTokens({ store, clock }) : undefined
   const server = createApiServer({
     store,
     clock,
@@ -116,10 +122,8 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     gates: parseFeatureGates(options.gates),
     ...(options.expansionQuota ? { expansionQuota: options.expansionQuota } : {}),
     runtimeConfig: parseRuntimeConfig(options.runtimeConfig ?? '', ALL_KINDS),
-    authenticator: options.authenticator ?? {
-      authenticate: () => ({ is: 'authenticated', user: ADMIN }),
-      authenticateToken: () => undefined,
-    },
+    authenticator: options.authenticator ?? (accountTokens ? tokenAuthenticator(accountTokens) : ADMIN_AUTHENTICATOR),
+    ...(accountTokens ? { accountTokens } : {}),
     authorizer,
     ...(rbac && nodes ? { admission: standardAdmission([rbac.escalationCheck, nodes.restriction]) } : {}),
     ...(options.audit ? { audit: options.audit } : {}),
@@ -133,6 +137,8 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     await createBootstrapRoles(client, server.resources)
     await rbac.start({ client, signal })
   }
+
+  await accountTokens?.start(new AbortController().signal)
 
   async function handle(method: string, url: string, body: string | Uint8Array | undefined, headers: Headers) {
     const queryStart = url.indexOf('?')
@@ -176,6 +182,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     authorizer,
     store,
     clock,
+    accountTokens,
     isStock,
     client() {
       const client = inProcessClient(server.objects, SYSTEM_USER)
@@ -213,6 +220,27 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
       }
       return promise
     },
+  }
+}
+
+const ADMIN_AUTHENTICATOR: Authenticator = {
+  authenticate: () => ({ is: 'authenticated', user: ADMIN }),
+  authenticateToken: () => undefined,
+}
+
+/** Authenticates a request by its bearer token. A request without a token is sent by the administrator. */
+function tokenAuthenticator({ authenticator, apiAudiences }: AccountTokens): Authenticator {
+  const caCert = issueKeylessCa('test-ca', manualClock())
+  const { authenticate, authenticateToken } = createAuthenticator({
+    caCert,
+    tokenAuthenticators: [authenticator],
+    apiAudiences,
+    clock: manualClock(),
+  })
+  return {
+    authenticate: (credentials) =>
+      credentials.authorization ? authenticate(credentials) : ADMIN_AUTHENTICATOR.authenticate(credentials),
+    authenticateToken,
   }
 }
 

@@ -36,6 +36,7 @@ import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { stopWithin } from '../runtime/stop-within.ts'
 import type { Store } from '../store/index.ts'
+import { type AccountTokenSettings, openAccountTokens } from './account-tokens.ts'
 import { type AuditSettings, openAudit } from './audit.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from './controllers.ts'
@@ -54,6 +55,7 @@ export interface ServeOptions {
   /** Directory of keys and certificates. Servers that share a store need the same ones. Default: in dataDir. */
   readonly pkiDir: string | undefined
   readonly listen: ListenAddress
+  readonly accountTokens: AccountTokenSettings
   readonly featureGates: string
   readonly expansionQuota: ExpansionQuota
   readonly runtimeConfig: string
@@ -138,8 +140,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     // Directory volumes work on one machine only. The root is opened first, so that a missing disk fails the start.
     const volumesRoot =
       options.hasControllers && location.is === 'embedded' ? await openVolumesRoot(options) : undefined
+    const pkiDir = options.pkiDir ?? join(dataDir, 'pki')
     const pki = await loadOrCreatePki({
-      dir: options.pkiDir ?? join(dataDir, 'pki'),
+      dir: pkiDir,
       hosts: hostsOf(options.listen),
       clock,
     })
@@ -147,6 +150,15 @@ export async function serve(options: ServeOptions): Promise<void> {
     const rbac = createRbac({ store, clock, log })
     const auditing = await openAudit({ settings: options.audit, dataDir, clock, log })
     const nodeAuthorization = createNodeAuthorization({ store, clock, log, next: rbac.authorizer })
+    let url = ''
+    const accountTokens = await openAccountTokens({
+      ...options.accountTokens,
+      pkiDir,
+      store,
+      clock,
+      log,
+      serverUrl: () => url,
+    })
     const server = createApiServer({
       store,
       clock,
@@ -158,19 +170,22 @@ export async function serve(options: ServeOptions): Promise<void> {
       runtimeConfig,
       authenticator: createAuthenticator({
         caCert: pki.caCert,
-        tokenAuthenticators: [staticTokenAuthenticator(pki.tokens)],
+        tokenAuthenticators: [staticTokenAuthenticator(pki.tokens), accountTokens.authenticator],
+        apiAudiences: accountTokens.apiAudiences,
         clock,
       }),
       authorizer: nodeAuthorization.authorizer,
       admission: standardAdmission([rbac.escalationCheck, nodeAuthorization.restriction]),
       audit: auditing.audit,
       version: versionInfo(),
+      accountTokens,
     })
     registerCertificateMetrics(server.metrics.registry, pki)
     auditing.registerMetrics(server.metrics.registry)
     const bootstrap = server.health.addReadiness('bootstrap')
     if (store.problem) server.health.addCheck(location.is === 'etcd' ? 'etcd' : 'store', () => store.problem!())
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
+    url = urlOf(listener)
     // The first part to end stops the others.
     const stop = new AbortController()
     setMaxListeners(0, stop.signal) // every watch of every controller adds a listener
@@ -183,6 +198,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       const systemClient = inProcessClient(server.objects, SYSTEM_USER)
       await createBootstrapRoles(systemClient, server.resources)
       await rbac.start({ client: systemClient, signal: stop.signal })
+      await accountTokens.start(stop.signal)
       await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
       if (nodeCount > 0) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')
@@ -190,7 +206,6 @@ export async function serve(options: ServeOptions): Promise<void> {
       const idleNodes = hasNodes ? await markIdleNodes({ dir: nodesDir, count: nodeCount, client, clock }) : []
       if (idleNodes.length > 0)
         log.warn({ nodes: idleNodes }, 'nodes of an earlier start are not running; increase --nodes to start them')
-      const url = urlOf(listener)
       const kubeconfig = join(dataDir, 'admin.kubeconfig')
       await writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki.admin }))
       const inProcessProvisioners = volumesRoot ? [await openDirectoryProvisioner(volumesRoot, options)] : []

@@ -91,4 +91,21 @@ rules: [{ apiGroups: [''], resources: [pods], verbs: [${verbs}] }]
       expect(err).toContain('is attempting to grant RBAC permissions not currently held')
     },
   },
+  {
+    name: 'create serviceaccount and create token issue a token that authenticates the account until it is deleted',
+    needs: 'create token',
+    async run({ kubectl, anonymous }) {
+      expect(await kubectl.out('create serviceaccount courier')).toContain('serviceaccount/courier created')
+      await kubectl.out('create rolebinding couriers --clusterrole=view --serviceaccount=shop:courier')
+      const token = (await kubectl.out('create token courier --duration=20m')).trim()
+      const asCourier = `--token=${token}`
+      expect(await anonymous.out(`get configmaps ${asCourier}`)).toBeDefined()
+      const { err } = await anonymous.run(`get secrets ${asCourier}`, { exit: 1 })
+      expect(err).toContain('User "system:serviceaccount:shop:courier" cannot list resource "secrets"')
+      const vaultToken = (await kubectl.out('create token courier --audience=vault')).trim()
+      expect((await anonymous.run(`get configmaps --token=${vaultToken}`, { exit: 1 })).err).toContain('Unauthorized')
+      await kubectl.out('delete serviceaccount courier')
+      expect((await anonymous.run(`get configmaps ${asCourier}`, { exit: 1 })).err).toContain('Unauthorized')
+    },
+  },
 ]

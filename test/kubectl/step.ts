@@ -6,6 +6,8 @@ export interface StepContext {
   readonly kubectl: Kubectl
   /** kubectl of a user who may read everything except secrets. */
   readonly viewer: Kubectl
+  /** kubectl without credentials. */
+  readonly anonymous: Kubectl
   /** Writes a manifest and returns its path. */
   file(name: string, text: string): Promise<string>
 }
@@ -32,6 +34,7 @@ const FEATURES = {
   'wait for a deleted object': { minor: 27, reason: 'older versions fail if the object is already deleted' },
   '--subresource': { minor: 24, reason: '1.24 introduced --subresource of get and patch' },
   'auth whoami': { minor: 28, reason: '1.28 is the first version whose auth whoami uses authentication.k8s.io/v1' },
+  'create token': { minor: 24, reason: '1.24 introduced create token' },
   events: { minor: 23, reason: '1.23 introduced alpha events, and 1.26 events' },
 } as const satisfies Record<string, FeatureSupport>
 type Feature = keyof typeof FEATURES

@@ -27,6 +27,9 @@ const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>> = {
     { name: 'binding', verbs: ['create'], body: { group: '', version: 'v1', kind: 'Binding' } },
     { name: 'eviction', verbs: ['create'], body: { group: 'policy', version: 'v1', kind: 'Eviction' } },
   ],
+  'serviceaccounts.': [
+    { name: 'token', verbs: ['create'], body: { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' } },
+  ],
 }
 
 export function verbsOf(kind: Kind): readonly Verb[] {

@@ -18,6 +18,7 @@ import { type Authorizer, authorizeRequest, type UserInfo } from '../security/in
 import { checkStoredScope } from '../verbs/check-scope.ts'
 import { executeCommit, mapWrites } from '../verbs/commit.ts'
 import { createVerb } from '../verbs/create.ts'
+import { createToken, isTokenRequest } from '../verbs/create-token.ts'
 import { deleteVerb } from '../verbs/delete.ts'
 import { executeWrite } from '../verbs/execute.ts'
 import { getObject } from '../verbs/get.ts'
@@ -101,7 +102,11 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
 
     create: (kind, object, options = {}) =>
       withApiErrors(async () => {
-        const created = await execute(verbOf({ do: 'create', kind, object }, options))
+        const target = targetOf({ do: 'create', kind, object }, options)
+        if (isTokenRequest(target)) {
+          return deepFreeze((await createToken(deps, target, bodyOfValue(object), 'Strict')).object) as AnyObject
+        }
+        const created = await execute(createVerb(target, bodyOfValue(object), 'Strict'))
         return options.subresource ? object : created
       }),
 

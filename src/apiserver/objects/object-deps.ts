@@ -5,6 +5,7 @@ import type { Clock, Random } from '../../base/clock.ts'
 import type { Store, Write } from '../../store/index.ts'
 import type { AdmissionChain } from '../admission/index.ts'
 import type { Resource, Resources } from '../resources.ts'
+import type { AccountTokens } from '../service-accounts/index.ts'
 import type { Shared, StoredObjects } from './stored-object.ts'
 
 export interface ObjectDeps {
@@ -18,6 +19,8 @@ export interface ObjectDeps {
   readonly admission: AdmissionChain
   /** Whether objects record which client set which field. An apply always records its fields. */
   readonly trackManagedFields: boolean
+  /** Issues the tokens of ServiceAccounts. Absent on a server without keys, which serves no serviceaccounts/token. */
+  readonly accountTokens?: Pick<AccountTokens, 'apiAudiences' | 'lifetimeSecondsMax' | 'issue'>
 }
 
 /** An object of any kind. */

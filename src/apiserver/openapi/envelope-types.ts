@@ -1,6 +1,7 @@
 // The types that contain objects or describe the result of a request: list metadata, Status and watch events. They are
 // declared like kinds, so that schemas.ts publishes them in the same way.
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
+import { tokenRequest } from '../../api/kinds/service-account/token-request-schema.ts'
 import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-schema.ts'
 import { int32, int64, list, type ObjectType, object, opt, ptr, rawJson, req, string } from '../../api/schema.ts'
 
@@ -65,5 +66,8 @@ export function envelopeOf(
   if (type === status) return { kinds: [{ group: '', version: 'v1', kind: 'Status' }], hasTypeMeta: true }
   if (type === binding) return { kinds: [{ group: '', version: 'v1', kind: 'Binding' }], hasTypeMeta: true }
   if (type === eviction) return { kinds: [{ group: 'policy', version: 'v1', kind: 'Eviction' }], hasTypeMeta: true }
+  if (type === tokenRequest) {
+    return { kinds: [{ group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' }], hasTypeMeta: true }
+  }
   return undefined
 }

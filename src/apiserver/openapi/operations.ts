@@ -1,6 +1,7 @@
 // Describes the operations on the resources of one group version: paths, parameters, bodies and responses.
 // document-v3.ts and document-v2.ts convert the descriptions to their formats.
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
+import { tokenRequest } from '../../api/kinds/service-account/token-request-schema.ts'
 import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-schema.ts'
 import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import type { ObjectType } from '../../api/schema.ts'
@@ -180,7 +181,11 @@ function subresourceOperations(
   }
 }
 
-const BODY_TYPES: Readonly<Record<string, ObjectType>> = { Binding: binding, Eviction: eviction }
+const BODY_TYPES: Readonly<Record<string, ObjectType>> = {
+  Binding: binding,
+  Eviction: eviction,
+  TokenRequest: tokenRequest,
+}
 
 /** Returns GET, PUT and PATCH of an object or of a subresource whose body is the object. */
 function objectOperations(

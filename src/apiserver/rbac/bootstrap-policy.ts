@@ -215,6 +215,17 @@ export const bootstrapRoles = (resources: readonly Resource[]): readonly Bootstr
   },
   { name: 'system:public-info-viewer', rules: [allowPaths(...PUBLIC_PATHS)] },
   {
+    name: ISSUER_DISCOVERY,
+    rules: [
+      allowPaths(
+        '/.well-known/openid-configuration',
+        '/.well-known/openid-configuration/',
+        '/openid/v1/jwks',
+        '/openid/v1/jwks/',
+      ),
+    ],
+  },
+  {
     name: 'system:monitoring',
     rules: [
       allowPaths(
@@ -273,6 +284,7 @@ export const bootstrapRoles = (resources: readonly Resource[]): readonly Bootstr
   ...Object.entries(CONTROLLER_RULES).map(([name, rules]) => ({ name: `system:controller:${name}`, rules })),
 ]
 
+const ISSUER_DISCOVERY = 'system:service-account-issuer-discovery'
 const VIEWER_ROLE = 'stowage:viewer'
 
 function viewerRules(resources: readonly Resource[]): PolicyRule[] {
@@ -297,6 +309,7 @@ export const BOOTSTRAP_BINDINGS: readonly BootstrapBinding[] = [
   bindTo('system:discovery', groupSubject(AUTHENTICATED_GROUP)),
   bindTo('system:public-info-viewer', groupSubject(AUTHENTICATED_GROUP), groupSubject(UNAUTHENTICATED_GROUP)),
   bindTo('system:basic-user', groupSubject(AUTHENTICATED_GROUP)),
+  bindTo(ISSUER_DISCOVERY, groupSubject('system:serviceaccounts')),
   bindTo('system:monitoring', groupSubject('system:monitoring')),
   bindTo('system:kube-scheduler', userSubject('system:kube-scheduler')),
   bindTo('system:volume-scheduler', userSubject('system:kube-scheduler')),

@@ -153,6 +153,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       ? JSON.stringify({ ...SUBRESOURCE_BODIES[writeOptions.subresource], ...object })
       : await encodeObject(kind, object)
     const created = await send('POST', kind, { method: 'POST', path, body, signal: writeOptions.signal })
+    if (writeOptions.subresource === 'token') return created as WireObject
     return writeOptions.subresource ? object : objectOf(kind, created)
   }
 
@@ -296,6 +297,7 @@ const PATCH_MEDIA = {
 const SUBRESOURCE_BODIES: Readonly<Record<string, object>> = {
   binding: { apiVersion: 'v1', kind: 'Binding' },
   eviction: { apiVersion: 'policy/v1', kind: 'Eviction' },
+  token: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
 }
 
 function deleteOptionsOf({ propagation, gracePeriodSeconds, uid, resourceVersion, dryRun }: DeleteRequest): object {

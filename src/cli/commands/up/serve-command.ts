@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { EXPANSION_QUOTAS } from '../../../api/kind.ts'
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
+import { DEFAULT_ISSUER } from '../../../apiserver/service-accounts/default-issuer.ts'
 import { stowageVersion } from '../../../apiserver/version.ts'
 import { DEFAULT_LISTEN, parseListen } from '../../../base/listen-address.ts'
 import type { Logger } from '../../../base/log.ts'
@@ -45,6 +46,12 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
     .option('--etcd-key <file>', 'key of the client certificate')
     .addOption(pkiDirOption())
     .option('--listen <host:port>', 'address on which to serve the API', DEFAULT_LISTEN)
+    .option(
+      '--service-account-issuer <url>',
+      'issuer of the tokens of ServiceAccounts; servers that share a store need the same',
+      DEFAULT_ISSUER,
+    )
+    .option('--service-account-max-token-expiration <duration>', 'longest lifetime of such a token', '8760h')
     .option('--feature-gates <gates>', 'enable or disable features, e.g. VolumeProvisionedIO=false', '')
     .addOption(
       new Option(
@@ -68,6 +75,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
       if (!(historyMinutes > 0))
         throw new UsageError(`--history-minutes ${JSON.stringify(flags.historyMinutes)}: expected a number above 0`)
       const { serve } = await import('../../../processes/serve.ts')
+      const { checkAccountTokenSettings } = await import('../../../processes/account-tokens.ts')
       const isJson = flags.output === 'json'
       // On a terminal the output reports the start, and log lines of the start would appear between its lines.
       const logLevel = flags.logLevel ?? (process.stderr.isTTY && !isJson ? 'warn' : 'info')
@@ -78,6 +86,13 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         etcdTls: { ca: flags.etcdCa, cert: flags.etcdCert, key: flags.etcdKey },
         pkiDir: flags.pkiDir,
         listen: parseListen(flags.listen),
+        accountTokens: checkAccountTokenSettings({
+          issuer: flags.serviceAccountIssuer,
+          lifetimeMsMax: parseDurationFlag(
+            '--service-account-max-token-expiration',
+            flags.serviceAccountMaxTokenExpiration,
+          ),
+        }),
         featureGates: flags.featureGates,
         expansionQuota: flags.expansionQuota,
         runtimeConfig: flags.runtimeConfig,

@@ -1,0 +1,95 @@
+// Authenticates ServiceAccount tokens: signature, issuer, audience and time, and that the account and the bound object still
+// exist. A verified signature is cached; everything else is checked on every request.
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../base/clock.ts'
+import { LruCache } from '../../base/lru-cache.ts'
+import type { TokenAuthentication, TokenAuthenticator } from '../security/token-authenticator.ts'
+import type { UserInfo } from '../security/user.ts'
+import type { BoundObjects } from './bound-objects.ts'
+import { accountUserName, type ObjectClaim, type TokenClaims, type TokenSubject, userOfClaims } from './claims.ts'
+import { verifyJwt } from './jwt.ts'
+import type { TokenKeys } from './token-keys.ts'
+
+/** Maximum number of tokens whose signature is cached. The least recently used one is dropped first. */
+const TOKENS_CACHED_MAX = 10_000
+/** Tolerated difference between the clocks of servers. */
+const CLOCK_LEEWAY_SECONDS = 60
+
+export interface AccountAuthenticatorDeps {
+  /** Returns the current keys. */
+  keys(): TokenKeys
+  readonly issuer: string
+  readonly boundObjects: Pick<BoundObjects, 'exist'>
+  readonly clock: Clock
+}
+
+interface VerifiedToken {
+  readonly claims: TokenClaims
+  readonly kid: string
+  readonly user: UserInfo
+}
+
+export function createAccountAuthenticator(deps: AccountAuthenticatorDeps): TokenAuthenticator {
+  const { keys, issuer, boundObjects, clock } = deps
+  const verifiedTokens = new LruCache<string, VerifiedToken>(TOKENS_CACHED_MAX)
+
+  function verify(token: string): VerifiedToken | undefined {
+    const hash = createHash('sha256').update(token).digest('base64')
+    const cached = verifiedTokens.get(hash)
+    if (cached) return keys().verificationKeys.has(cached.kid) ? cached : undefined
+    const verified = verifyJwt(token, (kid) => keys().verificationKeys.get(kid))
+    if (!verified || verified.claims.iss !== issuer || !isTokenClaims(verified.claims)) return undefined
+    const { claims, kid } = verified
+    const result: VerifiedToken = { claims, kid, user: userOfClaims(claims) }
+    verifiedTokens.set(hash, result)
+    return result
+  }
+
+  return (token, audiences): TokenAuthentication | undefined => {
+    if (!hasJwtForm(token)) return undefined
+    const verified = verify(token)
+    if (!verified) return undefined
+    const { claims, user } = verified
+    const nowMs = clock.nowMs()
+    const rejected = (message: string) => ({ rejection: `the token of ${user.name} ${message}` })
+    if (nowMs > (claims.exp + CLOCK_LEEWAY_SECONDS) * 1_000) {
+      return rejected(`expired at ${new Date(claims.exp * 1_000).toISOString()}`)
+    }
+    if (nowMs < (claims.nbf - CLOCK_LEEWAY_SECONDS) * 1_000) return rejected('is not valid yet')
+    const accepted = audiences.filter((audience) => claims.aud.includes(audience))
+    if (accepted.length === 0) return rejected('is for other audiences')
+    if (!boundObjects.exist(claims['kubernetes.io'], nowMs)) {
+      return rejected('is not valid any more: the account, or the object that the token is bound to, was deleted')
+    }
+    return { user, audiences: accepted }
+  }
+}
+
+/** Whether the token may be a JWT, so that other tokens are not parsed. */
+const hasJwtForm = (token: string): boolean => token.startsWith('eyJ')
+
+/** Checks the form, because an earlier version or another program with the same key may have signed the token. */
+function isTokenClaims(value: object): value is TokenClaims {
+  const { sub, aud, exp, nbf, jti, 'kubernetes.io': subject } = value as Partial<TokenClaims>
+  return (
+    Array.isArray(aud) &&
+    aud.every((audience) => typeof audience === 'string') &&
+    [exp, nbf].every((seconds) => typeof seconds === 'number') &&
+    typeof jti === 'string' &&
+    isTokenSubject(subject) &&
+    sub === accountUserName(subject.namespace, subject.serviceaccount.name)
+  )
+}
+
+function isTokenSubject(value: unknown): value is TokenSubject {
+  const { namespace, serviceaccount, pod, secret, node } = (value ?? {}) as Partial<TokenSubject>
+  return (
+    typeof namespace === 'string' &&
+    isObjectClaim(serviceaccount) &&
+    [pod, secret].every((claim) => claim === undefined || isObjectClaim(claim)) &&
+    (node === undefined || typeof node.name === 'string')
+  )
+}
+
+const isObjectClaim = (claim: unknown): claim is ObjectClaim =>
+  typeof (claim as ObjectClaim | undefined)?.name === 'string' && typeof (claim as ObjectClaim).uid === 'string'

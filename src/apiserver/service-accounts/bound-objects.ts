@@ -1,0 +1,93 @@
+// An index of the objects that tokens are bound to: ServiceAccounts, pods, secrets and nodes with their UIDs. It follows the
+// store, so that a token ends with its object.
+import type { Kind } from '../../api/kind.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import { secretKind } from '../../api/kinds/secret/secret.ts'
+import { serviceAccountKind } from '../../api/kinds/service-account/service-account.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Entry, Store } from '../../store/index.ts'
+import { followStore } from '../follow-store.ts'
+import { collectionPrefix, objectKey } from '../keys.ts'
+import { decodeStored } from '../objects/stored-object.ts'
+import type { TokenSubject } from './claims.ts'
+
+/** A token stays valid for this long after the deletion of its object was requested, if a finalizer retains the object. */
+const DELETION_LEEWAY_MS = 60_000
+/** How long the issue of a token waits until the index has its objects. */
+const INDEX_WAIT_MS_MAX = 1_000
+
+interface IndexedObject {
+  readonly uid: string
+  /** Time of metadata.deletionTimestamp. */
+  readonly deletionMs?: number
+}
+
+export interface BoundObjects {
+  /** Returns whether the account and the bound object of a token exist with the same UIDs. */
+  exist(subject: TokenSubject, nowMs: number): boolean
+  /** Resolves when the index has the objects, which were read from the store. On etcd it follows with a delay. */
+  whenIndexed(subject: TokenSubject): Promise<void>
+  follow(signal: AbortSignal): Promise<void>
+}
+
+const KINDS: readonly Kind[] = [serviceAccountKind, podKind, secretKind, nodeKind]
+
+export function createBoundObjects({ store, clock, log }: { store: Store; clock: Clock; log: Logger }): BoundObjects {
+  const objects = new Map<string, IndexedObject>()
+  const waiters = new Set<() => void>()
+
+  function setEntry(key: string, entry: Entry | undefined): void {
+    if (!entry) {
+      objects.delete(key)
+      return
+    }
+    const { uid = '', deletionTimestamp } = decodeStored(entry).metadata
+    objects.set(key, deletionTimestamp ? { uid, deletionMs: Date.parse(deletionTimestamp) } : { uid })
+  }
+
+  const exist = (subject: TokenSubject, nowMs: number): boolean =>
+    boundKeys(subject).every(({ key, uid }) => {
+      const object = objects.get(key)
+      return object?.uid === uid && !(object.deletionMs !== undefined && object.deletionMs < nowMs - DELETION_LEEWAY_MS)
+    })
+
+  return {
+    exist,
+    async whenIndexed(subject) {
+      if (exist(subject, clock.nowMs())) return
+      await new Promise<void>((resolve) => {
+        const stop = () => {
+          waiters.delete(check)
+          cancel()
+          resolve()
+        }
+        const check = () => {
+          if (exist(subject, clock.nowMs())) stop()
+        }
+        const cancel = clock.after(INDEX_WAIT_MS_MAX, stop)
+        waiters.add(check)
+      })
+    },
+    async follow(signal) {
+      const onSynced = () => {
+        for (const check of [...waiters]) check()
+      }
+      const follow = (kind: Kind) => {
+        const [prefix, description] = [collectionPrefix(kind), kind.plural]
+        return followStore({ store, prefix, description, clock, log, signal, onEntry: setEntry, onSynced })
+      }
+      await Promise.all(KINDS.map(follow))
+    },
+  }
+}
+
+/** Returns the objects that must exist. The node of a pod-bound token is information only. */
+function boundKeys({ namespace, serviceaccount, pod, secret, node }: TokenSubject) {
+  const keys = [{ key: objectKey(serviceAccountKind, namespace, serviceaccount.name), uid: serviceaccount.uid }]
+  if (pod) keys.push({ key: objectKey(podKind, namespace, pod.name), uid: pod.uid })
+  if (secret) keys.push({ key: objectKey(secretKind, namespace, secret.name), uid: secret.uid })
+  if (node && !pod) keys.push({ key: objectKey(nodeKind, '', node.name), uid: node.uid ?? '' })
+  return keys
+}

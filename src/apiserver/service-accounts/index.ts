@@ -1,0 +1,83 @@
+// Public exports of ServiceAccount tokens, and their wiring: the issuer, the authenticator and the discovery of the issuer
+// share the keys and the index of bound objects.
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Store } from '../../store/index.ts'
+import type { ApiResponse } from '../http/messages.ts'
+import type { TokenAuthenticator } from '../security/token-authenticator.ts'
+import { createAccountAuthenticator } from './account-authenticator.ts'
+import { createBoundObjects } from './bound-objects.ts'
+import { accountUserName, type TokenClaims, type TokenSubject } from './claims.ts'
+import { createIssuerDiscovery } from './issuer-discovery.ts'
+import { signJwt } from './jwt.ts'
+import type { TokenKeys } from './token-keys.ts'
+
+export type { TokenSubject } from './claims.ts'
+export { ISSUER_PATHS } from './issuer-discovery.ts'
+export { loadTokenKeys, type TokenKeys } from './token-keys.ts'
+
+export interface AccountTokensOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  readonly keys: TokenKeys
+  readonly issuer: string
+  /** The longest lifetime of a token. A longer request is shortened. */
+  readonly lifetimeSecondsMax: number
+  /** Returns the URL of this server, for the discovery of the issuer. */
+  serverUrl(): string
+}
+
+export interface IssueRequest {
+  readonly subject: TokenSubject
+  readonly audiences: readonly string[]
+  readonly lifetimeSeconds: number
+}
+
+export interface AccountTokens {
+  readonly authenticator: TokenAuthenticator
+  /** The audiences of tokens for the API server. */
+  readonly apiAudiences: readonly string[]
+  readonly lifetimeSecondsMax: number
+  /** Signs a token for objects that were read from the store. Resolves when this server accepts the token. */
+  issue(request: IssueRequest): Promise<{ readonly token: string; readonly expiresAtMs: number }>
+  /** Handles the paths of the issuer. Returns undefined for all others. */
+  handleDiscovery(path: string): ApiResponse | undefined
+  /** Replaces the keys after their files have changed. */
+  setKeys(keys: TokenKeys): void
+  /** Loads the index of bound objects and follows them. Until then, no ServiceAccount token is accepted. */
+  start(signal: AbortSignal): Promise<void>
+}
+
+export function createAccountTokens(options: AccountTokensOptions): AccountTokens {
+  const { clock, issuer, lifetimeSecondsMax, serverUrl } = options
+  let currentKeys = options.keys
+  const keys = () => currentKeys
+  const boundObjects = createBoundObjects(options)
+  return {
+    authenticator: createAccountAuthenticator({ keys, issuer, boundObjects, clock }),
+    apiAudiences: [issuer],
+    lifetimeSecondsMax,
+    async issue({ subject, audiences, lifetimeSeconds }) {
+      const nowSeconds = Math.floor(clock.nowMs() / 1_000)
+      const claims: TokenClaims = {
+        aud: audiences,
+        exp: nowSeconds + lifetimeSeconds,
+        iat: nowSeconds,
+        iss: issuer,
+        jti: randomUUID(),
+        'kubernetes.io': subject,
+        nbf: nowSeconds,
+        sub: accountUserName(subject.namespace, subject.serviceaccount.name),
+      }
+      await boundObjects.whenIndexed(subject)
+      return { token: signJwt(claims, currentKeys.signingKey), expiresAtMs: claims.exp * 1_000 }
+    },
+    handleDiscovery: createIssuerDiscovery({ issuer, serverUrl, keys }),
+    setKeys: (next) => {
+      currentKeys = next
+    },
+    start: boundObjects.follow,
+  }
+}
