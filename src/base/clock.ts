@@ -1,12 +1,12 @@
-// Clock and Random: sources of time and randomness that callers pass in. Only main.ts and sim/ create them, so that one
-// seed reproduces the run of a whole cluster.
+// Clock and Random: sources of time and randomness that callers pass in. Only entry points (main.ts, sdk/ and sim/) create
+// them, so that one seed reproduces the run of a whole cluster.
 
 export interface Clock {
   /** Milliseconds since the Unix epoch. May jump: use it for timestamps, not to measure durations. */
   nowMs(): number
   /** Milliseconds since an arbitrary fixed point. Never decreases. */
   monotonicMs(): number
-  /** Resolves after `ms`, or rejects with the signal's reason. */
+  /** Resolves after `ms`. Rejects with the signal's reason if the signal is aborted before. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Calls `run` once after `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void

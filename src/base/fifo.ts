@@ -16,7 +16,7 @@ export class Fifo<T> {
     if (this.size === 0) return undefined
     const item = this.#items[this.#head]
     this.#items[this.#head++] = undefined as T // release the reference
-    if (this.#head > TAKEN_MAX && this.#head > this.#items.length / 2) {
+    if (this.#head > COMPACTION_THRESHOLD && this.#head > this.#items.length / 2) {
       this.#items = this.#items.slice(this.#head)
       this.#head = 0
     }
@@ -29,5 +29,5 @@ export class Fifo<T> {
   }
 }
 
-/** The array is compacted once this many items have been taken and they are more than half of it. */
-const TAKEN_MAX = 1_024
+/** The array is compacted when more than this many items, and more than half of all items, have been taken. */
+const COMPACTION_THRESHOLD = 1_024

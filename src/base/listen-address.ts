@@ -1,4 +1,4 @@
-// Parses the address that a server listens on, as given in a flag.
+// The address that a server listens on: parses it from the value of a flag, and returns the URL for clients.
 import { UsageError } from './usage-error.ts'
 
 export const DEFAULT_LISTEN = '127.0.0.1:7443'

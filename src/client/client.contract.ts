@@ -46,6 +46,33 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     return error as ApiError
   }
 
+  describe('the client', () => {
+    it.each([
+      ['a missing object', 404, 'NotFound', () => client.get(configMapKind, inDefault('no'))],
+      ['a taken name', 409, 'AlreadyExists', () => client.create(namespaceKind, { metadata: { name: 'default' } })],
+      ['an invalid object', 422, 'Invalid', () => client.create(configMapKind, aConfigMap('Not A Name'))],
+      ['an unknown field selector', 400, 'BadRequest', () => client.list(configMapKind, { fieldSelector: 'data=1' })],
+    ])('throws an ApiError with the code and reason of the server for %s', async (_case, code, reason, run) => {
+      expect(await errorOf(run())).toMatchObject({ code, reason })
+    })
+
+    it('binds a pod to a node, once, through the binding subresource', async () => {
+      const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
+      await client.create(podKind, pod as Json)
+      const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
+      await client.create(podKind, binding as Json, { subresource: 'binding' })
+      expect((await client.get(podKind, inDefault('p'))).spec?.nodeName).toBe('n1')
+      expect(await errorOf(client.create(podKind, binding as Json, { subresource: 'binding' }))).toMatchObject({
+        code: 409,
+      })
+    })
+
+    it('reports whether the server serves a kind', async () => {
+      expect(await client.serves(configMapKind)).toBe(true)
+      expect(await client.serves({ ...configMapKind, group: 'example.com', versions: ['v1'] })).toBe(false)
+    })
+  })
+
   describe('objects', () => {
     it('are returned frozen, without kind and apiVersion, with resourceVersion and uid', async () => {
       const created = await client.create(configMapKind, aConfigMap('a', { k: 'v' }))
@@ -70,15 +97,6 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect((await client.get(configMapKind, inDefault(created.metadata.name!))).metadata.uid).toBe(
         created.metadata.uid,
       )
-    })
-
-    it.each([
-      ['a missing object', 404, 'NotFound', () => client.get(configMapKind, inDefault('no'))],
-      ['a taken name', 409, 'AlreadyExists', () => client.create(namespaceKind, { metadata: { name: 'default' } })],
-      ['an invalid object', 422, 'Invalid', () => client.create(configMapKind, aConfigMap('Not A Name'))],
-      ['an unknown field selector', 400, 'BadRequest', () => client.list(configMapKind, { fieldSelector: 'data=1' })],
-    ])('%s causes an ApiError with the code and reason of the server', async (_case, code, reason, run) => {
-      expect(await errorOf(run())).toMatchObject({ code, reason })
     })
 
     it('SYS-4 are updated only if they have not changed since they were read', async () => {
@@ -156,26 +174,10 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect((await client.patch(configMapKind, inDefault('a'), patch, { dryRun: true })).data).toEqual({ k: '2' })
       expect((await client.get(configMapKind, inDefault('a'))).data).toEqual({ k: '1' })
     })
-
-    it('bind a pod to a node once through the binding subresource', async () => {
-      const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
-      await client.create(podKind, pod as Json)
-      const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
-      await client.create(podKind, binding as Json, { subresource: 'binding' })
-      expect((await client.get(podKind, inDefault('p'))).spec?.nodeName).toBe('n1')
-      expect(await errorOf(client.create(podKind, binding as Json, { subresource: 'binding' }))).toMatchObject({
-        code: 409,
-      })
-    })
-
-    it('have a kind that serves() reports as served or not served', async () => {
-      expect(await client.serves(configMapKind)).toBe(true)
-      expect(await client.serves({ ...configMapKind, group: 'example.com', versions: ['v1'] })).toBe(false)
-    })
   })
 
   describe('a list', () => {
-    it('can be selected by namespace, labels and fields', async () => {
+    it('selects objects by namespace, labels and fields', async () => {
       await client.create(namespaceKind, { metadata: { name: 'shop' } })
       await client.create(configMapKind, aConfigMap('a', {}, { labels: { tier: 'web' } }))
       await client.create(configMapKind, aConfigMap('b', {}, { labels: { tier: 'db' } }))
@@ -188,7 +190,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(await names({ namespace: 'default', fieldSelector: 'metadata.name=b' })).toEqual(['b'])
     })
 
-    it('has pages of one snapshot', async () => {
+    it('returns all pages from one snapshot', async () => {
       for (const name of ['a', 'b', 'c']) await client.create(configMapKind, aConfigMap(name))
       const first = await client.list(configMapKind, { limit: 2 })
       await client.delete(configMapKind, inDefault('c'))
@@ -349,10 +351,10 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('SYS-3 gives each object its own version, so that a watch can resume between two of them', async () => {
-      const created = ['a', 'b', 'c'].map(
+      const writes = ['a', 'b', 'c'].map(
         (name) => ({ do: 'create', kind: configMapKind, object: aConfigMap(name) }) as const,
       )
-      const results = await client.commit(created)
+      const results = await client.commit(writes)
       const versions = results.map((object) => object?.metadata.resourceVersion)
       expect(new Set(versions).size).toBe(3)
       const { items } = await client.list(configMapKind, { namespace: 'default' })

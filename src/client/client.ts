@@ -12,7 +12,7 @@ export interface ObjectRef {
 
 export interface GetOptions {
   readonly resourceVersion?: string
-  /** What the caller does without the object if no role grants the read. The missing right is then not an error. */
+  /** Set if the caller can continue without the right to read the object: what it does then, for the log. */
   readonly denialMessage?: string
   readonly signal?: AbortSignal
 }

@@ -142,7 +142,7 @@ describe('a commit of a client that may update but not patch some resources', ()
       patchPod({ status: { message } }, 'status'),
       patchPod({ metadata: { labels: { second: message } } }),
     ]
-    await client.commit(writes('starting')) // the client learns what the role denies
+    await client.commit(writes('starting')) // the client records which patches the role denies
     requests = []
     await client.commit(writes('started'))
     expect(requests).toEqual(['get pods', 'update pods', 'update pods', 'update pods'])

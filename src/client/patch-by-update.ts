@@ -1,4 +1,4 @@
-// Replaces patches by updates where a role grants `update` but not `patch`, as upstream's role of the external-provisioner
+// Replaces patches with updates where a role grants `update` but not `patch`, as upstream's role of the external-provisioner
 // does for claims: reads the object, applies the patch to it, and updates it on the condition that it has not changed.
 // A commit stays one transaction, with updates for the patches that the role denies.
 
@@ -83,10 +83,10 @@ export function patchByUpdate<C extends Client>(client: C): C {
     /** The first denial of each resource. A second one means that the role grants neither patch nor update. */
     const denials = new Map<string, unknown>()
     for (let conflicts = 0; ; ) {
-      const sent = await replacePatches(writes, options)
-      if (!sent) return commitOneByOne(wrapped, writes, options)
+      const sentWrites = await replacePatches(writes, options)
+      if (!sentWrites) return commitOneByOne(wrapped, writes, options)
       try {
-        return await client.commit(sent, options)
+        return await client.commit(sentWrites, options)
       } catch (error) {
         const index = failedWrite(error) ?? -1
         if (index === -1 && isMissingRight(error) && !(await client.commitsAtomically())) {
@@ -94,7 +94,7 @@ export function patchByUpdate<C extends Client>(client: C): C {
         }
         const write = writes[index]
         if (write?.do !== 'patch' || write.patch.type === 'apply') throw error
-        const isReplaced = sent[index] !== write
+        const isReplaced = sentWrites[index] !== write
         if (isReplaced && isConflict(error) && ++conflicts < ATTEMPTS_MAX) continue
         if (!isMissingRight(error)) throw error
         const resource = resourceOf(write.kind, write.subresource)
@@ -107,8 +107,8 @@ export function patchByUpdate<C extends Client>(client: C): C {
   }
 
   /**
-   * Returns the writes with updates instead of the patches that the role denies, or undefined if such a patch follows a
-   * write of the same object whose result is unknown, or that an update without a version cannot follow.
+   * Returns the writes with updates instead of the patches that the role denies. Returns undefined if such a patch follows
+   * another write of the same object, and the result of that write is unknown or the kind requires a version in updates.
    */
   async function replacePatches(
     writes: readonly CommitWrite[],
@@ -116,12 +116,12 @@ export function patchByUpdate<C extends Client>(client: C): C {
   ): Promise<readonly CommitWrite[] | undefined> {
     /** Objects after the writes so far, or undefined if the result is unknown. */
     const states = new Map<string, Readonly<Stored> | undefined>()
-    const sent: CommitWrite[] = []
+    const sentWrites: CommitWrite[] = []
     for (const [index, write] of writes.entries()) {
-      const key = objectOf(write)
-      if (!isReplaced(write)) {
+      const key = objectKeyOf(write)
+      if (!shouldReplace(write)) {
         states.set(key, undefined)
-        sent.push(write)
+        sentWrites.push(write)
         continue
       }
       const { kind, ref, subresource } = write
@@ -133,15 +133,15 @@ export function patchByUpdate<C extends Client>(client: C): C {
         states.set(key, resultOf(current, next, subresource))
         // The first update of an object in the commit has its version as a condition, so the object is as it was read.
         const object = isWritten ? withoutVersion(next) : next
-        sent.push({ do: 'update', kind, object, subresource })
+        sentWrites.push({ do: 'update', kind, object, subresource })
       } catch (error) {
         throw commitWriteFailed(error, index)
       }
     }
-    return sent
+    return sentWrites
   }
 
-  const isReplaced = (write: CommitWrite): write is PatchWrite =>
+  const shouldReplace = (write: CommitWrite): write is PatchWrite =>
     write.do === 'patch' &&
     write.patch.type !== 'apply' &&
     updatedResources.has(resourceOf(write.kind, write.subresource))
@@ -152,7 +152,7 @@ export function patchByUpdate<C extends Client>(client: C): C {
 
 const resourceOf = (kind: Kind, subresource = ''): string => `${kind.group}/${kind.plural}/${subresource}`
 
-function objectOf(write: CommitWrite): string {
+function objectKeyOf(write: CommitWrite): string {
   const { namespace = '', name = '' } = 'ref' in write ? write.ref : write.object.metadata
   return `${resourceOf(write.kind)}${namespace}/${name}`
 }

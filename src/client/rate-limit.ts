@@ -15,7 +15,10 @@ export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clo
   let tokens = burst
   let refilledAtMs = clock.monotonicMs()
 
-  /** A negative balance keeps the order: each further request lowers the balance, so it waits longer. */
+  /**
+   * Takes tokens, and waits if there are too few. A negative balance keeps the order: each further request lowers the
+   * balance, so it waits longer.
+   */
   async function take(count: number, signal: AbortSignal | undefined): Promise<void> {
     const nowMs = clock.monotonicMs()
     tokens = Math.min(burst, tokens + ((nowMs - refilledAtMs) / 1_000) * perSecond)
@@ -67,7 +70,7 @@ export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clo
       if (writes.length > 0) await take(await countRequests(writes), options?.signal)
       return client.commit(writes, options)
     },
-    // Not limited, because the results are cached.
+    // Not limited, because most results are cached.
     commitsAtomically: () => client.commitsAtomically(),
     serves: (kind) => client.serves(kind),
   }

@@ -6,7 +6,9 @@ import { parse } from 'yaml'
 interface RoleFile {
   readonly cluster?: Readonly<Record<string, string>>
   readonly namespace?: Readonly<Record<string, string>>
+  /** Resources that may be read by name only, neither listed nor watched. */
   readonly byName?: readonly string[]
+  /** Resources that may be listed and watched only with a selector of this field. */
   readonly bySelector?: Readonly<Record<string, string>>
 }
 
@@ -33,7 +35,7 @@ export function loadRoles(names: readonly string[], namespace: string): Role {
 }
 
 function isGranted(
-  { cluster = {}, namespace: own = {}, ...limits }: RoleFile,
+  { cluster: clusterRules = {}, namespace: namespaceRules = {}, ...limits }: RoleFile,
   request: RoleRequest,
   namespace: string,
 ) {
@@ -41,7 +43,7 @@ function isGranted(
   const { verb } = request
   const grants = (rules: Readonly<Record<string, string>>) =>
     [rules[resource], rules['*']].some((verbs) => verbs?.split(' ').includes(verb))
-  if (!grants(cluster) && !(request.namespace === namespace && grants(own))) return false
+  if (!grants(clusterRules) && !(request.namespace === namespace && grants(namespaceRules))) return false
   if (verb !== 'list' && verb !== 'watch') return true
   if (limits.byName?.includes(resource)) return false
   const field = limits.bySelector?.[resource]

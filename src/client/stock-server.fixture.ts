@@ -39,7 +39,7 @@ export interface StockOptions {
   readonly closesWatchesAfterMs?: number | (() => number)
   /** Needed by closesWatchesAfterMs. */
   readonly clock?: Clock
-  /** Selects the form of each answer. Default: one form after the other. */
+  /** Selects the form of each response. Default: one form after the other. */
   readonly random?: Random
   /** Called with every request before it is checked. */
   readonly onRequest?: (request: StockRequest) => void
@@ -47,8 +47,8 @@ export interface StockOptions {
 
 export function asStock(client: Client, options: StockOptions = {}): Client {
   const { random } = options
-  let forms = 0
-  const nextForm = random ? () => Math.floor(random() * FORMS) : () => forms++
+  let responseCount = 0
+  const nextForm = random ? () => Math.floor(random() * FORM_COUNT) : () => responseCount++
 
   const asResponse = <T extends KubeObject>(kind: Kind<T>, object: Readonly<Stored<T>>): Readonly<Stored<T>> =>
     decodeResponse(kind.type, stockJson(kind.type, object, nextForm())) as Stored<T>
@@ -117,8 +117,8 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     return objects.map((object, index) => object && asResponse(writes[index]!.kind, object))
   }
 
-  function rejectAmounts(kind: Kind, written: object, fields = STORAGE_ONLY): void {
-    if (!options.hasCommits) checkAmounts(kind, written, fields)
+  function rejectAmounts(kind: Kind, object: object, fields = STORAGE_ONLY): void {
+    if (!options.hasCommits) checkAmounts(kind, object, fields)
   }
 
   const stock: Client = {
@@ -145,8 +145,8 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
     },
     async patch(kind, ref, change, write = {}) {
       check({ verb: 'patch', kind, subresource: write.subresource, ...ref })
-      const written = change.type === 'json' ? change.body.map(objectOfOperation) : [change.body]
-      for (const part of written) rejectAmounts(kind, part, STORAGE_ONLY_IN_PATCHES)
+      const objects = change.type === 'json' ? change.body.map(objectOfOperation) : [change.body]
+      for (const object of objects) rejectAmounts(kind, object, STORAGE_ONLY_IN_PATCHES)
       return asResponse(kind, await client.patch(kind, ref, change, write))
     },
     async delete(kind, ref, request) {
@@ -163,7 +163,7 @@ export function asStock(client: Client, options: StockOptions = {}): Client {
 }
 
 /** The number of forms that differ: a multiple of the lengths of the lists of empty forms. */
-const FORMS = 6
+const FORM_COUNT = 6
 
 /** The fields in which a stock server accepts `storage` and no other resource of Kubernetes. */
 const STORAGE_ONLY: Readonly<Record<string, readonly (readonly string[])[]>> = {
@@ -179,9 +179,9 @@ const STORAGE_ONLY_IN_PATCHES: typeof STORAGE_ONLY = {
   PersistentVolumeClaim: [...STORAGE_ONLY.PersistentVolumeClaim!, ['spec', 'resources', 'requests']],
 }
 
-function checkAmounts({ kind }: Kind, written: object, fields: typeof STORAGE_ONLY): void {
+function checkAmounts({ kind }: Kind, object: object, fields: typeof STORAGE_ONLY): void {
   for (const path of fields[kind] ?? []) {
-    let field: unknown = written
+    let field: unknown = object
     for (const key of path) field = (field as Record<string, unknown> | null | undefined)?.[key]
     const amounts = Object.entries((field ?? {}) as Record<string, unknown>)
     const rejected = amounts.find(([name, value]) => name !== 'storage' && !name.includes('/') && value !== null)

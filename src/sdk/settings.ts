@@ -1,5 +1,5 @@
-// The settings of a provisioner process. Flags override options in code, and options override the defaults. The flags have
-// the names that upstream external provisioners use.
+// The settings of a provisioner process. Flags override options in code, and options override the defaults. Flags that the
+// upstream external-provisioner also has have the same names.
 import { parseArgs } from 'node:util'
 import { parseDuration } from '../base/duration.ts'
 import { LOG_LEVELS, type LogLevel } from '../base/log.ts'

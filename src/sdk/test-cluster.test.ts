@@ -4,10 +4,9 @@ import { createMemoryPlugin } from './memory-plugin.fixture.ts'
 import { startTestCluster } from './test-cluster.ts'
 
 describe('the test cluster', () => {
-  const local = { source: { local: { path: '/mnt/disk' } }, reachableFrom: [{ 'kubernetes.io/hostname': 'n1' }] }
   const PROVISIONED_VOLUMES: Partial<ProvisionedVolume>[] = [
     { source: { hostPath: { path: '/x', type: 'DirectoryOrCreate' } } },
-    local,
+    { source: { local: { path: '/mnt/disk' } }, reachableFrom: [{ 'kubernetes.io/hostname': 'n1' }] },
     { source: { nfs: { server: 'filer', path: '/x', readOnly: true } } },
     {
       source: { iscsi: { targetPortal: '10.0.0.1', iqn: 'iqn.2026-01.com.example:x', lun: 3, portals: ['10.0.0.2'] } },

@@ -1,5 +1,5 @@
-// The public API for tests of provisioners: `import { testProvisioner } from 'stowage/provisioner/testing'`. The tests
-// need no cluster.
+// The public API for tests of provisioners: `import { testProvisioner } from 'stowage/provisioner/testing'`. The tests run
+// in memory and need no API server.
 export { type ConformanceOptions, testProvisioner } from './conformance.ts'
 export {
   startTestCluster,

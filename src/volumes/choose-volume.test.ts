@@ -51,7 +51,7 @@ describe('chooseVolume', () => {
     ).toBeUndefined()
   })
 
-  it('PROV-4 never chooses a volume that is not Available, is being deleted or has another claimRef', () => {
+  it('PROV-4 never chooses a free volume that is not Available or is being deleted, nor a volume of another claim', () => {
     for (const phase of ['Pending', 'Bound', 'Released', 'Failed', ''])
       expect(chosenName({}, [{ phase }])).toBeUndefined()
     expect(chosenName({}, [{ metadata: { deletionTimestamp: 'now' } }])).toBeUndefined()
@@ -117,7 +117,7 @@ describe('chooseVolume', () => {
     expect(chosenName({}, [reserved])).toBe('reserved')
   })
 
-  it('PROV-4 skips a reserved volume that is too small, lacks an access mode or has another volume mode', () => {
+  it('PROV-4 skips a reserved volume that does not match the claim, is being deleted or has the uid of another claim', () => {
     const free = { name: 'free', size: '5Gi' }
     const reserved = { name: 'reserved', claim: { name: 'c' } }
     expect(chosenName({ size: '2Gi' }, [reserved, free])).toBe('free')

@@ -89,8 +89,10 @@ export function mismatchReason(
     if (provided !== undefined && requested !== undefined && provided < requested)
       return `requested PV provides less ${name}`
   }
-  const isOtherClass = isReserved ? lacksClass(candidate, requirements) : candidate.className !== requirements.className
-  if (isOtherClass) return CLASS_MISMATCH
+  const isClassMismatch = isReserved
+    ? isReservedClassMismatch(candidate, requirements)
+    : candidate.className !== requirements.className
+  if (isClassMismatch) return CLASS_MISMATCH
   if (
     candidate.attributesClass !== requirements.attributesClass &&
     !(isReserved && isProvisionedWithoutAttributes(candidate))
@@ -105,13 +107,20 @@ export function mismatchReason(
 export const CLASS_MISMATCH = 'storageClassName does not match'
 
 /**
- * Whether the claim names a class and the volume has none. Ignores a volume that a controller chose: it fitted the claim
- * when the binding started, before the claim got a class.
+ * Whether the class of a reserved volume prevents the binding: the claim names a class and the volume has none. Returns
+ * false for a volume that a controller chose, because it matched the claim when the binding started, before the claim got a
+ * class.
  */
-export const lacksClass = ({ className, volume }: VolumeCandidate, requirements: ClaimRequirements): boolean =>
+export const isReservedClassMismatch = (
+  { className, volume }: VolumeCandidate,
+  requirements: ClaimRequirements,
+): boolean =>
   className === '' && requirements.className !== '' && annotationOf(volume, BOUND_BY_CONTROLLER) === undefined
 
-/** Whether the volume was bound to the claim before it was deleted. Its protection finalizer keeps it while it is bound. */
+/**
+ * Whether the volume refers to the claim and was Bound before its deletion was requested. Its protection finalizer keeps it
+ * while it is bound, so the binding can be completed.
+ */
 const isHalfBound = ({ spec, status }: Volume): boolean => Boolean(spec?.claimRef?.uid) && status?.phase === 'Bound'
 
 /** Whether the volume was provisioned for the claim without an attributes class. It is modified after the binding. */
@@ -142,7 +151,7 @@ function findBestFreeVolume(
 const byReservation = (a: VolumeCandidate, b: VolumeCandidate): number =>
   Number(Boolean(b.volume.spec?.claimRef?.uid)) - Number(Boolean(a.volume.spec?.claimRef?.uid)) || byFit(a, b)
 
-/** Compares by size, then number of access modes, then name. Among volumes with the same access modes, as `bySize`. */
+/** Compares by size, then number of access modes, then name. Orders volumes with the same access modes as `bySize` does. */
 function byFit(a: VolumeCandidate, b: VolumeCandidate): number {
   if (a.size !== b.size) return a.size < b.size ? -1 : 1
   return countModes(a.modes) - countModes(b.modes) || byName(a, b)

@@ -1,7 +1,7 @@
 // Reads the credentials for CSI calls from the Secret that a volume or a class names. They are read for each call and
 // never cached. Error messages name the Secret and never contain a value.
 // controllers/provisioning/csi/secret-reference.ts resolves the secret templates of a class; csi/redact.ts masks credentials
-// in texts of drivers.
+// in messages of drivers.
 import { secretKind } from '../api/kinds/secret/secret.ts'
 import { ApiError, isForbidden, isNotFound } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'

@@ -41,12 +41,16 @@ function matchesRequirement({ operator, values = [] }: NodeSelectorRequirement, 
       return actual === undefined
     case 'Gt':
     case 'Lt':
-      return compareIntegers(actual, operator, values[0])
+      return satisfiesComparison(actual, operator, values[0])
   }
 }
 
-/** Returns false unless both operands are integers of at most 19 digits. */
-export function compareIntegers(actual: string | undefined, operator: 'Gt' | 'Lt', limit: string | undefined): boolean {
+/** Whether `actual` is greater or less than `limit`. Returns false unless both are integers of at most 19 digits. */
+export function satisfiesComparison(
+  actual: string | undefined,
+  operator: 'Gt' | 'Lt',
+  limit: string | undefined,
+): boolean {
   if (!isInteger(actual) || !isInteger(limit)) return false
   return operator === 'Gt' ? BigInt(actual) > BigInt(limit) : BigInt(actual) < BigInt(limit)
 }

@@ -1,14 +1,21 @@
-// Builds the patches with which each step of an expansion updates the claim's status. They are strategic merge patches,
-// which do not change the fields of other writers.
+// Builds the patches with which each step of an expansion updates the claim's status, and reads the resize state. The
+// patches are strategic merge patches, which do not change the fields of other writers.
+// In the table, an empty cell means that the patch does not change the field, and "removed" that it removes the value, or
+// all resize conditions.
 //
 //   step                      allocatedResources  allocatedResourceStatuses    conditions
-//   started                   target              ControllerResizeInProgress   Resizing
-//   infeasible                target              ControllerResizeInfeasible   Resizing, ControllerResizeError
-//   failed                                        (unchanged)                  + ControllerResizeError
-//   nodePending               size, if earlier    NodeResizePending            + FileSystemResizePending, - ControllerResizeError
-//   nodePendingWithoutState                       (unchanged)                  + FileSystemResizePending
-//   completed (capacity=size) size, if earlier    –                            –
-//   cancelled                 –                   –                            –
+//   started                   target              ControllerResizeInProgress   Resizing only
+//   restarted                                     ControllerResizeInProgress   + Resizing
+//   infeasible                target, if passed   ControllerResizeInfeasible   + Resizing, + ControllerResizeError
+//   failed                                                                     + ControllerResizeError
+//   nodePending               size, if passed     NodeResizePending            + FileSystemResizePending, - ControllerResizeError
+//   nodePendingWithoutState                                                    + FileSystemResizePending
+//   nodeStarted                                   NodeResizeInProgress
+//   nodeInfeasible                                NodeResizeInfeasible         + NodeResizeError
+//   nodeFailed                                                                 + NodeResizeError
+//   completed (capacity=size) size, if passed     removed                      removed
+//   completedOnNode                               removed                      removed
+//   cancelled                 removed             removed                      removed
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { NODE_EXPANSION_NOT_REQUIRED } from './names.ts'
 

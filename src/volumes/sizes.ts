@@ -1,4 +1,4 @@
-// Reads the four sizes of a claim and its volume, as quantities. A size that is not set counts as 0.
+// Reads the four sizes of a claim and its volume, as quantities. A size that is not set is 0, except for allocatedStorage.
 //
 //   requestedStorage   claim.spec.resources.requests     requested by the user
 //   allocatedStorage   claim.status.allocatedResources   requested from the driver by the last expansion
@@ -14,7 +14,7 @@ export const requestedStorage = ({ spec }: Claim): string => spec?.resources?.re
 export const claimCapacity = ({ status }: Claim): string => status?.capacity?.storage ?? '0'
 export const volumeCapacity = ({ spec }: Readonly<PersistentVolume>): string => spec?.capacity?.storage ?? '0'
 
-/** Returns undefined unless an expansion is in progress or has failed. */
+/** Returns undefined if no expansion was started, or the last one was cancelled. */
 export const allocatedStorage = ({ status }: Claim): string | undefined => status?.allocatedResources?.storage
 
 export const isLess = (a: string, b: string): boolean => compareQuantities(a, b) < 0

@@ -2,7 +2,7 @@
 // effect matches every effect.
 import type { Taint } from '../api/kinds/node/node-schema.ts'
 import type { Toleration } from '../api/kinds/pod/pod-schema.ts'
-import { compareIntegers } from './node-affinity.ts'
+import { satisfiesComparison } from './node-affinity.ts'
 
 export function tolerates({ key, operator = 'Equal', value, effect }: Toleration, taint: Taint): boolean {
   if (effect && effect !== taint.effect) return false
@@ -14,7 +14,7 @@ export function tolerates({ key, operator = 'Equal', value, effect }: Toleration
       return Boolean(key) && (value ?? '') === (taint.value ?? '')
     case 'Gt': // the taint's value is greater than the toleration's
     case 'Lt':
-      return compareIntegers(taint.value, operator, value)
+      return satisfiesComparison(taint.value, operator, value)
     default:
       return false
   }

@@ -1,4 +1,4 @@
-// Tests the provisioner in a cluster in memory, with directories as disks.
+// Tests the provisioner in an in-memory cluster, with directories as disks.
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

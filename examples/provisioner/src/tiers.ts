@@ -1,5 +1,6 @@
 // Provisions volumes as directories on one of two disks, "fast" and "slow". A class can select the tier with a parameter;
-// otherwise a claim can select it with a selector. Each tier has a budget of bytes. A small file per volume has its size.
+// otherwise a claim can select it with a selector. Each tier has a budget of bytes. A small file per volume contains its
+// size.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -15,7 +16,7 @@ export type Tier = (typeof TIERS)[number]
 
 export interface Disk {
   readonly root: string
-  /** Limit for the sum over all volumes of the tier. */
+  /** Maximum total size of the volumes on the disk. */
   readonly budgetBytes: bigint
 }
 
@@ -27,7 +28,7 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
   return defineProvisioner({
     name: 'example.com/tiers',
     parameters: {
-      tier: parameter.choice(TIERS, { doc: 'disk of the volumes; without it, the claim may choose' }),
+      tier: parameter.choice(TIERS, { doc: 'disk of the volumes; if absent, the claim can select it' }),
       reserve: parameter.bytes({ doc: 'bytes of the budget to keep free', default: 0n }),
     },
     labels: { [TIER_LABEL]: TIERS },
@@ -38,15 +39,15 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
         // An earlier attempt may have created the volume with other parameters, because the class was replaced.
         const existing = await findExisting(volumeName)
         if (existing) return createDirectory(existing.tier, volumeName, existing.sizeBytes)
-        const accepted = labels[TIER_LABEL]
-        const tier = parameters.tier ?? accepted[0]
-        if (tier === undefined || !accepted.includes(tier)) {
+        const acceptedTiers = labels[TIER_LABEL]
+        const tier = parameters.tier ?? acceptedTiers[0]
+        if (tier === undefined || !acceptedTiers.includes(tier)) {
           throw new InfeasibleError(
-            `The class provisions ${tier} volumes, but the selector of the claim accepts ${accepted.join(', ')} only.`,
+            `The class provisions ${tier} volumes, but the selector of the claim accepts ${acceptedTiers.join(', ')} only.`,
           )
         }
         const disk = disks[tier]
-        const usedBytes = [...(await sizesOn(disk)).values()].reduce((sum, bytes) => sum + bytes, 0n)
+        const usedBytes = [...(await readSizes(disk)).values()].reduce((sum, bytes) => sum + bytes, 0n)
         const freeBytes = disk.budgetBytes - usedBytes - parameters.reserve
         if (sizeBytes > freeBytes) {
           throw new NotCreatedError(
@@ -76,7 +77,7 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
 
   async function findExisting(volumeName: string): Promise<{ tier: Tier; sizeBytes: bigint } | undefined> {
     for (const tier of TIERS) {
-      const sizeBytes = (await sizesOn(disks[tier])).get(volumeName)
+      const sizeBytes = (await readSizes(disks[tier])).get(volumeName)
       if (sizeBytes !== undefined) return { tier, sizeBytes }
     }
     return undefined
@@ -102,12 +103,12 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
 const sizeFile = ({ root }: Disk, volumeName: string): string => join(root, `.${volumeName}.size`)
 
 /** Returns the sizes by volume name, and removes partially written files. Callers must hold the mutex. */
-async function sizesOn({ root }: Disk): Promise<Map<string, bigint>> {
+async function readSizes({ root }: Disk): Promise<Map<string, bigint>> {
   await mkdir(root, { recursive: true })
   const sizes = new Map<string, bigint>()
   for (const file of await readdir(root)) {
-    const [, volumeName, isPartial] = /^\.(.+)\.size(\.tmp)?$/.exec(file) ?? []
-    if (isPartial) await rm(join(root, file), { force: true })
+    const [, volumeName, partialSuffix] = /^\.(.+)\.size(\.tmp)?$/.exec(file) ?? []
+    if (partialSuffix) await rm(join(root, file), { force: true })
     else if (volumeName) sizes.set(volumeName, BigInt(await readFile(join(root, file), 'utf8')))
   }
   return sizes
@@ -119,7 +120,7 @@ async function writeAtomically(path: string, text: string): Promise<void> {
   await rename(`${path}.tmp`, path)
 }
 
-/** Runs calls one after the other, so that two calls do not count the same free bytes. */
+/** Returns a function that runs calls one after the other, so that two calls do not use the same free bytes. */
 function createMutex() {
   let last: Promise<unknown> = Promise.resolve()
   return <T>(run: () => Promise<T>): Promise<T> => {

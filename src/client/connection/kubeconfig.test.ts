@@ -8,7 +8,6 @@ import { manualClock } from '../../base/manual-clock.ts'
 import { buildKubeconfig } from '../../processes/kubeconfig.ts'
 import { createHttpFixture } from '../http/http.fixture.ts'
 import { httpClient } from '../http/http-client.ts'
-import { inClusterConnection } from './in-cluster.ts'
 import { kubeconfigConnection } from './kubeconfig.ts'
 
 async function aDirectory(): Promise<string> {
@@ -127,20 +126,5 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
     await expect(open()).rejects.toThrow('user field "auth-provider" is not supported')
     await expect(open('nope')).rejects.toThrow('has no context "nope"; it has "main", "other"')
     await expect(open('other')).rejects.toThrow('has no user "missing"')
-  })
-})
-
-describe('inClusterConnection', () => {
-  it('reads the address from the environment, and the token and CA from files', async () => {
-    const dir = await aDirectory()
-    await writeFile(join(dir, 'ca.crt'), 'CA')
-    await writeFile(join(dir, 'token'), 'one')
-    const env = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' }
-    const connection = await inClusterConnection({ clock: manualClock(), env, dir })
-    expect(connection).toMatchObject({ server: 'https://[fd00::1]:443', ca: 'CA' })
-    expect(await connection.credentials()).toEqual({ token: 'one' })
-    await expect(inClusterConnection({ clock: manualClock(), env: {}, dir })).rejects.toThrow(
-      'Not running in a cluster',
-    )
   })
 })

@@ -30,11 +30,10 @@ export async function kubeconfigConnection({ path, context, clock }: KubeconfigO
   }
   const contextName = context ?? asString(config['current-context'])
   if (!contextName) throw new Error(`${path} has no current-context: set one, or select a context`)
-  const selectedContext = findEntry(config, 'contexts', 'context', contextName, path)
-  const cluster = findEntry(config, 'clusters', 'cluster', asString(selectedContext.cluster), path)
-  const user = asString(selectedContext.user)
-    ? findEntry(config, 'users', 'user', asString(selectedContext.user), path)
-    : {}
+  const file = { config, path }
+  const selectedContext = findEntry(file, 'context', contextName)
+  const cluster = findEntry(file, 'cluster', asString(selectedContext.cluster))
+  const user = asString(selectedContext.user) ? findEntry(file, 'user', asString(selectedContext.user)) : {}
   const server = asString(cluster.server)
   if (!/^https?:\/\//.test(server))
     throw new Error(`${path}: the server of context "${contextName}" must be a URL, not "${server}"`)
@@ -42,8 +41,8 @@ export async function kubeconfigConnection({ path, context, clock }: KubeconfigO
   const readPem = async (record: Record<string, unknown>, field: string): Promise<string | undefined> => {
     const data = asString(record[`${field}-data`])
     if (data) return Buffer.from(data, 'base64').toString('utf8')
-    const file = asString(record[field])
-    return file ? readFile(resolve(dirname(path), file), 'utf8') : undefined
+    const pemPath = asString(record[field])
+    return pemPath ? readFile(resolve(dirname(path), pemPath), 'utf8') : undefined
   }
   const ca = await readPem(cluster, 'certificate-authority')
   const serverName = asString(cluster['tls-server-name'])
@@ -99,14 +98,21 @@ async function credentialsOf(
   return { credentials: async () => certificate }
 }
 
-function findEntry(config: Record<string, unknown>, list: string, field: string, name: string, path: string) {
-  const entries = Array.isArray(config[list]) ? (config[list] as unknown[]).map(asRecord) : []
+interface KubeconfigFile {
+  readonly config: Record<string, unknown>
+  readonly path: string
+}
+
+/** Returns the context, cluster or user with this name. Throws if there is none. */
+function findEntry({ config, path }: KubeconfigFile, type: 'context' | 'cluster' | 'user', name: string) {
+  const list = config[`${type}s`]
+  const entries = Array.isArray(list) ? list.map(asRecord) : []
   const match = entries.find((entry) => entry.name === name)
   if (!match)
     throw new Error(
-      `${path} has no ${field} "${name}"; it has ${entries.map((entry) => `"${asString(entry.name)}"`).join(', ') || 'none'}`,
+      `${path} has no ${type} "${name}"; it has ${entries.map((entry) => `"${asString(entry.name)}"`).join(', ') || 'none'}`,
     )
-  return asRecord(match[field])
+  return asRecord(match[type])
 }
 
 const asRecord = (value: unknown): Record<string, unknown> =>

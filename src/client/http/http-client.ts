@@ -46,7 +46,7 @@ export interface RequestObserver {
 export interface HttpClient extends Client {
   /** Returns the number of sockets in use or idle. */
   sockets(): number
-  /** Closes the keep-alive connections. */
+  /** Closes all connections. */
   close(): void
 }
 
@@ -223,7 +223,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       const { results } = await send('POST', undefined, { method: 'POST', path, body, signal })
       return (results as WireObject[]).map((object, index) => object && objectOf(writes[index]!.kind, object))
     } catch (error) {
-      // The denial of a write names its index. This one concerns commits: the next one is sent as single writes.
+      // An error without the index of a write denies the commit endpoint, so the next commit is sent as single writes.
       if (isMissingRight(error) && failedWrite(error) === undefined) hasCommits = false
       if (isNotServed(error)) for (const { kind } of writes) versions.invalidate(kind)
       throw error

@@ -86,7 +86,7 @@ describe('the responses of a stock server', () => {
     } else respondJson(response, 200, csiNode(null))
   }
 
-  it('SYS-29 are the same for null, missing and empty lists, in every verb', async () => {
+  it('SYS-29 are decoded to the same object for null, missing and empty lists, in every verb', async () => {
     const { client } = await startServer(respondWithoutDrivers)
     const signal = new AbortController().signal
     const { items } = await client.list(csiNodeKind, { resourceVersion: 'list' })
@@ -384,7 +384,7 @@ describe('a watch', () => {
   })
 })
 
-describe('watches and caches over HTTP', () => {
+describe('the HTTP client', () => {
   it('leaves no socket and no store watch open after a thousand watches', async () => {
     const { client, api, stop } = await createHttpFixture()
     stops.push(stop)
@@ -397,7 +397,7 @@ describe('watches and caches over HTTP', () => {
     await waitFor(() => client.sockets() <= 2 && api.store.stats().watchers === 0)
   })
 
-  it('resumes after a server outage without missing a delete', async () => {
+  it('resumes the watch of a cache after a server outage without missing a delete', async () => {
     const clock = manualClock()
     const { client, api, listener, restart, stop } = await createHttpFixture({}, { clock })
     stops.push(stop)

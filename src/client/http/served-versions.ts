@@ -4,7 +4,7 @@ import { isNotServed } from '../../api/status-error.ts'
 import type { Transport } from './transport.ts'
 import { parseResponse } from './wire.ts'
 
-/** Versions are cached until a request fails because the kind is not served. A kind without a version is looked up again. */
+/** Versions are cached until a request fails because the kind is not served. A kind that is not served is looked up again. */
 export function createServedVersions(transport: Transport) {
   const servedVersions = new Map<string, string>()
   const idOf = ({ group, plural }: Kind) => `${group}/${plural}`

@@ -4,7 +4,12 @@ import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { EventDetails } from '../../runtime/index.ts'
-import { CLASS_MISMATCH, lacksClass, mismatchReason, STORAGE_BEING_DELETED } from '../../volumes/choose-volume.ts'
+import {
+  CLASS_MISMATCH,
+  isReservedClassMismatch,
+  mismatchReason,
+  STORAGE_BEING_DELETED,
+} from '../../volumes/choose-volume.ts'
 import { isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import {
   type Claim,
@@ -124,7 +129,7 @@ function planNamedVolume({ claim, namedVolume }: ClaimSituation): ClaimAction {
 /** Returns why a volume and a claim that name each other cannot be bound. Size, modes and labels do not matter. */
 function mutualMismatch(volume: Volume, claim: Claim): string | undefined {
   if (isDeletionRequested(volume)) return STORAGE_BEING_DELETED
-  return lacksClass(candidateOf(volume), requirementsOf(claim)) ? CLASS_MISMATCH : undefined
+  return isReservedClassMismatch(candidateOf(volume), requirementsOf(claim)) ? CLASS_MISMATCH : undefined
 }
 
 /** Plans a claim without volumeName: it binds to any volume that satisfies it. */

@@ -76,7 +76,7 @@ export interface WatchHandlers {
   readonly onEnd: (reason: string) => void
 }
 
-/** etcd rejected the call and wrote nothing. */
+/** Thrown if etcd rejected the call and wrote nothing. */
 export class EtcdRejectedError extends Error {
   override readonly name = 'EtcdRejectedError'
   get isCompacted(): boolean {
@@ -88,7 +88,7 @@ export class EtcdClient {
   readonly #options: EtcdClientOptions
   readonly #members: readonly Client[]
   readonly #metadata = new Metadata()
-  readonly #closed = new AbortController()
+  readonly #closeController = new AbortController()
   #currentMember = 0
 
   constructor(options: EtcdClientOptions) {
@@ -151,7 +151,7 @@ export class EtcdClient {
   }
 
   close(): void {
-    this.#closed.abort()
+    this.#closeController.abort()
     for (const member of this.#members) member.close()
   }
 
@@ -174,13 +174,13 @@ export class EtcdClient {
         const { code, details } = error as ServiceError
         if (!isTransient(code)) throw new EtcdRejectedError(details ?? String(error))
         this.#switchFrom(member)
-        const isNotWritten = isRead || isNotSent(details)
+        const mayBeWritten = !isRead && !failedBeforeLog(details)
         const isTimeoutNear = clock.monotonicMs() - startedMs + pauseMs >= requestTimeoutMs
-        if (!isNotWritten || isTimeoutNear || this.#closed.signal.aborted) {
-          throw new StoreUnavailableError(`etcd is not responding: ${details}`, { mayBeWritten: !isNotWritten })
+        if (mayBeWritten || isTimeoutNear || this.#closeController.signal.aborted) {
+          throw new StoreUnavailableError(`etcd is not responding: ${details}`, { mayBeWritten })
         }
       }
-      await clock.sleep(pauseMs, this.#closed.signal).catch(() => {}) // closed: the next attempt fails immediately
+      await clock.sleep(pauseMs, this.#closeController.signal).catch(() => {}) // closed: the next attempt fails immediately
     }
   }
 
@@ -230,4 +230,4 @@ const TRANSIENT_CODES: readonly status[] = [
 const isTransient = (code: status | undefined) => code !== undefined && TRANSIENT_CODES.includes(code)
 
 /** Whether the call failed before it reached etcd's log, because of a missing connection or leader. */
-const isNotSent = (details: string) => /No connection established|Name resolution failed|no leader/.test(details)
+const failedBeforeLog = (details: string) => /No connection established|Name resolution failed|no leader/.test(details)

@@ -49,8 +49,8 @@ export class CommitQueue {
 
   commit({ reads, writes }: ConditionalWrite): Promise<CommitResult> {
     if (writes.length > SUB_REVISIONS) {
-      const limit = `a transaction may hold at most ${SUB_REVISIONS} writes; this one has ${writes.length}`
-      return Promise.reject(new WriteRejectedError(limit))
+      const message = `a transaction may hold at most ${SUB_REVISIONS} writes; this one has ${writes.length}`
+      return Promise.reject(new WriteRejectedError(message))
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ reads, writes, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })

@@ -41,7 +41,7 @@ const COMPACT_EVERY_MS = 5 * 60_000
 const TRANSACTION_WRITES_MAX = 128 // etcd's default of --max-txn-ops
 const REPLAY_REVISIONS_MAX = 200_000 // older history is not loaded when a store is opened
 const SNAPSHOT_PAGE_KEYS = 2_000
-const TICK_AFTER_MS = 25 // the replica is behind: perhaps the revision belongs to keys outside the prefix
+const TICK_AFTER_MS = 25 // a revision that has not arrived by then may have changed only keys outside the prefix
 const EXPIRE_CHECK_MS_MAX = 10_000 // check at least this often, because the wall clock may jump
 const RETRY_MS = 1_000 // after a failed expiry or reload
 
@@ -319,13 +319,13 @@ export class EtcdStore implements Store {
    * prefix, so a late revision is resolved by writing the tick key, which arrives after all earlier changes.
    */
   #catchUp(revision: Revision): Promise<void> {
-    return this.#reach(revision, { onLate: () => void this.#tick().catch(() => {}) })
+    return this.#waitForRevision(revision, { onLate: () => void this.#tick().catch(() => {}) })
   }
 
-  #reach(revision: Revision, { onLate }: { onLate?: () => void } = {}): Promise<void> {
+  #waitForRevision(revision: Revision, { onLate }: { onLate?: () => void } = {}): Promise<void> {
     if (revision <= this.#replica.revision) return Promise.resolve()
     return new Promise((resolve, reject) => {
-      const stopWaiting = this.#replica.reach(revision, () => {
+      const stopWaiting = this.#replica.onRevision(revision, () => {
         cancelLate()
         cancelTimeout()
         resolve()
@@ -357,7 +357,7 @@ export class EtcdStore implements Store {
       const commits = decodeCommits(group, await this.#client.txn(request), this.#mapping)
       const lastCommitted = commits.findLast(({ committed }) => committed)
       // Ignore a timeout, because the writes are committed and reads wait for the replica themselves.
-      if (lastCommitted) await this.#reach(lastCommitted.revision).catch(() => {})
+      if (lastCommitted) await this.#waitForRevision(lastCommitted.revision).catch(() => {})
       return commits
     } catch (error) {
       throw error instanceof EtcdRejectedError ? new WriteRejectedError(error.message, error) : error

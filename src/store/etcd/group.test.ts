@@ -12,15 +12,15 @@ import { openEtcdStore } from './index.ts'
 import { layoutOf } from './layout.ts'
 import { RevisionMapping, SUB_REVISIONS } from './revision-mapping.ts'
 
-const missing = etcdSkipReason()
+const skipReason = etcdSkipReason()
 const clock = systemClock()
 
-describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
+describe.skipIf(skipReason)(`groups of transactions on etcd${skipReason ? ` (skipped: ${skipReason})` : ''}`, () => {
   let etcd: RunningEtcd
   let client: EtcdClient
   let prefix = ''
-  let stores = 0
-  const opened: Store[] = []
+  let storeCount = 0
+  const openedStores: Store[] = []
   beforeAll(async () => {
     etcd = await startEtcd()
     client = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
@@ -30,15 +30,15 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     await etcd.remove()
   })
   beforeEach(() => {
-    prefix = `/groups-${stores++}`
+    prefix = `/groups-${storeCount++}`
   })
   afterEach(async () => {
-    await Promise.all(opened.splice(0).map((store) => store.close()))
+    await Promise.all(openedStores.splice(0).map((store) => store.close()))
   })
 
   async function open(): Promise<Store> {
     const store = await openEtcdStore({ endpoints: etcd.endpoints, prefix, clock })
-    opened.push(store)
+    openedStores.push(store)
     return store
   }
   const etcdRevision = async () => Number((await client.range({ key: Buffer.from('x') })).header?.revision)
@@ -59,7 +59,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     expect(Math.max(...revisions)).toBe(store.revision)
   })
 
-  it('SYS-3 assigns a revision to every write of a single transaction', async () => {
+  it('SYS-3 assigns consecutive revisions to the writes of a transaction, and 0 to a delete of a missing key', async () => {
     const [a, b] = [await open(), await open()]
     await put(a, 'old')
     const { revision, revisions } = await a.transact(() => [
@@ -113,16 +113,16 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     const [r0, r1, r2, r3, r4] = revisions
     expect(new Set(revisions.map(groupOf)).size).toBe(1)
     expect(revisions.map((revision) => revision % SUB_REVISIONS)).toEqual([0, 3, 5, 6, 8])
-    const previousRevision = (revision: number | undefined, writes: number) => Number(revision) - writes
+    const revisionBefore = (revision: number | undefined, writes: number) => Number(revision) - writes
     const expected = [
       `delete a@${r0}<old`,
-      `put x@${previousRevision(r1, 2)}=x`,
-      `delete b@${previousRevision(r1, 1)}<old`,
+      `put x@${revisionBefore(r1, 2)}=x`,
+      `delete b@${revisionBefore(r1, 1)}<old`,
       `put y@${r1}=y`,
-      `delete c@${previousRevision(r2, 1)}<old`,
+      `delete c@${revisionBefore(r2, 1)}<old`,
       `delete d@${r2}<old`,
       `put z@${r3}=z`,
-      `delete e@${previousRevision(r4, 1)}<old`,
+      `delete e@${revisionBefore(r4, 1)}<old`,
       `put w@${r4}=w`,
     ]
     const reopened = await open()

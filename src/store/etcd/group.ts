@@ -61,20 +61,6 @@ function subRevisionsOf(group: readonly ConditionalWrite[]): { firstSubs: number
   return { firstSubs, size }
 }
 
-export function decodeCommits(
-  group: readonly ConditionalWrite[],
-  response: TxnResponse,
-  mapping: RevisionMapping,
-): CommitResult[] {
-  const { header, succeeded, responses } = response
-  if (group.length === 1) return [{ committed: succeeded, revision: mapping.revisionOf(header?.revision) }]
-  return subRevisionsOf(group).firstSubs.map((firstSub, index) => {
-    const result = responses[1 + index]?.response // responses[0] belongs to the put of `group`
-    const committed = result?.case === 'responseTxn' && result.value.succeeded
-    return { committed, revision: mapping.revisionOf(header?.revision, firstSub) }
-  })
-}
-
 function encodeTransaction({ reads, writes }: ConditionalWrite, firstSub: number, context: GroupContext) {
   const { layout, mapping, get } = context
   const createSubOf = (key: string, sub: number) => {
@@ -110,6 +96,21 @@ const putRequest = (key: Uint8Array, value: Uint8Array) => ({
 })
 
 // Decoding
+
+/** Returns the result of each transaction of a group. */
+export function decodeCommits(
+  group: readonly ConditionalWrite[],
+  response: TxnResponse,
+  mapping: RevisionMapping,
+): CommitResult[] {
+  const { header, succeeded, responses } = response
+  if (group.length === 1) return [{ committed: succeeded, revision: mapping.revisionOf(header?.revision) }]
+  return subRevisionsOf(group).firstSubs.map((firstSub, index) => {
+    const result = responses[1 + index]?.response // responses[0] belongs to the put of `group`
+    const committed = result?.case === 'responseTxn' && result.value.succeeded
+    return { committed, revision: mapping.revisionOf(header?.revision, firstSub) }
+  })
+}
 
 /** Decodes the changes of one or more complete etcd revisions. Returns them with the newest revision. */
 export function decodeChanges(

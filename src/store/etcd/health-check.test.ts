@@ -15,36 +15,36 @@ function setUp() {
 describe('createHealthCheck', () => {
   it('SYS-11 returns the result of the check', async () => {
     const { clock, checks, checkHealth } = setUp()
-    const healthy = checkHealth()
+    const healthyResult = checkHealth()
     checks[0]!.complete()
-    expect(await healthy).toBeUndefined()
+    expect(await healthyResult).toBeUndefined()
     await clock.advance(1_000)
-    const unhealthy = checkHealth()
+    const unhealthyResult = checkHealth()
     checks[1]!.complete('the disk is full')
-    expect(await unhealthy).toBe('the disk is full')
+    expect(await unhealthyResult).toBe('the disk is full')
   })
 
   it('SYS-11 reports a check that fails or takes longer than 2 s as unresponsive', async () => {
     const { clock, checks, checkHealth } = setUp()
-    const failed = checkHealth()
+    const failedResult = checkHealth()
     checks[0]!.fail()
-    expect(await failed).toBe('not responding')
+    expect(await failedResult).toBe('not responding')
     await clock.advance(1_000)
-    let reported: string | undefined
+    let reportedProblem: string | undefined
     void checkHealth().then((problem) => {
-      reported = problem
+      reportedProblem = problem
     })
     await clock.advance(1_999)
-    expect(reported).toBeUndefined()
+    expect(reportedProblem).toBeUndefined()
     await clock.advance(1)
-    expect(reported).toBe('not responding')
+    expect(reportedProblem).toBe('not responding')
   })
 
   it('shares one check among concurrent callers, and checks again after a second', async () => {
     const { clock, checks, checkHealth } = setUp()
-    const concurrent = [checkHealth(), checkHealth()]
+    const concurrentResults = [checkHealth(), checkHealth()]
     checks[0]!.complete('full')
-    expect(await Promise.all([...concurrent, checkHealth()])).toEqual(['full', 'full', 'full'])
+    expect(await Promise.all([...concurrentResults, checkHealth()])).toEqual(['full', 'full', 'full'])
     expect(checks).toHaveLength(1)
     await clock.advance(999)
     await checkHealth()

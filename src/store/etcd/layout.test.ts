@@ -17,7 +17,7 @@ describe('layoutOf', () => {
       expect(subOf(outsideKey)).toBeUndefined()
   })
 
-  it('defines a range that contains exactly the keys of the store', () => {
+  it('defines a range that contains exactly the etcd keys below the prefix', () => {
     for (const key of [about, tick, group, subKey(7), etcdKey('a'), etcdKey('\u{10ffff}')]) {
       expect(compare(allKeys.start, key)).toBeLessThanOrEqual(0)
       expect(compare(key, allKeys.end)).toBeLessThan(0)

@@ -9,7 +9,7 @@ export interface Layout {
   readonly about: Uint8Array
   readonly tick: Uint8Array
   readonly group: Uint8Array
-  /** The range of all keys of this store, from `start` up to but not including `end`. */
+  /** The range of all etcd keys below the prefix, from `start` up to but not including `end`. */
   readonly allKeys: KeySpan
   readonly keys: KeySpan
   etcdKey(key: string): Uint8Array
@@ -57,7 +57,7 @@ export function layoutOf(prefix: string): Layout {
   }
 }
 
-/** Returns the range of the keys below `parent`. It ends in a slash, so the range ends at the same text with '0', the character after '/'. */
+/** Returns the range of the keys below `parent`, which ends in a slash. The range ends at '0', the character after '/'. */
 const spanOf = (parent: string): KeySpan => ({
   start: Buffer.from(parent),
   end: Buffer.from(`${parent.slice(0, -1)}0`),

@@ -11,13 +11,13 @@ import type { EtcdStoreOptions } from './etcd-store.ts'
 import { openEtcdStore } from './index.ts'
 import { SUB_REVISIONS } from './revision-mapping.ts'
 
-const missing = etcdSkipReason()
+const skipReason = etcdSkipReason()
 
-describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
+describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skipReason})` : ''}`, () => {
   let etcd: RunningEtcd
-  let stores = 0
+  let storeCount = 0
   let prefix = ''
-  const opened: Store[] = []
+  const openedStores: Store[] = []
   const clock = systemClock()
 
   beforeAll(async () => {
@@ -25,17 +25,17 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
   })
   afterAll(() => etcd.remove())
   afterEach(async () => {
-    await Promise.all(opened.splice(0).map((store) => store.close()))
+    await Promise.all(openedStores.splice(0).map((store) => store.close()))
   })
 
   async function open(options: Partial<EtcdStoreOptions> = {}): Promise<Store> {
     const store = await openEtcdStore({ endpoints: etcd.endpoints, prefix, clock, ...options })
-    opened.push(store)
+    openedStores.push(store)
     return store
   }
   /** Opens two stores on one new prefix. */
   async function openTwo(): Promise<[Store, Store]> {
-    prefix = `/shared-${stores++}`
+    prefix = `/shared-${storeCount++}`
     return [await open(), await open()]
   }
 
@@ -57,7 +57,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     }
   })
 
-  it('does not fail a transaction because of outdated state', async () => {
+  it('runs a transaction again that threw because of outdated state', async () => {
     const [a, b] = await openTwo()
     for (let n = 1; n <= 50; n++) {
       const revision = await put(a, 'k', String(n))
@@ -133,11 +133,11 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
 
   it('does not write any part of a transaction that etcd rejects', async () => {
     const [a] = await openTwo()
-    const tooMany = Array.from({ length: 200 }, (_, index) => ({ put: `k/${index}`, value: bytes('') }))
-    await expect(a.transact(() => tooMany)).rejects.toThrow(WriteRejectedError)
-    await expect(a.transact(() => tooMany)).rejects.toThrow('too many operations')
-    const tooLarge = [{ put: 'large', value: Buffer.alloc(3_000_000) }]
-    await expect(a.transact(() => tooLarge)).rejects.toThrow(WriteRejectedError)
+    const manyWrites = Array.from({ length: 200 }, (_, index) => ({ put: `k/${index}`, value: bytes('') }))
+    await expect(a.transact(() => manyWrites)).rejects.toThrow(WriteRejectedError)
+    await expect(a.transact(() => manyWrites)).rejects.toThrow('too many operations')
+    const largeWrites = [{ put: 'large', value: Buffer.alloc(3_000_000) }]
+    await expect(a.transact(() => largeWrites)).rejects.toThrow(WriteRejectedError)
     expect((await a.list({ prefix: '' })).entries).toEqual([])
   })
 
@@ -177,7 +177,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
   })
 
   it('deletes an expired key once, although every server checks for expired keys', async () => {
-    prefix = `/shared-${stores++}`
+    prefix = `/shared-${storeCount++}`
     const sharedClock = manualClock()
     const options = { clock: sharedClock, requestTimeoutMs: 1e12 }
     const [a, b] = [await open(options), await open(options)]
@@ -191,7 +191,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
   })
 
   it('compacts etcd to the history that is kept', async () => {
-    prefix = `/shared-${stores++}`
+    prefix = `/shared-${storeCount++}`
     const testClock = manualClock()
     const store = await open({ clock: testClock, history: { keepMs: 60_000 }, requestTimeoutMs: 1e12 })
     for (let n = 0; n < 5; n++) await put(store, 'a', String(n))

@@ -161,7 +161,7 @@ export class Replica {
   }
 
   /** Calls `resolve` after the revision has been applied. Returns a function that cancels the wait. */
-  reach(revision: Revision, resolve: () => void): () => void {
+  onRevision(revision: Revision, resolve: () => void): () => void {
     const waiter = { revision, resolve }
     this.#waiting.add(waiter)
     return () => void this.#waiting.delete(waiter)

@@ -1,17 +1,17 @@
-// Tests of caches for a kind that the server disables and enables again. http-failures.test.ts covers the selection of
-// versions.
+// Tests of caches for a kind that the server disables and enables again. client/http/http-failures.test.ts covers the selection
+// of versions.
 import { afterEach, describe, expect, it } from 'vitest'
-import { volumeAttributesClassKind as kind } from '../../api/kinds/attributes-class/attributes-class.ts'
-import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
-import { inProcessClient } from '../../apiserver/in-process/client.ts'
-import { createServerFixture, type Json } from '../../apiserver/server.fixture.ts'
-import { silentLog } from '../../base/log.ts'
-import { manualClock } from '../../base/manual-clock.ts'
-import { createCache } from '../../runtime/cache.ts'
-import { createController, source } from '../../runtime/controller.ts'
-import { done } from '../../runtime/outcome.ts'
-import { memoryMedium } from '../../store/index.ts'
-import type { Client } from '../client.ts'
+import { volumeAttributesClassKind as kind } from '../api/kinds/attributes-class/attributes-class.ts'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
+import { inProcessClient } from '../apiserver/in-process/client.ts'
+import { createServerFixture, type Json } from '../apiserver/server.fixture.ts'
+import { silentLog } from '../base/log.ts'
+import { manualClock } from '../base/manual-clock.ts'
+import type { Client } from '../client/client.ts'
+import { memoryMedium } from '../store/index.ts'
+import { createCache } from './cache.ts'
+import { createController, source } from './controller.ts'
+import { done } from './outcome.ts'
 
 const USER = { name: 'tester', groups: ['system:masters'] }
 const ALL_VERSIONS_DISABLED = ['v1', 'v1beta1', 'v1alpha1']
@@ -65,7 +65,7 @@ describe('a cache of a disabled kind', () => {
     return { cache, lines, signal: abort.signal }
   }
 
-  it('SYS-15 stays empty, logs that once, and syncs when the kind is enabled', async () => {
+  it('SYS-15 stays empty, logs once that the kind is not served, and syncs when the kind is enabled', async () => {
     const server = await createRestartableServer('')
     await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
     await server.restart(ALL_VERSIONS_DISABLED)
