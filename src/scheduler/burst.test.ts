@@ -68,7 +68,7 @@ describe('a burst of pods that fills every node', () => {
     expect(freeBytes.every((bytes) => bytes === 0n)).toBe(true)
   })
 
-  it('CAP-16 is scheduled without reservations after failed CreateVolume calls', async () => {
+  it('CAP-16 is scheduled only after failed CreateVolume calls if reservations are disabled', async () => {
     const { rejectedCount, createdCount } = await fillAllNodes(false)
     expect(rejectedCount).toBeGreaterThan(0)
     expect(createdCount).toBe(NODES * VOLUMES_PER_NODE)

@@ -123,7 +123,7 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, attempt
   if (annotationOf(claim, SELECTED_NODE)) return done
   const storageClass = deps.classes.get(claimClassName(claim))
   if (storageClass?.volumeBindingMode !== 'WaitForFirstConsumer') return done
-  const pod = deps.pods.byIndex(BY_CLAIM, key).find((user) => mayUse(user, key, claim))
+  const pod = deps.pods.byIndex(BY_CLAIM, key).find((candidate) => mayUse(candidate, key, claim))
   const nodeName = pod?.spec?.nodeName
   if (!pod || !nodeName) return done
   if (!deps.nodes.get(nodeName)) return reportMissingNode(pod, claim, nodeName, deps)
@@ -149,7 +149,7 @@ function reportMissingNode(
   return stuck(`pod ${keyOfObject(pod)} names node ${nodeName}, which does not exist`)
 }
 
-/** Whether the pod uses the claim. The claim of an ephemeral volume must have been created for this pod. */
+/** Whether the pod uses the claim and is not being deleted. The claim of an ephemeral volume must be owned by the pod. */
 const mayUse = (pod: Readonly<Pod>, key: ObjectKey, claim: Readonly<Stored<PersistentVolumeClaim>>): boolean => {
   const podClaim = podInfoOf(pod).claims.find((candidate) => candidate.key === key)
   return podClaim !== undefined && !pod.metadata.deletionTimestamp && (!podClaim.isEphemeral || isOwnedBy(claim, pod))

@@ -28,11 +28,11 @@ describe('findNode', () => {
   it('CAP-16 selects the node with the highest weighted sum of scores', () => {
     const preferNode = (preferred: string) =>
       activate({ score: (_, candidates) => candidates.map(({ name }) => (name === preferred ? 100 : 0)) })
-    const preferN2Twice = activate({
+    const preferN2WithWeight2 = activate({
       weight: 2,
       score: (_, candidates) => candidates.map(({ name }) => (name === 'n2' ? 60 : 0)),
     })
-    expect(search([preferNode('n1'), preferN2Twice], 3)).toMatchObject({ node: { name: 'n2' } })
+    expect(search([preferNode('n1'), preferN2WithWeight2], 3)).toMatchObject({ node: { name: 'n2' } })
   })
 
   it('CAP-16 breaks ties at random with equal probability', () => {

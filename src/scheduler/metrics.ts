@@ -1,4 +1,4 @@
-// The scheduler's metrics, under the names that kube-scheduler uses.
+// The scheduler's metrics. Those that kube-scheduler has too have the same names.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { SchedulingQueue } from './queue/queue.ts'
 

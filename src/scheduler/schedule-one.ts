@@ -61,7 +61,10 @@ interface Placement {
 
 type Decision = Placement | { readonly do: 'wait'; readonly rejection: Rejection }
 
-/** Runs the scheduling cycle synchronously. The returned promise settles when the binding cycle ends, and never rejects. */
+/**
+ * Runs the scheduling cycle synchronously. The returned promise settles when the binding cycle ends or a remedy has been
+ * applied, and never rejects.
+ */
 export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> | undefined {
   const { info } = queued
   const profile = info.pod.spec?.schedulerName ?? ''

@@ -35,7 +35,7 @@ export interface SchedulerFixtureOptions
   /** Wraps the scheduler's client. */
   readonly wrapClient?: (client: Client) => Client
   /** Whether to run the controllers that bind and provision claims. Default true. */
-  readonly controllers?: boolean
+  readonly hasControllers?: boolean
 }
 
 export interface SchedulerFixture {
@@ -102,7 +102,7 @@ export const gi = (count: number): bigint => BigInt(count) * GI
 const IDLE_TURNS = 30
 
 export async function startSchedulerFixture(options: SchedulerFixtureOptions = {}): Promise<SchedulerFixture> {
-  const { controllers = true, wrapClient = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
+  const { hasControllers = true, wrapClient = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
   const server = await createServerFixture(runtimeConfig ? { runtimeConfig } : {})
   const { clock } = server
   const client = server.client()
@@ -144,7 +144,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
       return [scheduler]
     }, wrapClient(client))
   let stopScheduler = startScheduler()
-  const stopControllers = controllers
+  const stopControllers = hasControllers
     ? run(
         (deps) => [
           createBindingControllers({ ...deps, inProcessProvisioners: [] }),

@@ -68,9 +68,9 @@ export class ClusterState {
     if (!placement) return false
     this.#nodeOfPod.delete(key)
     for (const claim of placement.nodeInfo.pods.get(key)?.claims ?? []) {
-      const users = this.#podsByClaim.get(claim.key)
-      users?.delete(key)
-      if (users?.size === 0) this.#podsByClaim.delete(claim.key)
+      const podKeys = this.#podsByClaim.get(claim.key)
+      podKeys?.delete(key)
+      if (podKeys?.size === 0) this.#podsByClaim.delete(claim.key)
     }
     placement.nodeInfo.removePod(key)
     this.#dropIfEmpty(placement.nodeInfo)

@@ -38,7 +38,7 @@ export class NodeInfo {
   addPod(pod: PodInfo): void {
     if (this.pods.has(pod.key)) this.removePod(pod.key)
     this.pods.set(pod.key, pod)
-    this.#count(pod)
+    this.#addRequests(pod)
     this.podsVersion++
   }
 
@@ -48,11 +48,11 @@ export class NodeInfo {
     this.requested = new Map()
     this.nonZeroCpu = 0
     this.nonZeroMemory = 0
-    for (const pod of this.pods.values()) this.#count(pod)
+    for (const pod of this.pods.values()) this.#addRequests(pod)
     this.podsVersion++
   }
 
-  #count({ requests }: PodInfo): void {
+  #addRequests({ requests }: PodInfo): void {
     addAmounts(this.requested, requests)
     this.nonZeroCpu += nonZeroCpu(requests)
     this.nonZeroMemory += nonZeroMemory(requests)

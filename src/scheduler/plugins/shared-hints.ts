@@ -30,7 +30,7 @@ export const podRemovedFromNode: QueueingHint<'podRemoved'> = {
   hint: (pod, { nodeName }, context) => hintForNode(pod, nodeName, context),
 }
 
-/** A claim of the pod was created or bound, or its selected node or the reason of its last failure changed. */
+/** A claim of the pod was created, or a field that plugins read has changed. */
 export const claimChanged: QueueingHint<'claim'> = {
   on: 'claim',
   scope: 'pod',

@@ -15,7 +15,7 @@ const aRejection = (signature?: string): Rejection => ({
   signature,
 })
 const NO_KEYS = { ofClass: [], ofPod: [] }
-function aQueue() {
+function createHarness() {
   const clock = manualClock()
   const queue = new SchedulingQueue({ clock, random: () => 0.5 })
   const pop = () => queue.pop()?.key
@@ -30,7 +30,7 @@ function aQueue() {
 
 describe('the scheduling queue', () => {
   it('CAP-12 pops pods by priority, then in the order in which they were added', () => {
-    const { queue, pop } = aQueue()
+    const { queue, pop } = createHarness()
     queue.add(aPod('a'))
     queue.add(aPod('b', 5))
     queue.add(aPod('c'))
@@ -38,7 +38,7 @@ describe('the scheduling queue', () => {
   })
 
   it('CAP-12 retries an unschedulable pod only when it is requeued', async () => {
-    const { clock, queue, pop, addUnschedulable } = aQueue()
+    const { clock, queue, pop, addUnschedulable } = createHarness()
     const pod = addUnschedulable('a')
     await clock.advance(24 * 3_600_000)
     expect(pop()).toBe(undefined)
@@ -50,7 +50,7 @@ describe('the scheduling queue', () => {
   })
 
   it('CAP-12 retries a failed pod with exponential backoff', async () => {
-    const { clock, queue, pop } = aQueue()
+    const { clock, queue, pop } = createHarness()
     queue.add(aPod('a'))
     const waits: number[] = []
     for (let round = 0; round < 6; round++) {
@@ -65,7 +65,7 @@ describe('the scheduling queue', () => {
   })
 
   it('CAP-13 increases the backoff of a pod whose binding fails on every node that is found for it', async () => {
-    const { clock, queue } = aQueue()
+    const { clock, queue } = createHarness()
     queue.add(aPod('a'))
     const waits: number[] = []
     for (let round = 0; round < 6; round++) {
@@ -79,7 +79,7 @@ describe('the scheduling queue', () => {
   })
 
   it('CAP-12 backs off a pod that was requeued more than ten times without success', async () => {
-    const { clock, queue, pop } = aQueue()
+    const { clock, queue, pop } = createHarness()
     queue.add(aPod('a'))
     for (let round = 0; round < 11; round++) {
       const pod = queue.pop()!
@@ -93,7 +93,7 @@ describe('the scheduling queue', () => {
   })
 
   it('CAP-12 requeues the next pod of an equivalence class when a node is found for the previous one', () => {
-    const { queue, pop, addUnschedulable } = aQueue()
+    const { queue, pop, addUnschedulable } = createHarness()
     const [a] = ['a', 'b', 'c'].map((name) => addUnschedulable(name, 'same')) as [QueuedPod, QueuedPod, QueuedPod]
     expect(queue.unschedulable.cachedRejection('same')).toMatchObject({ message: 'no node fits' })
     queue.requeue(a)
@@ -107,7 +107,7 @@ describe('the scheduling queue', () => {
   it.each(['removed', 'changed', 'moved to another class'])(
     'CAP-12 requeues the next pod of an equivalence class when the requeued pod is %s',
     (change) => {
-      const { queue, pop, addUnschedulable } = aQueue()
+      const { queue, pop, addUnschedulable } = createHarness()
       const a = addUnschedulable('a', 'same')
       addUnschedulable('b', 'same')
       queue.requeue(a)
@@ -120,7 +120,7 @@ describe('the scheduling queue', () => {
   )
 
   it('CAP-12 retries a pod that changed while in flight', () => {
-    const { queue, pop } = aQueue()
+    const { queue, pop } = createHarness()
     queue.add(aPod('a'))
     const pod = queue.pop()!
     queue.add(aPod('a', 3))
@@ -130,7 +130,7 @@ describe('the scheduling queue', () => {
   })
 
   it('CAP-12 resolves whenReady when a pod is added', async () => {
-    const { queue } = aQueue()
+    const { queue } = createHarness()
     let isReady = false
     const ready = queue.whenReady(NEVER).then(() => (isReady = true))
     await Promise.resolve()
@@ -147,7 +147,7 @@ describe('the scheduling queue', () => {
     })
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80, size: 'max' }), async (steps) => {
-        const { clock, queue } = aQueue()
+        const { clock, queue } = createHarness()
         const expectedKeys = new Set<string>()
         const inFlight = new Map<string, QueuedPod>()
         const rejected = new Map<string, QueuedPod>()

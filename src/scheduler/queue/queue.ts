@@ -62,7 +62,7 @@ export class SchedulingQueue {
   readonly unschedulable = new UnschedulablePods<QueuedPod>()
   #wake: (() => void) | undefined
   #attempts = 0
-  #inBackoff = 0
+  #backoffCount = 0
 
   constructor({ clock, random }: QueueOptions) {
     this.#clock = clock
@@ -77,7 +77,7 @@ export class SchedulingQueue {
   sizes(): { active: number; backoff: number; unschedulable: number } {
     let active = 0
     for (const pods of this.#active.values()) active += pods.size
-    return { active, backoff: this.#inBackoff, unschedulable: this.unschedulable.size }
+    return { active, backoff: this.#backoffCount, unschedulable: this.unschedulable.size }
   }
 
   has(key: ObjectKey): boolean {
@@ -154,7 +154,7 @@ export class SchedulingQueue {
   /** Adds a pod that all nodes rejected to the unschedulable pods. */
   addUnschedulable(pod: QueuedPod, rejection: Rejection, keys: IndexKeys): void {
     pod.message = rejection.message
-    if (this.#isSuperseded(pod)) return
+    if (this.#activateIfChanged(pod)) return
     pod.failures++
     const delayMs = backoffMs(BACKOFF, pod.failures - IMMEDIATE_RETRIES_MAX, this.#random)
     pod.notBeforeMs = pod.failures > IMMEDIATE_RETRIES_MAX ? this.#clock.monotonicMs() + delayMs : 0
@@ -167,7 +167,7 @@ export class SchedulingQueue {
   /** Retries the pod after a backoff, because the attempt failed for another reason than rejected nodes. */
   retryAfterBackoff(pod: QueuedPod, message: string): void {
     pod.message = message
-    if (this.#isSuperseded(pod)) return
+    if (this.#activateIfChanged(pod)) return
     pod.failures++
     this.#requeueNextOfClass(pod)
     this.#backOff(pod, backoffMs(BACKOFF, pod.failures - 1, this.#random))
@@ -223,8 +223,8 @@ export class SchedulingQueue {
     }
   }
 
-  /** Whether the pod was removed or changed while it was in flight. */
-  #isSuperseded(pod: QueuedPod): boolean {
+  /** Activates a pod that changed while it was in flight. Returns true if the pod was changed or removed meanwhile. */
+  #activateIfChanged(pod: QueuedPod): boolean {
     if (this.#pods.get(pod.key) !== pod) return true
     if (!pod.updatedInfo) return false
     pod.info = pod.updatedInfo
@@ -245,7 +245,7 @@ export class SchedulingQueue {
   #backOff(pod: QueuedPod, ms: number): void {
     pod.state = 'backoff'
     pod.dueMs = this.#clock.monotonicMs() + ms
-    this.#inBackoff++
+    this.#backoffCount++
     pod.cancelTimer = this.#clock.after(ms, () => {
       this.#removeFromState(pod)
       this.#activate(pod)
@@ -265,7 +265,7 @@ export class SchedulingQueue {
         return
       }
       case 'backoff':
-        this.#inBackoff--
+        this.#backoffCount--
         pod.cancelTimer?.()
         pod.cancelTimer = undefined
         return

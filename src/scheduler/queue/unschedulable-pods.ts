@@ -27,18 +27,18 @@ export interface IndexKeys {
   readonly ofPod: readonly string[]
 }
 
-interface Unschedulable {
+interface UnschedulablePod {
   readonly info: PodInfo
 }
 
-export interface EquivalenceClass<P extends Unschedulable> {
+export interface EquivalenceClass<P extends UnschedulablePod> {
   /** The rejection of the member that was evaluated last. */
   readonly rejection: Rejection
   /** The pods in the order in which they were added. */
   readonly members: ReadonlySet<P>
 }
 
-interface MutableClass<P extends Unschedulable> extends EquivalenceClass<P> {
+interface MutableClass<P extends UnschedulablePod> extends EquivalenceClass<P> {
   readonly id: string
   readonly members: Set<P>
   rejection: Rejection
@@ -47,7 +47,7 @@ interface MutableClass<P extends Unschedulable> extends EquivalenceClass<P> {
   isStale: boolean
 }
 
-export class UnschedulablePods<P extends Unschedulable> {
+export class UnschedulablePods<P extends UnschedulablePod> {
   readonly #classes = new Map<string, MutableClass<P>>()
   readonly #pods = new Map<ObjectKey, { group: MutableClass<P>; pod: P; keys: readonly string[] }>()
   readonly #classesByKey = new Map<string, Set<MutableClass<P>>>()

@@ -8,7 +8,7 @@ import { HOST, type SchedulerFixture, startSchedulerFixture } from '../../schedu
 // No other controllers run: the tests bind and provision claims themselves.
 let fixture: SchedulerFixture
 beforeEach(async () => {
-  fixture = await startSchedulerFixture({ controllers: false, bindTimeoutMs: 100_000 })
+  fixture = await startSchedulerFixture({ hasControllers: false, bindTimeoutMs: 100_000 })
   await fixture.createNode('n1')
 })
 afterEach(() => fixture.stop())
@@ -44,7 +44,7 @@ const getVolume = (name: string) => fixture.client.get(persistentVolumeKind, { n
 const bindClaimTo = (volumeName: string) =>
   patchClaim({ metadata: { annotations: { [BIND_COMPLETED]: 'yes' } }, spec: { volumeName } })
 
-describe('the wait for volumes in preBind', () => {
+describe('preBind of VolumeBinding', () => {
   it('CAP-13 ends when all claims are bound and their volumes are in the cache', async () => {
     await startProvisioning()
     await bindClaimTo('v')
@@ -63,7 +63,7 @@ describe('the wait for volumes in preBind', () => {
     await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
   })
 
-  it('CAP-13 fails and retries the pod if the selected node is removed', async () => {
+  it('CAP-13 fails and retries the pod if the selected-node annotation is removed', async () => {
     await startProvisioning()
     await patchClaim(withSelectedNode(null))
     await fixture.waitUntil(
@@ -80,7 +80,7 @@ describe('the wait for volumes in preBind', () => {
     )
   })
 
-  it('CAP-13 fails if the selected node is changed', async () => {
+  it('CAP-13 fails if the selected-node annotation is changed', async () => {
     await startProvisioning()
     await patchClaim(withSelectedNode('n7'))
     await waitForBindingFailure('provisioning failed for PVC "data"')
@@ -172,7 +172,7 @@ describe('the wait for volumes in preBind', () => {
     let isFailing = true
     await fixture.stop()
     fixture = await startSchedulerFixture({
-      controllers: false,
+      hasControllers: false,
       wrapClient: (client) => ({
         ...client,
         patch: async (kind, ref, ...options) => {

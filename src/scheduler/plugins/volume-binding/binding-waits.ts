@@ -135,8 +135,8 @@ export class BindingWaits {
       if (!currentClaim) return new BindingError(provisioningClaimNotFound(claim.name))
       if (!isBound(currentClaim)) isWaiting = true
     }
-    const provisionedClaims = plan.provision.map(({ claim }) => claim)
-    for (const claim of [...provisionedClaims, ...plan.shared]) {
+    const claimsToProvision = plan.provision.map(({ claim }) => claim)
+    for (const claim of [...claimsToProvision, ...plan.shared]) {
       const current = this.#caches.claims.get(claim.key)
       if (current?.metadata.uid !== claim.claim.metadata.uid || !current)
         return new BindingError(provisioningClaimNotFound(claim.name))

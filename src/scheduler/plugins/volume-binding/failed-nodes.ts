@@ -27,7 +27,7 @@ export class FailedNodes {
     const nowMs = this.#clock.monotonicMs()
     const nodes = new Set<string>()
     for (const uid of uids) {
-      for (const [node, untilMs] of this.#expiryByUid.get(uid) ?? []) if (untilMs > nowMs) nodes.add(node)
+      for (const [node, expiresAtMs] of this.#expiryByUid.get(uid) ?? []) if (expiresAtMs > nowMs) nodes.add(node)
     }
     return nodes.size > 0 ? nodes : undefined
   }

@@ -42,7 +42,7 @@ interface PlannedClaim {
 }
 
 const EMPTY_PLAN: NodePlan = { bind: [], provision: [], shared: [] }
-const REJECTED = new Map([BIND_CONFLICT, NOT_ENOUGH_SPACE].map((reason) => [reason, unschedulable(reason)]))
+const STATUS_BY_REASON = new Map([BIND_CONFLICT, NOT_ENOUGH_SPACE].map((reason) => [reason, unschedulable(reason)]))
 
 export class NodePlanner {
   readonly #deps: PlannerDeps
@@ -89,7 +89,7 @@ export class NodePlanner {
   filter(node: NodeInfo): Status | undefined {
     const boundClaimErrors = this.#checkBound(node)
     const delayedClaimReason = this.#needsOnlyNewVolumes ? this.#planNew(node) : this.#planDelayed(node)
-    if (!boundClaimErrors) return delayedClaimReason && REJECTED.get(delayedClaimReason)
+    if (!boundClaimErrors) return delayedClaimReason && STATUS_BY_REASON.get(delayedClaimReason)
     const reasons: Reason[] = []
     if (boundClaimErrors.hasNodeConflict) reasons.push(NODE_CONFLICT)
     if (delayedClaimReason) reasons.push(delayedClaimReason)
@@ -162,7 +162,7 @@ export class NodePlanner {
     return fit && this.#pairWithReports(toProvision, fit)
   }
 
-  /** Adds to each tracked claim its report. `fit` has one report per tracked claim, in the same order. */
+  /** Pairs each claim with its report, if it is tracked. `fit` has one report per tracked claim, in the same order. */
   #pairWithReports(toProvision: readonly PlannedClaim[], fit: Fit): NodePlan['provision'] {
     let position = 0
     return toProvision.map(({ claim }) => ({ claim, report: this.#tracked.has(claim) ? fit[position++] : undefined }))

@@ -56,7 +56,10 @@ export interface VolumeCaches {
   readonly classes: Cache<StorageClass>
 }
 
-/** Treats the claims in `asIfUnbound` as if their volumes had yet to be provisioned. */
+/**
+ * Returns the bound and the delayed claims of the pod, or the reason to reject it for all nodes. Treats the claims in
+ * `asIfUnbound` as if their volumes had yet to be provisioned.
+ */
 export function classifyClaims(
   pod: PodInfo,
   caches: VolumeCaches,
@@ -67,8 +70,8 @@ export function classifyClaims(
   let immediateReason: Reason | undefined
   for (const podClaim of pod.claims) {
     const claim = caches.claims.get(podClaim.key)
-    const rejection = rejectionOf(pod, podClaim, claim)
-    if (rejection || !claim) return { is: 'rejected', reason: rejection ?? claimNotFound(podClaim.name) }
+    const claimReason = rejectionReason(pod, podClaim, claim)
+    if (claimReason || !claim) return { is: 'rejected', reason: claimReason ?? claimNotFound(podClaim.name) }
     const className = claimClassName(claim) ?? ''
     const storageClass = className ? caches.classes.get(className) : undefined
     const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
@@ -91,7 +94,11 @@ export function classifyClaims(
 
 const NO_CLAIMS: ReadonlySet<ObjectKey> = new Set()
 
-function rejectionOf({ pod, key: podKey }: PodInfo, { key, name, isEphemeral }: PodClaim, claim: Claim | undefined) {
+function rejectionReason(
+  { pod, key: podKey }: PodInfo,
+  { key, name, isEphemeral }: PodClaim,
+  claim: Claim | undefined,
+) {
   if (!claim) return isEphemeral ? claimNotYetCreated(name) : claimNotFound(name)
   if (isEphemeral && !isOwnedBy(claim, pod)) return claimOfAnotherPod(key, podKey)
   if (claim.status?.phase === 'Lost') return claimLost(name, claim.spec?.volumeName ?? '')

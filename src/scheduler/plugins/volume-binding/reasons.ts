@@ -1,4 +1,5 @@
-// The reasons for which VolumeBinding rejects a node or a pod, with the messages of kube-scheduler.
+// The reasons for which VolumeBinding rejects a node or a pod, the messages of failures in preBind, and the sentences that
+// explain a rejection. Messages that kube-scheduler has too are the same.
 import type { Reason } from '../../framework/status.ts'
 
 export const NODE_CONFLICT: Reason = {
@@ -68,14 +69,18 @@ export const claimRefReset = (volume: string): string => `ClaimRef got reset for
 export const selectedNodeReset = (claim: string): string => `selectedNode annotation reset for PVC ${quote(claim)}`
 export const provisioningFailed = (claim: string, message?: string): string =>
   `provisioning failed for PVC ${quote(claim)}${message === undefined ? '' : `: ${message}`}`
-export const lastFailure = (claim: string, message: string): string =>
-  `The volume of claim ${quote(claim)} could not be created: ${message.replace(/\.?$/, '.')}`
 export const volumeNodeMismatch = (volume: string, node: string): string =>
   `pv ${quote(volume)} node affinity doesn't match node ${quote(node)}: no matching NodeSelectorTerms`
-export const driverNotRegistered = (driver: string, claims: readonly string[]): string =>
-  `No node has registered CSI driver ${quote(driver)} of claim${claims.length === 1 ? '' : 's'} ${claims.map(quote).join(', ')} in its CSINode: ` +
-  "run the driver's node plugin on the nodes, or register its socket with: stowage node --driver-socket <socket>."
 export const BIND_TIMEOUT = 'context deadline exceeded'
 export const SCHEDULER_STOPPING = 'the scheduler is stopping'
 export const preBindFailed = (message: string): string =>
   `running PreBind plugin "VolumeBinding": binding volumes: ${message}`
+
+// Sentences that are added to the message after every node was rejected.
+
+export const lastFailure = (claim: string, message: string): string =>
+  `The volume of claim ${quote(claim)} could not be created: ${message.replace(/\.?$/, '.')}`
+
+export const driverNotRegistered = (driver: string, claims: readonly string[]): string =>
+  `No node has registered CSI driver ${quote(driver)} of claim${claims.length === 1 ? '' : 's'} ${claims.map(quote).join(', ')} in its CSINode: ` +
+  "run the driver's node plugin on the nodes, or register its socket with: stowage node --driver-socket <socket>."

@@ -52,7 +52,7 @@ function dataWarning(claims: readonly BoundClaim[]): string {
     deletePolicyClaims.length > 0 &&
       `Deleting ${quotedNames(deletePolicyClaims)} also deletes the data: back it up first.`,
     retainPolicyClaims.length > 0 &&
-      `The data of ${quotedNames(retainPolicyClaims)} stays in the released volume, and the new volume is empty: copy it.`,
+      `The data of ${quotedNames(retainPolicyClaims)} stays in the released storage, and new volumes are empty: copy it.`,
   ]
   return sentences.filter(Boolean).join(' ')
 }

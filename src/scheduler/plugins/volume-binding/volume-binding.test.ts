@@ -65,7 +65,7 @@ async function createLocalStorage(sizes: readonly number[] = [100, 50, 10]) {
 const permutations = <T>(items: readonly T[]): T[][] =>
   items.length === 0
     ? [[]]
-    : items.flatMap((item) => permutations(items.filter((other) => other !== item)).map((rest) => [item, ...rest]))
+    : items.flatMap((item) => permutations(items.filter((other) => other !== item)).map((tail) => [item, ...tail]))
 
 describe('VolumeBinding', () => {
   it('CAP-13 selects the node of a delayed claim, waits for its volume, and binds the pod', async () => {
@@ -337,7 +337,7 @@ describe('VolumeBinding', () => {
   })
 
   it('CAP-11 rejects a pod until its volume exists', async () => {
-    await restartWith({ controllers: false })
+    await restartWith({ hasControllers: false })
     await fixture.createNode('n1')
     await fixture.createClass('local')
     const annotations = { [BIND_COMPLETED]: 'yes' }
@@ -475,7 +475,7 @@ describe('VolumeBinding', () => {
     expect(fixture.storage.volumeCount).toBe(1)
   })
 
-  it('CAP-12 CAP-13 sets the WaitingForVolumes condition if preBind takes long', async () => {
+  it('CAP-12 CAP-13 reports the reason WaitingForVolumes if preBind takes long', async () => {
     await fixture.createNode('n1')
     await fixture.createPod('db', { claims: ['data'] })
     await waitUntilUnschedulable('db')
@@ -570,7 +570,10 @@ describe('VolumeBinding', () => {
     }
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.waitUntil(async () => (await fixture.message('db'))?.includes(NO_VOLUME), 'the volume to be bound')
+    await fixture.waitUntil(
+      async () => (await fixture.message('db'))?.includes(NO_VOLUME),
+      'the message to be reported',
+    )
     await fixture.createVolume('v2')
     await waitUntilBound('db')
     expect((await fixture.claim('data')).spec?.volumeName).toBe('v2')
@@ -705,8 +708,8 @@ describe('VolumeBinding', () => {
         second: { size: '11Gi', storageClassName: 'local' },
       },
     })
-    const firstVolume = async () => (await fixture.claim('db-first').catch(() => undefined))?.spec?.volumeName
-    await fixture.waitUntil(firstVolume, 'the first volume')
+    const firstVolumeName = async () => (await fixture.claim('db-first').catch(() => undefined))?.spec?.volumeName
+    await fixture.waitUntil(firstVolumeName, 'the first volume')
     const ref = { namespace: 'default', name: 'c-n1' }
     await fixture.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '2Gi' } })
     await fixture.waitUntil(
@@ -771,8 +774,8 @@ describe('VolumeBinding', () => {
         second: { size: '11Gi', storageClassName: 'local' },
       },
     })
-    const firstVolume = async () => (await fixture.claim('db-first').catch(() => undefined))?.spec?.volumeName
-    await fixture.waitUntil(firstVolume, 'the first volume')
+    const firstVolumeName = async () => (await fixture.claim('db-first').catch(() => undefined))?.spec?.volumeName
+    await fixture.waitUntil(firstVolumeName, 'the first volume')
     const name = `c-${(await fixture.claim('db-first')).metadata.annotations?.[SELECTED_NODE]}`
     const patch = { type: 'merge', body: { capacity: '2Gi' } } as const
     await fixture.client.patch(csiStorageCapacityKind, { namespace: 'default', name }, patch)
@@ -801,7 +804,7 @@ describe('VolumeBinding', () => {
   )
 
   it('CAP-14 CAP-12 records a Warning if the claim of an ephemeral volume is not created', async () => {
-    await restartWith({ controllers: false })
+    await restartWith({ hasControllers: false })
     await fixture.createNode('n1')
     await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })
     await waitUntilUnschedulable('db')
@@ -811,7 +814,7 @@ describe('VolumeBinding', () => {
     ])
   })
 
-  it('CAP-14 rejects the claim of an ephemeral volume that was not created for the pod', async () => {
+  it('CAP-14 rejects a pod if the claim of its ephemeral volume was not created for it', async () => {
     await createLocalStorage([100])
     await fixture.createClaim('db-scratch')
     await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })

@@ -134,8 +134,9 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
       const { claim } = provisioning
       failedNodes.add(claim.claim.metadata.uid, node.name)
       const volume = volumes.get(claims.get(claim.key)?.spec?.volumeName)
-      const requested = requestedVolumeOf(provisioning)
-      if (requested && volume && !isReachableFrom(volume, node)) reservations?.createdOnOtherNodes(requested)
+      const requestedVolume = requestedVolumeOf(provisioning)
+      if (requestedVolume && volume && !isReachableFrom(volume, node))
+        reservations?.createdOnOtherNodes(requestedVolume)
     }
   }
 
@@ -251,12 +252,12 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
       if (pod.claims.length === 0) return undefined
       const classified = classifyClaims(pod, caches)
       if (classified.is === 'rejected' || classified.bound.length > 0) return UNSIGNABLE
-      const isDecided = ({ key, selectedNode, claim }: DelayedClaim) =>
+      const isUnsignable = ({ key, selectedNode, claim }: DelayedClaim) =>
         selectedNode !== undefined ||
         assumed.bindingOf(key) ||
         available.reservedFor(key).length > 0 ||
         annotationOf(claim, LAST_FAILURE) !== undefined // its message is about this claim only
-      return classified.delayed.some(isDecided) ? UNSIGNABLE : classified.delayed.map(signatureOf)
+      return classified.delayed.some(isUnsignable) ? UNSIGNABLE : classified.delayed.map(signatureOf)
     },
     observe,
     get reservations() {

@@ -27,7 +27,7 @@ export function createVolumeRestrictions({ caches, cluster }: PluginHandle): Plu
     events: [claimReleased, claimChanged],
     preFilter(pod) {
       const isInUse = exclusiveClaims(pod).some(({ key }) =>
-        [...cluster.podsUsing(key)].some((user) => user !== pod.key),
+        [...cluster.podsUsing(key)].some((podKey) => podKey !== pod.key),
       )
       return isInUse ? { code: 'Success', state: undefined } : SKIP
     },

@@ -19,7 +19,7 @@ interface ClassReports {
   readonly byKeys: Map<string, { readonly keys: readonly string[]; readonly byValues: Map<string, CapacityReport[]> }>
 }
 
-const NONE: readonly CapacityReport[] = []
+const NO_REPORTS: readonly CapacityReport[] = []
 
 export class CapacityIndex {
   readonly #reports = new Map<ObjectKey, CapacityReport>()
@@ -37,12 +37,12 @@ export class CapacityIndex {
   /** Returns the reports of the class about a node with these labels. The array changes with the index: read it immediately. */
   find(className: string, labels: Labels): readonly CapacityReport[] {
     const classReports = this.#classes.get(className)
-    if (!classReports) return NONE
+    if (!classReports) return NO_REPORTS
     let reports: readonly CapacityReport[] = classReports.allNodes
     for (const { keys, byValues } of classReports.byKeys.values()) {
       const valuesKey = valuesKeyOf(keys, labels)
-      const added = valuesKey === undefined ? undefined : byValues.get(valuesKey)
-      if (added) reports = reports.length === 0 ? added : [...reports, ...added]
+      const labelReports = valuesKey === undefined ? undefined : byValues.get(valuesKey)
+      if (labelReports) reports = reports.length === 0 ? labelReports : [...reports, ...labelReports]
     }
     if (classReports.bySelector.length > 0) {
       const matching = classReports.bySelector.filter(
@@ -55,7 +55,7 @@ export class CapacityIndex {
 
   /** Returns the reports of all classes about the same nodes. */
   inSegment(segment: string): Iterable<CapacityReport> {
-    return this.#segments.get(segment)?.values() ?? NONE
+    return this.#segments.get(segment)?.values() ?? NO_REPORTS
   }
 
   /** Returns the object's previous report and the new one. */

@@ -1,5 +1,5 @@
-// Parses a CSIStorageCapacity object into a report: storage class, nodes and capacity. A quantity or selector that cannot
-// be parsed is unknown, and no volume fits an unknown capacity.
+// Parses a CSIStorageCapacity object into a report: storage class, nodes and capacity. A quantity that cannot be parsed is
+// unknown, and no volume fits an unknown capacity. A selector that cannot be parsed selects no nodes.
 
 import type { CSIStorageCapacity } from '../../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { quantityToBytes } from '../../../../api/quantity.ts'

@@ -7,7 +7,7 @@ import { Reservations } from './reservations.ts'
 
 const DRIVER = 'd.example.com'
 
-function createReservations() {
+function createHarness() {
   const clock = manualClock()
   const index = new CapacityIndex()
   const releasedDrivers: string[] = []
@@ -34,16 +34,11 @@ function createReservations() {
     bytes: BigInt(bytes),
     report: index.get(`ns/${reportName}`)!,
   })
-  const reserved = (name: string) => Number(reservations.reservedForOthers(index.get(`ns/${name}`)!, []))
-  return { clock, index, reservations, report, aRequest, reserved, releasedDrivers }
+  const reservedBytes = (name: string) => Number(reservations.reservedForOthers(index.get(`ns/${name}`)!, []))
+  return { clock, index, reservations, report, aRequest, reservedBytes, releasedDrivers }
 }
 /** Performs all steps from the reservation to the created volume. */
-function createVolume(
-  harness: ReturnType<typeof createReservations>,
-  claim: string,
-  bytes: number,
-  reportName?: string,
-) {
+function createVolume(harness: ReturnType<typeof createHarness>, claim: string, bytes: number, reportName?: string) {
   harness.reservations.assume(harness.aRequest(claim, bytes, reportName))
   harness.reservations.nodeSelected(`ns/${claim}`, claim)
   harness.reservations.volumeCreated(`ns/${claim}`, claim)
@@ -51,157 +46,157 @@ function createVolume(
 
 describe('capacity reservations', () => {
   it('PLUS-3 last until a report has decreased by the size of the volume', () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     harness.reservations.assume(harness.aRequest('c', 10))
-    expect(harness.reserved('fast')).toBe(10)
+    expect(harness.reservedBytes('fast')).toBe(10)
     harness.reservations.nodeSelected('ns/c', 'c')
     harness.reservations.volumeCreated('ns/c', 'c')
-    expect(harness.reserved('fast')).toBe(10)
+    expect(harness.reservedBytes('fast')).toBe(10)
     harness.report('fast', 90)
-    expect(harness.reserved('fast')).toBe(0)
+    expect(harness.reservedBytes('fast')).toBe(0)
     expect(harness.reservations.size).toBe(0)
   })
 
   it('PLUS-3 keep a later volume reserved when a report includes only an earlier one', () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     createVolume(harness, 'early', 10)
     createVolume(harness, 'late', 10)
     harness.report('fast', 90)
-    expect(harness.reserved('fast')).toBe(10)
+    expect(harness.reservedBytes('fast')).toBe(10)
     harness.report('fast', 95) // a volume was deleted
-    expect(harness.reserved('fast')).toBe(10)
+    expect(harness.reservedBytes('fast')).toBe(10)
     harness.report('fast', 85)
-    expect(harness.reserved('fast')).toBe(0)
+    expect(harness.reservedBytes('fast')).toBe(0)
   })
 
   it('PLUS-3 end when a report includes the volume before its claim is bound', () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     harness.reservations.assume(harness.aRequest('c', 10))
     harness.reservations.nodeSelected('ns/c', 'c')
     harness.report('fast', 90)
-    expect(harness.reserved('fast')).toBe(0)
+    expect(harness.reservedBytes('fast')).toBe(0)
     harness.reservations.volumeCreated('ns/c', 'c')
     expect(harness.reservations.size).toBe(0)
   })
 
   it('PLUS-3 are restored for a requested volume if the decrease was caused by another volume', async () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     for (const claim of ['slow', 'quick']) {
       harness.reservations.assume(harness.aRequest(claim, 10))
       harness.reservations.nodeSelected(`ns/${claim}`, claim)
     }
     harness.report('fast', 90) // caused by "quick", whose claim is not bound yet
-    expect(harness.reserved('fast')).toBe(10)
+    expect(harness.reservedBytes('fast')).toBe(10)
     harness.reservations.volumeCreated('ns/quick', 'quick')
     expect(harness.reservations.stateOf('ns/quick')).toBe(undefined)
     await harness.clock.advance(600_000) // longer than a created volume stays reserved
-    expect(harness.reserved('fast')).toBe(10)
+    expect(harness.reservedBytes('fast')).toBe(10)
     harness.reservations.volumeCreated('ns/slow', 'slow')
     harness.report('fast', 80)
-    expect(harness.reserved('fast')).toBe(0)
+    expect(harness.reservedBytes('fast')).toBe(0)
     expect(harness.reservations.size).toBe(0)
   })
 
   it('PLUS-3 ignore a decrease before the node is selected', () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     harness.reservations.assume(harness.aRequest('c', 10))
     harness.report('fast', 80)
-    expect(harness.reserved('fast')).toBe(10)
+    expect(harness.reservedBytes('fast')).toBe(10)
   })
 
   it('PLUS-3 are subtracted from all classes of the driver on the same nodes, in proportion to their reports', () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 50) // mirrored
     harness.report('striped', 100)
     harness.report('foreign', 100)
     harness.report('zone-b', 100, 'zone-b', 'b')
     harness.reservations.assume(harness.aRequest('c', 10))
-    expect(['fast', 'striped', 'foreign', 'zone-b'].map(harness.reserved)).toEqual([10, 20, 0, 0])
+    expect(['fast', 'striped', 'foreign', 'zone-b'].map(harness.reservedBytes)).toEqual([10, 20, 0, 0])
     harness.reservations.release('ns/c')
-    expect(harness.reserved('striped')).toBe(0)
+    expect(harness.reservedBytes('striped')).toBe(0)
     expect(harness.releasedDrivers).toEqual([DRIVER])
   })
 
   it('PLUS-3 are subtracted from the first report of another class, which may be outdated', async () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     createVolume(harness, 'c', 10)
     harness.report('slow', 100) // from before the volume was created
-    expect(harness.reserved('slow')).toBe(10)
+    expect(harness.reservedBytes('slow')).toBe(10)
     harness.report('fast', 90)
     harness.report('slow', 90)
-    expect(harness.reserved('slow')).toBe(0)
+    expect(harness.reservedBytes('slow')).toBe(0)
 
     createVolume(harness, 'd', 10)
     harness.report('prompt', 80) // already includes the volume, which cannot be detected
     harness.report('fast', 80)
     harness.report('slow', 80)
-    expect(harness.reserved('prompt')).toBe(10)
+    expect(harness.reservedBytes('prompt')).toBe(10)
     await harness.clock.advance(10_000)
-    expect(harness.reserved('prompt')).toBe(0)
+    expect(harness.reservedBytes('prompt')).toBe(0)
     expect(harness.reservations.size).toBe(0)
   })
 
   it('PLUS-3 end for other classes shortly after the report of the class of the volume includes it', async () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     harness.report('slow', 100)
     createVolume(harness, 'c', 10)
     harness.report('fast', 90)
-    expect(harness.reserved('slow')).toBe(10)
+    expect(harness.reservedBytes('slow')).toBe(10)
     await harness.clock.advance(11_000)
-    expect(harness.reserved('slow')).toBe(0)
+    expect(harness.reservedBytes('slow')).toBe(0)
     expect(harness.releasedDrivers).toEqual([DRIVER])
   })
 
   it('PLUS-3 time out for a volume that no report includes', async () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     createVolume(harness, 'thin', 10)
     await harness.clock.advance(119_000)
-    expect(harness.reserved('fast')).toBe(10)
+    expect(harness.reservedBytes('fast')).toBe(10)
     await harness.clock.advance(2_000)
-    expect(harness.reserved('fast')).toBe(0)
+    expect(harness.reservedBytes('fast')).toBe(0)
     expect(harness.releasedDrivers).toEqual([DRIVER])
   })
 
   it('PLUS-3 end when the volume is deleted before a report includes it', () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     createVolume(harness, 'short', 10)
     harness.reservations.claimDeleted('ns/short')
     harness.reservations.volumeDeleted('ns/short', 'another uid')
-    expect(harness.reserved('fast')).toBe(10)
+    expect(harness.reservedBytes('fast')).toBe(10)
     harness.reservations.volumeDeleted('ns/short', 'short')
-    expect(harness.reserved('fast')).toBe(0)
+    expect(harness.reservedBytes('fast')).toBe(0)
     expect(harness.releasedDrivers).toEqual([DRIVER])
   })
 
   it('PLUS-3 last for the duration of a driver call after the claim of a requested volume is deleted', async () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     harness.reservations.assume(harness.aRequest('c', 10))
     harness.reservations.nodeSelected('ns/c', 'c')
     harness.reservations.claimDeleted('ns/c')
     await harness.clock.advance(14_000)
-    expect(harness.reserved('fast')).toBe(10)
+    expect(harness.reservedBytes('fast')).toBe(10)
     await harness.clock.advance(2_000)
-    expect(harness.reserved('fast')).toBe(0)
+    expect(harness.reservedBytes('fast')).toBe(0)
     expect(harness.releasedDrivers).toEqual([DRIVER])
   })
 
   it('PLUS-3 end when provisioning fails, and the report rejects that size for a minute', async () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     harness.reservations.assume(harness.aRequest('c', 10))
     harness.reservations.nodeSelected('ns/c', 'c')
     harness.reservations.provisioningFailed('ns/c', 'c')
-    expect(harness.reserved('fast')).toBe(0)
+    expect(harness.reservedBytes('fast')).toBe(0)
     expect(harness.index.get('ns/fast')?.ledger.failedBytes).toBe(10n)
     await harness.clock.advance(61_000)
     expect(harness.index.get('ns/fast')?.ledger.failedBytes).toBe(undefined)
@@ -209,19 +204,19 @@ describe('capacity reservations', () => {
   })
 
   it('PLUS-3 end when the volume is created on other nodes, and the report rejects that size for a minute', async () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     const request = harness.aRequest('c', 10)
     createVolume(harness, 'c', 10)
     harness.reservations.createdOnOtherNodes(request)
-    expect(harness.reserved('fast')).toBe(0)
+    expect(harness.reservedBytes('fast')).toBe(0)
     expect(harness.index.get('ns/fast')?.ledger.failedBytes).toBe(10n)
     await harness.clock.advance(61_000)
     expect(harness.index.get('ns/fast')?.ledger.failedBytes).toBe(undefined)
   })
 
   it('PLUS-3 are not subtracted for the claim itself, and ignore a new claim with the same name', () => {
-    const harness = createReservations()
+    const harness = createHarness()
     harness.report('fast', 100)
     harness.reservations.assume(harness.aRequest('c', 10))
     expect(harness.reservations.reservedForOthers(harness.index.get('ns/fast')!, ['ns/c'])).toBe(0n)
@@ -249,13 +244,13 @@ describe('capacity reservations', () => {
     const scenario = { steps: fc.array(step, { maxLength: 100, size: 'max' }), slowFrom: fc.nat(50) }
     fc.assert(
       fc.property(fc.record(scenario), ({ steps, slowFrom }) => {
-        const harness = createReservations()
+        const harness = createHarness()
         let free = 100
         const history = [100]
         /** The position in the history of the last report, by class. */
         const reportedAt: { fast: number; slow: number | undefined } = { fast: 0, slow: undefined }
         const availableBytes = (name: ClassName): number =>
-          reportedAt[name] === undefined ? 0 : history[reportedAt[name]]! - harness.reserved(name)
+          reportedAt[name] === undefined ? 0 : history[reportedAt[name]]! - harness.reservedBytes(name)
         harness.report('fast', 100)
         const claims = new Map<string, { size: number; isSelected: boolean }>()
         const pick = (at: number, isSelected: boolean) => {
