@@ -35,8 +35,8 @@ interface CacheFixtureOptions {
 async function startCache(options: CacheFixtureOptions = {}) {
   const fixture = await createServerFixture({ history: { entriesMax: options.entriesMax ?? 10_000 } })
   const { clock } = fixture
-  const real = inProcessClient(fixture.server.objects, SYSTEM_USER)
-  const client = createFlakyClient(real)
+  const serverClient = inProcessClient(fixture.server.objects, SYSTEM_USER)
+  const client = createFlakyClient(serverClient)
   client.watchList = options.watchList ?? 'served'
   const cache = createCache({
     client,
@@ -57,7 +57,7 @@ async function startCache(options: CacheFixtureOptions = {}) {
     await running
     await fixture.store.close()
   })
-  return { fixture, clock, real, client, cache, notifications, abort, store: fixture.store }
+  return { fixture, clock, serverClient, client, cache, notifications, abort, store: fixture.store }
 }
 
 /** Advances the clock until the condition holds. */
@@ -74,12 +74,12 @@ const contentOf = (cache: Cache<any>) =>
 
 describe('a cache', () => {
   it('contains the listed objects, applies every change, and passes the old object to subscribers', async () => {
-    const { clock, real, cache, notifications } = await startCache()
-    await real.create(configMapKind, aConfigMap('a'))
+    const { clock, serverClient, cache, notifications } = await startCache()
+    await serverClient.create(configMapKind, aConfigMap('a'))
     await waitUntil(clock, () => cache.isSynced && cache.size === 1)
-    await real.patch(configMapKind, ref('a'), withValue('1'))
-    await real.create(configMapKind, aConfigMap('b'))
-    await real.delete(configMapKind, ref('a'))
+    await serverClient.patch(configMapKind, ref('a'), withValue('1'))
+    await serverClient.create(configMapKind, aConfigMap('b'))
+    await serverClient.delete(configMapKind, ref('a'))
     await waitUntil(clock, () => notifications.length === 4)
     expect(notifications).toEqual(['+a=0', '~a=0→1', '+b=0', '-a'])
     expect(cache.get('default/b')?.data).toEqual({ k: '0' })
@@ -89,8 +89,8 @@ describe('a cache', () => {
   })
 
   it('shares the objects of an in-process server without copying them', async () => {
-    const { clock, real, cache } = await startCache()
-    const created = await real.create(configMapKind, aConfigMap('a'))
+    const { clock, serverClient, cache } = await startCache()
+    const created = await serverClient.create(configMapKind, aConfigMap('a'))
     await waitUntil(clock, () => cache.size === 1)
     const cached = cache.get(ref('a'))!
     expect(cached.data).toBe(created.data)
@@ -99,16 +99,16 @@ describe('a cache', () => {
   })
 
   it('applies a write once, before the watch delivers it, and only to objects in the cache', async () => {
-    const { clock, real, cache, notifications } = await startCache()
-    await real.create(configMapKind, aConfigMap('a'))
+    const { clock, serverClient, cache, notifications } = await startCache()
+    await serverClient.create(configMapKind, aConfigMap('a'))
     await waitUntil(clock, () => cache.size === 1)
-    const written = await real.patch(configMapKind, ref('a'), withValue('1'))
+    const written = await serverClient.patch(configMapKind, ref('a'), withValue('1'))
     cache.applyWriteResult(written)
     expect(contentOf(cache)).toEqual({ a: '1' })
-    const deletedObject = await real.create(configMapKind, aConfigMap('gone'))
-    await real.delete(configMapKind, ref('gone'))
+    const deletedObject = await serverClient.create(configMapKind, aConfigMap('gone'))
+    await serverClient.delete(configMapKind, ref('gone'))
     cache.applyWriteResult(deletedObject)
-    await real.patch(configMapKind, ref('a'), withValue('2'))
+    await serverClient.patch(configMapKind, ref('a'), withValue('2'))
     await waitUntil(clock, () => notifications.includes('~a=1→2'))
     cache.applyWriteResult(written) // ignored, because the cache has a newer version
     expect(contentOf(cache)).toEqual({ a: '2' })
@@ -116,26 +116,26 @@ describe('a cache', () => {
   })
 
   it('finds existing and changed objects by index', async () => {
-    const { clock, real, cache } = await startCache()
-    await real.create(configMapKind, aConfigMap('a', 'red'))
+    const { clock, serverClient, cache } = await startCache()
+    await serverClient.create(configMapKind, aConfigMap('a', 'red'))
     await waitUntil(clock, () => cache.size === 1)
     cache.addIndex('k', ({ data }) => (data?.k ? [data.k] : []))
     const namesByKey = (key: string) => cache.byIndex('k', key).map(({ metadata }) => metadata.name)
     expect(namesByKey('red')).toEqual(['a'])
-    await real.create(configMapKind, aConfigMap('b', 'red'))
-    await real.patch(configMapKind, ref('a'), withValue('blue'))
+    await serverClient.create(configMapKind, aConfigMap('b', 'red'))
+    await serverClient.patch(configMapKind, ref('a'), withValue('blue'))
     await waitUntil(clock, () => namesByKey('blue').length === 1)
     expect(namesByKey('red')).toEqual(['b'])
-    await real.delete(configMapKind, ref('a'))
+    await serverClient.delete(configMapKind, ref('a'))
     await waitUntil(clock, () => cache.size === 1)
     expect(namesByKey('blue')).toEqual([])
     expect(() => cache.byIndex('nope', 'x')).toThrow('There is no index named "nope"')
   })
 
   it('resolves whenReached when the watch has delivered the write', async () => {
-    const { clock, real, cache, abort } = await startCache()
+    const { clock, serverClient, cache, abort } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
-    const { metadata } = await real.create(configMapKind, aConfigMap('a'))
+    const { metadata } = await serverClient.create(configMapKind, aConfigMap('a'))
     expect(await cache.whenReached(metadata.resourceVersion!, abort.signal)).toBe(true)
     expect(cache.get(ref('a'))).toBeDefined()
     const unreached = cache.whenReached('999999', abort.signal)
@@ -144,26 +144,26 @@ describe('a cache', () => {
   })
 
   it('calls the other subscribers when one throws', async () => {
-    const { clock, real, cache, notifications } = await startCache()
+    const { clock, serverClient, cache, notifications } = await startCache()
     cache.subscribe({
       added: () => {
         throw new Error('injected')
       },
     })
-    await real.create(configMapKind, aConfigMap('a'))
+    await serverClient.create(configMapKind, aConfigMap('a'))
     await waitUntil(clock, () => notifications.length === 1)
-    await real.create(configMapKind, aConfigMap('b'))
+    await serverClient.create(configMapKind, aConfigMap('b'))
     await waitUntil(clock, () => notifications.length === 2)
   })
 })
 
 describe('a cache whose watch fails', () => {
   it('resumes from the last version without a list and without repeating an event', async () => {
-    const { clock, real, client, cache, notifications } = await startCache()
+    const { clock, serverClient, client, cache, notifications } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     for (let round = 0; round < 5; round++) {
       client.cut(round % 2 ? CONNECTION_RESET : undefined)
-      await real.create(configMapKind, aConfigMap(`m${round}`))
+      await serverClient.create(configMapKind, aConfigMap(`m${round}`))
       await waitUntil(clock, () => cache.size === round + 1)
     }
     expect(notifications).toEqual([0, 1, 2, 3, 4].map((round) => `+m${round}=0`))
@@ -172,9 +172,9 @@ describe('a cache whose watch fails', () => {
   })
 
   it('delivers all changes of one version if the stream fails between them', async () => {
-    const { clock, real, client, cache, notifications, store } = await startCache()
-    await real.create(configMapKind, aConfigMap('a'))
-    await real.create(configMapKind, aConfigMap('b'))
+    const { clock, serverClient, client, cache, notifications, store } = await startCache()
+    await serverClient.create(configMapKind, aConfigMap('a'))
+    await serverClient.create(configMapKind, aConfigMap('b'))
     await waitUntil(clock, () => cache.size === 2)
     const stop = cache.subscribe({ deleted: () => client.cut(CONNECTION_RESET) }) // after the first of the two changes
     // The store deletes several objects in one version when they expire together.
@@ -185,17 +185,17 @@ describe('a cache whose watch fails', () => {
   })
 
   it('detects deletions during a disconnect even if the history was compacted', async () => {
-    const { clock, real, client, cache, notifications } = await startCache({ entriesMax: 20 })
-    await real.create(configMapKind, aConfigMap('gone'))
-    await real.create(configMapKind, aConfigMap('kept'))
-    await real.create(configMapKind, aConfigMap('replaced'))
+    const { clock, serverClient, client, cache, notifications } = await startCache({ entriesMax: 20 })
+    await serverClient.create(configMapKind, aConfigMap('gone'))
+    await serverClient.create(configMapKind, aConfigMap('kept'))
+    await serverClient.create(configMapKind, aConfigMap('replaced'))
     await waitUntil(clock, () => cache.size === 3)
     client.watchError = CONNECTION_RESET
     client.cut(CONNECTION_RESET)
-    await real.delete(configMapKind, ref('gone'))
-    await real.delete(configMapKind, ref('replaced'))
-    await real.create(configMapKind, aConfigMap('replaced', 'new'))
-    for (let i = 1; i <= 50; i++) await real.patch(configMapKind, ref('kept'), withValue(String(i)))
+    await serverClient.delete(configMapKind, ref('gone'))
+    await serverClient.delete(configMapKind, ref('replaced'))
+    await serverClient.create(configMapKind, aConfigMap('replaced', 'new'))
+    for (let i = 1; i <= 50; i++) await serverClient.patch(configMapKind, ref('kept'), withValue(String(i)))
     notifications.length = 0
     client.watchError = undefined
     await waitUntil(clock, () => cache.get(ref('kept'))?.data?.k === '50')
@@ -204,10 +204,10 @@ describe('a cache whose watch fails', () => {
   })
 
   it('replaces a silent stream and reports the age of its last event', async () => {
-    const { clock, real, client, cache } = await startCache()
+    const { clock, serverClient, client, cache } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     client.silence()
-    await real.create(configMapKind, aConfigMap('a'))
+    await serverClient.create(configMapKind, aConfigMap('a'))
     await clock.advance(200_000)
     expect(cache.size).toBe(0)
     expect(cache.lastEventAgeMs()).toBeGreaterThanOrEqual(199_000)
@@ -234,12 +234,12 @@ describe('a cache whose watch fails', () => {
   })
 
   it('SYS-29 resumes without a pause if the server ends a stream that has lasted', async () => {
-    const { clock, real, client, cache } = await startCache()
+    const { clock, serverClient, client, cache } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     for (let i = 1; i <= 3; i++) {
       await clock.advance(60_000)
       client.cut()
-      await real.create(configMapKind, aConfigMap(`m${i}`))
+      await serverClient.create(configMapKind, aConfigMap(`m${i}`))
       for (let turn = 0; turn < 20; turn++) await nextTurn()
       expect(cache.size).toBe(i)
     }
@@ -283,17 +283,17 @@ describe('a cache whose watch fails', () => {
   })
 
   it.each(['ignored', 'rejected', 'broken'] as const)('lists if WatchList is %s', async (watchList) => {
-    const { clock, real, client, cache, notifications } = await startCache({ watchList })
-    for (const name of ['a', 'b']) await real.create(configMapKind, aConfigMap(name))
+    const { clock, serverClient, client, cache, notifications } = await startCache({ watchList })
+    for (const name of ['a', 'b']) await serverClient.create(configMapKind, aConfigMap(name))
     await waitUntil(clock, () => cache.size === 2)
-    await real.delete(configMapKind, ref('a'))
+    await serverClient.delete(configMapKind, ref('a'))
     await waitUntil(clock, () => notifications.length === 3)
     expect(notifications).toEqual(['+a=0', '+b=0', '-a'])
     expect(client.listCount).toBe(1)
   })
 
   it('leaves no stream, watcher or listener behind after a thousand reconnects', async () => {
-    const { clock, fixture, real, client, cache, abort } = await startCache()
+    const { clock, fixture, serverClient, client, cache, abort } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     const listeners = countListeners(abort.signal)
     const watchers = fixture.store.stats().watchers
@@ -306,35 +306,35 @@ describe('a cache whose watch fails', () => {
     expect(client.streamCount).toBe(1)
     expect(countListeners(abort.signal)).toBe(listeners)
     expect(fixture.store.stats().watchers).toBe(watchers)
-    await real.create(configMapKind, aConfigMap('added-later'))
+    await serverClient.create(configMapKind, aConfigMap('added-later'))
     await waitUntil(clock, () => cache.size === 1)
   })
 
   it('stays up to date after the server is restarted with the same and with an empty disk', async () => {
     const medium = memoryMedium()
     const firstServer = await createServerFixture({ medium })
-    const real = () => inProcessClient(server.server.objects, SYSTEM_USER)
+    const serverClient = () => inProcessClient(server.server.objects, SYSTEM_USER)
     let server = firstServer
     const cacheClock = manualClock()
     const clock = {
       ...cacheClock,
       advance: async (ms: number) => void (await Promise.all([cacheClock.advance(ms), server.clock.advance(ms)])),
     }
-    const client = createFlakyClient({ ...real(), watch: (...args) => real().watch(...args) })
+    const client = createFlakyClient({ ...serverClient(), watch: (...args) => serverClient().watch(...args) })
     const cache = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
     const abort = new AbortController()
     const running = cache.run(abort.signal)
-    for (const name of ['a', 'b', 'c']) await real().create(configMapKind, aConfigMap(name))
+    for (const name of ['a', 'b', 'c']) await serverClient().create(configMapKind, aConfigMap(name))
     await waitUntil(clock, () => cache.size === 3)
 
     await firstServer.store.close()
     server = await createServerFixture({ medium })
-    await real().delete(configMapKind, ref('b'))
+    await serverClient().delete(configMapKind, ref('b'))
     await waitUntil(clock, () => cache.size === 2)
 
     await server.store.close()
     server = await createServerFixture() // with an empty disk, resourceVersions start again
-    await real().create(configMapKind, aConfigMap('z'))
+    await serverClient().create(configMapKind, aConfigMap('z'))
     await waitUntil(clock, () => cache.size === 1 && cache.get(ref('z')) !== undefined, 600_000)
     abort.abort()
     await running
@@ -360,7 +360,7 @@ describe('a cache whose watch fails', () => {
     )
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 40 }), fc.boolean(), async (actions, isWatchListRejected) => {
-        const { clock, real, client, cache } = await startCache({
+        const { clock, serverClient, client, cache } = await startCache({
           entriesMax: 30,
           watchList: isWatchListRejected ? 'rejected' : 'served',
         })
@@ -378,12 +378,14 @@ describe('a cache whose watch fails', () => {
         })
         let k = 0
         const write = async (name: string) => {
-          const patched = await real.patch(configMapKind, ref(name), withValue(String(++k))).catch(() => undefined)
-          if (!patched) await real.create(configMapKind, aConfigMap(name, String(k)))
+          const patched = await serverClient
+            .patch(configMapKind, ref(name), withValue(String(++k)))
+            .catch(() => undefined)
+          if (!patched) await serverClient.create(configMapKind, aConfigMap(name, String(k)))
         }
         for (const step of actions) {
           if (step.do === 'write') await write(step.name)
-          else if (step.do === 'delete') await real.delete(configMapKind, ref(step.name)).catch(() => {})
+          else if (step.do === 'delete') await serverClient.delete(configMapKind, ref(step.name)).catch(() => {})
           else if (step.do === 'commit') {
             const patches = cache.list().map(({ metadata }) => ({
               do: 'patch' as const,
@@ -391,7 +393,7 @@ describe('a cache whose watch fails', () => {
               ref: ref(metadata.name!),
               patch: withValue(String(++k)),
             }))
-            await Promise.all(patches.map((patch) => real.commit([patch]).catch(() => {})))
+            await Promise.all(patches.map((patch) => serverClient.commit([patch]).catch(() => {})))
           } else if (step.do === 'cut') client.cut()
           else if (step.do === 'break') client.cut(CONNECTION_RESET)
           else if (step.do === 'silence') client.silence()
@@ -401,7 +403,7 @@ describe('a cache whose watch fails', () => {
           else if (step.do === 'wait') await clock.advance(step.ms)
         }
         client.watchError = undefined
-        const { items } = await real.list(configMapKind)
+        const { items } = await serverClient.list(configMapKind)
         const expectedContent = Object.fromEntries(items.map(({ metadata, data }) => [metadata.name, data?.k ?? '']))
         await waitUntil(
           clock,

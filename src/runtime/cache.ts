@@ -70,7 +70,7 @@ export interface Cache<T extends KubeObject> {
 
 interface CacheStats {
   readonly objects: number
-  /** The number of lists. */
+  /** The number of complete lists, including the first. */
   readonly relists: number
   /** The number of changes that the watch did not deliver and that a later list contained. */
   readonly foundByRelist: number
@@ -131,7 +131,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     return true
   }
 
-  function setNotServed(): void {
+  function markNotServed(): void {
     isServed = false
     for (const check of waiters) check()
   }
@@ -236,7 +236,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
         {
           ...options,
           log,
-          sink: { replace, applyEvent: applyEvent, advanceTo: advanceTo, markNotServed: setNotServed },
+          sink: { replace, applyEvent, advanceTo, markNotServed },
         },
         signal,
       ),

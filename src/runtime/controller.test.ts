@@ -107,22 +107,22 @@ describe('a controller', () => {
           body: { metadata: { labels: { dependsOn: value } }, data: { k: `${reconciledKeys.length}` } },
         },
       )
-    const untilLast = (entry: string) => waitUntil(() => reconciledKeys.at(-1) === entry)
+    const waitUntilLast = (entry: string) => waitUntil(() => reconciledKeys.at(-1) === entry)
     await client.create(configMapKind, aConfigMap('idle'))
     await client.create(configMapKind, aConfigMap('busy', 'a'))
-    await untilLast('default/busy a')
+    await waitUntilLast('default/busy a')
     await patchLabel('idle', '')
     await patchLabel('busy', '')
-    await untilLast('default/busy ')
+    await waitUntilLast('default/busy ')
     await patchLabel('busy', '')
     await client.create(configMapKind, aConfigMap('stuck', 'a'))
-    await untilLast('default/stuck a')
+    await waitUntilLast('default/stuck a')
     await patchLabel('stuck', '')
-    await untilLast('default/stuck ')
+    await waitUntilLast('default/stuck ')
     await patchLabel('stuck', '')
     await waitUntil(() => reconciledKeys.filter((entry) => entry === 'default/stuck ').length === 2)
     await client.delete(configMapKind, { namespace: 'default', name: 'idle' })
-    await untilLast('default/idle deleted')
+    await waitUntilLast('default/idle deleted')
     expect(reconciledKeys).toEqual([
       'default/busy a',
       'default/busy ',
@@ -155,7 +155,7 @@ describe('a controller', () => {
     const abort = new AbortController()
     const stopped = controller.run(abort.signal)
     await waitUntil(() => namespaceCountAtFirstReconcile !== undefined)
-    expect(namespaceCountAtFirstReconcile).toBe(4)
+    expect(namespaceCountAtFirstReconcile).toBe(4) // the namespaces of a new cluster
     abort.abort()
     await stopped
   })

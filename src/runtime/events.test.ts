@@ -13,7 +13,7 @@ const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 const warning = (message: string) => ({ type: 'Warning', reason: 'ProvisioningFailed', message }) as const
 const claim = { metadata: { namespace: 'default', name: 'orders', uid: 'u1', resourceVersion: '7' } }
 
-async function createRecorder() {
+async function createHarness() {
   const { server, clock } = await createServerFixture()
   const client = inProcessClient(server.objects, SYSTEM_USER)
   const faults = { error: undefined as Error | undefined, losesResponses: false }
@@ -52,20 +52,20 @@ async function createRecorder() {
   const running = recorder.run(abort.signal)
   const recordWarning = (message: string, object: any = claim) =>
     recorder.record(persistentVolumeClaimKind, object, warning(message))
-  const untilIdle = async () => {
+  const waitUntilIdle = async () => {
     for (let i = 0; i < 1_000 && recorder.stats().pending > 0; i++) await nextTurn()
     await nextTurn()
     await nextTurn()
   }
   const events = async () => (await client.list(eventKind)).items
-  return { client, clock, recorder, faults, commits, lines, abort, running, recordWarning, untilIdle, events }
+  return { client, clock, recorder, faults, commits, lines, abort, running, recordWarning, waitUntilIdle, events }
 }
 
 describe('an event recorder', () => {
   it('records reason, message, object and reporting component', async () => {
-    const { recordWarning, untilIdle, events } = await createRecorder()
+    const { recordWarning, waitUntilIdle, events } = await createHarness()
     recordWarning('no space left')
-    await untilIdle()
+    await waitUntilIdle()
     expect(await events()).toMatchObject([
       {
         metadata: { namespace: 'default', name: expect.stringMatching(/^orders\.[0-9a-f]{16}$/) },
@@ -87,10 +87,10 @@ describe('an event recorder', () => {
   })
 
   it('SYS-11 increments the count of a repeated event', async () => {
-    const { clock, recordWarning, untilIdle, events } = await createRecorder()
+    const { clock, recordWarning, waitUntilIdle, events } = await createHarness()
     for (let i = 0; i < 5; i++) {
       recordWarning('no space left')
-      await untilIdle()
+      await waitUntilIdle()
       await clock.advance(60_000)
     }
     const [event, ...otherEvents] = await events()
@@ -100,28 +100,28 @@ describe('an event recorder', () => {
   })
 
   it('creates a new event if the previous one has expired', async () => {
-    const { client, recordWarning, untilIdle, events } = await createRecorder()
+    const { client, recordWarning, waitUntilIdle, events } = await createHarness()
     recordWarning('no space left')
-    await untilIdle()
+    await waitUntilIdle()
     const [{ metadata }] = (await events()) as any
     await client.delete(eventKind, { namespace: 'default', name: metadata.name })
     recordWarning('no space left')
-    await untilIdle()
+    await waitUntilIdle()
     expect(await events()).toHaveLength(1)
   })
 
   it('creates events of cluster-scoped objects in the namespace default', async () => {
-    const { recorder, untilIdle, events } = await createRecorder()
+    const { recorder, waitUntilIdle, events } = await createHarness()
     recorder.record(storageClassKind, { metadata: { name: 'fast', uid: 'u2' } }, warning('bad'))
-    await untilIdle()
+    await waitUntilIdle()
     expect((await events())[0]?.metadata.namespace).toBe('default')
   })
 
   it('SYS-11 combines more than ten events that differ only in their message', async () => {
-    const { recordWarning, untilIdle, events } = await createRecorder()
+    const { recordWarning, waitUntilIdle, events } = await createHarness()
     for (let i = 0; i < 20; i++) {
       recordWarning(`attempt ${i} failed`)
-      await untilIdle()
+      await waitUntilIdle()
     }
     const allEvents = await events()
     expect(allEvents).toHaveLength(11)
@@ -130,35 +130,35 @@ describe('an event recorder', () => {
   })
 
   it('limits the rate of events for each object separately', async () => {
-    const { clock, recorder, recordWarning, untilIdle } = await createRecorder()
+    const { clock, recorder, recordWarning, waitUntilIdle } = await createHarness()
     for (let i = 0; i < 100; i++) {
       recordWarning('the same')
-      await untilIdle()
+      await waitUntilIdle()
     }
     expect(recorder.stats()).toMatchObject({ sent: 25, dropped: 75 })
     recordWarning('another', { metadata: { ...claim.metadata, name: 'other', uid: 'u3' } })
-    await untilIdle()
+    await waitUntilIdle()
     expect(recorder.stats().sent).toBe(26)
     await clock.advance(300_000)
     recordWarning('the same')
-    await untilIdle()
+    await waitUntilIdle()
     expect(recorder.stats().sent).toBe(27)
   })
 
   it('keeps a limited number of pending events while the server is unavailable, and sends them later', async () => {
-    const { clock, recorder, faults, recordWarning, untilIdle, events } = await createRecorder()
+    const { clock, recorder, faults, recordWarning, waitUntilIdle, events } = await createHarness()
     faults.error = new ApiError(503, 'ServiceUnavailable', 'the server is unavailable')
     for (let i = 0; i < 10_000; i++)
       recordWarning('m', { metadata: { ...claim.metadata, name: `c${i}`, uid: `u${i}` } })
     expect(recorder.stats().pending).toBeLessThanOrEqual(5_000)
     faults.error = undefined
     for (let seconds = 0; seconds < 60 && recorder.stats().pending > 0; seconds++) await clock.advance(1_000)
-    await untilIdle()
+    await waitUntilIdle()
     expect((await events()).length).toBeGreaterThan(4_900)
   })
 
   it('SYS-11 sends pending events in one commit, and pauses between commits', async () => {
-    const { clock, commits, recorder, recordWarning, events } = await createRecorder()
+    const { clock, commits, recorder, recordWarning, events } = await createHarness()
     for (let i = 0; i < 100; i++) recordWarning('m', { metadata: { ...claim.metadata, name: `c${i}`, uid: `u${i}` } })
     for (let i = 0; i < 50; i++) await nextTurn()
     expect(commits).toEqual([64])
@@ -170,57 +170,57 @@ describe('an event recorder', () => {
   })
 
   it('SYS-11 sends the other pending events when the server rejects one', async () => {
-    const { client, lines, recorder, recordWarning, untilIdle, events } = await createRecorder()
+    const { client, lines, recorder, recordWarning, waitUntilIdle, events } = await createHarness()
     await client.create(namespaceKind, { metadata: { name: 'going', finalizers: ['example.com/hold'] } })
     await client.delete(namespaceKind, { name: 'going' })
     recordWarning('a')
     recordWarning('b', { metadata: { ...claim.metadata, namespace: 'going' } })
     recordWarning('c')
-    await untilIdle()
-    await untilIdle()
+    await waitUntilIdle()
+    await waitUntilIdle()
     expect((await events()).map(({ message }) => message).sort()).toEqual(['a', 'c'])
     expect(recorder.stats()).toMatchObject({ sent: 2, dropped: 1 })
     expect(lines).toEqual(['debug: event not recorded: its namespace is being terminated'])
   })
 
   it('SYS-11 does not repeat an event if the response to a commit is lost', async () => {
-    const { faults, recorder, recordWarning, untilIdle, events } = await createRecorder()
+    const { faults, recorder, recordWarning, waitUntilIdle, events } = await createHarness()
     faults.losesResponses = true
     recordWarning('a')
     recordWarning('b')
-    await untilIdle()
-    await untilIdle()
+    await waitUntilIdle()
+    await waitUntilIdle()
     expect((await events()).map(({ message }) => message).sort()).toEqual(['a', 'b'])
     expect(recorder.stats()).toMatchObject({ sent: 2, dropped: 0 })
   })
 
   it('drops an event that the server rejects, and sends later events', async () => {
-    const { recorder, faults, recordWarning, untilIdle, events } = await createRecorder()
+    const { recorder, faults, recordWarning, waitUntilIdle, events } = await createHarness()
     faults.error = new ApiError(403, 'Forbidden', 'namespace is being terminated')
     recordWarning('a')
-    await untilIdle()
+    await waitUntilIdle()
     faults.error = undefined
     recordWarning('b')
-    await untilIdle()
+    await waitUntilIdle()
     expect(recorder.stats()).toMatchObject({ sent: 1, dropped: 1 })
     expect((await events()).map(({ message }) => message)).toEqual(['b'])
   })
 
   it('SYS-11 logs a warning for an event that could not be recorded, unless its namespace is terminating', async () => {
-    const { client, faults, lines, recordWarning, untilIdle } = await createRecorder()
+    const { client, faults, lines, recordWarning, waitUntilIdle } = await createHarness()
     await client.create(namespaceKind, { metadata: { name: 'going', finalizers: ['example.com/hold'] } })
     await client.delete(namespaceKind, { name: 'going' })
     recordWarning('a', { metadata: { ...claim.metadata, namespace: 'going' } })
-    await untilIdle()
+    await waitUntilIdle()
     expect(lines).toEqual(['debug: event not recorded: its namespace is being terminated'])
     faults.error = new ApiError(403, 'Forbidden', 'no right to create events')
     recordWarning('b')
-    await untilIdle()
+    await waitUntilIdle()
     expect(lines.slice(1)).toEqual(['warn: event could not be recorded'])
   })
 
   it('SYS-29 keeps events while the right to record them is missing, and drops them only when it stops', async () => {
-    const { recorder, faults, lines, clock, recordWarning, abort, running, events } = await createRecorder()
+    const { recorder, faults, lines, clock, recordWarning, abort, running, events } = await createHarness()
     const advance = async () => {
       await clock.advance(60_000)
       for (let turn = 0; turn < 20; turn++) await nextTurn()
@@ -245,7 +245,7 @@ describe('an event recorder', () => {
   })
 
   it('sends pending events before it stops', async () => {
-    const { abort, running, recordWarning, events } = await createRecorder()
+    const { abort, running, recordWarning, events } = await createHarness()
     for (let i = 0; i < 5; i++) recordWarning(`m${i}`)
     abort.abort()
     await running
@@ -253,9 +253,9 @@ describe('an event recorder', () => {
   })
 
   it('truncates a message to the size limit of an event', async () => {
-    const { recordWarning, untilIdle, events } = await createRecorder()
+    const { recordWarning, waitUntilIdle, events } = await createHarness()
     recordWarning('ü'.repeat(5_000))
-    await untilIdle()
+    await waitUntilIdle()
     expect(Buffer.byteLength((await events())[0]!.message!)).toBeLessThanOrEqual(1_024)
   })
 })

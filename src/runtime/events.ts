@@ -71,7 +71,7 @@ interface PendingEvent {
 /** The write for an event, and the record to store after it. */
 interface EventWrite {
   readonly write: Extract<CommitWrite, { do: 'create' | 'patch' }>
-  readonly recorded: RecordedEvent
+  readonly recordedEvent: RecordedEvent
 }
 
 interface RecordedEvent {
@@ -133,18 +133,18 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const { type, reason, message } = details
     const group = JSON.stringify([identity, type, reason])
     const nowMs = clock.monotonicMs()
-    let recent = variations.get(group)
-    if (!recent || nowMs - recent.sinceMs > VARIATIONS_MS) {
-      recent = { messages: new Set(), sinceMs: nowMs }
-      variations.set(group, recent)
+    let recentVariations = variations.get(group)
+    if (!recentVariations || nowMs - recentVariations.sinceMs > VARIATIONS_MS) {
+      recentVariations = { messages: new Set(), sinceMs: nowMs }
+      variations.set(group, recentVariations)
     }
-    if (recent.messages.size >= VARIATIONS_MAX && !recent.messages.has(message)) {
+    if (recentVariations.messages.size >= VARIATIONS_MAX && !recentVariations.messages.has(message)) {
       return {
         key: JSON.stringify([type, reason]),
         details: { ...details, message: truncate(`(combined from similar events): ${message}`) },
       }
     }
-    recent.messages.add(message)
+    recentVariations.messages.add(message)
     return { key: JSON.stringify([type, reason, message]), details }
   }
 
@@ -161,7 +161,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     if (countWrite) {
       try {
         await sendWrite(countWrite)
-        recordedEvents.set(event.key, countWrite.recorded)
+        recordedEvents.set(event.key, countWrite.recordedEvent)
         return
       } catch (error) {
         if (!isNotFound(error)) throw error
@@ -170,7 +170,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
     const eventWrite = buildNewEvent(event)
     await sendWrite(eventWrite)
-    recordedEvents.set(event.key, eventWrite.recorded)
+    recordedEvents.set(event.key, eventWrite.recordedEvent)
   }
 
   /** Sends all events in one commit. Returns false if none was written or the result is unknown. */
@@ -182,7 +182,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     } catch {
       return false // the events are then sent individually
     }
-    for (const [index, { key }] of nextEvents.entries()) recordedEvents.set(key, eventWrites[index]!.recorded)
+    for (const [index, { key }] of nextEvents.entries()) recordedEvents.set(key, eventWrites[index]!.recordedEvent)
     sent += nextEvents.length
     return true
   }
@@ -210,7 +210,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const patch = { type: 'strategic', body } as const
     return {
       write: { do: 'patch', kind: eventKind, ref: { namespace, name }, patch },
-      recorded: { namespace, name, count, lastMs: event.lastMs },
+      recordedEvent: { namespace, name, count, lastMs: event.lastMs },
     }
   }
 
@@ -234,7 +234,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
     return {
       write: { do: 'create', kind: eventKind, object },
-      recorded: { namespace, name: event.name, count, lastMs },
+      recordedEvent: { namespace, name: event.name, count, lastMs },
     }
   }
 
@@ -271,10 +271,10 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
   /** Adds an event to the pending ones again. */
   function requeue(event: PendingEvent): void {
-    const repeated = pendingEvents.get(event.key)
-    if (repeated) {
-      repeated.count += event.count
-      repeated.firstMs = event.firstMs
+    const existing = pendingEvents.get(event.key)
+    if (existing) {
+      existing.count += event.count
+      existing.firstMs = event.firstMs
     } else if (pendingEvents.size < PENDING_MAX) pendingEvents.set(event.key, event)
     else dropped++
   }

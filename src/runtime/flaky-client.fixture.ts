@@ -20,19 +20,19 @@ export interface FlakyClient extends Client {
   watchList: 'served' | 'ignored' | 'rejected' | 'broken'
 }
 
-export function createFlakyClient(real: Client): FlakyClient {
+export function createFlakyClient(wrappedClient: Client): FlakyClient {
   const openStreams = new Set<{ cut(error?: Error): void; silence(): void }>()
   const watches: WatchRequest[] = []
-  let lists = 0
+  let listCount = 0
 
   async function* watch(kind: Kind, request: WatchRequest): AsyncGenerator<WatchEvent<any>> {
     if (request.signal.aborted) return
     watches.push(request)
-    if (flaky.watchError) throw flaky.watchError
-    if (request.sendInitialEvents && flaky.watchList === 'broken') {
+    if (flakyClient.watchError) throw flakyClient.watchError
+    if (request.sendInitialEvents && flakyClient.watchList === 'broken') {
       throw new ApiError(500, 'InternalError', 'the storage does not support this feature')
     }
-    if (request.sendInitialEvents && flaky.watchList === 'rejected') {
+    if (request.sendInitialEvents && flakyClient.watchList === 'rejected') {
       throw new ApiError(422, 'Invalid', 'sendInitialEvents is forbidden for watch unless the feature gate is enabled')
     }
     const streamAbort = new AbortController()
@@ -52,11 +52,11 @@ export function createFlakyClient(real: Client): FlakyClient {
     openStreams.add(handle)
     const streamRequest = { ...request, signal: streamAbort.signal }
     try {
-      for await (const event of real.watch(kind, streamRequest)) {
+      for await (const event of wrappedClient.watch(kind, streamRequest)) {
         if (failure) break
         if (isSilent) continue
         const isEndOfInitialEvents = event.type === 'bookmark' && event.endsInitialEvents
-        if (isEndOfInitialEvents && flaky.watchList === 'ignored') yield { ...event, endsInitialEvents: false }
+        if (isEndOfInitialEvents && flakyClient.watchList === 'ignored') yield { ...event, endsInitialEvents: false }
         else yield event
       }
       if (failure) throw failure
@@ -67,8 +67,8 @@ export function createFlakyClient(real: Client): FlakyClient {
     }
   }
 
-  const flaky: FlakyClient = {
-    ...real,
+  const flakyClient: FlakyClient = {
+    ...wrappedClient,
     watchError: undefined,
     listError: undefined,
     watchList: 'served',
@@ -77,7 +77,7 @@ export function createFlakyClient(real: Client): FlakyClient {
       return openStreams.size
     },
     get listCount() {
-      return lists
+      return listCount
     },
     cut: (error) => {
       for (const stream of openStreams) stream.cut(error)
@@ -87,10 +87,10 @@ export function createFlakyClient(real: Client): FlakyClient {
     },
     watch: watch as Client['watch'],
     list: async (kind, request) => {
-      lists++
-      if (flaky.listError) throw flaky.listError
-      return real.list(kind, request)
+      listCount++
+      if (flakyClient.listError) throw flakyClient.listError
+      return wrappedClient.list(kind, request)
     },
   }
-  return flaky
+  return flakyClient
 }

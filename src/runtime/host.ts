@@ -68,8 +68,8 @@ export async function startHost(
   const events = createEventRecorder({ client: http, clock, random, log, component: userAgent.split(' ')[0]! })
   const rights = createRights({ clock, log, observe: metrics.setMissingRight, events })
   const client = rights.track(patchByUpdate(http))
-  const closing = new AbortController()
-  void events.run(closing.signal)
+  const recorderAbort = new AbortController()
+  void events.run(recorderAbort.signal)
   const monitoring =
     options.monitoring &&
     (await serveMonitoring({
@@ -91,7 +91,7 @@ export async function startHost(
       health = checks
     },
     async close() {
-      closing.abort()
+      recorderAbort.abort()
       await monitoring?.stop()
       client.close()
     },

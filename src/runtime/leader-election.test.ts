@@ -68,7 +68,7 @@ function startProcess(clock: ManualClock, client: Client, identity: string, rand
     create: (...args) => overNetwork(() => client.create(...args)),
     update: (...args) => overNetwork(() => client.update(...args)),
   }
-  const terms: string[] = []
+  const leadershipChanges: string[] = []
   const election = createLeaderElection({
     client: networkClient,
     clock: processClock,
@@ -76,7 +76,7 @@ function startProcess(clock: ManualClock, client: Client, identity: string, rand
     namespace: 'default',
     name: 'leader',
     identity,
-    onChange: (isLeader) => terms.push(isLeader ? 'leads' : 'waits'),
+    onChange: (isLeader) => leadershipChanges.push(isLeader ? 'leads' : 'waits'),
   })
   const abort = new AbortController()
   const running = election.run(
@@ -87,7 +87,7 @@ function startProcess(clock: ManualClock, client: Client, identity: string, rand
     identity,
     state,
     election,
-    terms,
+    leadershipChanges,
     pause: () => {
       state.isPaused = true
     },
@@ -164,7 +164,7 @@ describe('leader election', () => {
     a.state.fault = { latencyMs: 0, fails: true, losesResponse: false }
     await advance(clock, 10_500)
     expect(a.election.isLeader).toBe(false)
-    expect(a.terms).toEqual(['waits', 'leads', 'waits'])
+    expect(a.leadershipChanges).toEqual(['waits', 'leads', 'waits'])
     expect(() => a.election.assertStillLeader()).toThrow(NotLeaderError)
     expect(() => a.election.fence()).toThrow(NotLeaderError)
     await a.stop()
@@ -177,7 +177,7 @@ describe('leader election', () => {
     a.state.fault = { latencyMs: 10_000_000, fails: false, losesResponse: false }
     await advance(clock, 10_500)
     expect(a.election.isLeader).toBe(false)
-    expect(a.terms).toEqual(['waits', 'leads', 'waits'])
+    expect(a.leadershipChanges).toEqual(['waits', 'leads', 'waits'])
   })
 
   it('fails the fenced commit of a former leader, and the fence creates no resourceVersion', async () => {

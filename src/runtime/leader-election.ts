@@ -3,8 +3,8 @@
 //
 // Two processes never lead at the same time: leadership ends `renewDeadlineMs` after the leader *sent* its last successful
 // renewal, and another process acquires the lease at the earliest `leaseMs` after it *observed* that renewal. The difference
-// is the tolerated clock drift. Requests that a leader sent before its leadership expired are rejected by the fence, if
-// commits are atomic.
+// is the tolerated clock drift. If commits are atomic, the fence rejects requests of a former leader that arrive after
+// another process has acquired the lease.
 import { leaseKind } from '../api/kinds/lease/lease.ts'
 import type { Lease } from '../api/kinds/lease/lease-schema.ts'
 import { isConflict, isNotFound } from '../api/status-error.ts'
@@ -37,7 +37,7 @@ export interface LeaderElection {
   readonly isLeader: boolean
   /** The holder when the lease was last read. */
   readonly holder: string
-  /** Throws NotLeaderError. Must be called right before every effect outside the API server. */
+  /** Throws NotLeaderError if this process does not lead. Call it right before every effect outside the API server. */
   assertStillLeader(): void
   /** Returns writes that change nothing, and fail the commit if another process holds the lease: one for every lease. */
   fence(): readonly CommitWrite[]
@@ -280,11 +280,11 @@ export function holdAll(elections: readonly LeaderElection[]): LeaderElection {
     },
     fence: () => elections.flatMap((election) => election.fence()),
     run(lead, signal) {
-      const runInside = elections.reduceRight<(signal: AbortSignal) => Promise<void>>(
+      const runNested = elections.reduceRight<(signal: AbortSignal) => Promise<void>>(
         (inner, election) => (term) => election.run(inner, term),
         lead,
       )
-      return runInside(signal)
+      return runNested(signal)
     },
   }
 }

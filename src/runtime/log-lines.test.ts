@@ -40,7 +40,7 @@ describe('log lines', () => {
   it('SYS-11 are dropped and counted if the queue is full', async () => {
     const longLine = `${'x'.repeat(QUEUED_CHARACTERS_MAX / 2)}\n`
     for (let count = 0; count < 5; count++) lines.write(longLine) // the first is written immediately
-    await vi.waitFor(async () => expect(await readLog()).toMatch(/"3 log lines were dropped"/))
+    await vi.waitFor(async () => expect(await readLog()).toMatch(/"dropped log lines: 3"/))
     expect((await readLog()).match(/x\n/g)).toHaveLength(2)
   })
 

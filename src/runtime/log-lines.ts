@@ -21,7 +21,7 @@ export function createLogLines(fd: number, format: (line: string) => string = (l
 
   function fillBuffer(): void {
     if (unwrittenBytes.length > 0) return
-    const note = { level: 'warn', msg: `${droppedCount} log lines were dropped` }
+    const note = { level: 'warn', msg: `dropped log lines: ${droppedCount}` }
     unwrittenBytes = Buffer.from(queuedLines.join('') + (droppedCount > 0 ? format(`${JSON.stringify(note)}\n`) : ''))
     queuedLines = []
     queuedLength = 0

@@ -1,4 +1,4 @@
-// Creates the log of the process: one JSON object per line on standard error.
+// Creates the log of the process on standard error: one JSON object per line, or text if standard error is a terminal.
 import { type DestinationStream, pino } from 'pino'
 import { ApiError } from '../api/status-error.ts'
 import { hasLogFields, type LogFormat, type Logger } from '../base/log.ts'

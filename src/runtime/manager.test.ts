@@ -101,9 +101,9 @@ describe('the manager', () => {
       createControllers: create,
     })
     await advance(clock, 500)
-    expect(health['/healthz']!()).toBe('the work of the leader failed (1 in a row): the driver is broken')
+    expect(health['/healthz']!()).toBe('the work of the leader failed (consecutive failures: 1): the driver is broken')
     await advance(clock, 1_000)
-    expect(health['/healthz']!()).toBe('the work of the leader failed (2 in a row): the driver is broken')
+    expect(health['/healthz']!()).toBe('the work of the leader failed (consecutive failures: 2): the driver is broken')
     expect(health['/healthz/leader-election']!()).toBe(health['/healthz']!())
     expect(await readMetric('stowage_leader_work_failures_total')).toBe(2)
     await advance(clock, 9_000)
@@ -223,18 +223,18 @@ describe('the manager', () => {
   })
 
   it('SYS-8 is ready when its caches are synced', async () => {
-    const synced: string[] = []
+    const syncedCalls: string[] = []
     const { clock, health, stopAndAdvance } = await startManager({
       createControllers: ({ caches }) => {
         caches.of(configMapKind)
         return [{ run: untilAborted }]
       },
-      onSynced: () => synced.push('synced'),
+      onSynced: () => syncedCalls.push('synced'),
     })
     expect(health['/readyz']!()).toBe('the caches are not synced yet')
     await advance(clock, 1_000)
     expect(health['/readyz']!()).toBeUndefined()
-    expect(synced).toEqual(['synced'])
+    expect(syncedCalls).toEqual(['synced'])
     expect(await stopAndAdvance()).toBe('stopped')
   })
 

@@ -162,7 +162,8 @@ export function createManager(options: ManagerOptions): Manager {
     }
   }
 
-  const checkWork = () => failure && `the work of the leader failed (${failure.count} in a row): ${failure.message}`
+  const checkWork = () =>
+    failure && `the work of the leader failed (consecutive failures: ${failure.count}): ${failure.message}`
   const checkElection = () =>
     isWorking && election && !election.isLeader
       ? 'the lease is lost, but work of the leader is still running'

@@ -1,4 +1,5 @@
-// The metrics of requests, caches, work queues and leadership, under the names of client-go and controller-runtime.
+// The metrics of requests, caches, work queues, leadership and missing rights. Those that client-go or controller-runtime
+// has too have the same names.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { KubeObject } from '../api/kind.ts'

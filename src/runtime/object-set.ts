@@ -34,10 +34,6 @@ export class ObjectSet<T> {
     for (const [key, object] of this.#objects) addToIndex(index, key, object)
   }
 
-  hasIndex(name: string): boolean {
-    return this.#indexes.has(name)
-  }
-
   byIndex(name: string, value: string): readonly Readonly<T>[] {
     const index = this.#indexes.get(name)
     if (!index) throw new Error(`There is no index named "${name}".`)

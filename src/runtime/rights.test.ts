@@ -104,7 +104,7 @@ describe('missing rights', () => {
     return { reconciledKeys, synced: caches.whenSyncedOrNotServed(abort.current.signal) }
   }
 
-  it('SYS-29 logs a right that the caller can do without as information', async () => {
+  it('SYS-29 are logged as information if the caller can do without them', async () => {
     denies = ({ verb }) => verb === 'get'
     const denialMessage = 'defaults are used'
     await expect(client.get(configMapKind, ref, { denialMessage })).rejects.toThrow(/cannot get resource/)
@@ -180,16 +180,16 @@ describe('missing rights', () => {
     const { reconciledKeys } = startControllers()
     await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'unrelated' } })
     await server.waitUntil(() => reconciledKeys.includes('unrelated'), 'the other controller to work')
-    const patches = () => requests.filter(({ verb }) => verb === 'patch').length
-    await server.waitUntil(() => patches() > 0, 'the first attempt')
-    const before = patches()
+    const countPatches = () => requests.filter(({ verb }) => verb === 'patch').length
+    await server.waitUntil(() => countPatches() > 0, 'the first attempt')
+    const before = countPatches()
     const writer = server.client()
     for (let minute = 0; minute < 10; minute++) {
       await writer.patch(configMapKind, ref, data(String(minute))) // events on the object cause no attempt
       for (let i = 0; i < 6; i++) await server.clock.advance(10_000)
       await waitTurns()
     }
-    expect(patches() - before).toBeLessThanOrEqual(20)
+    expect(countPatches() - before).toBeLessThanOrEqual(20)
     denies = () => false
     await server.waitUntil(() => reconciledKeys.includes('settings'), 'the controller to recover')
     expect(rights.missing()).toEqual([])
@@ -201,13 +201,13 @@ describe('missing rights', () => {
     await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'unrelated' } })
     await server.waitUntil(() => reconciledKeys.includes('unrelated'), 'the other controller to work')
     expect(await synced).toBe(true) // the process becomes ready without it
-    const lists = () => requests.filter(({ kind }) => kind.kind === 'ConfigMap').length
-    const before = lists()
+    const countRequests = () => requests.filter(({ kind }) => kind.kind === 'ConfigMap').length
+    const before = countRequests()
     for (let i = 0; i < 60; i++) {
       await server.clock.advance(10_000)
       await waitTurns()
     }
-    expect(lists() - before).toBeLessThanOrEqual(60)
+    expect(countRequests() - before).toBeLessThanOrEqual(60)
     expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(2) // list and watch
     denies = () => false
     await server.waitUntil(() => reconciledKeys.includes('settings'), 'the controller to recover')

@@ -56,7 +56,7 @@ function createFixture({
   return { ...createSaver({ client, election, caches }), commits, cachedNames }
 }
 
-describe('save', () => {
+describe('a saver', () => {
   it('commits with the fence on a server with atomic commits, and returns the written objects', async () => {
     const objects = [aStoredObject('x'), undefined]
     const { save, commits } = createFixture({ commit: () => [undefined, ...objects] })

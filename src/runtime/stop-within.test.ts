@@ -57,19 +57,26 @@ function startWork() {
       outcome = error.message
     },
   )
-  return { clock, stop, finish: () => finish(), fail: (error: Error) => fail(error), settled, outcomeOf: () => outcome }
+  return {
+    clock,
+    stop,
+    finish: () => finish(),
+    fail: (error: Error) => fail(error),
+    settled,
+    getOutcome: () => outcome,
+  }
 }
 
 describe('withinStopLimit', () => {
   it('PROV-17 resolves to abandoned if the work runs longer than the limit after the signal', async () => {
-    const { clock, stop, outcomeOf } = startWork()
+    const { clock, stop, getOutcome } = startWork()
     await clock.advance(3_600_000)
-    expect(outcomeOf()).toBeUndefined()
+    expect(getOutcome()).toBeUndefined()
     stop.abort()
     await clock.advance(29_999)
-    expect(outcomeOf()).toBeUndefined()
+    expect(getOutcome()).toBeUndefined()
     await clock.advance(1)
-    expect(outcomeOf()).toBe('abandoned')
+    expect(getOutcome()).toBe('abandoned')
   })
 
   it('PROV-17 resolves to stopped if the work stops in time, and rejects if the work fails', async () => {
@@ -77,10 +84,10 @@ describe('withinStopLimit', () => {
     successful.stop.abort()
     successful.finish()
     await successful.settled
-    expect(successful.outcomeOf()).toBe('stopped')
+    expect(successful.getOutcome()).toBe('stopped')
     const failing = startWork()
     failing.fail(new Error('no server'))
     await failing.settled
-    expect(failing.outcomeOf()).toBe('no server')
+    expect(failing.getOutcome()).toBe('no server')
   })
 })

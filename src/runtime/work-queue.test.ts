@@ -7,7 +7,7 @@ import { createWorkQueue, type WorkQueueOptions } from './work-queue.ts'
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /** Creates a queue whose reconciles return the `outcomes` in order, and then done. */
-function createQueue(options: Partial<WorkQueueOptions> = {}) {
+function createHarness(options: Partial<WorkQueueOptions> = {}) {
   const clock: ManualClock = manualClock()
   const queue = createWorkQueue({ name: 'test', clock, random: () => 1, workers: 1, ...options })
   const processedKeys: string[] = []
@@ -26,7 +26,7 @@ function createQueue(options: Partial<WorkQueueOptions> = {}) {
 
 describe('a work queue', () => {
   it('processes a key once if it was added several times', async () => {
-    const { queue, processedKeys, run, abort } = createQueue()
+    const { queue, processedKeys, run, abort } = createHarness()
     for (const key of ['a', 'b', 'a', 'a']) queue.add(key)
     const stopped = run()
     await nextTurn()
@@ -37,7 +37,7 @@ describe('a work queue', () => {
   })
 
   it('does not process a key concurrently, and processes it again if it was added meanwhile', async () => {
-    const { queue, processedKeys, run, abort } = createQueue({ workers: 4 })
+    const { queue, processedKeys, run, abort } = createHarness({ workers: 4 })
     const finishes: (() => void)[] = []
     const stopped = run(() => new Promise((resolve) => finishes.push(() => resolve(done))))
     queue.add('a')
@@ -55,7 +55,7 @@ describe('a work queue', () => {
   })
 
   it('processes at most as many keys concurrently as it has workers', async () => {
-    const { queue, run, abort } = createQueue({ workers: 3 })
+    const { queue, run, abort } = createHarness({ workers: 3 })
     let finish = () => {}
     const gate = new Promise<void>((resolve) => {
       finish = resolve
@@ -75,7 +75,9 @@ describe('a work queue', () => {
   })
 
   it('doubles the delay after every failure up to a bound, and resets it after a success', async () => {
-    const { queue, clock, processedKeys, outcomes, run, abort } = createQueue({ backoff: { baseMs: 100, maxMs: 400 } })
+    const { queue, clock, processedKeys, outcomes, run, abort } = createHarness({
+      backoff: { baseMs: 100, maxMs: 400 },
+    })
     outcomes.push(new Error('1'), new Error('2'), backOff('3'), new Error('4'), done, new Error('5'))
     const stopped = run()
     queue.add('a')
@@ -98,7 +100,7 @@ describe('a work queue', () => {
   })
 
   it('reports why each key waits and when it is retried', async () => {
-    const { queue, clock, outcomes, run, abort } = createQueue()
+    const { queue, clock, outcomes, run, abort } = createHarness()
     outcomes.push(retryAfter(5_000, 'the driver is busy'), stuck('class "fast" is missing'), new Error('boom'))
     const stopped = run()
     for (const key of ['a', 'b', 'c']) queue.add(key)
@@ -113,7 +115,7 @@ describe('a work queue', () => {
   })
 
   it('does not retry a stuck key until it is added again', async () => {
-    const { queue, clock, processedKeys, outcomes, run, abort } = createQueue()
+    const { queue, clock, processedKeys, outcomes, run, abort } = createHarness()
     outcomes.push(stuck('waiting for a class'))
     const stopped = run()
     queue.add('a')
@@ -129,7 +131,7 @@ describe('a work queue', () => {
   })
 
   it('processes a waiting key when it is added, and uses the earliest of several delays', async () => {
-    const { queue, clock, processedKeys, outcomes, run, abort } = createQueue()
+    const { queue, clock, processedKeys, outcomes, run, abort } = createHarness()
     outcomes.push(retryAfter(60_000, 'later'))
     const stopped = run()
     queue.add('a')
@@ -153,7 +155,7 @@ describe('a work queue', () => {
   })
 
   it('backs off a key whose failing reconcile adds it again', async () => {
-    const { queue, clock, processedKeys, run, abort } = createQueue()
+    const { queue, clock, processedKeys, run, abort } = createHarness()
     const stopped = run(async (key) => {
       queue.add(key) // as after a write of the reconcile itself
       throw new Error('injected')
@@ -168,7 +170,7 @@ describe('a work queue', () => {
   })
 
   it('limits the rate of retries of all keys together', async () => {
-    const { queue, clock, processedKeys, run, abort } = createQueue({
+    const { queue, clock, processedKeys, run, abort } = createHarness({
       workers: 100,
       backoff: { baseMs: 1, maxMs: 1 },
       retriesPerSecond: 10,
@@ -189,7 +191,7 @@ describe('a work queue', () => {
   })
 
   it('finishes running keys and starts no others after the abort signal', async () => {
-    const { queue, clock, processedKeys, run, abort } = createQueue()
+    const { queue, clock, processedKeys, run, abort } = createHarness()
     let finish = () => {}
     const stopped = run(
       () =>
@@ -223,7 +225,7 @@ describe('a work queue', () => {
       retried: () => observations.push('retried'),
     }
     const clock = manualClock()
-    const { queue, run, abort } = createQueue({ clock, observer: observer as any })
+    const { queue, run, abort } = createHarness({ clock, observer: observer as any })
     queue.add('a')
     await clock.advance(2_000)
     const stopped = run(async () => {
@@ -253,7 +255,7 @@ describe('a work queue', () => {
     )
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 30 }), fc.array(outcome), async (actions, outcomes) => {
-        const { queue, clock, run, abort } = createQueue({ workers: 2 })
+        const { queue, clock, run, abort } = createHarness({ workers: 2 })
         const expectedKeys = new Set<string>()
         const busyKeys = new Set<string>()
         const stopped = run(async (key) => {
