@@ -41,7 +41,7 @@ const CHANNEL_OPTIONS: ClientOptions = {
   'grpc.enable_retries': 0, // callers decide which calls to retry
   'grpc.enable_channelz': 0,
 }
-const MASKED_SOCKETS_MAX = 64 // the secrets sent to the socket that was connected least recently are forgotten
+const MASKED_SOCKETS_MAX = 64 // beyond this, the secrets sent to the least recently connected socket are dropped
 const TIMEOUT_HEADER_MS_MAX = 99_999_999 // the header allows eight digits
 
 export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000 }: ConnectOptions): CsiConnection {
@@ -104,8 +104,8 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
 }
 
 /**
- * The masks by socket. All connections of this process to a driver share one: a driver may quote to one component, or after
- * it has registered again, what another component has sent.
+ * The masks by socket. All connections of this process to a driver share one mask, because the driver may quote a secret
+ * that was sent over another or an earlier connection.
  */
 const secretMasks = new LruCache<string, SecretMask>(MASKED_SOCKETS_MAX)
 
@@ -146,7 +146,7 @@ function toCsiError(error: ServiceError, method: DescMethod, path: string, { mas
   const isLost = isUnavailable && CONNECTION_LOST.test(error.details)
   if (isLost || NO_RESPONSE.test(error.details)) return connectionLost(method, path, error.details)
   const codeName = codeNameOf(error.code)
-  // Masked before it is truncated, because the first half of a secret is not recognized.
+  // Mask before truncating, because a truncated secret is not recognized.
   const text = mask(error.details).slice(0, ERROR_CHARACTERS_MAX)
   return new CsiError(
     codeName === 'OK' ? 'UNKNOWN' : codeName,

@@ -47,8 +47,8 @@ interface CsiDriverOptions {
 /** Creates a driver that sends its calls over the transport. No text that it returns, throws or logs contains a secret. */
 export function createCsiDriver(send: Transport, options: CsiDriverOptions = {}): CsiDriver {
   const { secretMask = createSecretMask(), instruments } = options
-  const masked = maskSecrets(send, secretMask)
-  return createServiceClients(instruments ? instrument(masked, { ...instruments, secretMask }) : masked)
+  const transport = maskSecrets(send, secretMask)
+  return createServiceClients(instruments ? instrument(transport, { ...instruments, secretMask }) : transport)
 }
 
 /** Creates a driver whose transport already masks secrets. */

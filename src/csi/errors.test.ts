@@ -41,7 +41,7 @@ describe('classification of CSI errors', () => {
     code,
     [withoutNode, withNode, isUncertainFailure, isInfeasibleForExpand, isInfeasibleForModify],
   ] of Object.entries(TABLE)) {
-    it(`PROV-9 returns ${withoutNode} for ${code} of CreateVolume, and ${withNode} with a selected node`, () => {
+    it(`PROV-9 returns ${withoutNode} for ${code} of CreateVolume, and ${withNode} with a selected node and topology`, () => {
       const error = new CsiError(code as CsiFailureCode, 'no')
       const classify = (hasSelectedNode: boolean, hasTopology: boolean) =>
         classifyCreateFailure(error, { hasSelectedNode, hasTopology })

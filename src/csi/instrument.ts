@@ -35,7 +35,7 @@ export function instrument(send: Transport, { clock, log, metrics, secretMask }:
     try {
       const response = await send(method, request, options)
       log.debug(
-        { method: pathOf(method), reply: redactLazily(method.output, response, secretMask) },
+        { method: pathOf(method), response: redactLazily(method.output, response, secretMask) },
         'the CSI call succeeded',
       )
       if (method === Identity.method.getPluginInfo)

@@ -14,15 +14,15 @@ export interface CallObserver {
 
 /** Creates the metrics of connectDriver. Several connections can share them. */
 export const createCsiMetrics = (registry: Registry): CallObserver =>
-  callHistogram(registry, 'csi_sidecar_operations_seconds', 'Duration of calls to a CSI driver.')
+  createCallHistogram(registry, 'csi_sidecar_operations_seconds', 'Duration of calls to a CSI driver.')
 
 /** Creates the metrics of serveDriver. */
 export const createCsiPluginMetrics = (registry: Registry): CallObserver =>
-  callHistogram(registry, 'csi_plugin_operations_seconds', 'Duration of calls that this CSI driver served.')
+  createCallHistogram(registry, 'csi_plugin_operations_seconds', 'Duration of calls that this CSI driver served.')
 
 const BUCKETS_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
 
-function callHistogram(registry: Registry, name: string, help: string): CallObserver {
+function createCallHistogram(registry: Registry, name: string, help: string): CallObserver {
   const histogram = new Histogram({
     name,
     help,

@@ -20,8 +20,8 @@ describe('redact', () => {
     fc.assert(
       fc.property(fc.constantFrom(...METHODS_WITH_SECRETS), someSecrets, ({ input }: DescMethod, secrets) => {
         const request = create(input, { secrets } as never) as Message
-        const logged = JSON.stringify({ request: redactLazily(input, request) })
-        for (const value of Object.values(secrets)) expect(logged).not.toContain(JSON.stringify(value).slice(1, -1))
+        const logLine = JSON.stringify({ request: redactLazily(input, request) })
+        for (const value of Object.values(secrets)) expect(logLine).not.toContain(JSON.stringify(value).slice(1, -1))
       }),
     )
   })
@@ -54,15 +54,15 @@ describe('the texts of a driver', () => {
   const QUOTE = `login with ${FORMS.join(', ')} failed`
   const MASKED = 'login with ***, ***, *** failed'
 
-  /** A driver that quotes `QUOTE` in errors, or in every text of its responses, and the lines that its client logs. */
-  function createQuotingDriver(answer: 'error' | 'response') {
+  /** Creates a driver that returns `QUOTE` in errors, or in every text of its responses, and collects the log lines. */
+  function createQuotingDriver(outcome: 'error' | 'response') {
     const lines: string[] = []
     const write = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
     const log: Logger = { debug: write, info: write, warn: write, error: write }
     const driver = createCsiDriver(
       async ({ output }) => {
-        if (answer === 'error') throw new CsiError('INTERNAL', QUOTE)
-        return create(output, textsOf(output, QUOTE) as never)
+        if (outcome === 'error') throw new CsiError('INTERNAL', QUOTE)
+        return create(output, buildMessage(output, QUOTE) as never)
       },
       { instruments: { clock: manualClock(), log } },
     )
@@ -82,7 +82,7 @@ describe('the texts of a driver', () => {
     async (_name, method) => {
       const { driver, lines } = createQuotingDriver('error')
       await expect(send(driver, method, { secrets: { password: SECRET } })).rejects.toThrow(MASKED)
-      for (const later of METHODS) await expect(send(driver, later)).rejects.toThrow(MASKED)
+      for (const laterMethod of METHODS) await expect(send(driver, laterMethod)).rejects.toThrow(MASKED)
       for (const form of FORMS) expect(lines.join('\n')).not.toContain(form)
       expect(lines.filter((line) => line.includes(MASKED))).toHaveLength(METHODS.length + 1)
     },
@@ -109,26 +109,26 @@ describe('the texts of a driver', () => {
       'a password in a mount flag',
       { volumeCapability: { accessType: { case: 'mount', value: { mountFlags: [`password=${SECRET}`] } } } },
     ],
-  ])('PROV-16 are masked if they quote %s', async (_what, fields) => {
+  ])('PROV-16 are masked if they quote %s', async (_secret, fields) => {
     const { driver } = createQuotingDriver('error')
     await expect(send(driver, Node.method.nodePublishVolume, fields)).rejects.toThrow(MASKED)
   })
 })
 
 /** Returns a message with the text in all string fields, one element in every list, and nested messages. */
-function textsOf(schema: DescMessage, text: string, depth = 0): Record<string, unknown> {
+function buildMessage(schema: DescMessage, text: string, depth = 0): Record<string, unknown> {
   const fields: Record<string, unknown> = {}
   for (const field of schema.fields) {
     if (field.oneof || depth > 4) continue
     if (field.fieldKind === 'scalar' && field.scalar === 9) fields[field.localName] = text
-    if (field.fieldKind === 'message') fields[field.localName] = nested(field.message, depth)
+    if (field.fieldKind === 'message') fields[field.localName] = buildNested(field.message, depth)
     if (field.fieldKind === 'list' && field.listKind === 'message')
-      fields[field.localName] = [nested(field.message, depth)]
+      fields[field.localName] = [buildNested(field.message, depth)]
     if (field.fieldKind === 'map' && field.mapKind === 'scalar') fields[field.localName] = { key: text }
   }
   return fields
 
-  function nested(message: DescMessage, level: number) {
-    return message.typeName.startsWith('google.protobuf.') ? undefined : textsOf(message, text, level + 1)
+  function buildNested(message: DescMessage, level: number) {
+    return message.typeName.startsWith('google.protobuf.') ? undefined : buildMessage(message, text, level + 1)
   }
 }

@@ -1,4 +1,4 @@
-// Redacts CSI messages for logs, and masks the secrets of requests in texts of the driver. Secret are fields marked
+// Redacts CSI messages for logs, and masks the secrets of requests in texts of the driver. Secrets are fields marked
 // csi_secret, service account tokens, and mount flags, which may contain a password. secret-mask.ts finds them in texts.
 import {
   clone,
@@ -36,7 +36,7 @@ export function redact(schema: DescMessage, message: Message, mask?: SecretMask)
 /** Masks the secrets of this and earlier requests in errors and in the texts of responses. */
 export function maskSecrets(send: Transport, mask: SecretMask): Transport {
   return async (method: DescMethod, request: Message, options) => {
-    mask.remember(secretsOf(method.input, request))
+    mask.add(secretsOf(method.input, request))
     try {
       const response = await send(method, request, options)
       maskTexts(reflect(method.output, response), mask)

@@ -5,7 +5,7 @@ import { createSecretMask, MASK } from './secret-mask.ts'
 
 function maskOf(...values: string[]) {
   const mask = createSecretMask()
-  mask.remember(values)
+  mask.add(values)
   return mask
 }
 
@@ -49,16 +49,16 @@ describe('createSecretMask', () => {
     expect(maskOf('1', 'no').mask('try 1 of 3: no answer')).toBe('try 1 of 3: no answer')
   })
 
-  it('PROV-16 forgets the value that was sent least recently when it remembers 256', () => {
+  it('PROV-16 drops the least recently sent value beyond 256 values', () => {
     const mask = maskOf(...Array.from({ length: 256 }, (_, index) => `value-${index}-`))
-    mask.remember(['value-0-', 'value-256-'])
+    mask.add(['value-0-', 'value-256-'])
     expect(mask.mask('value-0- value-1- value-2- value-256-')).toBe(`${MASK} value-1- ${MASK} ${MASK}`)
   })
 
-  it('PROV-16 forgets values beyond 1 MiB, but never the latest', () => {
+  it('PROV-16 drops values beyond 1 MiB, but never the latest', () => {
     const mask = maskOf('first-value')
     const large = 'x'.repeat(2 * 1_048_576)
-    mask.remember([large])
+    mask.add([large])
     expect(mask.mask('first-value')).toBe('first-value')
     expect(mask.mask(large)).toBe(MASK)
   })

@@ -1,6 +1,7 @@
 // Masks secrets in texts of a driver: error messages, volume conditions and logged messages. A driver may quote a secret of
-// any earlier call, for example because it retries a login, so the mask remembers the secrets of earlier calls. It finds them
-// plain, one line of them, and encoded: base64 at any offset (`Basic` credentials), percent-encoded, hexadecimal and escaped.
+// any earlier call, for example because it retries a login, so the mask stores the secrets of earlier calls. It replaces
+// whole secrets, single lines of them, and their encodings: base64 at any offset (as in `Basic` credentials),
+// percent-encoding, hexadecimal and JSON escapes.
 
 /** The mask that replaces every secret, in logs, events, conditions and errors alike. */
 export const MASK = '***'
@@ -9,13 +10,13 @@ export const MASK = '***'
 const SECRET_CHARACTERS_MIN = 4
 /** Shorter parts of an encoded secret are not masked, because they occur by chance. */
 const ENCODED_CHARACTERS_MIN = 6
-const VALUES_MAX = 256 // the value that was sent least recently is forgotten
-const CHARACTERS_MAX = 1_048_576 // of all values together; beyond this, the least recently sent ones are forgotten
+const VALUES_MAX = 256 // beyond this, the least recently sent value is dropped
+const CHARACTERS_MAX = 1_048_576 // of all values together; beyond this, the least recently sent values are dropped
 
 export interface SecretMask {
-  /** Remembers the values for all later texts. */
-  remember(values: readonly string[]): void
-  /** Replaces every remembered value in the text. */
+  /** Adds values to replace in all later texts. */
+  add(values: readonly string[]): void
+  /** Replaces every added value in the text. */
   mask(text: string): string
 }
 
@@ -24,7 +25,7 @@ export function createSecretMask(): SecretMask {
   const values = new Map<string, readonly string[] | undefined>()
   let characters = 0
 
-  function remember(value: string): void {
+  function addValue(value: string): void {
     if (value.length < SECRET_CHARACTERS_MIN) return
     const forms = values.get(value)
     if (values.delete(value)) characters -= value.length
@@ -45,7 +46,7 @@ export function createSecretMask(): SecretMask {
   }
 
   return {
-    remember: (added) => added.forEach(remember),
+    add: (newValues) => newValues.forEach(addValue),
     mask(text) {
       if (values.size === 0 || text === '') return text
       return replaceRanges(
@@ -83,10 +84,10 @@ function replaceRanges(text: string, ranges: readonly Range[]): string {
 
 function buildForms(value: string): readonly string[] {
   const lines = [value, value.trim(), ...value.split(/\r?\n/).map((line) => line.trim())]
-  const plain = [...new Set(lines)].filter((line) => line.length >= SECRET_CHARACTERS_MIN)
-  const encoded = plain.flatMap(encodingsOf).filter((form) => form.length >= ENCODED_CHARACTERS_MIN)
-  const escaped = plain.flatMap((line) => [escapeJson(line), escapeJson(escapeJson(line))])
-  return [...new Set([...plain, ...escaped, ...encoded])]
+  const plainForms = [...new Set(lines)].filter((line) => line.length >= SECRET_CHARACTERS_MIN)
+  const encodedForms = plainForms.flatMap(encodingsOf).filter((form) => form.length >= ENCODED_CHARACTERS_MIN)
+  const escapedForms = plainForms.flatMap((line) => [escapeJson(line), escapeJson(escapeJson(line))])
+  return [...new Set([...plainForms, ...escapedForms, ...encodedForms])]
 }
 
 /** Escapes a text as JSON and the %q of Go do. */
@@ -112,8 +113,8 @@ function percentEncodingsOf(text: string): string[] {
  *   hunter2 alone aHVudGVyMg==, in longer values …aHVudGVyM…, …h1bnRlcj… or …odW50ZXIy…
  */
 function base64FormsOf(bytes: Buffer): string[] {
-  const alone = bytes.toString('base64')
-  const forms = [alone, alone.replace(/=+$/, '')]
+  const base64 = bytes.toString('base64')
+  const forms = [base64, base64.replace(/=+$/, '')]
   for (const offset of [0, 1, 2]) {
     const shifted = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64')
     const first = Math.ceil((offset * 8) / 6)

@@ -22,7 +22,7 @@ function createBlockedDriver() {
   )
   return { driver: serializeCalls(driver), startedCalls }
 }
-const flush = () => new Promise((resolve) => setImmediate(resolve))
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('serialized calls for one volume', () => {
   it('PROV-9 never overlap, keep their order, and do not block other volumes', async () => {
@@ -43,7 +43,7 @@ describe('serialized calls for one volume', () => {
           const openCalls = new Set<(typeof startedCalls)[number]>()
           let seenCount = 0
           for (let step = 0; step < calls.length; step++) {
-            await flush()
+            await nextTurn()
             for (; seenCount < startedCalls.length; seenCount++) openCalls.add(startedCalls[seenCount]!)
             const subjects = [...openCalls].map(({ subject }) => subject)
             expect(new Set(subjects).size).toBe(subjects.length) // at most one call per volume
@@ -77,14 +77,14 @@ describe('serialized calls for one volume', () => {
     const first = driver.controller.createVolume({ name: 'a' })
     const second = driver.controller.createVolume({ name: 'a' }, { signal: stop.signal }).catch((error) => error)
     const third = driver.controller.createVolume({ name: 'a' })
-    await flush()
+    await nextTurn()
     stop.abort()
     expect(await second).toMatchObject({ codeName: 'CANCELLED' })
-    await flush()
+    await nextTurn()
     expect(startedCalls.length).toBe(1) // the third still waits for the first
     startedCalls[0]!.end()
     await first
-    await flush()
+    await nextTurn()
     expect(startedCalls.length).toBe(2)
     startedCalls[1]!.end()
     await third

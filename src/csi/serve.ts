@@ -128,7 +128,7 @@ function createServiceImplementation(
         if (!handle) throw new CsiError('UNIMPLEMENTED', `${driverName} does not implement ${method.name}`)
         return create(method.output, await handle.call(handlers, call.request, { signal: cancellation.signal }))
       }
-      secretMask.remember(secretsOf(method.input, call.request))
+      secretMask.add(secretsOf(method.input, call.request))
       log.debug(
         { method: pathOf(method), request: redactLazily(method.input, call.request, secretMask) },
         'serving a CSI call',

@@ -12,12 +12,12 @@ export function socketPathOf(address: string): string {
   }
   const path = scheme ? address.slice(scheme[0].length) : address
   if (path === '') throw new Error(`"${address}" has no path. Use unix:///path/to/csi.sock, or just the path.`)
-  const absolute = resolve(path)
-  const bytes = Buffer.byteLength(absolute)
+  const absolutePath = resolve(path)
+  const bytes = Buffer.byteLength(absolutePath)
   if (bytes > SOCKET_PATH_BYTES_MAX) {
     throw new Error(
-      `The socket path ${absolute} is ${bytes} bytes long; the maximum is ${SOCKET_PATH_BYTES_MAX}. Choose a shorter path.`,
+      `The socket path ${absolutePath} is ${bytes} bytes long; the maximum is ${SOCKET_PATH_BYTES_MAX}. Choose a shorter path.`,
     )
   }
-  return absolute
+  return absolutePath
 }

@@ -1,4 +1,5 @@
-// One call of any CSI service, before it has a type: gRPC (connect.ts) and the simulator send it, others wrap it.
+// The Transport type: sends one call of any CSI service. gRPC (connect.ts) and the simulator implement it; instrument.ts
+// and redact.ts wrap it. driver.ts adds the types of the services.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 
 export interface CallOptions {

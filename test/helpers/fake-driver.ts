@@ -5,7 +5,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { type FakeControl, fakeControl } from '../../src/csi/fake/control-client.ts'
+import { type FakeControl, createFakeControl } from '../../src/csi/fake/control-client.ts'
 import { buildProgram } from './build.ts'
 
 export interface RunningFakeDriver {
@@ -49,7 +49,7 @@ export async function startFakeDriver({
   }
   const driver: RunningFakeDriver = {
     endpoint,
-    control: fakeControl(controlPath),
+    control: createFakeControl(controlPath),
     get pid() {
       return child!.pid!
     },

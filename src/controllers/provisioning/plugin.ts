@@ -47,7 +47,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     if (parsed.is === 'rejected') return findOrReject(claimRequest, parsed.message, callOptions, beforeCreate)
     await beforeCreate()
     const { request, secrets } = parsed
-    secretMask.remember(secrets)
+    secretMask.add(secrets)
     const expectations = { request, secrets, selector: claimRequest.claim.spec?.selector }
     try {
       const result = await callPlugin(callOptions, (call) => plugin.provision(request, call))

@@ -17,7 +17,7 @@ export interface FakeControl {
   crash(): Promise<void>
 }
 
-export function fakeControl(path: string): FakeControl {
+export function createFakeControl(path: string): FakeControl {
   const send = async (command: FakeCommand): Promise<FakeView | undefined> => {
     const response = await exchange(path, command)
     if (!response) throw new Error(`The fake driver at ${path} exited before it responded to "${command.do}".`)

@@ -65,7 +65,7 @@ describe('volumes of the fake driver', () => {
     expect(Object.keys(fake.state.volumes).length).toBe(2)
   })
 
-  it('PROV-11 fail with ALREADY_EXISTS for a different request with the same name', async () => {
+  it('PROV-11 are rejected with ALREADY_EXISTS if a different volume has the same name', async () => {
     const { createVolume } = setUp({ pools: [{ name: 'a', capacityBytes: 10 * GI, segments: { zone: 'a' } }] })
     await createVolume('a', { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } })
     const request = { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } }
@@ -179,18 +179,18 @@ describe('volumes of the fake driver', () => {
     const { volumeId } = await createVolume('a', { capacityRange: { requiredBytes: gi(2) } })
     const { snapshot } = await controller.createSnapshot({ name: 's', sourceVolumeId: volumeId })
     await controller.deleteVolume({ volumeId })
-    const from = (type: object) => ({ volumeContentSource: { type }, capacityRange: undefined })
-    const fromSnapshot = from({ case: 'snapshot', value: { snapshotId: snapshot!.snapshotId } })
+    const fromSource = (type: object) => ({ volumeContentSource: { type }, capacityRange: undefined })
+    const fromSnapshot = fromSource({ case: 'snapshot', value: { snapshotId: snapshot!.snapshotId } })
     expect(await createVolume('b', fromSnapshot)).toMatchObject({
       capacityBytes: gi(2),
       contentSource: fromSnapshot.volumeContentSource,
     })
     await expectError(createVolume('c', { ...fromSnapshot, capacityRange: { requiredBytes: gi(1) } }), 'OUT_OF_RANGE')
-    await expectError(createVolume('d', from({ case: 'volume', value: { volumeId } })), 'NOT_FOUND')
+    await expectError(createVolume('d', fromSource({ case: 'volume', value: { volumeId } })), 'NOT_FOUND')
     await expectError(controller.createSnapshot({ name: 's', sourceVolumeId: 'other' }), 'ALREADY_EXISTS')
   })
 
-  it('SYS-6 return UNIMPLEMENTED for disabled capabilities', async () => {
+  it('SYS-6 support only the operations of enabled capabilities', async () => {
     const { createVolume, controller } = setUp({ controller: ['CREATE_DELETE_VOLUME'] })
     await createVolume('a')
     await expectError(createVolume('b', { mutableParameters: { iops: '1' } }), 'INVALID_ARGUMENT')
@@ -288,10 +288,10 @@ describe('a volume of the fake driver on nodes', () => {
     await expectError(node.nodePublishVolume({ ...publish, readonly: true }), 'ALREADY_EXISTS')
     await expectError(node.nodeUnstageVolume({ volumeId, stagingTargetPath: '/s' }), 'FAILED_PRECONDITION')
     await controller.controllerExpandVolume({ volumeId, capacityRange: { requiredBytes: gi(2) } })
-    const total = async () => (await node.nodeGetVolumeStats({ volumeId, volumePath: '/t' })).usage[0]!.total
-    expect(await total()).toBe(gi(1))
+    const readTotal = async () => (await node.nodeGetVolumeStats({ volumeId, volumePath: '/t' })).usage[0]!.total
+    expect(await readTotal()).toBe(gi(1))
     await node.nodeExpandVolume({ volumeId, volumePath: '/t' })
-    expect(await total()).toBe(gi(2))
+    expect(await readTotal()).toBe(gi(2))
     await expectError(node.nodeGetVolumeStats({ volumeId, volumePath: '/x' }), 'NOT_FOUND')
     await node.nodeUnpublishVolume({ volumeId, targetPath: '/t' })
     await node.nodeUnstageVolume({ volumeId, stagingTargetPath: '/s' })

@@ -62,7 +62,7 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
   const nodeId = values['node-id'] ?? 'node-1'
   const pools = createPools(parseBytes(values.capacity ?? '100Gi'), values.topology ?? [])
   const defaults = fakeSettings({ pools })
-  const without = values.without ?? []
+  const disabledCapabilities = values.without ?? []
   const node = {
     id: nodeId,
     segments: pools[0]?.segments,
@@ -77,8 +77,8 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
       ...defaults,
       name: values.name ?? defaults.name,
       version: values['driver-version'] ?? defaults.version,
-      controller: defaults.controller.filter((name: ControllerCapability) => !without.includes(name)),
-      node: defaults.node.filter((name: NodeCapability) => !without.includes(name)),
+      controller: defaults.controller.filter((name: ControllerCapability) => !disabledCapabilities.includes(name)),
+      node: defaults.node.filter((name: NodeCapability) => !disabledCapabilities.includes(name)),
       expansion: values.expansion === undefined ? defaults.expansion : parseExpansion(values.expansion),
       nodes: [node],
       mutableKeys: values['mutable-keys'] === undefined ? defaults.mutableKeys : splitList(values['mutable-keys']),

@@ -19,8 +19,8 @@ export function parseRange(range: CapacityRange | undefined): SizeRange | undefi
 
 /** Returns the smallest supported size in the range that is at least `minimumBytes`. */
 export function chooseSize({ settings }: Model, range: SizeRange | undefined, minimumBytes: number): number {
-  const minimumSize = Math.max(range?.requiredBytes ?? 0, minimumBytes)
-  const size = Math.ceil(minimumSize / settings.roundToBytes) * settings.roundToBytes
+  const neededBytes = Math.max(range?.requiredBytes ?? 0, minimumBytes)
+  const size = Math.ceil(neededBytes / settings.roundToBytes) * settings.roundToBytes
   if (size > settings.maximumBytes) fail('OUT_OF_RANGE', `a volume can have at most ${settings.maximumBytes} bytes`)
   if (range && size > range.limitBytes) fail('OUT_OF_RANGE', `${size} bytes exceed limit_bytes`)
   return size

@@ -71,7 +71,7 @@ export const volumeHandlers: VolumeHandlers = {
       const names = pools.map(({ name }) => name).join(', ')
       return fail(
         'RESOURCE_EXHAUSTED',
-        `${sizeBytes} bytes in ${poolParameters.copies} copies do not fit into pool ${names}`,
+        `${sizeBytes} bytes (copies: ${poolParameters.copies}) do not fit into pool ${names}`,
       )
     }
 
@@ -149,8 +149,8 @@ export const volumeHandlers: VolumeHandlers = {
     requireField(request.volumeCapabilities, 'volume_capabilities')
     const volume = getVolume(model, request.volumeId)
     const isBlock = (text: string) => !isMountCapability(text)
-    const requested = request.volumeCapabilities.map(formatCapability)
-    if (requested.some(isBlock) !== volume.createRequest.capabilities.some(isBlock)) {
+    const requestedCapabilities = request.volumeCapabilities.map(formatCapability)
+    if (requestedCapabilities.some(isBlock) !== volume.createRequest.capabilities.some(isBlock)) {
       return { message: 'the volume has another access type' }
     }
     const { volumeContext, volumeCapabilities, parameters, mutableParameters } = request
@@ -195,13 +195,13 @@ function poolsForParameters(model: Model, parameters: Readonly<Record<string, st
 /** Checks all parameters before any of them is applied. */
 function checkMutableParameters(
   { settings }: Model,
-  mutable: Readonly<Record<string, string>>,
+  mutableParameters: Readonly<Record<string, string>>,
   parameters: Readonly<Record<string, string>>,
 ): void {
-  if (!isEmpty(mutable) && !settings.controller.includes('MODIFY_VOLUME')) {
+  if (!isEmpty(mutableParameters) && !settings.controller.includes('MODIFY_VOLUME')) {
     fail('INVALID_ARGUMENT', 'mutable_parameters are not supported')
   }
-  for (const [key, value] of Object.entries(mutable)) {
+  for (const [key, value] of Object.entries(mutableParameters)) {
     if (isClaimMetadata(key)) continue
     if (!settings.mutableKeys.includes(key)) fail('INVALID_ARGUMENT', `unknown mutable parameter "${key}"`)
     if ((key === 'iops' || key === 'throughput') && !/^[1-9]\d*$/.test(value)) {
