@@ -506,7 +506,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await outcomeOf(expansion)).toMatch(missingContent)
       expect(await listFiles()).toEqual([])
       await fixture.restart()
-      expect(fixture.logLines.join('\n')).toMatch(/a volume is damaged/)
+      expect(fixture.logLines.join('\n')).toMatch(/a volume has a problem/)
       await fixture.remove(id)
       expect(await listVolumes()).toEqual([])
     })

@@ -51,10 +51,10 @@ export function parseSupportedCapability(
   capability: VolumeCapability,
   fsType: FilesystemType = backend.defaultFsType,
 ): RequestedCapability {
-  const requested = parseCapability(capability)
-  const ability = backend.canServe({ ...requested, fsType: requested.fsType ?? fsType })
+  const requestedCapability = parseCapability(capability)
+  const ability = backend.canServe({ ...requestedCapability, fsType: requestedCapability.fsType ?? fsType })
   if (!ability.available) throw invalid(`The volume capability is not supported here. ${asSentence(ability.message)}`)
-  return requested
+  return requestedCapability
 }
 
 /** Rejects invalid flags. Errors contain only the name of a flag, because its value may be sensitive. */

@@ -89,7 +89,7 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
   const endpoint = `unix://${join(machine.pool, 'csi.sock')}`
   if (options.diskBytes !== undefined) await mountDisk(machine, options.diskBytes)
   const logLines: string[] = []
-  const log = collectingLog(logLines)
+  const log = createCollectingLog(logLines)
   const csi = connectDriver({ address: endpoint, clock, log, timeoutMs: 60_000 })
   let runningDriver: RunningDriver
 
@@ -169,10 +169,10 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
     async remove(id) {
       await csi.controller.deleteVolume({ volumeId: id })
     },
-    async use(name, options = {}) {
-      const id = await fixture.create(name, options)
-      await fixture.stage(id, options)
-      return { id, path: await fixture.publish(id, options) }
+    async use(name, volumeOptions = {}) {
+      const id = await fixture.create(name, volumeOptions)
+      await fixture.stage(id, volumeOptions)
+      return { id, path: await fixture.publish(id, volumeOptions) }
     },
     async dispose() {
       csi.close()
@@ -201,7 +201,7 @@ export async function outcomeOf(call: Promise<unknown>): Promise<string> {
   }
 }
 
-function collectingLog(lines: string[]): Logger {
+function createCollectingLog(lines: string[]): Logger {
   const write = (fields: object, message: string) => void lines.push(`${message} ${JSON.stringify(fields)}`)
   return { debug() {}, info: write, warn: write, error: write }
 }

@@ -57,7 +57,7 @@ export interface RunningDriver {
   readonly shortcomings: readonly string[]
   readonly poolBytes: number
   readonly metricsPort?: number
-  /** Sets the cgroups of a volume's users, to which its limits are applied. */
+  /** Sets the cgroups to which the limits of a volume are applied, in addition to those of its pods. */
   setWorkloadCgroups: DriverContext['limits']['setWorkloadCgroups']
   /** Completes calls in flight and accepts no more. Mounts and devices remain, because pods use them. */
   stop(): Promise<void>
@@ -209,8 +209,8 @@ async function openPool(
   let allocatedBytes = 0
   if (poolBytes === undefined) {
     const ids = records.flatMap((file) => file.list()).map(({ id }) => id)
-    const { unknown } = await findUnrecorded(directory, (id) => ids.includes(id))
-    for (const id of [...ids, ...unknown.flatMap((content) => content.id ?? [])])
+    const { unknownContent } = await findUnrecorded(directory, (id) => ids.includes(id))
+    for (const id of [...ids, ...unknownContent.flatMap((content) => content.id ?? [])])
       allocatedBytes += await backend.contents.allocatedBytes(id as never).catch(() => 0)
   }
   const sizeBytes = poolBytes ?? (await freeBytes()) + allocatedBytes

@@ -32,7 +32,7 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
   const perVolume = ['volume_id']
   const volumeHealthy = gauge(
     'volume_healthy',
-    '0 for a volume whose file or directory is damaged or missing.',
+    '0 for a volume that is damaged, exceeds its size or is not completely deleted, otherwise 1.',
     perVolume,
   )
   const limitEnforced = gauge(

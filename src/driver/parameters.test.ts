@@ -89,9 +89,9 @@ describe('class parameters', () => {
     const key = constantFrom('fsType', 'provisioning', 'overcommit', 'iops', 'throughput', '__proto__', 'x')
     const map = dictionary(key, string())
     assert(
-      property(map, map, (parameters, mutable) => {
+      property(map, map, (parameters, mutableParameters) => {
         try {
-          const { overcommit } = parseParameters(parameters, mutable)
+          const { overcommit } = parseParameters(parameters, mutableParameters)
           expect(overcommit).toBeGreaterThanOrEqual(1)
         } catch (error) {
           expect((error as CsiError).codeName).toBe('INVALID_ARGUMENT')

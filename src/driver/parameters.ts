@@ -28,12 +28,15 @@ const IGNORED_KEYS = ['csi.storage.k8s.io/pvc/name', 'csi.storage.k8s.io/pvc/nam
 const OVERCOMMIT_MAX = 100
 
 /** Combines both kinds of parameters. A key with different values in both is rejected. */
-export function parseParameters(parameters: ParameterMap, mutable: ParameterMap): ClassParameters {
+export function parseParameters(parameters: ParameterMap, mutableParameters: ParameterMap): ClassParameters {
   checkKeys(parameters, CLASS_KEYS, 'class parameter')
-  const mutableRates = parseMutableParameters(mutable)
+  const mutableRates = parseMutableParameters(mutableParameters)
   const classRates = parseRates(resolveOnCreate(parameters))
-  checkConsistent('iops', classRates.iops, mutableRates.iops, { parameters, mutable })
-  checkConsistent('throughput', classRates.throughputBytes, mutableRates.throughputBytes, { parameters, mutable })
+  checkConsistent('iops', classRates.iops, mutableRates.iops, { parameters, mutableParameters })
+  checkConsistent('throughput', classRates.throughputBytes, mutableRates.throughputBytes, {
+    parameters,
+    mutableParameters,
+  })
 
   const provisioning = parseEnum(parameters.provisioning ?? 'reserved', ['reserved', 'thin'] as const, 'provisioning')
   return {
@@ -54,9 +57,9 @@ export function ownParameters(parameters: ParameterMap): ParameterMap {
 }
 
 /** Parses mutable parameters. Zero removes a limit. */
-export function parseMutableParameters(mutable: ParameterMap): RateLimits {
-  checkKeys(mutable, MUTABLE_KEYS, 'mutable parameter')
-  return parseRates(mutable)
+export function parseMutableParameters(mutableParameters: ParameterMap): RateLimits {
+  checkKeys(mutableParameters, MUTABLE_KEYS, 'mutable parameter')
+  return parseRates(mutableParameters)
 }
 
 /** Applies a change: omitted keys keep their values, zero removes a limit. */
@@ -96,12 +99,12 @@ function checkConsistent(
   key: string,
   classRate: number | undefined,
   mutableRate: number | undefined,
-  { parameters, mutable }: { parameters: ParameterMap; mutable: ParameterMap },
+  { parameters, mutableParameters }: { parameters: ParameterMap; mutableParameters: ParameterMap },
 ): void {
   if (classRate === undefined || mutableRate === undefined || classRate === mutableRate) return
   const classValue = parameters[key] ?? parameters[`provisioned-${key}-on-create`] ?? ''
   throw invalid(
-    `${key} is ${quote(classValue)} in the class parameters and ${quote(mutable[key] ?? '')} in the mutable ones. ` +
+    `${key} is ${quote(classValue)} in the class parameters and ${quote(mutableParameters[key] ?? '')} in the mutable ones. ` +
       'Set it in only one of them.',
   )
 }

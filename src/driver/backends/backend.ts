@@ -82,20 +82,20 @@ export interface NodeOperations {
   /** Returns all paths at which the volume is mounted, recorded or not. */
   findMountPaths(volume: VolumeRecord, mountRecord: MountRecord | undefined): Promise<readonly string[]>
   grow(volume: VolumeRecord, staging: Staging): Promise<Growth>
-  usage(volume: VolumeRecord, at: { readonly path: string; readonly accessType: AccessType }): Promise<VolumeSpace>
+  usage(volume: VolumeRecord, target: { readonly path: string; readonly accessType: AccessType }): Promise<VolumeSpace>
   /** Applies the limits of a staged volume to these cgroups. */
   limit(volume: VolumeRecord, cgroups: readonly string[]): Promise<Enforcement>
   /** Returns the IO since the volume was staged, or undefined if it cannot be measured. */
   io(id: VolumeId): Promise<{ readonly totals: IoTotals; readonly rates: IoRates } | undefined>
   /**
    * Called at startup. Compares the mount records with the actual mounts and devices, detaches unused devices, and returns
-   * the corrected records. Devices of the pool that do not belong to one of the `volumes` are unused. The `frozen` volumes
-   * were being copied when the driver stopped, and may still be frozen.
+   * the corrected records. Devices of the pool that do not belong to one of the `volumes` are unused. `copiedVolumes` were
+   * being copied when the driver stopped, and may still be frozen.
    */
   recover(
     volumes: readonly VolumeRecord[],
     mountRecords: readonly MountRecord[],
-    frozen: ReadonlySet<VolumeId>,
+    copiedVolumes: ReadonlySet<VolumeId>,
   ): Promise<RecoveryResult>
 }
 

@@ -161,15 +161,15 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeOperations {
     limit: async () => ({ is: 'not enforced', message: NO_LIMITS }),
     io: async () => undefined,
     async recover(volumes, mountRecords) {
-      const recovered = []
+      const recoveredRecords = []
       for (const mountRecord of mountRecords) {
         const volume = volumes.find((candidate) => candidate.id === mountRecord.id)
         if (!volume) continue
         const published = []
         for (const candidate of mountRecord.published) if (await isLinked(volume, candidate)) published.push(candidate)
-        recovered.push({ ...mountRecord, published })
+        recoveredRecords.push({ ...mountRecord, published })
       }
-      return { mountRecords: recovered, notes: [], warnings: [] }
+      return { mountRecords: recoveredRecords, notes: [], warnings: [] }
     },
   }
 }

@@ -82,9 +82,9 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
       if (fsType === 'ext4' && (await isBelowDeviceSize(device, 'ext4')))
         await filesystems.grow(device, undefined, 'ext4')
     }
-    const growAfterMount = !isNew && fsType === 'xfs' && (await isBelowDeviceSize(device, 'xfs'))
+    const shouldGrowAfterMount = !isNew && fsType === 'xfs' && (await isBelowDeviceSize(device, 'xfs'))
     await mkdir(path, { recursive: true })
-    if (isNew) await options.save(markUsed(volume)) // before the mount, because afterwards the user can write to it
+    if (isNew) await options.save(markUsed(volume)) // before the mount, because afterwards a pod can write to it
     if (await mounts.isMountPoint(path))
       await mounts.mount(device, path, fsType) // already mounted by a killed driver
     else {
@@ -93,7 +93,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
       })
       progress.hasMounted = true
     }
-    if (growAfterMount) await filesystems.grow(device, path, 'xfs')
+    if (shouldGrowAfterMount) await filesystems.grow(device, path, 'xfs')
   }
 
   /** Formats a volume that has never been used, and returns whether it did so. A used volume is never formatted. */
@@ -248,7 +248,8 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
       return device === undefined ? undefined : counters.read(device)
     },
 
-    recover: (volumes, mountRecords, frozen) => recoverDevices({ host, pool, devices }, volumes, mountRecords, frozen),
+    recover: (volumes, mountRecords, copiedVolumes) =>
+      recoverDevices({ host, pool, devices }, volumes, mountRecords, copiedVolumes),
   }
 }
 
@@ -258,7 +259,7 @@ async function waitForAll(...work: readonly unknown[]): Promise<void> {
   if (failure) throw failure.reason
 }
 
-/** Marks the content as that of the user, so that it is never formatted again. */
+/** Marks the volume as used, so that it is never formatted again. */
 const markUsed = (volume: VolumeRecord): VolumeRecord => ({ ...volume, isUnused: undefined, needsNewUuid: undefined })
 
 /** Removes mount flags from the error, because they may be sensitive. */
@@ -291,7 +292,7 @@ async function recoverDevices(
   { host: { loops, mounts, limits, counters, filesystems }, pool, devices }: RecoveryDeps,
   volumes: readonly VolumeRecord[],
   mountRecords: readonly MountRecord[],
-  frozen: ReadonlySet<VolumeId>,
+  copiedVolumes: ReadonlySet<VolumeId>,
 ): Promise<RecoveryResult> {
   const notes: string[] = []
   const warnings: string[] = []
@@ -309,7 +310,8 @@ async function recoverDevices(
       usedDevices.add(staged.device)
       await counters.begin(staged.device)
       await limits.clear(staged.device) // in all cgroups, even unused ones; the limit reconciler writes the limits again
-      if (staged.staging.accessType === 'mount' && frozen.has(volume.id)) await filesystems.thaw(staged.staging.path)
+      if (staged.staging.accessType === 'mount' && copiedVolumes.has(volume.id))
+        await filesystems.thaw(staged.staging.path)
     }
     const published: Publication[] = []
     for (const publication of mountRecord.published) {

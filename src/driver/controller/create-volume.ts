@@ -34,25 +34,28 @@ import { volumeMessage } from './volume-message.ts'
 export async function createVolume(request: CreateVolumeRequest, driver: DriverContext) {
   checkName(request.name)
   if (request.volumeCapabilities.length === 0) throw missingField('volume_capabilities')
-  const requested = parseRequest(request, driver)
+  const volumeRequest = parseRequest(request, driver)
   const id = volumeIdOf(request.name)
-  if (requested.source?.id === id) throw invalid('A volume cannot be its own source.')
+  if (volumeRequest.source?.id === id) throw invalid('A volume cannot be its own source.')
 
-  return driver.locks.run({ exclusive: [id], shared: requested.source ? [requested.source.id] : [] }, async () => {
-    const existing = driver.volumes.get(id)
-    if (existing && (existing.state === 'ready' || existing.state === 'growing')) {
-      const difference = describeDifference(existing, requested)
-      if (difference) throw nameTakenError('volume', request.name, difference)
-      return { volume: volumeMessage(existing, driver) }
-    }
-    if (existing) await discardVolume(existing, driver) // a failed attempt, or an unfinished deletion
-    const volume = planVolume(request.name, requested, driver)
-    if (!requested.includesThisNode) throw notAccessible(formatTopology(driver))
-    await requireNoUnrecordedContent(driver, id)
-    if (requested.source) await requireUndamagedSource(requested.source, driver)
-    await create(volume, driver)
-    return { volume: volumeMessage(driver.volumes.get(id)!, driver) }
-  })
+  return driver.locks.run(
+    { exclusive: [id], shared: volumeRequest.source ? [volumeRequest.source.id] : [] },
+    async () => {
+      const existing = driver.volumes.get(id)
+      if (existing && (existing.state === 'ready' || existing.state === 'growing')) {
+        const difference = describeDifference(existing, volumeRequest)
+        if (difference) throw nameTakenError('volume', request.name, difference)
+        return { volume: volumeMessage(existing, driver) }
+      }
+      if (existing) await discardVolume(existing, driver) // a failed attempt, or an unfinished deletion
+      const volume = planVolume(request.name, volumeRequest, driver)
+      if (!volumeRequest.includesThisNode) throw notAccessible(formatTopology(driver))
+      await requireNoUnrecordedContent(driver, id)
+      if (volumeRequest.source) await requireUndamagedSource(volumeRequest.source, driver)
+      await create(volume, driver)
+      return { volume: volumeMessage(driver.volumes.get(id)!, driver) }
+    },
+  )
 }
 
 /** The parsed and validated request. */
@@ -77,14 +80,14 @@ function parseRequest(request: CreateVolumeRequest, driver: DriverContext): Volu
     capabilities,
     accessTypes: [...new Set(capabilities.map((capability) => capability.accessType))].sort(),
     parameters,
-    fsType: singleFsType([parameters.fsType, ...capabilities.map((capability) => capability.fsType)]),
+    fsType: requireSingleFsType([parameters.fsType, ...capabilities.map((capability) => capability.fsType)]),
     range: parseRange(request.capacityRange),
     source,
     includesThisNode: includesThisNode(request, driver),
   }
 }
 
-function singleFsType(fsTypes: readonly (FilesystemType | undefined)[]): FilesystemType | undefined {
+function requireSingleFsType(fsTypes: readonly (FilesystemType | undefined)[]): FilesystemType | undefined {
   const types = [...new Set(fsTypes.filter((type) => type !== undefined))]
   if (types.length > 1)
     throw invalid(`The class and the capabilities specify different file systems: ${types.join(' and ')}.`)
@@ -127,13 +130,13 @@ const formatTopology = (driver: DriverContext) =>
     .join(', ')
 
 /** Describes how the existing volume differs from the request. Returns undefined if they match. */
-function describeDifference(volume: VolumeRecord, requested: VolumeRequest): string | undefined {
-  const { parameters, range, source, fsType } = requested
+function describeDifference(volume: VolumeRecord, volumeRequest: VolumeRequest): string | undefined {
+  const { parameters, range, source, fsType } = volumeRequest
   const size = describeSizeMismatch(range, volume.capacityBytes)
   if (size) return size
-  if (!requested.accessTypes.every((type) => volume.accessTypes.includes(type)))
+  if (!volumeRequest.accessTypes.every((type) => volume.accessTypes.includes(type)))
     return 'it was created for another access type'
-  if (requested.accessTypes.includes('mount') && fsType && fsType !== volume.fsType)
+  if (volumeRequest.accessTypes.includes('mount') && fsType && fsType !== volume.fsType)
     return `it has ${volume.fsType}, not ${fsType}`
   if (parameters.provisioning !== volume.provisioning) return `it is ${volume.provisioning}`
   if (parameters.overcommit !== volume.overcommit) return `its overcommit is ${volume.overcommit}`
@@ -147,25 +150,25 @@ function describeDifference(volume: VolumeRecord, requested: VolumeRequest): str
 }
 
 /** Returns the initial record. Checks that the source exists and that the size is possible. Does not allocate space. */
-function planVolume(name: string, requested: VolumeRequest, driver: DriverContext): VolumeRecord {
-  const { source, parameters } = requested
+function planVolume(name: string, volumeRequest: VolumeRequest, driver: DriverContext): VolumeRecord {
+  const { source, parameters } = volumeRequest
   requireEnforceable(parameters.rates, driver.backend)
   const origin = source && getOrigin(source, driver)
-  const fsType = requested.fsType ?? origin?.fsType ?? driver.backend.defaultFsType
-  if (origin && !origin.isUnused && requested.accessTypes.includes('mount') && fsType !== origin.fsType) {
+  const fsType = volumeRequest.fsType ?? origin?.fsType ?? driver.backend.defaultFsType
+  if (origin && !origin.isUnused && volumeRequest.accessTypes.includes('mount') && fsType !== origin.fsType) {
     throw invalid(
       `The source contains ${origin.fsType}, so the new volume cannot have ${fsType}. Use a class with fsType ${origin.fsType}.`,
     )
   }
-  const minimumBytes = driver.backend.minimumBytes({ accessTypes: requested.accessTypes, fsType })
-  const subject = requested.accessTypes.includes('mount') ? `A volume with ${fsType}` : 'A block volume'
+  const minimumBytes = driver.backend.minimumBytes({ accessTypes: volumeRequest.accessTypes, fsType })
+  const subject = volumeRequest.accessTypes.includes('mount') ? `A volume with ${fsType}` : 'A block volume'
   const capacityBytes = origin
-    ? chooseBytes(withDefaultSize(requested.range, origin.bytes), {
+    ? chooseBytes(withDefaultSize(volumeRequest.range, origin.bytes), {
         minimumBytes,
         sourceBytes: origin.bytes,
         subject: `A copy of ${formatSize(origin.bytes)}`,
       })
-    : chooseBytes(requested.range, { minimumBytes, subject })
+    : chooseBytes(volumeRequest.range, { minimumBytes, subject })
   return {
     format: RECORD_FORMAT,
     id: volumeIdOf(name),
@@ -174,7 +177,7 @@ function planVolume(name: string, requested: VolumeRequest, driver: DriverContex
     capacityBytes,
     provisioning: parameters.provisioning,
     overcommit: parameters.overcommit,
-    accessTypes: requested.accessTypes,
+    accessTypes: volumeRequest.accessTypes,
     fsType,
     createdWith: parameters.rates,
     limits: parameters.rates,

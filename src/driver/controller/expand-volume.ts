@@ -28,11 +28,11 @@ export async function expandVolume(request: ControllerExpandVolumeRequest, drive
       )
     }
     await requireUndamaged(driver, volume, 'expanded')
-    const grown =
+    const grownVolume =
       range.requiredBytes > volume.capacityBytes ? await growOrFail(volume, range.requiredBytes, driver) : volume
     const isBlock = capability ? capability.accessType === 'block' : !volume.accessTypes.includes('mount')
     return {
-      capacityBytes: BigInt(grown.capacityBytes),
+      capacityBytes: BigInt(grownVolume.capacityBytes),
       nodeExpansionRequired: driver.backend.growsOnNode && !isBlock,
     }
   })
@@ -67,8 +67,8 @@ async function grow(volume: VolumeRecord, toBytes: number, driver: DriverContext
     }
     throw error
   }
-  const grown: VolumeRecord = { ...volume, state: 'ready', capacityBytes: toBytes, growingToBytes: undefined }
-  await volumes.save(grown)
+  const grownVolume: VolumeRecord = { ...volume, state: 'ready', capacityBytes: toBytes, growingToBytes: undefined }
+  await volumes.save(grownVolume)
   log.info({ volume: volume.id, fromBytes: volume.capacityBytes, toBytes }, 'volume expanded')
-  return grown
+  return grownVolume
 }

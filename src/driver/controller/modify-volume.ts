@@ -13,9 +13,9 @@ export async function modifyVolume(request: ControllerModifyVolumeRequest, drive
   requireEnforceable(change, driver.backend)
   return driver.locks.run({ exclusive: [id] }, async () => {
     const volume = getVolumeRecord(driver, id)
-    const modified = { ...volume, limits: changeRates(volume.limits, change) }
-    await driver.volumes.save(modified)
-    if (await findStaging(driver, id)) await driver.limits.enforce(modified)
+    const modifiedVolume = { ...volume, limits: changeRates(volume.limits, change) }
+    await driver.volumes.save(modifiedVolume)
+    if (await findStaging(driver, id)) await driver.limits.enforce(modifiedVolume)
     return {}
   })
 }

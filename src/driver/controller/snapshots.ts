@@ -28,8 +28,8 @@ export async function createSnapshot(request: CreateSnapshotRequest, driver: Dri
   if (unknownKey !== undefined)
     throw invalid(`Unknown snapshot parameter ${quote(unknownKey)}. This driver has no snapshot parameters.`)
   const id = snapshotIdOf(request.name)
-  const existing = driver.snapshots.get(id)
-  if (existing?.state === 'ready') return returnExisting(existing, request, driver)
+  const existingBeforeLock = driver.snapshots.get(id)
+  if (existingBeforeLock?.state === 'ready') return returnExisting(existingBeforeLock, request, driver)
   const source = getVolumeRecord(driver, request.sourceVolumeId)
 
   return driver.locks.run({ exclusive: [id], shared: [source.id] }, async () => {

@@ -1,4 +1,4 @@
-// Finds the cgroups of a volume's users. CSI does not provide them, so they are found by patterns that the operator
+// Finds the cgroups of the pods that use a volume. CSI does not provide them, so they are found by patterns that the operator
 // configures (`/kubepods/**`), and by the pod UID in the cgroup name, if the node agent passes it. Cgroups can also be set
 // explicitly (limit-reconciler.ts).
 

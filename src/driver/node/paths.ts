@@ -2,7 +2,7 @@
 import { isAbsolute, normalize } from 'node:path'
 import { invalid, missingField, quote } from '../errors.ts'
 
-export function absolutePath(path: string, field: string): string {
+export function parseAbsolutePath(path: string, field: string): string {
   if (path === '') throw missingField(field)
   if (!isAbsolute(path) || path.includes('\0')) throw invalid(`${field} ${quote(path)} is not an absolute path.`)
   return cleanPath(path)

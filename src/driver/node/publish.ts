@@ -14,7 +14,7 @@ import { alreadyExists, failedPrecondition, invalid, missingField, volumeNotFoun
 import { isVolumeId } from '../ids.ts'
 import { hasLimits } from '../limits/rates.ts'
 import type { Publication, Staging, VolumeRecord } from '../pool/records.ts'
-import { absolutePath } from './paths.ts'
+import { parseAbsolutePath } from './paths.ts'
 import { checkSupported } from './stage.ts'
 
 /** The key that the node agent adds to the volume context if CSIDriver has podInfoOnMount. */
@@ -26,12 +26,12 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
   if (request.targetPath === '') throw missingField('target_path')
   if (!request.volumeCapability) throw missingField('volume_capability')
   const capability = parseCapability(request.volumeCapability)
-  const path = absolutePath(request.targetPath, 'target_path')
+  const path = parseAbsolutePath(request.targetPath, 'target_path')
   if (request.volumeContext[EPHEMERAL_KEY] === 'true') throw invalid('Inline volumes are not supported. Use a claim.')
   const { id } = getVolumeRecord(driver, request.volumeId)
   if (request.stagingTargetPath === '')
     throw failedPrecondition('staging_target_path is required: volumes are staged before they are published.')
-  const stagingPath = absolutePath(request.stagingTargetPath, 'staging_target_path')
+  const stagingPath = parseAbsolutePath(request.stagingTargetPath, 'staging_target_path')
 
   return driver.locks.run({ exclusive: [id, path] }, async () => {
     const volume = getVolumeRecord(driver, id)
@@ -44,7 +44,7 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
       throw failedPrecondition(`Volume ${id} is staged as ${staging.accessType}, not as ${capability.accessType}.`)
     const podUid = request.volumeContext[POD_UID_KEY]
     await publish(volume, staging, publicationOf(path, capability, isReadOnly, podUid), driver)
-    if (hasLimits(volume.limits)) await driver.limits.enforce(volume) // the user may be in a new cgroup
+    if (hasLimits(volume.limits)) await driver.limits.enforce(volume) // the pod may be in a new cgroup
     return {}
   })
 }
@@ -78,7 +78,7 @@ const publicationOf = (
 async function publish(
   volume: VolumeRecord,
   staging: Staging,
-  requested: Publication,
+  requestedPublication: Publication,
   driver: DriverContext,
 ): Promise<void> {
   const { node } = driver.backend
@@ -87,23 +87,23 @@ async function publish(
   for (const publication of mountRecord.published)
     if (await node.isPublished(volume, publication)) activePublications.push(publication)
 
-  const existing = activePublications.find((publication) => publication.path === requested.path)
-  if (existing) return checkSamePublication(volume, existing, requested)
+  const existing = activePublications.find((publication) => publication.path === requestedPublication.path)
+  if (existing) return checkSamePublication(volume, existing, requestedPublication)
   const otherPublication = activePublications[0]
   if (
     otherPublication &&
-    [requested, otherPublication].some((publication) => publication.accessMode === SINGLE_WRITER)
+    [requestedPublication, otherPublication].some((publication) => publication.accessMode === SINGLE_WRITER)
   ) {
     throw failedPrecondition(
       `Volume ${volume.id} is published at ${otherPublication.path}, and ${SINGLE_WRITER} allows only one target path. Unpublish it there first.`,
     )
   }
-  const stalePublication = mountRecord.published.find((publication) => publication.path === requested.path)
+  const stalePublication = mountRecord.published.find((publication) => publication.path === requestedPublication.path)
   // Clean up the target path of a publication whose device was detached.
   if (stalePublication) await node.unpublish(volume, stalePublication.path, stalePublication)
-  await saveMountRecord(driver, { ...mountRecord, published: [...activePublications, requested] })
+  await saveMountRecord(driver, { ...mountRecord, published: [...activePublications, requestedPublication] })
   try {
-    await node.publish(volume, staging, requested)
+    await node.publish(volume, staging, requestedPublication)
   } catch (error) {
     await saveMountRecord(driver, { ...mountRecord, published: activePublications })
     throw error
@@ -113,11 +113,11 @@ async function publish(
 /** SINGLE_NODE_WRITER is not restricted, because older callers use it for ReadWriteOnce, which pods of a node can share. */
 const SINGLE_WRITER = 'SINGLE_NODE_SINGLE_WRITER'
 
-function checkSamePublication({ id }: VolumeRecord, existing: Publication, requested: Publication): void {
+function checkSamePublication({ id }: VolumeRecord, existing: Publication, requestedPublication: Publication): void {
   const isSame =
-    existing.accessType === requested.accessType &&
-    existing.accessMode === requested.accessMode &&
-    existing.isReadOnly === requested.isReadOnly
+    existing.accessType === requestedPublication.accessType &&
+    existing.accessMode === requestedPublication.accessMode &&
+    existing.isReadOnly === requestedPublication.isReadOnly
   if (isSame) return
   const mode = `${existing.isReadOnly ? 'read-only' : 'for writing'} as ${existing.accessType} ${existing.accessMode}`
   throw alreadyExists(
@@ -128,7 +128,7 @@ function checkSamePublication({ id }: VolumeRecord, existing: Publication, reque
 export async function unpublishVolume(request: NodeUnpublishVolumeRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.targetPath === '') throw missingField('target_path')
-  const path = absolutePath(request.targetPath, 'target_path')
+  const path = parseAbsolutePath(request.targetPath, 'target_path')
   const { volumeId } = request
   if (!isVolumeId(volumeId) || !driver.volumes.get(volumeId)) {
     if (await isNothingAt(path)) return {} // neither volume nor path exists: already unpublished

@@ -13,14 +13,14 @@ import {
 import { alreadyExists, asSentence, failedPrecondition, missingField } from '../errors.ts'
 import { hasLimits } from '../limits/rates.ts'
 import { digestOfFlags, type Staging, type VolumeRecord } from '../pool/records.ts'
-import { absolutePath } from './paths.ts'
+import { parseAbsolutePath } from './paths.ts'
 
 export async function stageVolume(request: NodeStageVolumeRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.stagingTargetPath === '') throw missingField('staging_target_path')
   if (!request.volumeCapability) throw missingField('volume_capability')
   const capability = parseCapability(request.volumeCapability)
-  const path = absolutePath(request.stagingTargetPath, 'staging_target_path')
+  const path = parseAbsolutePath(request.stagingTargetPath, 'staging_target_path')
   const { id } = getVolumeRecord(driver, request.volumeId)
 
   return driver.locks.run({ exclusive: [id, path] }, async () => {
@@ -58,13 +58,13 @@ export function checkSupported(volume: VolumeRecord, capability: RequestedCapabi
     throw failedPrecondition(`Volume ${volume.id} does not support this access here. ${asSentence(ability.message)}`)
 }
 
-function checkSameStaging({ id }: VolumeRecord, existing: Staging, requested: Staging): void {
-  if (existing.path !== requested.path)
+function checkSameStaging({ id }: VolumeRecord, existing: Staging, requestedStaging: Staging): void {
+  if (existing.path !== requestedStaging.path)
     throw failedPrecondition(`Volume ${id} is already staged at ${existing.path}. Unstage it there first.`)
   const isSame =
-    existing.accessType === requested.accessType &&
-    existing.accessMode === requested.accessMode &&
-    existing.flagsDigest === requested.flagsDigest
+    existing.accessType === requestedStaging.accessType &&
+    existing.accessMode === requestedStaging.accessMode &&
+    existing.flagsDigest === requestedStaging.flagsDigest
   if (!isSame) {
     throw alreadyExists(
       `Volume ${id} is staged at ${existing.path} as ${existing.accessType} ${existing.accessMode}, with other options. Unstage it first.`,
@@ -86,7 +86,7 @@ async function stage(volume: VolumeRecord, staging: Staging, mountFlags: readonl
 export async function unstageVolume(request: NodeUnstageVolumeRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.stagingTargetPath === '') throw missingField('staging_target_path')
-  const path = absolutePath(request.stagingTargetPath, 'staging_target_path')
+  const path = parseAbsolutePath(request.stagingTargetPath, 'staging_target_path')
   const { id } = getVolumeRecord(driver, request.volumeId)
 
   return driver.locks.run({ exclusive: [id, path] }, async () => {

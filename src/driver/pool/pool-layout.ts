@@ -42,9 +42,9 @@ export interface UnrecordedContent {
 export async function findUnrecorded(
   pool: string,
   isKnown: (id: string) => boolean,
-): Promise<{ readonly leftovers: readonly string[]; readonly unknown: readonly UnrecordedContent[] }> {
+): Promise<{ readonly leftovers: readonly string[]; readonly unknownContent: readonly UnrecordedContent[] }> {
   const leftovers: string[] = []
-  const unknown: UnrecordedContent[] = []
+  const unknownContent: UnrecordedContent[] = []
   for (const directory of [volumesIn(pool), snapshotsIn(pool)]) {
     for (const file of await readdir(directory)) {
       const unfinishedExtension = UNFINISHED_EXTENSIONS.find((extension) => file.endsWith(extension))
@@ -53,11 +53,11 @@ export async function findUnrecorded(
       const path = join(directory, file)
       const isContentId = isVolumeId(id) || isSnapshotId(id)
       if (isContentId && unfinishedExtension) leftovers.push(path)
-      else if (!isContentId) unknown.push({ path })
-      else if (!isKnown(id)) unknown.push({ path, id })
+      else if (!isContentId) unknownContent.push({ path })
+      else if (!isKnown(id)) unknownContent.push({ path, id })
     }
   }
-  return { leftovers, unknown }
+  return { leftovers, unknownContent }
 }
 
 /** Detects the backend from the content of the pool, if the marker file is missing. */

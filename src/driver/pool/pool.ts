@@ -65,7 +65,7 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
       ? Math.min(unpromisedBytes, physicalBytes + ownBytes)
       : unpromisedBytes
   }
-  const physicalBytes = async () => (await freeBytes()) - MINIMUM_FREE_BYTES
+  const readPhysicalBytes = async () => (await freeBytes()) - MINIMUM_FREE_BYTES
 
   return {
     directory,
@@ -75,18 +75,18 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
     },
     freeBytes,
     async available(policy) {
-      const available = Math.max(0, computeAvailable(policy, await physicalBytes()))
+      const available = Math.max(0, computeAvailable(policy, await readPhysicalBytes()))
       return { availableBytes: available, maximumBytes: available }
     },
     async allocate(id, request) {
       const maximumBytes = Math.floor(sizeBytes * request.overcommit)
       if (request.capacityBytes > maximumBytes) {
         throw outOfRange(
-          `${formatSize(request.capacityBytes)} are more than the whole pool ${directory} can hold, which is ${formatSize(maximumBytes)}. Request less, or enlarge the pool.`,
+          `${formatSize(request.capacityBytes)} is more than the whole pool ${directory} can hold, which is ${formatSize(maximumBytes)}. Request less, or enlarge the pool.`,
         )
       }
-      const diskBytes = await physicalBytes()
-      const available = computeAvailable(request, diskBytes, promisedBytesById.get(id) ?? 0)
+      const physicalBytes = await readPhysicalBytes()
+      const available = computeAvailable(request, physicalBytes, promisedBytesById.get(id) ?? 0)
       if (request.capacityBytes > available) {
         throw insufficientSpace({ requestedBytes: request.capacityBytes, availableBytes: available, pool: directory })
       }

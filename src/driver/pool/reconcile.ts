@@ -3,8 +3,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { NoSpaceError } from '../../host/index.ts'
 import { type DriverContext, saveMountRecord } from '../context.ts'
-import { discardVolume as undoVolume } from '../controller/create-volume.ts'
-import { discardSnapshot as undoSnapshot } from '../controller/snapshots.ts'
+import { discardVolume } from '../controller/create-volume.ts'
+import { discardSnapshot } from '../controller/snapshots.ts'
 import type { VolumeId } from '../ids.ts'
 import { ON_DEMAND } from './pool.ts'
 import { findUnrecorded } from './pool-layout.ts'
@@ -16,18 +16,18 @@ export async function reconcile(driver: DriverContext): Promise<void> {
   for (const snapshot of driver.snapshots.list()) {
     driver.pool.record(snapshot.id, { ...ON_DEMAND, capacityBytes: snapshot.allocatedBytes })
   }
-  const maybeFrozen = listCopiedVolumes(driver)
+  const copiedVolumes = listCopiedVolumes(driver)
   await finishSnapshots(driver)
   await finishVolumes(driver)
-  await recoverMounts(driver, maybeFrozen)
+  await recoverMounts(driver, copiedVolumes)
   await checkPool(driver)
 }
 
 /** Returns the volumes that were being copied and may still be frozen. */
 function listCopiedVolumes({ volumes, snapshots }: DriverContext): ReadonlySet<VolumeId> {
-  const unfinished = [...volumes.list(), ...snapshots.list()].filter(({ state }) => state === 'creating')
+  const unfinishedRecords = [...volumes.list(), ...snapshots.list()].filter(({ state }) => state === 'creating')
   return new Set(
-    unfinished.flatMap((record) => {
+    unfinishedRecords.flatMap((record) => {
       if ('sourceVolumeId' in record) return [record.sourceVolumeId]
       return record.source?.kind === 'volume' ? [record.source.id] : []
     }),
@@ -35,7 +35,7 @@ function listCopiedVolumes({ volumes, snapshots }: DriverContext): ReadonlySet<V
 }
 
 /** Logs a failure and continues, so that one damaged volume does not prevent the start of the driver. */
-async function logFailure(driver: DriverContext, subject: string, work: () => Promise<void>): Promise<void> {
+async function runAndLogFailure(driver: DriverContext, subject: string, work: () => Promise<void>): Promise<void> {
   await work().catch((error: Error) => {
     driver.log.error({ subject, reason: error.message }, 'recovery failed; fix the cause and restart the driver')
   })
@@ -43,7 +43,7 @@ async function logFailure(driver: DriverContext, subject: string, work: () => Pr
 
 async function finishVolumes(driver: DriverContext): Promise<void> {
   for (const volume of driver.volumes.list()) {
-    await logFailure(driver, `volume ${volume.id} (${volume.state})`, () => finishVolume(volume, driver))
+    await runAndLogFailure(driver, `volume ${volume.id} (${volume.state})`, () => finishVolume(volume, driver))
   }
 }
 
@@ -61,7 +61,7 @@ async function finishVolume(volume: VolumeRecord, driver: DriverContext): Promis
 }
 
 async function remove(volume: VolumeRecord, driver: DriverContext): Promise<void> {
-  await undoVolume(volume, driver)
+  await discardVolume(volume, driver)
   driver.log.info({ volume: volume.id, state: volume.state }, 'removed an unfinished volume')
 }
 
@@ -73,7 +73,7 @@ async function finishCreating(volume: VolumeRecord, driver: DriverContext): Prom
     driver.log.info({ volume: volume.id }, 'completed the creation of a volume')
   } catch (error) {
     if (!(error instanceof NoSpaceError)) throw error
-    await undoVolume(volume, driver)
+    await discardVolume(volume, driver)
     driver.log.warn({ volume: volume.id, reason: error.message }, 'could not create a volume; removed it')
   }
 }
@@ -97,55 +97,55 @@ async function finishGrowing(volume: VolumeRecord, { backend, volumes, pool, log
 async function finishSnapshots(driver: DriverContext): Promise<void> {
   for (const snapshot of driver.snapshots.list()) {
     if (snapshot.state === 'ready') continue
-    await logFailure(driver, `snapshot ${snapshot.id} (${snapshot.state})`, async () => {
-      await undoSnapshot(snapshot, driver)
+    await runAndLogFailure(driver, `snapshot ${snapshot.id} (${snapshot.state})`, async () => {
+      await discardSnapshot(snapshot, driver)
       driver.log.info({ snapshot: snapshot.id, state: snapshot.state }, 'removed an unfinished snapshot')
     })
   }
 }
 
-async function recoverMounts(driver: DriverContext, maybeFrozen: ReadonlySet<VolumeId>): Promise<void> {
+async function recoverMounts(driver: DriverContext, copiedVolumes: ReadonlySet<VolumeId>): Promise<void> {
   const { backend, volumes, mountRecords, limits, log } = driver
   const previousRecords = mountRecords.list()
-  const recovered = await backend.node.recover(volumes.list(), previousRecords, maybeFrozen)
+  const result = await backend.node.recover(volumes.list(), previousRecords, copiedVolumes)
   for (const { id } of previousRecords)
-    if (!recovered.mountRecords.some((record) => record.id === id)) await mountRecords.remove(id)
-  for (const mountRecord of recovered.mountRecords) {
-    await logFailure(driver, `mount record of volume ${mountRecord.id}`, async () => {
+    if (!result.mountRecords.some((record) => record.id === id)) await mountRecords.remove(id)
+  for (const mountRecord of result.mountRecords) {
+    await runAndLogFailure(driver, `mount record of volume ${mountRecord.id}`, async () => {
       if (!isDeepStrictEqual(mountRecord, mountRecords.get(mountRecord.id))) await saveMountRecord(driver, mountRecord)
       const volume = volumes.get(mountRecord.id)
       if (mountRecord.staged && volume) await limits.enforce(volume)
     })
   }
-  for (const note of recovered.notes) log.info({ note }, 'corrected at startup')
-  for (const note of recovered.warnings) log.warn({ note }, 'found at startup and not changed')
+  for (const note of result.notes) log.info({ note }, 'corrected at startup')
+  for (const note of result.warnings) log.warn({ note }, 'found at startup and not changed')
 }
 
 async function checkPool(driver: DriverContext): Promise<void> {
   const { volumes, snapshots, pool, backend, log } = driver
   const isKnown = (id: string) => volumes.get(id) !== undefined || snapshots.get(id) !== undefined
-  const { leftovers, unknown } = await findUnrecorded(pool.directory, isKnown)
+  const { leftovers, unknownContent } = await findUnrecorded(pool.directory, isKnown)
   for (const path of leftovers) {
-    await logFailure(driver, path, async () => {
+    await runAndLogFailure(driver, path, async () => {
       await removeTree(path)
       log.info({ path }, 'removed an unfinished copy')
     })
   }
-  for (const { path, id } of unknown) {
+  for (const { path, id } of unknownContent) {
     log.warn({ path }, 'the pool contains files without a record; they are not changed')
     if (id === undefined) continue
-    await logFailure(driver, path, async () => {
+    await runAndLogFailure(driver, path, async () => {
       pool.record(id, { ...ON_DEMAND, capacityBytes: await backend.contents.allocatedBytes(id) })
     })
   }
   for (const volume of volumes.list()) {
-    await logFailure(driver, `volume ${volume.id}`, async () => {
+    await runAndLogFailure(driver, `volume ${volume.id}`, async () => {
       const problem = await backend.contents.findProblem(volume)
-      if (problem) log.error({ volume: volume.id, problem }, 'a volume is damaged')
+      if (problem) log.error({ volume: volume.id, problem }, 'a volume has a problem')
     })
   }
   for (const snapshot of snapshots.list()) {
-    await logFailure(driver, `snapshot ${snapshot.id}`, async () => {
+    await runAndLogFailure(driver, `snapshot ${snapshot.id}`, async () => {
       const problem = await backend.contents.findSnapshotDamage(snapshot)
       if (problem) log.error({ snapshot: snapshot.id, problem }, 'a snapshot is damaged')
     })

@@ -44,11 +44,11 @@ describe('openRecordFiles', () => {
     await records.saveWithoutSync(aRecord('a', { name: 'a', source: { kind: 'volume', id: volumeIdOf('b') } }))
     await records.save(aRecord('gone'))
     await records.remove(volumeIdOf('gone'))
-    const reopened = await open(isDurable)
-    expect(reopened.list()).toEqual(
+    const reopenedRecords = await open(isDurable)
+    expect(reopenedRecords.list()).toEqual(
       [aRecord('a', { source: { kind: 'volume', id: volumeIdOf('b') } }), aRecord('b')].sort(byId),
     )
-    expect(reopened.get(volumeIdOf('gone'))).toBeUndefined()
+    expect(reopenedRecords.get(volumeIdOf('gone'))).toBeUndefined()
   })
 
   it('SYS-6 lists records with their changes by id', async () => {
@@ -100,8 +100,8 @@ describe('openRecordFiles', () => {
 
   it('SYS-6 releases the reserve on a full disk, and fails if that is not sufficient', async () => {
     const directory = join(dir, 'volumes')
-    let released = 0
-    const reserve = { release: async () => void released++, renew: async () => {} }
+    let releaseCount = 0
+    const reserve = { release: async () => void releaseCount++, renew: async () => {} }
     const records = await openRecordFiles({
       directory,
       setAsideDirectory: join(dir, 'set-aside'),
@@ -113,7 +113,7 @@ describe('openRecordFiles', () => {
     await symlink('/dev/full', join(directory, `${volumeIdOf('a')}.json.tmp`))
     const save = records.save(aRecord('a'))
     await expect(save).rejects.toThrow(/cannot be written: the disk is full\. Delete volumes/)
-    expect(released).toBe(1)
+    expect(releaseCount).toBe(1)
     await records.save(aRecord('a'))
     expect(records.get(volumeIdOf('a'))).toEqual(aRecord('a'))
   })

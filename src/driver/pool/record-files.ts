@@ -145,14 +145,14 @@ function parseJson(text: string): unknown {
 }
 
 async function replaceFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.tmp`
-  const file = await open(temporary, 'w', 0o600)
+  const temporaryPath = `${path}.tmp`
+  const file = await open(temporaryPath, 'w', 0o600)
   try {
     await file.writeFile(text)
   } finally {
     await file.close()
   }
-  await rename(temporary, path)
+  await rename(temporaryPath, path)
 }
 
 async function syncDirectory(path: string): Promise<void> {

@@ -81,7 +81,7 @@ export interface Publication {
   readonly accessType: AccessType
   readonly accessMode: string
   readonly isReadOnly: boolean
-  /** The UID of the pod, by which the cgroups of the volume's user are found. */
+  /** The UID of the pod, by which its cgroups are found. */
   readonly podUid?: string
 }
 
@@ -93,14 +93,14 @@ export type Parse<R> = (value: unknown, id: string) => R | { readonly problem: s
 
 export const parseVolumeRecord: Parse<VolumeRecord> = (value, id) =>
   checkRecord<VolumeRecord>(value, {
-    format: (value) => value === RECORD_FORMAT,
-    id: (value) => value === id && isVolumeId(id),
+    format: (field) => field === RECORD_FORMAT,
+    id: (field) => field === id && isVolumeId(id),
     name: isText,
     state: isOneOf(VOLUME_STATES),
     capacityBytes: isNonNegativeInteger,
     growingToBytes: optional(isNonNegativeInteger),
     provisioning: isOneOf(['reserved', 'thin']),
-    overcommit: (value) => typeof value === 'number' && value >= 1,
+    overcommit: (field) => typeof field === 'number' && field >= 1,
     accessTypes: isListOf(isAccessType),
     fsType: isOneOf(['xfs', 'ext4']),
     createdWith: isRateLimits,
@@ -112,11 +112,11 @@ export const parseVolumeRecord: Parse<VolumeRecord> = (value, id) =>
 
 export const parseSnapshotRecord: Parse<SnapshotRecord> = (value, id) =>
   checkRecord<SnapshotRecord>(value, {
-    format: (value) => value === RECORD_FORMAT,
-    id: (value) => value === id && isSnapshotId(id),
+    format: (field) => field === RECORD_FORMAT,
+    id: (field) => field === id && isSnapshotId(id),
     name: isText,
     state: isOneOf(SNAPSHOT_STATES),
-    sourceVolumeId: (value) => isText(value) && isVolumeId(value),
+    sourceVolumeId: (field) => isText(field) && isVolumeId(field),
     sizeBytes: isNonNegativeInteger,
     allocatedBytes: isNonNegativeInteger,
     fsType: isOneOf(['xfs', 'ext4']),
@@ -127,13 +127,13 @@ export const parseSnapshotRecord: Parse<SnapshotRecord> = (value, id) =>
 
 export const parseMountRecord: Parse<MountRecord> = (value, id) =>
   checkRecord<MountRecord>(value, {
-    format: (value) => value === RECORD_FORMAT,
-    id: (value) => value === id && isVolumeId(id),
+    format: (field) => field === RECORD_FORMAT,
+    id: (field) => field === id && isVolumeId(id),
     staged: optional(
-      (value) => isObject(value) && isText(value.path) && isAccessType(value.accessType) && isText(value.flagsDigest),
+      (field) => isObject(field) && isText(field.path) && isAccessType(field.accessType) && isText(field.flagsDigest),
     ),
     published: isListOf(
-      (value) => isObject(value) && isText(value.path) && isAccessType(value.accessType) && isFlag(value.isReadOnly),
+      (item) => isObject(item) && isText(item.path) && isAccessType(item.accessType) && isFlag(item.isReadOnly),
     ),
   })
 
