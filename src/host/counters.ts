@@ -31,7 +31,7 @@ export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps)
     }
   }
 
-  const startTracking = (kernelTotals: IoTotals): TrackedDevice => ({
+  const createTrackedDevice = (kernelTotals: IoTotals): TrackedDevice => ({
     baseline: kernelTotals,
     lastSample: { timeMs: clock.monotonicMs(), kernelTotals },
     rates: { readIops: 0, writeIops: 0, readBps: 0, writeBps: 0 },
@@ -40,7 +40,7 @@ export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps)
   return {
     async begin(device) {
       const kernelTotals = await readKernelTotals(device)
-      if (kernelTotals) trackedDevices.set(device, startTracking(kernelTotals))
+      if (kernelTotals) trackedDevices.set(device, createTrackedDevice(kernelTotals))
     },
 
     async read(device) {
@@ -56,16 +56,16 @@ export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps)
         kernelTotals.reads < trackedDevice.lastSample.kernelTotals.reads ||
         kernelTotals.writes < trackedDevice.lastSample.kernelTotals.writes
       ) {
-        trackedDevice = startTracking(kernelTotals)
+        trackedDevice = createTrackedDevice(kernelTotals)
         trackedDevices.set(device, trackedDevice)
       }
       const timeMs = clock.monotonicMs()
       const elapsedMs = timeMs - trackedDevice.lastSample.timeMs
       if (elapsedMs >= RATE_INTERVAL_MS_MIN) {
-        trackedDevice.rates = ratesOf(difference(kernelTotals, trackedDevice.lastSample.kernelTotals), elapsedMs)
+        trackedDevice.rates = ratesOf(subtract(kernelTotals, trackedDevice.lastSample.kernelTotals), elapsedMs)
         trackedDevice.lastSample = { timeMs, kernelTotals }
       }
-      return { totals: difference(kernelTotals, trackedDevice.baseline), rates: trackedDevice.rates }
+      return { totals: subtract(kernelTotals, trackedDevice.baseline), rates: trackedDevice.rates }
     },
 
     end(device) {
@@ -91,7 +91,7 @@ export function parseDeviceStat(text: string): IoTotals {
   }
 }
 
-const difference = (current: IoTotals, previous: IoTotals): IoTotals => ({
+const subtract = (current: IoTotals, previous: IoTotals): IoTotals => ({
   reads: current.reads - previous.reads,
   readBytes: current.readBytes - previous.readBytes,
   writes: current.writes - previous.writes,

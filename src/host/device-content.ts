@@ -36,8 +36,9 @@ export function classifyContent(probe: { code: number; stdout: string; isStartZe
 export function parseBlkid(stdout: string): Map<string, string> {
   const tags = new Map<string, string>()
   for (const line of stdout.split('\n')) {
-    const equals = line.indexOf('=')
-    if (equals > 0) tags.set(line.slice(0, equals), line.slice(equals + 1).replace(/\\(.)/g, '$1'))
+    const separatorIndex = line.indexOf('=')
+    if (separatorIndex > 0)
+      tags.set(line.slice(0, separatorIndex), line.slice(separatorIndex + 1).replace(/\\(.)/g, '$1'))
   }
   return tags
 }

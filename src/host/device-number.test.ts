@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { deviceNumberOf, formatDeviceNumber } from './device-number.ts'
 
 describe('formatDeviceNumber', () => {
-  it('SYS-6 unpacks numbers that are packed like in the C library', () => {
+  it('SYS-6 unpacks numbers that are packed as in the C library', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 32n - 1n), fc.bigInt(0n, 2n ** 32n - 1n), (major, minor) => {
         const packed =

@@ -50,7 +50,7 @@ export function createFiles({ run }: { readonly run: Run }): Files {
       const isReflink = await reflink(from, partialPath)
       if (!isReflink) {
         await requireSpace(to, (await writtenBytes(run, from)) + keepFreeBytes)
-        await fullCopy(run, from, partialPath)
+        await copyFully(run, from, partialPath)
       }
       await syncFile(partialPath)
       await rename(partialPath, to)
@@ -92,8 +92,8 @@ async function createEmptyFile(path: string): Promise<void> {
 }
 
 /** Undoes a failed reservation: removes a new file, or truncates an existing one to its previous size. */
-async function rollBack(path: string, current: FileSizes | undefined): Promise<void> {
-  if (current) await truncate(path, current.bytes)
+async function rollBack(path: string, previous: FileSizes | undefined): Promise<void> {
+  if (previous) await truncate(path, previous.bytes)
   else await rm(path, { force: true })
 }
 
@@ -128,7 +128,7 @@ async function reflink(from: string, to: string): Promise<boolean> {
 
 const NO_REFLINK = ['ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EXDEV', 'EINVAL', 'ENOTTY']
 
-async function fullCopy(run: Run, from: string, to: string): Promise<void> {
+async function copyFully(run: Run, from: string, to: string): Promise<void> {
   try {
     await run('cp', ['--reflink=never', '--sparse=always', '--', from, to], { timeoutMs: COPY_TIMEOUT_MS })
   } catch (error) {

@@ -11,10 +11,10 @@ import { FILESYSTEM_TYPES, type FilesystemType } from './host.ts'
 
 const MIB = 1024 * 1024
 const facts = await probeThisMachine()
-const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
+const hostSkip = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
 const skipNote = (reason: string | undefined) => (reason ? ` (skipped: ${reason})` : '')
 
-describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
+describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
   let fixture: HostFixture
   beforeEach(async () => {
     fixture = await startHostFixture()
@@ -22,7 +22,7 @@ describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
   afterEach(() => fixture.dispose())
 
   /** Creates a device with a mounted file system. */
-  async function createMounted(type: FilesystemType, bytes = minimumBytes(type), name = 'volume') {
+  async function createMountedFilesystem(type: FilesystemType, bytes = minimumBytes(type), name = 'volume') {
     const { file, device } = await fixture.device(name, bytes)
     await fixture.host.filesystems.format(device, type, { keepReservation: false })
     const stage = await fixture.directory(`${name}-stage`)
@@ -70,8 +70,8 @@ describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
       const { filesystems } = fixture.host
       const { file, device } = await fixture.device('raw', minimumBytes(type))
       await writeAt(file, 'precious', 500_000)
-      const { device: reattached } = await reattach(file, device)
-      await expect(filesystems.format(reattached, type, { keepReservation: false })).rejects.toThrow(
+      const { device: reattachedDevice } = await reattach(file, device)
+      await expect(filesystems.format(reattachedDevice, type, { keepReservation: false })).rejects.toThrow(
         'no known signature',
       )
       expect((await readFile(file)).subarray(500_000, 500_008).toString()).toBe('precious')
@@ -96,7 +96,7 @@ describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
 
     it('SYS-6 is thawed even if the work fails while it is frozen', async () => {
       const { filesystems } = fixture.host
-      const { stage } = await createMounted(type)
+      const { stage } = await createMountedFilesystem(type)
       const work = filesystems.whileFrozen(stage, async () => {
         throw new Error('the copy failed')
       })
@@ -107,7 +107,7 @@ describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
 
     it('SYS-6 can be thawed after a killed driver left it frozen', async () => {
       const { filesystems } = fixture.host
-      const { stage } = await createMounted(type)
+      const { stage } = await createMountedFilesystem(type)
       await fixture.run('fsfreeze', ['--freeze', stage])
       await filesystems.thaw(stage)
       await writeFile(join(stage, 'written after'), 'data')
@@ -115,7 +115,7 @@ describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
 
     it('SYS-6 can be mounted at the same time as a copy with the same data', async () => {
       const { files, loops, filesystems, mounts } = fixture.host
-      const { file, stage } = await createMounted(type)
+      const { file, stage } = await createMountedFilesystem(type)
       const data = Buffer.alloc(2 * MIB, 'checked data')
       await writeFile(join(stage, 'data'), data)
       const copy = join(fixture.pool, 'copy')
@@ -147,7 +147,7 @@ describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
 
   it('REX-1 xfs grows while it is mounted and written to', async () => {
     const { filesystems, usage } = fixture.host
-    const { file, device, stage } = await createMounted('xfs', 300 * MIB)
+    const { file, device, stage } = await createMountedFilesystem('xfs', 300 * MIB)
     const data = Buffer.alloc(8 * MIB, 'checked data')
     const writing = (async () => {
       for (let round = 0; round < 5; round++) await writeFile(join(stage, `data-${round}`), data)
@@ -167,7 +167,7 @@ describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
 
   it('REX-1 ext4 grows while it is not mounted', async () => {
     const { filesystems, mounts } = fixture.host
-    const { file, device, stage } = await createMounted('ext4', 64 * MIB)
+    const { file, device, stage } = await createMountedFilesystem('ext4', 64 * MIB)
     await writeFile(join(stage, 'data'), 'checked data')
     await mounts.unmount(stage)
     await growDevice(file, device, 256 * MIB)
@@ -182,18 +182,18 @@ describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
   const onlineGrowthSkip = skipReason(facts, ['ext4OnlineGrowth'])
   it.skipIf(onlineGrowthSkip)(`REX-1 ext4 grows while it is mounted${skipNote(onlineGrowthSkip)}`, async () => {
     const { filesystems, usage } = fixture.host
-    const { file, device, stage } = await createMounted('ext4', 64 * MIB)
+    const { file, device, stage } = await createMountedFilesystem('ext4', 64 * MIB)
     await growDevice(file, device, 256 * MIB)
     expect(await filesystems.grow(device, stage, 'ext4')).toEqual({ is: 'grown' })
     expect((await usage.ofFilesystem(stage)).totalBytes).toBeGreaterThan(200 * MIB)
   })
 
-  const growthRefusalSkip = skipReason(facts, ['ext4OnlineGrowthRefused'])
-  it.skipIf(growthRefusalSkip)(
-    `REX-1 ext4 without CAP_SYS_RESOURCE needs an unmount to grow${skipNote(growthRefusalSkip)}`,
+  const offlineGrowthSkip = skipReason(facts, ['ext4OnlineGrowthRefused'])
+  it.skipIf(offlineGrowthSkip)(
+    `REX-1 ext4 without CAP_SYS_RESOURCE needs an unmount to grow${skipNote(offlineGrowthSkip)}`,
     async () => {
       const { filesystems, usage } = fixture.host
-      const { file, device, stage } = await createMounted('ext4', 64 * MIB)
+      const { file, device, stage } = await createMountedFilesystem('ext4', 64 * MIB)
       const { totalBytes } = await usage.ofFilesystem(stage)
       await growDevice(file, device, 256 * MIB)
       expect(await filesystems.grow(device, stage, 'ext4')).toMatchObject({
@@ -204,9 +204,9 @@ describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
     },
   )
 
-  it('SYS-6 on xfs copy files as reflinks that are independent of the original', async () => {
+  it('SYS-6 copy files on xfs as reflinks that are independent of the original', async () => {
     const { files } = fixture.host
-    const { stage: pool } = await createMounted('xfs')
+    const { stage: pool } = await createMountedFilesystem('xfs')
     const [original, copy] = [join(pool, 'original'), join(pool, 'copy')]
     await writeFile(original, Buffer.alloc(8 * MIB, 7))
     expect(await files.copy(original, copy)).toEqual({ method: 'reflink' })
@@ -216,7 +216,7 @@ describe.skipIf(skipped)(`real file systems${skipNote(skipped)}`, () => {
 
   it('SYS-6 keep existing files if copies and reservations fail because they are full', async () => {
     const { files } = fixture.host
-    const { stage: pool } = await createMounted('ext4')
+    const { stage: pool } = await createMountedFilesystem('ext4')
     const original = join(pool, 'original')
     await writeFile(original, Buffer.alloc(7 * MIB, 7))
     await expect(files.copy(original, join(pool, 'copy'))).rejects.toThrow(NoSpaceError)

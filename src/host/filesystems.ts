@@ -141,8 +141,8 @@ function formatCommand(device: string, type: FilesystemType, options: FormatOpti
   if (type === 'xfs') return ['mkfs.xfs', ['-q', ...(options.keepReservation ? ['-K'] : []), ...label, device]]
   // Always 4 KiB blocks: below 512 MiB the default is 1 KiB, which would remain when the volume grows. No blocks are
   // reserved for root, because the volume belongs to its user.
-  const extended = options.keepReservation ? ['-E', 'nodiscard'] : []
-  return ['mkfs.ext4', ['-q', '-b', '4096', '-m', '0', ...extended, ...label, device]]
+  const extendedOptions = options.keepReservation ? ['-E', 'nodiscard'] : []
+  return ['mkfs.ext4', ['-q', '-b', '4096', '-m', '0', ...extendedOptions, ...label, device]]
 }
 
 function notBlankError(device: string, type: FilesystemType, content: DeviceContent): NotBlankError {

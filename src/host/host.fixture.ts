@@ -72,7 +72,7 @@ export async function startHostFixture(): Promise<HostFixture> {
 
 /** Removes the cgroup after moving its remaining processes to the parent cgroup. */
 async function removeCgroup(directory: string): Promise<void> {
-  const processes = (await readFile(join(directory, 'cgroup.procs'), 'utf8')).split('\n').filter(Boolean)
-  for (const id of processes) await writeFile(join(directory, '..', 'cgroup.procs'), id).catch(() => {})
+  const processIds = (await readFile(join(directory, 'cgroup.procs'), 'utf8')).split('\n').filter(Boolean)
+  for (const id of processIds) await writeFile(join(directory, '..', 'cgroup.procs'), id).catch(() => {})
   await rmdir(directory)
 }

@@ -5,9 +5,9 @@ import { probeThisMachine, skipReason } from '../../test/allowed-skips.ts'
 import { type HostFixture, startHostFixture } from './host.fixture.ts'
 
 const MIB = 1024 * 1024
-const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
+const hostSkip = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
 
-describe.skipIf(skipped)(`real loop devices${skipped ? ` (skipped: ${skipped})` : ''}`, () => {
+describe.skipIf(hostSkip)(`real loop devices${hostSkip ? ` (skipped: ${hostSkip})` : ''}`, () => {
   let fixture: HostFixture
   beforeEach(async () => {
     fixture = await startHostFixture()
@@ -32,11 +32,11 @@ describe.skipIf(skipped)(`real loop devices${skipped ? ` (skipped: ${skipped})` 
     const { file, device } = await fixture.device('volume', 16 * MIB)
     const renamedFile = join(fixture.pool, 'renamed')
     await rename(file, renamedFile)
-    const restarted = await startHostFixture()
+    const restartedFixture = await startHostFixture()
     try {
-      expect(await restarted.host.loops.attach(renamedFile)).toBe(device)
+      expect(await restartedFixture.host.loops.attach(renamedFile)).toBe(device)
     } finally {
-      await restarted.dispose()
+      await restartedFixture.dispose()
     }
   })
 

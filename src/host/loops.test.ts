@@ -33,7 +33,7 @@ const failLosetup = (stderr: string): never => {
   throw new ProgramFailedError(['losetup'], { code: 1, stderr, reason: 'exited with 1' })
 }
 
-async function loopListOf(devices: readonly { device: string; ro: boolean; offset?: number }[]): Promise<string> {
+async function formatLoopList(devices: readonly { device: string; ro: boolean; offset?: number }[]): Promise<string> {
   const { dev, ino } = await stat(file, { bigint: true })
   return JSON.stringify({
     loopdevices: devices.map(({ device, ro, offset = 0 }) => ({
@@ -83,7 +83,7 @@ describe('attach', () => {
     const { run, commands } = createFakeRun((command) => {
       if (command.includes('--direct-io')) failLosetup('losetup: /dev/loop4: set direct io failed: Invalid argument')
       return command.includes('--list')
-        ? loopListOf([{ device: '/dev/loop4', ro: false }])
+        ? formatLoopList([{ device: '/dev/loop4', ro: false }])
         : failLosetup('a second device was attached')
     })
     expect(await createTestLoops(run).attach(file)).toBe('/dev/loop4')
@@ -93,7 +93,7 @@ describe('attach', () => {
   it('SYS-6 attaches a writable device in addition to a read-only one', async () => {
     const { run, commands } = createFakeRun((command) => {
       if (command.includes('--nooverlap')) failLosetup('losetup: overlapping read-only loop device exists')
-      return command.includes('--list') ? loopListOf([{ device: '/dev/loop1', ro: true }]) : '/dev/loop2\n'
+      return command.includes('--list') ? formatLoopList([{ device: '/dev/loop1', ro: true }]) : '/dev/loop2\n'
     })
     expect(await createTestLoops(run).attach(file)).toBe('/dev/loop2')
     expect(commands.at(-1)).toBe(`losetup --find --show --direct-io=on ${file}`)
@@ -103,7 +103,7 @@ describe('attach', () => {
     const { run } = createFakeRun((command) => {
       if (command.includes('--nooverlap')) failLosetup('losetup: overlapping read-only loop device exists')
       return command.includes('--list')
-        ? loopListOf([
+        ? formatLoopList([
             { device: '/dev/loop1', ro: true },
             { device: '/dev/loop2', ro: false },
           ])
@@ -116,7 +116,7 @@ describe('attach', () => {
     const { run } = createFakeRun((command) => {
       if (command.includes('--nooverlap')) failLosetup('losetup: overlapping loop device exists')
       return command.includes('--list')
-        ? loopListOf([{ device: '/dev/loop3', ro: false, offset: 4096 }])
+        ? formatLoopList([{ device: '/dev/loop3', ro: false, offset: 4096 }])
         : failLosetup('no')
     })
     await expect(createTestLoops(run).attach(file)).rejects.toThrow('another program has attached it as /dev/loop3')
@@ -144,7 +144,7 @@ describe('detach', () => {
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'loop', 'backing_file'), '/pool/another\n')
     const clearedDevices: string[] = []
-    const { run, commands } = createFakeRun(() => loopListOf([]))
+    const { run, commands } = createFakeRun(() => formatLoopList([]))
     expect(await createTestLoops(run, clearedDevices).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
     expect(commands.filter((command) => command.includes('--detach'))).toEqual([])
     expect(clearedDevices).toEqual([])

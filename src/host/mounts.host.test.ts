@@ -5,9 +5,9 @@ import { probeThisMachine, skipReason } from '../../test/allowed-skips.ts'
 import { type HostFixture, startHostFixture } from './host.fixture.ts'
 
 const MIB = 1024 * 1024
-const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
+const hostSkip = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
 
-describe.skipIf(skipped)(`real mounts${skipped ? ` (skipped: ${skipped})` : ''}`, () => {
+describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : ''}`, () => {
   let fixture: HostFixture
   let device: string
   let stage: string

@@ -43,7 +43,7 @@ export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageD
       if (cached && clock.monotonicMs() - cached.atMs < CACHE_MS) return cached.usage
       const usage = measureTree(path, filesWalkedMax)
       cache.delete(path) // reinsert as the newest
-      cache.set(path, { atMs: clock.monotonicMs(), usage: usage })
+      cache.set(path, { atMs: clock.monotonicMs(), usage })
       if (cache.size > RESULTS_MAX) cache.delete(cache.keys().next().value!)
       usage.catch(() => cache.delete(path)) // do not cache failures
       return usage
@@ -54,7 +54,7 @@ export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageD
 /** Counts allocated blocks. Hard links count once; symbolic links and other mounted file systems are not followed. */
 async function measureTree(root: string, filesMax: number): Promise<TreeUsage> {
   const rootStats = await lstat(root, { bigint: true })
-  const seenLinks = new Set<string>()
+  const countedInodes = new Set<string>()
   const directories = [root]
   let usedBlocks = 0n
   let files = 0
@@ -66,8 +66,8 @@ async function measureTree(root: string, filesMax: number): Promise<TreeUsage> {
       if (!stats || stats.dev !== rootStats.dev) continue
       if (files === filesMax) return { usedBytes: Number(usedBlocks * STAT_BLOCK_BYTES), files, isComplete: false }
       if (stats.nlink > 1n && !stats.isDirectory()) {
-        if (seenLinks.has(String(stats.ino))) continue
-        seenLinks.add(String(stats.ino))
+        if (countedInodes.has(String(stats.ino))) continue
+        countedInodes.add(String(stats.ino))
       }
       files++
       usedBlocks += stats.blocks

@@ -5,7 +5,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { type FakeControl, createFakeControl } from '../../src/csi/fake/control-client.ts'
+import { createFakeControl, type FakeControl } from '../../src/csi/fake/control-client.ts'
 import { buildProgram } from './build.ts'
 
 export interface RunningFakeDriver {

@@ -9,9 +9,9 @@ const MIB = 1024 * 1024
 const facts = await probeThisMachine()
 const skipNote = (reason: string | undefined) => (reason ? ` (skipped: ${reason})` : '')
 
-const skipped = skipReason(facts, ['loop', 'limits'])
+const hostSkip = skipReason(facts, ['loop', 'limits'])
 // Retried, because a machine that is busy with other tests may be slower than the limit.
-describe.skipIf(skipped)(`real limits${skipNote(skipped)}`, { retry: 2 }, () => {
+describe.skipIf(hostSkip)(`real limits${skipNote(hostSkip)}`, { retry: 2 }, () => {
   let fixture: HostFixture
   beforeEach(async () => {
     fixture = await startHostFixture()
@@ -55,16 +55,16 @@ describe.skipIf(skipped)(`real limits${skipNote(skipped)}`, { retry: 2 }, () => 
     const { device } = await fixture.device('volume', MIB)
     const { path } = await fixture.cgroup('restarted')
     await fixture.host.limits.apply(device, { readIops: 2 ** 31, writeBps: 5 * MIB }, [path])
-    const restarted = await startHostFixture()
+    const restartedFixture = await startHostFixture()
     try {
-      expect(await restarted.host.limits.appliedLimits(device)).toContainEqual({
+      expect(await restartedFixture.host.limits.appliedLimits(device)).toContainEqual({
         cgroup: path,
         limit: { readIops: 2 ** 31, writeBps: 5 * MIB },
       })
-      await restarted.host.limits.clear(device)
+      await restartedFixture.host.limits.clear(device)
       expect(await fixture.host.limits.appliedLimits(device)).toEqual([])
     } finally {
-      await restarted.dispose()
+      await restartedFixture.dispose()
     }
   })
 
@@ -159,7 +159,7 @@ expect.extend({
     return {
       pass: deviation <= tolerance,
       message: () =>
-        `${received} is ${(deviation * 100).toFixed(0)} % off ${expected}; ${tolerance * 100} % are allowed`,
+        `${received} is ${(deviation * 100).toFixed(0)} % off ${expected}; the tolerance is ${tolerance * 100} %`,
     }
   },
 })

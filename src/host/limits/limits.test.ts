@@ -80,7 +80,7 @@ describe('limits of cgroup v1', () => {
     })
     expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/gone'])).toMatchObject({
       is: 'not enforced',
-      message: expect.stringContaining('cgroup /pods/gone does not exist'),
+      message: expect.stringContaining('no cgroup of the workload exists: /pods/gone'),
     })
   })
 
@@ -168,8 +168,8 @@ describe('limits of cgroup v2', () => {
   it('PIO-10 use the deepest common ancestor of all cgroups', () => {
     const name = fc.constantFrom('a', 'b', 'c')
     const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => `/${names.join('/')}`)
-    const contains = (cgroup: string, path: string) =>
-      cgroup === '/' || path === cgroup || path.startsWith(`${cgroup}/`)
+    const contains = (cgroup: string, descendant: string) =>
+      cgroup === '/' || descendant === cgroup || descendant.startsWith(`${cgroup}/`)
     fc.assert(
       fc.property(fc.array(path, { minLength: 1, maxLength: 4 }), name, (cgroups, childName) => {
         const ancestor = commonAncestor(cgroups)!

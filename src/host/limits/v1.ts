@@ -57,9 +57,9 @@ export function createV1Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
   return {
     version: 'v1',
 
-    async apply(device, requested, cgroups): Promise<Enforcement> {
+    async apply(device, requestedLimit, cgroups): Promise<Enforcement> {
       const deviceNumber = await readDeviceNumber(device)
-      const limit = requested === 'none' ? {} : requested
+      const limit = requestedLimit === 'none' ? {} : requestedLimit
       const workloads = [...new Set(cgroups.map(normalizeCgroupPath))]
       const previousCgroups = cgroupsByDevice.get(device) ?? []
       const result = await writeLines(new Set(['/', ...workloads]), (cgroup) => setLines(deviceNumber, cgroup, limit))
@@ -92,7 +92,7 @@ function enforcementOf({ cgroups, errors }: WrittenLines, workloads: readonly st
     return { is: 'enforced', cgroups, caveats: [...separateLimits, ...errors] }
   }
   const missingReason =
-    workloads.length === 0 ? 'no workload cgroup is known' : `cgroup ${workloads.join(', ')} does not exist`
+    workloads.length === 0 ? 'no workload cgroup is known' : `no cgroup of the workload exists: ${workloads.join(', ')}`
   const reason = errors.length > 0 ? errors.join(', and ') : missingReason
   return { is: 'not enforced', message: `${reason}; with cgroup v1 only write-back and the root cgroup are limited` }
 }

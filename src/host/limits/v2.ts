@@ -41,10 +41,10 @@ export function createV2Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
 
   async function filterExisting(cgroups: readonly string[]): Promise<string[]> {
     const paths = [...new Set(cgroups.map(normalizeCgroupPath))]
-    const exists = await Promise.all(
+    const results = await Promise.all(
       paths.map(async (path) => (await readCgroupFile(root, path, 'cgroup.controllers')) !== ''),
     )
-    return paths.filter((_, index) => exists[index])
+    return paths.filter((_, index) => results[index])
   }
 
   async function appliedLimits(device: string): Promise<AppliedLimit[]> {
@@ -64,9 +64,9 @@ export function createV2Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
   return {
     version: 'v2',
 
-    async apply(device, requested, cgroups): Promise<Enforcement> {
+    async apply(device, requestedLimit, cgroups): Promise<Enforcement> {
       const deviceNumber = await readDeviceNumber(device)
-      const limit = requested === 'none' ? {} : requested
+      const limit = requestedLimit === 'none' ? {} : requestedLimit
       const previousCgroups = cgroupsByDevice.get(device) ?? []
       const workloads = await filterExisting(cgroups)
       if (isUnlimited(limit)) {
