@@ -128,6 +128,12 @@ export const isConflict = (error: unknown): boolean => hasReason(error, 409, 'Co
 /** 409: an object of this name exists. */
 export const isAlreadyExists = (error: unknown): boolean => hasReason(error, 409, 'AlreadyExists')
 
+/** 403: the namespace is being deleted, so nothing can be created in it. */
+export const isNamespaceTerminating = (error: unknown): boolean =>
+  error instanceof ApiError &&
+  error.code === 403 &&
+  (error.details?.causes?.some(({ reason }) => reason === 'NamespaceTerminating') ?? false)
+
 /** 403: the user is not authorized, or admission (a quota, for example) rejected the request. */
 export const isForbidden = (error: unknown): boolean => error instanceof ApiError && error.code === 403
 

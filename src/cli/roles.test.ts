@@ -35,6 +35,8 @@ const CONTROLLER_ROLES: Readonly<Partial<Record<ControllerName, readonly string[
   'node-lifecycle': ['node-controller', 'pod-garbage-collector'],
   protection: ['pv-protection-controller', 'pvc-protection-controller', 'volumeattributesclass-protection-controller'],
   quota: ['resourcequota-controller'],
+  'root-ca': ['root-ca-cert-publisher'],
+  'service-accounts': ['service-account-controller'],
 }
 const CONTROLLER_NAMES = Object.keys(CONTROLLER_ROLES)
 
@@ -269,6 +271,8 @@ describe("the commands with the rights of upstream's roles", () => {
     await waitUntilDeleted(`${STORAGE}/volumeattributesclasses/gold`)
 
     await post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    await waitUntil('/api/v1/namespaces/shop/serviceaccounts/default', () => {})
+    await waitUntil('/api/v1/namespaces/shop/configmaps/kube-root-ca.crt', () => {})
     const quota = { metadata: { name: 'all' }, spec: { hard: { persistentvolumeclaims: '1' } } }
     await post('/api/v1/namespaces/shop/resourcequotas', quota)
     if (hasCommits) {

@@ -22,6 +22,7 @@ import {
   type Provisioner,
 } from '../controllers/provisioning/index.ts'
 import { createQuotaController, createQuotaMetrics } from '../controllers/quota/index.ts'
+import { createDefaultAccountController, createRootCaController } from '../controllers/service-accounts/index.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { createCsiMetrics } from '../csi/index.ts'
 import { createClientMetrics, createManager, type LeaseTimes, type Runnable, type TermDeps } from '../runtime/index.ts'
@@ -39,7 +40,9 @@ export const CONTROLLERS = [
   'node-lifecycle',
   'protection',
   'quota',
+  'root-ca',
   'scheduler',
+  'service-accounts',
 ] as const
 export type ControllerName = (typeof CONTROLLERS)[number]
 
@@ -56,6 +59,8 @@ export interface ControllersOptions {
   readonly capacityMissingForMs?: number
   /** Rate limit for changes to the volumes of each driver. Default: no limit. */
   readonly throttle?: ThrottleOptions
+  /** The CA of the API server as PEM. Without it, root-ca does not run. */
+  readonly rootCa?: string
   /** Provisioners that run in this process. */
   readonly inProcessProvisioners: readonly Provisioner[]
   readonly drivers: readonly DriverEndpoint[]
@@ -111,14 +116,16 @@ export function prepareControllers(
   registry: Registry,
 ): (deps: TermDeps) => readonly Runnable[] {
   const {
-    names = CONTROLLERS,
+    names: requestedNames = CONTROLLERS,
     gates,
     capacityReservation = true,
     throttle,
+    rootCa,
     inProcessProvisioners,
     drivers,
     connect,
   } = options
+  const names = requestedNames.filter((name) => name !== 'root-ca' || rootCa !== undefined)
   const attachingMetrics = createAttachingMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
   const provisioningMetrics = createProvisioningMetrics(registry)
@@ -142,7 +149,9 @@ export function prepareControllers(
       'node-lifecycle': () => createNodeLifecycleControllers({ ...deps, nodeLifecycleMetrics }),
       protection: () => createProtectionControllers({ ...deps, gates }),
       quota: () => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
+      'root-ca': () => createRootCaController({ ...deps, rootCa: rootCa! }),
       scheduler: () => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
+      'service-accounts': () => createDefaultAccountController(deps),
     }
     const readsAllKinds = (name: ControllerName) => CONTROLLERS_OF_ALL_KINDS.includes(name)
     return [

@@ -232,6 +232,7 @@ export async function serve(options: ServeOptions): Promise<void> {
           names: CONTROLLERS.filter((name) => options.hasScheduler || name !== 'scheduler'),
           capacityMissingForMs: options.capacityMissingForMs,
           throttle: options.throttle,
+          rootCa: pki.caCert,
           isShared,
           gates,
           capacityReservation,

@@ -4,7 +4,7 @@
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { eventKind } from '../api/kinds/event/event.ts'
 import type { Event } from '../api/kinds/event/event-schema.ts'
-import { ApiError, isAlreadyExists, isMissingRight, isNotFound } from '../api/status-error.ts'
+import { ApiError, isAlreadyExists, isMissingRight, isNamespaceTerminating, isNotFound } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import { type Logger, silentLog } from '../base/log.ts'
@@ -309,11 +309,6 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
   return { record, run, stats: () => ({ pending: pendingEvents.size, dropped, sent }) }
 }
-
-const isNamespaceTerminating = (error: unknown): boolean =>
-  error instanceof ApiError &&
-  error.code === 403 &&
-  (error.details?.causes?.some(({ reason }) => reason === 'NamespaceTerminating') ?? false)
 
 function truncate(message: string): string {
   const bytes = Buffer.from(message)

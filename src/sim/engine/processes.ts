@@ -66,7 +66,9 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   const { machines, setup } = deps
   const host = createProcessHost(deps)
   const { add } = host
-  const isEnabled = (name: ControllerName) => name !== 'quota' || setup.commits === 'atomic'
+  // No simulated workload uses ServiceAccounts, and their objects would change the saved regressions.
+  const isEnabled = (name: ControllerName) =>
+    name !== 'service-accounts' && name !== 'root-ca' && (name !== 'quota' || setup.commits === 'atomic')
 
   for (let nth = 1; nth <= setup.controlReplicas; nth++) add(`control-${nth}`, (context) => runControl(context))
   // A server without transactions maintains its quotas itself; here our quota controller does, with transactions.

@@ -2,6 +2,7 @@
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 import { asUsageError, UsageError } from '../../../base/usage-error.ts'
+import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import {
   CONTROLLERS,
   CONTROLLERS_LEASE,
@@ -32,6 +33,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
     names,
     gates,
     throttle: parseChangeThrottle(flags),
+    rootCa: names.includes('root-ca') ? (await loadClientConfig(flags.kubeconfig, deps)).connection.ca : undefined,
     inProcessProvisioners: [],
     drivers,
     capacityMissingForMs:

@@ -1,0 +1,64 @@
+// A controller that keeps one object with a fixed name in every active namespace. It recreates a deleted object and repairs a
+// changed one.
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import { isAlreadyExists, isConflict, isNamespaceTerminating, isNotFound } from '../../api/status-error.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
+import { type Controller, createController, done, type Outcome, retryAfter, source } from '../../runtime/index.ts'
+
+export interface ObjectPerNamespace<T extends KubeObject> {
+  /** Name of the controller. */
+  readonly name: string
+  readonly kind: Kind<T>
+  readonly objectName: string
+  /** Returns the fields beside metadata.name and metadata.namespace of a new object. */
+  readonly content: Omit<T, 'metadata'> & { readonly metadata?: object }
+  /** Returns the repaired object, or undefined if the object is as it should be. */
+  repair?(object: Readonly<Stored<T>>): T | undefined
+}
+
+/** Delay after a write that failed because the caches are behind the server. */
+const RETRY_MS = 1_000
+
+export function createObjectPerNamespaceController<T extends KubeObject>(
+  { name, kind, objectName, content, repair }: ObjectPerNamespace<T>,
+  deps: ControllerDeps,
+): Controller {
+  const { client, caches, clock, random, log, metrics } = deps
+  const namespaces = caches.of(namespaceKind)
+  const objects = caches.of(kind, { fieldSelector: `metadata.name=${objectName}` })
+
+  async function reconcile(namespaceName: string): Promise<Outcome> {
+    const namespace = namespaces.get({ name: namespaceName })
+    if (!namespace || namespace.metadata.deletionTimestamp) return done
+    const ref = { namespace: namespaceName, name: objectName }
+    const existing = objects.get(ref)
+    const repaired = existing && repair?.(existing)
+    if (existing && !repaired) return done
+    try {
+      if (repaired) await client.update(kind, repaired)
+      else await client.create(kind, { ...content, metadata: { ...content.metadata, ...ref } } as unknown as T)
+      return done
+    } catch (error) {
+      if (isNotFound(error) || isNamespaceTerminating(error)) return done
+      if (isAlreadyExists(error)) return retryAfter(RETRY_MS, 'the cache does not have the object yet')
+      if (isConflict(error)) return retryAfter(RETRY_MS, 'the object has changed since it was read')
+      throw error
+    }
+  }
+
+  const controller = createController({
+    name,
+    clock,
+    random,
+    log,
+    ...(metrics ? { observer: metrics.queueObserver(name) } : {}),
+    sources: [
+      source({ cache: namespaces, keysOf: ({ metadata }) => [metadata.name] }),
+      source({ cache: objects, keysOf: ({ metadata }) => [metadata.namespace ?? ''] }),
+    ],
+    reconcile,
+  })
+  metrics?.queues.add(controller.queue)
+  return controller
+}
