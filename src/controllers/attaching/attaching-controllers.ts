@@ -1,8 +1,8 @@
 // The attach-detach controllers: one creates and deletes the VolumeAttachments of each volume (reconcile-volume.ts), one
 // updates status.volumesAttached of each node (report-attached.ts). An attacher per driver (attacher/) publishes volumes.
 //   A volume is reconciled when it, its attachments, claim, pods or driver change, when a node that it waits for is
-//   created, becomes ready or unmounts the volume, and when a full node has capacity again.
-//   A node is reconciled when its attachments or its status.volumesAttached change.
+//   created, becomes ready, goes out of service or unmounts the volume, and when a full node has capacity again.
+//   A node is reconciled when its attachments, their volumes or its status.volumesAttached change.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -101,7 +101,7 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
     ...common,
     name: 'volume-attaching',
     sources: [
-      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isClaimChanged }),
+      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isVolumeChanged }),
       source({ cache: attachments, keysOf: (attachment) => affectedVolumes(attachment, context) }),
       source({ cache: claims, keysOf: volumeNamesOfClaim, matters: isBindingChanged }),
       source({ cache: pods, keysOf: (pod) => volumesOfPod(pod, context), matters: isUseChanged }),
@@ -180,7 +180,7 @@ function volumesAffectedByNode(
   })
 }
 
-const isClaimChanged = (next: Volume, old: Volume): boolean =>
+const isVolumeChanged = (next: Volume, old: Volume): boolean =>
   next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid ||
   next.spec?.accessModes?.join() !== old.spec?.accessModes?.join()
 

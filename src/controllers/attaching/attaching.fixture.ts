@@ -40,7 +40,7 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly attacher?: AttacherOptions
   readonly forceDetachAfterMs?: number
   readonly metrics?: AttachingMetrics
-  /** Delays every watch event of an attachment. */
+  /** Called before every watch event of an attachment, which is delivered after the returned promise resolves. */
   readonly beforeEvent?: () => Promise<void>
 }
 

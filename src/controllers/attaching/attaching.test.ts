@@ -63,12 +63,15 @@ describe('a pod on a node', () => {
   it('SYS-18 keeps the attachment until its node has unmounted the volume', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    const process = await fixture.start()
+    const instance = await fixture.start()
     await fixture.aPod('web', 'left')
     await waitUntilMounted('left')
     await fixture.deletePod('web')
     await fixture.settle()
-    expect(process.queueState('data')).toMatchObject({ is: 'stuck', message: 'node left still has the volume mounted' })
+    expect(instance.queueState('data')).toMatchObject({
+      is: 'stuck',
+      message: 'node left still has the volume mounted',
+    })
     expect((await fixture.attachment('left'))?.metadata.deletionTimestamp).toBeUndefined()
 
     await fixture.runAgents()
@@ -107,10 +110,10 @@ describe('a pod on a node', () => {
   it('SYS-18 gets its volume attached only after its node was created', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    const process = await fixture.start()
+    const instance = await fixture.start()
     await fixture.aPod('web', 'later')
     await fixture.settle()
-    expect(process.queueState('data')?.message).toBe('node later, where a pod needs the volume, does not exist')
+    expect(instance.queueState('data')?.message).toBe('node later, where a pod needs the volume, does not exist')
     await fixture.client.create(nodeKind, { metadata: { name: 'later' } } as never)
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 1, 'the attachment to be created')
   })
@@ -151,13 +154,13 @@ describe('a single-node volume', () => {
   it('SYS-18 is attached to a second node only after it was detached from the first, and the second pod gets an event', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    const process = await fixture.start()
+    const instance = await fixture.start()
     await fixture.aPod('first', 'left')
     await waitUntilMounted('left')
     await fixture.aPod('second', 'right')
     await fixture.settle()
     expect(await fixture.attachment('right')).toBeUndefined()
-    expect(process.queueState('data')?.message).toBe(
+    expect(instance.queueState('data')?.message).toBe(
       'volume data is attached to node left and can be attached to one node only',
     )
     expect(fixture.events.at(-1)).toEqual({
@@ -213,7 +216,7 @@ describe('a single-node volume', () => {
     )
   })
 
-  it('SYS-18 stays on its node if the response to the create request was lost', async () => {
+  it('SYS-18 is not attached to a second node while the cache lacks an attachment whose create response was lost', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     let isResponseLost = false
@@ -293,19 +296,19 @@ describe('a lost node', () => {
     fixture = await createAttachingFixture()
     const registry = new Registry()
     await fixture.aVolume()
-    const process = await fixture.start({ metrics: createAttachingMetrics(registry) })
+    const instance = await fixture.start({ metrics: createAttachingMetrics(registry) })
     await fixture.aPod('web', 'left')
     await waitUntilMounted('left')
     await fixture.setReady('left', 'Unknown')
-    return { process, registry }
+    return { instance, registry }
   }
 
   it('SYS-18 has its volumes force-detached after six minutes', async () => {
-    const { process, registry } = await mountAndLoseNode()
+    const { instance, registry } = await mountAndLoseNode()
     await fixture.deletePod('web')
     await fixture.aPod('next', 'right')
     await fixture.settle()
-    expect(process.queueState('data')).toMatchObject({ is: 'waiting' })
+    expect(instance.queueState('data')).toMatchObject({ is: 'waiting' })
     await fixture.server.clock.advance(6 * MINUTE_MS - 2_000)
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])

@@ -119,7 +119,7 @@ const CALLS_MAX = 24
 
 describe('under a random sequence of pods, node events and driver failures', () => {
   it('SYS-18 publishes a volume on one node at a time, only with a finalizer, and converges', async () => {
-    const action = fc.oneof(
+    const actionArbitrary = fc.oneof(
       {
         weight: 4,
         arbitrary: fc.record({ do: fc.constant('createPod' as const), on: fc.constantFrom('left', 'right') }),
@@ -147,14 +147,14 @@ describe('under a random sequence of pods, node events and driver failures', () 
     })
     await fc.assert(
       fc.asyncProperty(
-        fc.array(action, { minLength: 5, maxLength: 25 }),
+        fc.array(actionArbitrary, { minLength: 5, maxLength: 25 }),
         fc.array(rule, { maxLength: 4 }),
         fc.boolean(),
         async (actions, rules, isAtomic) => {
           const fixture = await createAttachingFixture()
           await fixture.aVolume()
           fixture.fake.script.setRules(rules as never)
-          let process = await fixture.start({ isAtomic })
+          let instance = await fixture.start({ isAtomic })
           const pods: string[] = []
           let podCount = 0
           for (const action of actions) {
@@ -166,14 +166,14 @@ describe('under a random sequence of pods, node events and driver failures', () 
             else if (action.do === 'advanceClock') await fixture.server.clock.advance(action.ms)
             else if (action.do === 'recreateCsiNode') await recreateCsiNode(fixture, action.on)
             else {
-              if (!process.hasCrashed) await process.stop()
+              if (!instance.hasCrashed) await instance.stop()
               const killAt: StartOptions['killAt'] = { call: action.call, when: action.isAfter ? 'after' : 'before' }
-              process = await fixture.start({ isAtomic, killAt })
+              instance = await fixture.start({ isAtomic, killAt })
             }
             for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
             await fixture.checkFinalizers()
           }
-          if (!process.hasCrashed) await process.stop()
+          if (!instance.hasCrashed) await instance.stop()
           await fixture.start({ isAtomic })
           const [oldest] = pods
           const desiredNode = oldest ? nodeOf(oldest, actions) : undefined

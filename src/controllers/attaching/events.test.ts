@@ -4,7 +4,7 @@ import { attachProblem } from './events.ts'
 
 const aPod = (name: string, namespace: string) => ({ metadata: { name, namespace } }) as Pod
 const messageFor = (usedBy: readonly Pod[]) =>
-  attachProblem('data', 'left', aPod('web', 'shop'), { is: 'elsewhere', usedBy }).message
+  attachProblem('data', 'left', aPod('web', 'shop'), { is: 'multi-attach', usedBy }).message
 
 describe('attachProblem', () => {
   it('SYS-18 uses the Kubernetes wording and does not name pods in other namespaces', () => {

@@ -35,7 +35,7 @@ export interface AttachmentView {
   readonly attachment: Attachment
   /** False for an attachment that a user created, which has another name. */
   readonly isManaged: boolean
-  /** A node that was deleted, or that was recreated and has not reported a status yet, is lost. */
+  /** A node that is not ready or was deleted is lost, unless it is out of service. */
   readonly node: 'ready' | 'lost' | 'out of service'
   /** True for every volume on a node that was deleted, or recreated without a status. */
   readonly isMounted: boolean
@@ -62,7 +62,7 @@ export interface Wait {
 
 /** Why a volume cannot be attached for a pod. */
 export type AttachProblem =
-  | { readonly is: 'elsewhere'; readonly usedBy: readonly Readonly<Pod>[] }
+  | { readonly is: 'multi-attach'; readonly usedBy: readonly Readonly<Pod>[] }
   | { readonly is: 'full'; readonly volumesMax: number }
 
 export function planVolume(view: VolumeView, forceDetachAfterMs: number): Step[] {
@@ -112,7 +112,11 @@ function planDesired({ name, isSingleNode, desired, attachments }: VolumeView): 
         .filter((candidate) => candidate.nodeName !== nodeName && isAttachedOn(candidate))
         .flatMap(({ pods }) => pods)
       const message = `volume ${name} is attached to node ${attachedNode} and can be attached to one node only`
-      steps.push({ do: 'wait', message, report: { desired: desiredAttachment, problem: { is: 'elsewhere', usedBy } } })
+      steps.push({
+        do: 'wait',
+        message,
+        report: { desired: desiredAttachment, problem: { is: 'multi-attach', usedBy } },
+      })
     } else if (!desiredAttachment.nodeExists) {
       const message = `node ${nodeName}, where a pod needs the volume, does not exist`
       steps.push({ do: 'wait', message, for: { kind: 'node', nodeName } })

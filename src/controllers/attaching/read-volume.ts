@@ -1,4 +1,5 @@
-// Reads the input of plan-volume.ts from the caches: which nodes need the volume, and the existing attachments.
+// Reads the input of plan-volume.ts from the caches: which nodes need the volume, and the existing attachments. Records in
+// volume-state.ts since when the node of an unneeded attachment is lost.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { attachmentNameOf, isAttachmentName } from '../../volumes/attachment-names.ts'
@@ -47,12 +48,12 @@ export function desiredAttachments(volume: Volume, context: AttachingContext): D
     if (podsOnNode) podsOnNode.push(pod)
     else podsByNode.set(nodeName, [pod])
   }
-  return [...podsByNode].map(([nodeName, pods]) => {
+  return [...podsByNode].map(([nodeName, podsOnNode]) => {
     const placement = { driver: csi.driver, handle: csi.volumeHandle, nodeName }
     return {
       nodeName,
       attachmentName: attachmentNameOf(placement),
-      pods,
+      pods: podsOnNode,
       nodeExists: nodes.get(nodeName) !== undefined,
       ...countVolumesOnNode(placement, context),
     }

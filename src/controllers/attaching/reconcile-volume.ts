@@ -130,8 +130,8 @@ async function detach(
   const nodeStatusPatch = node && patchWithoutVolume(node, attachedVolumeName(attachment, volume, node))
   detaching.add(attachment)
   try {
-    const remove: CommitWrite = { do: 'delete', kind: volumeAttachmentKind, ref: { name }, uid }
-    const committed = await client.commit(nodeStatusPatch ? [nodeStatusPatch, remove] : [remove])
+    const deletion: CommitWrite = { do: 'delete', kind: volumeAttachmentKind, ref: { name }, uid }
+    const committed = await client.commit(nodeStatusPatch ? [nodeStatusPatch, deletion] : [deletion])
     const [updatedNode] = nodeStatusPatch ? committed : []
     if (updatedNode) nodes.applyWriteResult(updatedNode as Stored<Node>)
     const updatedAttachment = committed.at(-1)

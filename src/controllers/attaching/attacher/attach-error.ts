@@ -23,13 +23,13 @@ export const volumeLost = (volumeName: string): AttachError =>
 export const volumeBeingDeleted = (volumeName: string): AttachError =>
   new AttachError(`PersistentVolume "${volumeName}" is marked for deletion`)
 
-export const notOfDriver = (subject: string, driver: string): AttachError =>
+export const driverMismatch = (subject: string, driver: string): AttachError =>
   new AttachError(`${subject} does not belong to CSI driver ${driver}`)
 
 export const nodeUnknown = (nodeName: string, driver: string): AttachError =>
   new AttachError(`CSINode ${nodeName} does not contain driver ${driver}`)
 
-export const attachedElsewhere = (volumeName: string, nodeName: string): AttachError =>
+export const attachedToOtherNode = (volumeName: string, nodeName: string): AttachError =>
   new AttachError(
     `volume ${volumeName} can be attached to one node only and may still be published on node ${nodeName}; ` +
       'it is attached after it has been detached from that node',

@@ -83,11 +83,11 @@ describe('publishing', () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     await fixture.client.delete(csiNodeKind, { name: 'left' })
-    const process = await fixture.start(ATTACHER_ONLY)
+    const instance = await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     await fixture.waitUntil(async () => (await fixture.attachment('left'))?.status?.attachError, 'the attach error')
     await fixture.settle()
-    expect(process.queueState(attachmentOn('left'))).toMatchObject({
+    expect(instance.queueState(attachmentOn('left'))).toMatchObject({
       is: 'stuck',
       message: 'CSINode left does not contain driver disks.example.com',
     })
@@ -117,10 +117,10 @@ describe('publishing', () => {
     fixture.fake.script.setRules([
       { method: 'ControllerPublishVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED', message: 'slow' } },
     ])
-    const process = await fixture.start(ATTACHER_ONLY)
+    const instance = await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.waitUntil(() => process.queueState(attachmentOn('left'))?.failures === 4, 'four attempts')
-    expect(process.queueState(attachmentOn('left'))?.message).toContain('(the driver may still be working on it)')
+    await fixture.waitUntil(() => instance.queueState(attachmentOn('left'))?.failures === 4, 'four attempts')
+    expect(instance.queueState(attachmentOn('left'))?.message).toContain('(the driver may still be working on it)')
     await deleteAttachment()
     await fixture.waitUntil(() => isDeleted(), 'the attachment to be deleted')
     expect(fixture.fake.record.calls.at(-1)?.method).toBe('ControllerUnpublishVolume')
@@ -276,7 +276,7 @@ it('SYS-18 ignores attachments of other drivers', async () => {
   expect(attachment?.metadata.finalizers).toBeUndefined()
 })
 
-it('SYS-18 attaches an inline volume', async () => {
+it('SYS-18 attaches an inline volume, which blocks a PersistentVolume with the same volumeHandle until it is detached', async () => {
   fixture = await createAttachingFixture()
   await fixture.aVolume()
   await fixture.start(ATTACHER_ONLY)

@@ -16,7 +16,7 @@ describe('buildPublishRequest', () => {
     [['ReadWriteOncePod'], Mode.SINGLE_NODE_WRITER, Mode.SINGLE_NODE_SINGLE_WRITER],
     [['ReadOnlyMany'], Mode.MULTI_NODE_READER_ONLY, Mode.MULTI_NODE_READER_ONLY],
     [['ReadWriteOnce', 'ReadWriteMany'], Mode.MULTI_NODE_MULTI_WRITER, Mode.MULTI_NODE_MULTI_WRITER],
-  ])('SYS-18 maps %s to the widest access mode that the driver supports', (modes, defaultMode, multiWriterMode) => {
+  ])('SYS-18 maps %s to a CSI access mode that the driver supports', (modes, defaultMode, multiWriterMode) => {
     expect(modeOf(modes)).toBe(defaultMode)
     expect(modeOf(modes, 'SINGLE_NODE_MULTI_WRITER')).toBe(multiWriterMode)
   })

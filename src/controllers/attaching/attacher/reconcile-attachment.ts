@@ -16,9 +16,9 @@ import { type Credentials, readCredentials, UnreadableSecretError } from '../../
 import { type Attachment, isBeingDeleted } from '../attachment-index.ts'
 import {
   AttachError,
-  attachedElsewhere,
+  attachedToOtherNode,
+  driverMismatch,
   nodeUnknown,
-  notOfDriver,
   volumeBeingDeleted,
   volumeLost,
   volumeMissing,
@@ -92,7 +92,7 @@ async function publish(attachment: Attachment, context: AttacherContext, signal:
   }
 }
 
-/** Checks the preconditions of a publish. Throws an AttachError. */
+/** Checks the preconditions of a publish and builds the request. Throws an AttachError if a precondition is not met. */
 function preparePublish(
   attachment: Attachment,
   context: AttacherContext,
@@ -105,11 +105,11 @@ function preparePublish(
     throw context.volumes.get(name) ? volumeReplaced(name) : volumeMissing(name)
   }
   if (volume.object && isBeingDeleted(volume.object)) throw volumeBeingDeleted(volume.name)
-  if (volume.spec.csi?.driver !== facts.name) throw notOfDriver(`volume ${volume.name}`, facts.name)
+  if (volume.spec.csi?.driver !== facts.name) throw driverMismatch(`volume ${volume.name}`, facts.name)
   const nodeId = nodeIdOf(nodeName, context)
   if (nodeId === undefined) throw nodeUnknown(nodeName, facts.name)
   const conflicting = findConflictingAttachment(attachment, volume, context)
-  if (conflicting) throw attachedElsewhere(volume.name, conflicting.spec.nodeName)
+  if (conflicting) throw attachedToOtherNode(volume.name, conflicting.spec.nodeName)
   return { volume, nodeId, request: buildPublishRequest(volume.spec, facts, settings.defaultFsType) }
 }
 
@@ -151,10 +151,10 @@ async function addFinalizers(
   if (writes.length === 0) return attachment
   const committed = await client.commit(writes)
   let saved = attachment
-  for (const [index, object] of committed.entries()) {
-    if (writes[index]?.kind === persistentVolumeKind) volumes.applyWriteResult(object as Stored<PersistentVolume>)
+  for (const [index, result] of committed.entries()) {
+    if (writes[index]?.kind === persistentVolumeKind) volumes.applyWriteResult(result as Stored<PersistentVolume>)
     else {
-      saved = object as Stored<VolumeAttachment>
+      saved = result as Stored<VolumeAttachment>
       attachments.applyWriteResult(saved)
     }
   }
@@ -167,7 +167,7 @@ async function unpublish(attachment: Attachment, context: AttacherContext, signa
   try {
     const volume = volumeOf(attachment, context)
     if (!volume) throw volumeLost(source.persistentVolumeName ?? '')
-    if (volume.spec.csi?.driver !== facts.name) throw notOfDriver(`volume ${volume.name}`, facts.name)
+    if (volume.spec.csi?.driver !== facts.name) throw driverMismatch(`volume ${volume.name}`, facts.name)
     // The node ID at publish time: the node may have been deleted or recreated since.
     const nodeId = attachment.metadata.annotations?.[NODE_ID_ANNOTATION] ?? nodeIdOf(nodeName, context)
     if (nodeId === undefined) throw nodeUnknown(nodeName, facts.name)

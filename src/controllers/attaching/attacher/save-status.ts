@@ -43,8 +43,9 @@ export async function saveError(
 ): Promise<void> {
   const previous = context.attachments.get(attachment.metadata.name)?.status?.[field]
   const text = truncate(message)
-  const isNew = previous?.message !== text || code !== undefined
-  if (!isNew) return
+  // An error of the driver, which has a code, is saved at each attempt with its time, so that an event is recorded for each.
+  const isRepeated = previous?.message === text && code === undefined
+  if (isRepeated) return
   const time = timestamp(context.clock.nowMs())
   try {
     await saveStatus(attachment, { [field]: { time, message: text, errorCode: code ?? null } }, context)
