@@ -84,13 +84,13 @@ describe('bindingWrites', () => {
       [],
     ],
   ]
-  for (const [written, volume, claim, remaining] of REMAINING) {
-    it(`PROV-5 returns only the remaining writes after ${written} was written`, () => {
+  for (const [target, volume, claim, remaining] of REMAINING) {
+    it(`PROV-5 returns only the remaining writes after ${target} was written`, () => {
       const writes = describeBinding(volume, claim)
-      expect(writes.map(([target]) => target)).toEqual(remaining)
+      expect(writes.map(([writeTarget]) => writeTarget)).toEqual(remaining)
       // The first remaining write of each object has the resourceVersion that was read as precondition.
       for (const kind of ['PersistentVolume', 'PersistentVolumeClaim']) {
-        const first = writes.find(([target]) => String(target).split('/')[0] === kind)
+        const first = writes.find(([writeTarget]) => String(writeTarget).split('/')[0] === kind)
         if (first) expect(first[1].metadata.resourceVersion).toBeDefined()
       }
     })

@@ -89,7 +89,7 @@ export function createBindingControllers(options: BindingOptions) {
       source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isRelevantChange }),
       source({ cache: volumes, keysOf: (volume) => claimsOfVolume(volume, context) }),
       source({ cache: classes, keysOf: (storageClass) => claimsOfClass(storageClass, context) }),
-      source({ cache: pods, keysOf: (pod) => unboundClaimsOf(pod, context), matters: isScheduledOrEnded }),
+      source({ cache: pods, keysOf: (pod) => unboundClaimsOf(pod, context), matters: isNodeOrPhaseChanged }),
     ],
     reconcile: (key) => reconcileClaim(key, context),
   })
@@ -99,7 +99,7 @@ export function createBindingControllers(options: BindingOptions) {
     sources: [
       source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)] }),
       source({ cache: claims, keysOf: (claim) => volumesOfClaim(claim, context), matters: isRelevantChange }),
-      source({ cache: pods, keysOf: (pod) => recycledVolumesOf(pod, context), matters: isScheduledOrEnded }),
+      source({ cache: pods, keysOf: (pod) => recycledVolumesOf(pod, context), matters: isNodeOrPhaseChanged }),
     ],
     reconcile: (key) => reconcileVolume(key, context),
   })
@@ -160,5 +160,5 @@ const isRelevantChange = (next: Claim, old: Claim): boolean =>
 
 const isSame = (a: unknown, b: unknown): boolean => jsonEquals(a as JsonValue | undefined, b as JsonValue | undefined)
 
-const isScheduledOrEnded = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =>
+const isNodeOrPhaseChanged = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =>
   next.spec?.nodeName !== old.spec?.nodeName || next.status?.phase !== old.status?.phase

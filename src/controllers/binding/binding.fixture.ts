@@ -55,7 +55,7 @@ export interface BindingFixtureOptions
   /** Whether the server commits several writes atomically. Default true. */
   readonly isAtomic?: boolean
   /** Whether events are stored as objects instead of being returned by `eventsOf`. Default false. */
-  readonly storeEvents?: boolean
+  readonly storesEvents?: boolean
   /** Wraps the client between the binder and the server. */
   readonly wrapClient?: (client: Client) => Client
 }
@@ -76,9 +76,9 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
   const reconciles = { claims: 0, volumes: 0 }
-  let running: Running | undefined
+  let running: RunningControllers | undefined
 
-  function start(): Running {
+  function start(): RunningControllers {
     const common = { client, clock: api.clock, random: () => 0.5, log: silentLog }
     const caches = createCacheSet(common)
     const countReconciles = (resource: 'claims' | 'volumes') => ({
@@ -95,7 +95,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     const controllers = createBindingControllers({
       ...common,
       caches,
-      ...(options.storeEvents ? {} : { events }),
+      ...(options.storesEvents ? {} : { events }),
       inProcessProvisioners,
       metrics: metrics as never,
       ...(bindingMetrics ? { bindingMetrics } : {}),
@@ -116,7 +116,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     }
   }
 
-  function ensureStarted(): Running {
+  function ensureStarted(): RunningControllers {
     running ??= start()
     return running
   }
@@ -174,14 +174,14 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     getVolume: (name) => serverClient.get(persistentVolumeKind, { name }),
     start: () => void ensureStarted(),
     async settle() {
-      const running = ensureStarted()
-      await running.whenSynced()
+      const controllers = ensureStarted()
+      await controllers.whenSynced()
       let revision = -1
       for (let idleTurns = 0; idleTurns < IDLE_TURNS; idleTurns++) {
         await new Promise((resolve) => setImmediate(resolve))
-        if (running.isBusy() || api.store.revision !== revision) idleTurns = 0
+        if (controllers.isBusy() || api.store.revision !== revision) idleTurns = 0
         revision = api.store.revision
-        if (idleTurns === IDLE_TURNS - 1 && running.isWaiting()) {
+        if (idleTurns === IDLE_TURNS - 1 && controllers.isWaiting()) {
           await api.clock.advance(60_000)
           idleTurns = 0
         }
@@ -202,7 +202,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
   return fixture
 }
 
-interface Running {
+interface RunningControllers {
   isBusy(): boolean
   isWaiting(): boolean
   queueStates(): { readonly key: string; readonly is: string; readonly message?: string }[]
@@ -239,9 +239,9 @@ export function hideFromWatches(client: Client, hidden: { claim?: string; volume
     request: WatchRequest,
   ): AsyncGenerator<WatchEvent<T>> {
     const name = kind.kind === persistentVolumeClaimKind.kind ? () => hidden.claim : () => hidden.volume
-    const isWatched = [persistentVolumeClaimKind.kind, persistentVolumeKind.kind].includes(kind.kind)
+    const isFiltered = [persistentVolumeClaimKind.kind, persistentVolumeKind.kind].includes(kind.kind)
     for await (const event of client.watch(kind, request)) {
-      if (isWatched && event.type !== 'bookmark' && event.object.metadata.name === name()) continue
+      if (isFiltered && event.type !== 'bookmark' && event.object.metadata.name === name()) continue
       yield event
     }
   }

@@ -734,7 +734,7 @@ for (const isAtomic of [true, false]) {
       expect(await volumeOf('waits')).toBe('pv')
     })
 
-    it('PROV-14 releases the volume of a deleted claim', async () => {
+    it('PROV-14 releases the volume of a deleted claim, and then marks it failed if no provisioner can delete it', async () => {
       await start()
       await fixture.volume('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...AVAILABLE })
       await fixture.claim('c')
@@ -875,7 +875,7 @@ for (const isAtomic of [true, false]) {
 
 describe('events', () => {
   it('PROV-6 are stored, with the component persistentvolume-controller', async () => {
-    fixture = await createBindingFixture({ storeEvents: true })
+    fixture = await createBindingFixture({ storesEvents: true })
     await fixture.claim('c')
     await fixture.settle()
     const { json } = await fixture.api.get('/api/v1/namespaces/default/events')

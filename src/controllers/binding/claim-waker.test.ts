@@ -14,11 +14,11 @@ import { createVolumeIndex } from './volume-index.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
 
 /** Creates a waker with a fake volume cache and a queue that reconciles one claim at a time. */
-function startWaker() {
+function createHarness() {
   const volumes = fakeVolumeCache()
   const index = createVolumeIndex(volumes.cache)
-  const woken: string[] = []
-  const waker = createClaimWaker(index, (key) => void woken.push(key))
+  const queuedKeys: string[] = []
+  const waker = createClaimWaker(index, (key) => void queuedKeys.push(key))
   waker.start()
   const bound = new Map<string, string>()
   const claims = new Map<string, ClaimSample & { readonly waitingSince?: string }>()
@@ -50,7 +50,7 @@ function startWaker() {
     index,
     waker,
     bound,
-    woken,
+    queuedKeys,
     reconcile,
     get reconciles() {
       return reconciles
@@ -58,14 +58,14 @@ function startWaker() {
     claim(sample: ClaimSample & { waitingSince?: string }) {
       const key = `default/${sample.name}`
       claims.set(key, sample)
-      woken.push(key)
+      queuedKeys.push(key)
     },
     deleteClaim(name: string) {
       claims.delete(`default/${name}`)
-      woken.push(`default/${name}`)
+      queuedKeys.push(`default/${name}`)
     },
     runQueue() {
-      for (let key = woken.shift(); key !== undefined; key = woken.shift()) reconcile(key)
+      for (let key = queuedKeys.shift(); key !== undefined; key = queuedKeys.shift()) reconcile(key)
     },
     unboundClaims: () => [...claims.keys()].filter((key) => !bound.has(key)).map((key) => aClaim(claims.get(key))),
   }
@@ -73,27 +73,27 @@ function startWaker() {
 
 describe('the claim waker', () => {
   it('PROV-6 wakes one claim per free volume: of the claims that it satisfies, the one that has waited longest', () => {
-    const harness = startWaker()
+    const harness = createHarness()
     harness.claim({ name: 'young', waitingSince: '2026-01-02' })
     harness.claim({ name: 'old', waitingSince: '2026-01-01' })
     harness.claim({ name: 'large', waitingSince: '2025-01-01', size: '5Gi' })
     harness.runQueue()
     harness.volumes.put(aVolume({ name: 'a', size: '2Gi' }))
-    expect(harness.woken).toEqual(['default/old'])
+    expect(harness.queuedKeys).toEqual(['default/old'])
   })
 
   it('PROV-6 wakes a claim for one volume at a time', () => {
-    const harness = startWaker()
+    const harness = createHarness()
     harness.claim({ name: 'a', waitingSince: '1' })
     harness.claim({ name: 'b', waitingSince: '2' })
     harness.runQueue()
     harness.volumes.put(aVolume({ name: 'x' }))
     harness.volumes.put(aVolume({ name: 'y' }))
-    expect(harness.woken).toEqual(['default/a', 'default/b'])
+    expect(harness.queuedKeys).toEqual(['default/a', 'default/b'])
   })
 
   it('PROV-6 wakes the next claim for a volume that the first claim did not bind', () => {
-    const harness = startWaker()
+    const harness = createHarness()
     harness.claim({ name: 'a', waitingSince: '1' })
     harness.claim({ name: 'b', waitingSince: '2' })
     harness.runQueue()
@@ -104,7 +104,7 @@ describe('the claim waker', () => {
   })
 
   it('PROV-6 wakes a claim for a volume whose binding failed', () => {
-    const harness = startWaker()
+    const harness = createHarness()
     harness.claim({ name: 'a' })
     harness.volumes.put(aVolume({ name: 'x' }))
     harness.index.assume('x')
@@ -116,7 +116,7 @@ describe('the claim waker', () => {
   })
 
   it('PROV-5 wakes no claim for a volume that is being bound, even if it changes meanwhile', () => {
-    const harness = startWaker()
+    const harness = createHarness()
     harness.volumes.put(aVolume({ name: 'x' }))
     harness.index.assume('x')
     harness.volumes.put(aVolume({ name: 'x', labels: { changed: 'yes' } }))
@@ -126,21 +126,21 @@ describe('the claim waker', () => {
   })
 
   it('PROV-6 wakes a claim again for a volume that became free during its reconcile', () => {
-    const harness = startWaker()
+    const harness = createHarness()
     harness.claim({ name: 'a' })
     harness.runQueue()
     harness.waker.reconcileStarted('default/a')
     harness.waker.addWaiting(requirementsOf(aClaim({ name: 'a' })), '')
     harness.volumes.put(aVolume({ name: 'x' }))
     harness.waker.reconcileEnded('default/a')
-    expect(harness.woken).toEqual(['default/a'])
+    expect(harness.queuedKeys).toEqual(['default/a'])
     harness.runQueue()
     expect(harness.bound.get('default/a')).toBe('x')
   })
 
   it('PROV-6 needs twenty thousand reconciles for ten thousand volumes and as many waiting claims', () => {
     const COUNT = 10_000
-    const harness = startWaker()
+    const harness = createHarness()
     for (let n = 0; n < COUNT; n++) harness.claim({ name: `c${n}`, waitingSince: String(n).padStart(6, '0') })
     harness.runQueue()
     for (let n = 0; n < COUNT; n++) harness.volumes.put(aVolume({ name: `v${n}` }))
@@ -167,7 +167,7 @@ describe('the claim waker', () => {
 
   it('PROV-6 leaves no claim waiting while a volume that satisfies it is free, after any sequence of steps', () => {
     const sizes = fc.constantFrom('1Gi', '2Gi', '3Gi')
-    const step = fc.oneof(
+    const stepArbitrary = fc.oneof(
       fc.record({ do: fc.constant('claim' as const), n: fc.nat(9), size: sizes, tier: fc.constantFrom('', 'x') }),
       fc.record({ do: fc.constant('volume' as const), n: fc.nat(9), size: sizes, tier: fc.constantFrom('', 'x') }),
       fc.record({ do: fc.constant('deleteClaim' as const), n: fc.nat(9) }),
@@ -177,8 +177,8 @@ describe('the claim waker', () => {
       fc.record({ do: fc.constant('runQueue' as const) }),
     )
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const harness = startWaker()
+      fc.property(fc.array(stepArbitrary, { maxLength: 60 }), (steps) => {
+        const harness = createHarness()
         for (const step of steps) {
           if (step.do === 'claim') {
             const spec = step.tier ? { selector: { matchLabels: { tier: step.tier } } } : {}

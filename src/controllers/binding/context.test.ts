@@ -7,10 +7,10 @@ const aFailingContext = (error: ApiError) =>
 
 describe('readVolume and readClaim', () => {
   it('PROV-5 return undefined if the server reports that the object does not exist', async () => {
-    const volume = aFailingContext(notFound({ group: '', plural: 'persistentvolumes' }, 'pv'))
-    expect(await readVolume(volume, 'pv')).toBeUndefined()
-    const claim = aFailingContext(notFound({ group: '', plural: 'persistentvolumeclaims' }, 'c'))
-    expect(await readClaim(claim, { namespace: 'shop', name: 'c' })).toBeUndefined()
+    const volumeContext = aFailingContext(notFound({ group: '', plural: 'persistentvolumes' }, 'pv'))
+    expect(await readVolume(volumeContext, 'pv')).toBeUndefined()
+    const claimContext = aFailingContext(notFound({ group: '', plural: 'persistentvolumeclaims' }, 'c'))
+    expect(await readClaim(claimContext, { namespace: 'shop', name: 'c' })).toBeUndefined()
   })
 
   it.each([

@@ -29,11 +29,11 @@ function loseConnectionAfter(writesDone: number) {
     ...client,
     commit: async (writes, options) => {
       if (connection.isRestored) return client.commit(writes, options)
-      if (connection.isLost) throw new ApiError(503, 'ServiceUnavailable', 'cut off')
+      if (connection.isLost) throw new ApiError(503, 'ServiceUnavailable', 'connection lost')
       if (!writes.some((write) => write.kind === persistentVolumeClaimKind)) return client.commit(writes, options)
       connection.isLost = true
       await commitOneByOne(client, writes.slice(0, writesDone), options)
-      throw new ApiError(503, 'ServiceUnavailable', 'cut off')
+      throw new ApiError(503, 'ServiceUnavailable', 'connection lost')
     },
   })
   return { connection, wrapClient }

@@ -64,7 +64,7 @@ describe('binding metrics', () => {
           const isAssignment = JSON.stringify(writes.map((write) => 'patch' in write && write.patch.body)).includes(
             'storageClassName',
           )
-          if (isAssignment && failures-- > 0) throw new ApiError(500, 'InternalError', 'no')
+          if (isAssignment && failures-- > 0) throw new ApiError(500, 'InternalError', 'injected')
           return client.commit(writes, options)
         },
       }),

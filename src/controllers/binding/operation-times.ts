@@ -4,7 +4,7 @@ import type { ObjectKey } from '../../client/index.ts'
 import type { BindingMetrics } from './metrics.ts'
 
 /** Further concurrent operations are not measured. */
-const TIMED_MAX = 100_000
+const OPERATIONS_MAX = 100_000
 
 export interface OperationTimes {
   /** Starts the measurement. Repeated calls before `end` have no effect. */
@@ -23,7 +23,7 @@ export function createOperationTimes(
   const running = new Map<ObjectKey, { readonly plugin: string; readonly startedMs: number }>()
   return {
     begin(key, plugin) {
-      if (running.has(key) || running.size >= TIMED_MAX) return
+      if (running.has(key) || running.size >= OPERATIONS_MAX) return
       running.set(key, { plugin, startedMs: clock.monotonicMs() })
     },
     countError(key) {

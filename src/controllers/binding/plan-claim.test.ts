@@ -73,8 +73,8 @@ describe('planClaim', () => {
     const silver = aVolume({ claim: { name: 'c' }, className: 'silver' })
     expect(plan({ claim, namedVolume: silver })).toEqual({ do: 'bind', volume: silver })
     const annotations = { [BOUND_BY_CONTROLLER]: 'yes' } // the binding started before the claim got its class
-    const started = aVolume({ claim: { name: 'c', uid: 'uid-c' }, annotations })
-    expect(plan({ claim, namedVolume: started })).toEqual({ do: 'bind', volume: started })
+    const halfBound = aVolume({ claim: { name: 'c', uid: 'uid-c' }, annotations })
+    expect(plan({ claim, namedVolume: halfBound })).toEqual({ do: 'bind', volume: halfBound })
   })
 
   it('PROV-3 assigns the default class only if the claim names no class and no volume fits', () => {

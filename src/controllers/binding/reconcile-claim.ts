@@ -1,4 +1,5 @@
-// Reconciles one claim: reads, plans (plan-claim.ts) and applies. A reconcile may crash between any two writes.
+// Reconciles one claim: reads, plans (plan-claim.ts) and applies. The process may crash between any two writes, so each
+// of them can be repeated.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { effectiveDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
@@ -21,7 +22,7 @@ export async function reconcileClaim(key: ObjectKey, context: BindingContext): P
   for (let attempt = 1; ; attempt++) {
     context.claimWaker.reconcileStarted(key)
     try {
-      return await attemptClaim(key, context)
+      return await reconcileClaimOnce(key, context)
     } catch (error) {
       context.provisioningTimes.countError(key)
       if (isNotFound(error)) return backOff('the claim or its volume was deleted during the reconcile')
@@ -34,7 +35,7 @@ export async function reconcileClaim(key: ObjectKey, context: BindingContext): P
   }
 }
 
-async function attemptClaim(key: ObjectKey, context: BindingContext): Promise<Outcome> {
+async function reconcileClaimOnce(key: ObjectKey, context: BindingContext): Promise<Outcome> {
   const claim = context.claims.get(key)
   if (!claim) {
     context.provisioningTimes.cancel(key)

@@ -69,7 +69,9 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
     }
     case 'clear claimRef': {
       const status = phasePatch(volume, 'Available')
-      await context.save(mergePatches(persistentVolumeKind, volume, { main: clearedClaimRef(volume, action), status }))
+      await context.save(
+        mergePatches(persistentVolumeKind, volume, { main: buildClaimRefRemoval(volume, action), status }),
+      )
       return done
     }
     case 'prevent binding': {
@@ -92,7 +94,7 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
 }
 
 /** Returns a patch that frees the volume, or with `keepsName` keeps it reserved for any claim with that name. */
-function clearedClaimRef(volume: Volume, { keepsName }: { readonly keepsName: boolean }): ObjectPatch {
+function buildClaimRefRemoval(volume: Volume, { keepsName }: { readonly keepsName: boolean }): ObjectPatch {
   if (keepsName) return { spec: { claimRef: { uid: null, resourceVersion: null } } }
   const isBoundByController = annotationOf(volume, BOUND_BY_CONTROLLER) !== undefined
   return { spec: { claimRef: null }, ...(isBoundByController ? { annotations: { [BOUND_BY_CONTROLLER]: null } } : {}) }

@@ -22,7 +22,7 @@ export interface VolumeIndex extends VolumeCandidates {
   assume(name: string): void
   /** Indexes the volume again as it is in the cache, after the binding was saved or has failed. */
   release(name: string): void
-  /** Follows the cache until the returned function is called. */
+  /** Follows the cache and calls `onCandidate` for each free volume, until the returned function is called. */
   follow(onCandidate: (candidate: VolumeCandidate) => void): () => void
 }
 
