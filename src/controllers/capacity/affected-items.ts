@@ -14,7 +14,7 @@ export const ALL_ITEMS: AffectedItems = { is: 'all' }
 
 export const itemsOfSegment = ({ id }: Segment): AffectedItems => ({ is: 'segment', id })
 
-/** A term that does not equal the labels of a segment affects no item until the next poll. */
+/** Skips terms that do not describe a single segment. The next poll refreshes their items. */
 export function affectedItemsOf(volume: Readonly<PersistentVolume>): AffectedItems[] {
   const required = volume.spec?.nodeAffinity?.required
   if (!required) return [itemsOfSegment(ALL_NODES), { is: 'class', name: volumeClassName(volume) }]

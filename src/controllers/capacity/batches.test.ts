@@ -12,12 +12,12 @@ describe('createBatches', () => {
     await fc.assert(
       fc.asyncProperty(gapList, async (gapsMs) => {
         const clock = manualClock()
-        const flushed: number[] = []
+        const flushTimes: number[] = []
         const batches = createBatches({
           clock,
           quietMs: 100,
           maxDelayMs: 1_000,
-          flush: () => flushed.push(clock.monotonicMs()),
+          flush: () => flushTimes.push(clock.monotonicMs()),
         })
         const changes: number[] = []
         for (const ms of gapsMs) {
@@ -33,10 +33,10 @@ describe('createBatches', () => {
           const flushTime = Math.min(change + 100, firstChange + 1_000)
           // A change at the time of the flush starts the next batch.
           if (nextChange < flushTime) continue
-          expect(flushed.shift()).toBe(flushTime)
+          expect(flushTimes.shift()).toBe(flushTime)
           firstChange = undefined
         }
-        expect(flushed).toEqual([])
+        expect(flushTimes).toEqual([])
       }),
       { numRuns: 50 },
     )
@@ -44,17 +44,17 @@ describe('createBatches', () => {
 
   it('CAP-8 does not delay a batch because of changes of other items', async () => {
     const clock = manualClock()
-    const flushed: string[] = []
-    const flush = (affected: AffectedItems) => flushed.push((affected as { name: string }).name)
+    const flushedClasses: string[] = []
+    const flush = (affected: AffectedItems) => flushedClasses.push((affected as { name: string }).name)
     const batches = createBatches({ clock, quietMs: 100, maxDelayMs: 1_000, flush })
     batches.add(itemsOfClass('quiet'))
     for (let i = 0; i < 10; i++) {
       batches.add(itemsOfClass('busy'))
       await clock.advance(50)
     }
-    expect(flushed).toEqual(['quiet'])
+    expect(flushedClasses).toEqual(['quiet'])
     batches.stop()
     await clock.advance(10_000)
-    expect(flushed).toEqual(['quiet'])
+    expect(flushedClasses).toEqual(['quiet'])
   })
 })

@@ -23,7 +23,7 @@ describe('the capacity producer', () => {
     await fixture.aNode('n1', { zone: 'a' })
     await fixture.settle()
     expect(await fixture.summary()).toEqual([])
-    expect(fixture.getCapacityCalls()).toBe(0)
+    expect(fixture.countGetCapacityCalls()).toBe(0)
   })
 
   it('CAP-4 publishes one object per segment and class', async () => {
@@ -167,9 +167,9 @@ describe('the capacity producer, on changes', () => {
     await fixture.aClass('fast')
     await fixture.start()
     const before = await fixture.objects()
-    const callsBefore = fixture.getCapacityCalls()
+    const callsBefore = fixture.countGetCapacityCalls()
     await fixture.advance(60_000)
-    expect(fixture.getCapacityCalls()).toBe(callsBefore + 2)
+    expect(fixture.countGetCapacityCalls()).toBe(callsBefore + 2)
     expect(fixture.writes).toEqual(['create', 'create'])
     expect(await fixture.objects()).toEqual(before)
   })
@@ -191,7 +191,7 @@ describe('the capacity producer, on changes', () => {
     await fixture.aClass('fast')
     await fixture.aClass('mirrored', { copies: '2' })
     await fixture.start()
-    const callsBefore = fixture.getCapacityCalls()
+    const callsBefore = fixture.countGetCapacityCalls()
     fixture.writes.length = 0
     for (let i = 0; i < 20; i++) {
       await fixture.aVolume(`v${i}`, GI / 4, 'a')
@@ -200,7 +200,7 @@ describe('the capacity producer, on changes', () => {
     await fixture.advance(100)
     expect(await fixture.summary()).toEqual(['fast a 5Gi', 'fast b 4Gi', 'mirrored a 2560Mi', 'mirrored b 2Gi'])
     expect(fixture.writes).toEqual(['patch', 'patch'])
-    expect(fixture.getCapacityCalls()).toBe(callsBefore + 2)
+    expect(fixture.countGetCapacityCalls()).toBe(callsBefore + 2)
   })
 
   it('CAP-8 ignores volumes that existed before the start', async () => {
@@ -209,7 +209,7 @@ describe('the capacity producer, on changes', () => {
     await fixture.aVolume('v', GI, 'a')
     await fixture.start()
     await fixture.advance(2_000)
-    expect(fixture.getCapacityCalls()).toBe(2)
+    expect(fixture.countGetCapacityCalls()).toBe(2)
     expect(await fixture.summary()).toEqual(['fast a 9Gi', 'fast b 4Gi'])
   })
 
@@ -242,10 +242,10 @@ describe('the capacity producer, on changes', () => {
     await fixture.aClass('fast')
     await fixture.aClass('other')
     await fixture.start()
-    const callsBefore = fixture.getCapacityCalls()
+    const callsBefore = fixture.countGetCapacityCalls()
     await fixture.aVolume('v', GI)
     await fixture.advance(100)
-    expect(fixture.getCapacityCalls()).toBe(callsBefore + 2)
+    expect(fixture.countGetCapacityCalls()).toBe(callsBefore + 2)
     expect(await fixture.summary()).toEqual(['fast a 9Gi', 'fast b 4Gi', 'other a 10Gi', 'other b 4Gi'])
   })
 
@@ -258,14 +258,14 @@ describe('the capacity producer, on changes', () => {
     await fixture.start()
     await fixture.aVolume('v', GI, 'a')
     await fixture.advance(100)
-    const callsBefore = fixture.getCapacityCalls()
+    const callsBefore = fixture.countGetCapacityCalls()
     await fixture.server.patch('/api/v1/persistentvolumes/v', { metadata: { labels: { a: 'b' } } }, 'merge')
     await fixture.advance(100)
-    expect(fixture.getCapacityCalls()).toBe(callsBefore)
+    expect(fixture.countGetCapacityCalls()).toBe(callsBefore)
     const { status } = await fixture.server.patch('/api/v1/persistentvolumes/v', { spec }, 'merge')
     expect(status).toBe(200)
     await fixture.advance(100)
-    expect(fixture.getCapacityCalls()).toBe(callsBefore + 1)
+    expect(fixture.countGetCapacityCalls()).toBe(callsBefore + 1)
   })
 
   it('CAP-8 refreshes the segment when a claim is expanded or its selected node is cleared', async () => {

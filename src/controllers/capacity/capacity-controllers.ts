@@ -37,17 +37,17 @@ export interface CapacityControllers {
   run(signal: AbortSignal): Promise<void>
 }
 
-const QUEUE = 'csistoragecapacity'
+const QUEUE_NAME = 'csistoragecapacity'
 /** High, because a failing driver fails for every item, and this limit must not extend the backoff of each item. */
 const RETRIES_PER_SECOND = 1_000
 
 export function createCapacityControllers(deps: CapacityDeps): CapacityControllers {
   const { client, caches, clock, random, log, metrics, driver, facts, mode } = deps
-  if (!facts.controller.has('GET_CAPACITY')) throw withoutGetCapacity(facts.name)
+  if (!facts.controller.has('GET_CAPACITY')) throw getCapacityMissing(facts.name)
   const settings = settingsOf(deps.options)
   const { namespace } = settings
   const driverName = facts.name
-  const name = settings.prefixesQueueNames ? `${driverName}-${QUEUE}` : QUEUE
+  const name = settings.prefixesQueueNames ? `${driverName}-${QUEUE_NAME}` : QUEUE_NAME
   const queue = createWorkQueue({
     name,
     clock,
@@ -142,7 +142,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
   return { queues: [queue], run }
 }
 
-const withoutGetCapacity = (driverName: string) =>
+const getCapacityMissing = (driverName: string) =>
   new Error(
     `Cannot publish the capacity of the CSI driver ${driverName}: it does not report the controller capability ` +
       'GET_CAPACITY. Run it without --enable-capacity, and set storageCapacity of its CSIDriver to false.',

@@ -45,7 +45,7 @@ export interface CapacityFixture {
   /** Verbs of the writes of capacity objects (create, patch, delete), in order. */
   readonly writes: string[]
   /** Returns the number of GetCapacity calls so far. */
-  getCapacityCalls(): number
+  countGetCapacityCalls(): number
   start(options?: ProducerOptions): Promise<{ stop(): Promise<void>; readonly queue: WorkQueue }>
   /** Errors of producers that ended without being stopped. */
   readonly failures: unknown[]
@@ -79,7 +79,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
   const facts = await readDriverFacts(driver)
   const writes: string[] = []
   const client = recordWrites(server.client(), writes)
-  const running: { queue: WorkQueue; stop(): Promise<void> }[] = []
+  const runningProducers: { queue: WorkQueue; stop(): Promise<void> }[] = []
 
   const failures: unknown[] = []
   const events: (string | undefined)[][] = []
@@ -90,9 +90,9 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
     fake,
     client,
     writes,
-    getCapacityCalls: () => fake.record.calls.filter(({ method }) => method === 'GetCapacity').length,
+    countGetCapacityCalls: () => fake.record.calls.filter(({ method }) => method === 'GetCapacity').length,
     async start(producerOptions: ProducerOptions = {}) {
-      const { mode = { is: 'central' }, options, metrics, log = silentLog } = producerOptions
+      const { mode = { is: 'central' }, metrics, log = silentLog } = producerOptions
       const wrappedClient = producerOptions.wrapClient?.(client) ?? client
       const common = { clock, random: () => 0.5, log, client: wrappedClient }
       const caches = createCacheSet(common)
@@ -102,7 +102,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
         driver,
         facts,
         mode,
-        options: { namespace: NAMESPACE, ...options },
+        options: { namespace: NAMESPACE, ...producerOptions.options },
         events: {
           record: (_kind, { metadata }, { reason, message }) => void events.push([metadata.name, reason, message]),
         },
@@ -116,15 +116,15 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
           abort.abort()
           await finished
           await caches.stop()
-          if (running.includes(producer)) running.splice(running.indexOf(producer), 1)
+          if (runningProducers.includes(producer)) runningProducers.splice(runningProducers.indexOf(producer), 1)
         },
       }
-      running.push(producer)
+      runningProducers.push(producer)
       await fixture.settle()
       return producer
     },
     async settle() {
-      const isBusy = () => running.some(({ queue }) => queue.stats().depth + queue.stats().running > 0)
+      const isBusy = () => runningProducers.some(({ queue }) => queue.stats().depth + queue.stats().running > 0)
       for (let turn = 0, idleTurns = 0; idleTurns < IDLE_TURNS && turn < TURNS_MAX; turn++) {
         await new Promise((resolve) => setImmediate(resolve))
         idleTurns = isBusy() ? 0 : idleTurns + 1
@@ -163,7 +163,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
       const { volume } = await driver.controller.createVolume({
         name,
         capacityRange: { requiredBytes: BigInt(bytes) },
-        volumeCapabilities: [MOUNTED],
+        volumeCapabilities: [MOUNT_CAPABILITY],
         ...(zone ? { accessibilityRequirements: { requisite, preferred: requisite } } : {}),
       })
       const terms = [{ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] }]
@@ -187,7 +187,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
     },
   }
   onTestFinished(async () => {
-    for (const producer of [...running]) await producer.stop()
+    for (const producer of [...runningProducers]) await producer.stop()
     await server.store.close()
   })
   return fixture
@@ -195,7 +195,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
 
 const IDLE_TURNS = 30
 const TURNS_MAX = 10_000
-const MOUNTED = {
+const MOUNT_CAPABILITY = {
   accessType: { case: 'mount' as const, value: {} },
   accessMode: { mode: 1 },
 }

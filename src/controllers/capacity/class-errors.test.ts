@@ -57,7 +57,7 @@ describe('a class for which GetCapacity fails', () => {
     expect(await failureOf(fixture, 'data')).toBeUndefined()
   })
 
-  it('CAP-6 is not reported if the driver accepts it in one segment, or does not answer', async () => {
+  it('CAP-6 is not reported if the driver accepts it in one segment, or is unavailable', async () => {
     const fixture = await createFixture()
     await aClaim(fixture, 'data')
     fixture.fake.script.setRules(failGetCapacity({ code: 'UNAVAILABLE' }))

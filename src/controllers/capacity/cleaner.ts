@@ -192,7 +192,7 @@ async function hasDriverReturned(client: Client, producer: ProducerKey, signal: 
   if (!node.mayBeHash) return false
   for (let continueToken: string | undefined; ; ) {
     const page = await client.list(csiNodeKind, { limit: LIST_PAGE_SIZE, continueToken, signal })
-    if (page.items.some((csiNode) => producersOn(csiNode).includes(producer))) return true
+    if (page.items.some((candidate) => producersOn(candidate).includes(producer))) return true
     if (!page.continueToken) return false
     continueToken = page.continueToken
   }

@@ -95,7 +95,7 @@ describe('createClusterSegments', () => {
   it('CAP-4 reports every change and ends with the same segments as after a restart', () => {
     const name = fc.constantFrom('n1', 'n2', 'n3')
     const value = fc.constantFrom('a', 'b')
-    const step = fc.oneof(
+    const stepArbitrary = fc.oneof(
       fc.record({ do: fc.constant('putNode' as const), name, zone: fc.option(value), rack: fc.option(value) }),
       fc.record({
         do: fc.constant('putCsiNode' as const),
@@ -108,7 +108,7 @@ describe('createClusterSegments', () => {
       }),
     )
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 30, size: 'max' }), (steps) => {
+      fc.property(fc.array(stepArbitrary, { maxLength: 30, size: 'max' }), (steps) => {
         const { nodes, csiNodes, start } = aCluster()
         const followed = start()
         for (const step of steps) {

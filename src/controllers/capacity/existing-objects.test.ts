@@ -1,3 +1,4 @@
+// Tests how the capacity producer treats objects that exist when it starts and objects that other writers change.
 import { describe, expect, it } from 'vitest'
 import type { Client } from '../../client/index.ts'
 import { aCapacity, CAPACITIES, createCapacityFixture, GI } from './capacity.fixture.ts'
@@ -15,9 +16,9 @@ describe('existing objects', () => {
     const producer = await fixture.start()
     const before = await fixture.objects()
     await producer.stop()
-    const callsBefore = fixture.getCapacityCalls()
+    const callsBefore = fixture.countGetCapacityCalls()
     await fixture.start()
-    expect(fixture.getCapacityCalls()).toBe(callsBefore + 1)
+    expect(fixture.countGetCapacityCalls()).toBe(callsBefore + 1)
     expect(fixture.writes).toEqual(['create'])
     expect(await fixture.objects()).toEqual(before)
   })
@@ -174,7 +175,7 @@ describe('objects that other writers change', () => {
     const { queue } = await fixture.start({ wrapClient })
     queue.add('fast [["zone","a"]]')
     await fixture.settle()
-    expect(fixture.getCapacityCalls()).toBe(2)
+    expect(fixture.countGetCapacityCalls()).toBe(2)
     expect(fixture.writes).toEqual(['create'])
     release()
     await fixture.advance(60_000)

@@ -1,3 +1,4 @@
+// Tests the capacity producer with a failing driver, and with an API server that fails, limits or rejects writes.
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../api/status-error.ts'
 import type { Logger } from '../../base/log.ts'
@@ -17,7 +18,7 @@ async function createFixtureWithTwoZones(server = {}) {
   return fixture
 }
 
-function recordingLog() {
+function createRecordingLog() {
   const lines: string[] = []
   const record = (level: string) => (_: object, message: string) => void lines.push(`${level} ${message}`)
   const log: Logger = { debug: record('debug'), info: record('info'), warn: record('warn'), error: record('error') }
@@ -76,14 +77,14 @@ describe('a failing driver', () => {
     fixture.fake.script.setRules([{ method: 'GetCapacity', effect: { do: 'fail', code: 'INTERNAL' } }])
     await fixture.aVolume('v', GI, 'a')
     await fixture.advance(100)
-    const callsBefore = fixture.getCapacityCalls()
+    const callsBefore = fixture.countGetCapacityCalls()
     // random() is 0.5, so the backoff is three quarters of 1, 2, 4, 8 seconds.
     const retriesAfter: number[] = []
     for (const ms of [750, 1_500, 3_000, 6_000]) {
       await fixture.advance(ms - 1)
-      retriesAfter.push(fixture.getCapacityCalls() - callsBefore)
+      retriesAfter.push(fixture.countGetCapacityCalls() - callsBefore)
       await fixture.advance(1)
-      retriesAfter.push(fixture.getCapacityCalls() - callsBefore)
+      retriesAfter.push(fixture.countGetCapacityCalls() - callsBefore)
     }
     expect(retriesAfter).toEqual([0, 1, 1, 2, 2, 3, 3, 4])
     expect(await fixture.objects()).toEqual(objectsBefore)
@@ -115,22 +116,22 @@ describe('a failing driver', () => {
   })
 })
 
-describe('a failing API server', () => {
+describe('the API server', () => {
   it('CAP-17 causes no GetCapacity calls while it is down, and all objects are published when it is up again', async () => {
     const fixture = await createCapacityFixture()
     for (let i = 0; i < 30; i++)
       await fixture.aNode(`n${i}`, { zone: i % 2 ? 'a' : 'b', host: `h${i}` }, ['zone', 'host'])
     await fixture.aClass('fast')
     const server = switchableServer(fixture.client)
-    const { log, lines } = recordingLog()
+    const { log, lines } = createRecordingLog()
     await fixture.start({ wrapClient: () => server.client, log, options: { workers: 4 } })
     expect(await fixture.objects()).toHaveLength(30)
 
     server.stop()
-    const callsBefore = fixture.getCapacityCalls()
+    const callsBefore = fixture.countGetCapacityCalls()
     await fixture.aClass('later')
     for (let second = 0; second < 10; second++) await fixture.advance(1_000)
-    expect(fixture.getCapacityCalls()).toBe(callsBefore) // the watch of classes is down
+    expect(fixture.countGetCapacityCalls()).toBe(callsBefore) // the watch of classes is down
     server.start()
     for (let second = 0; second < 15; second++) await fixture.advance(1_000)
     expect(await fixture.objects()).toHaveLength(60)
@@ -151,7 +152,7 @@ describe('a failing API server', () => {
         return client.create(kind, ...args)
       },
     })
-    const { log, lines } = recordingLog()
+    const { log, lines } = createRecordingLog()
     await fixture.start({ wrapClient, log, options: { workers: 2 } })
     for (let second = 0; second < 10; second++) await fixture.advance(1_000)
     expect(attempts).toBeLessThan(2 * 6)
@@ -164,11 +165,11 @@ describe('a failing API server', () => {
 
   it('CAP-18 makes the producer wait, with one log line, if it does not serve capacity objects', async () => {
     const fixture = await createFixtureWithTwoZones({ runtimeConfig: 'storage.k8s.io/v1/csistoragecapacities=false' })
-    const { log, lines } = recordingLog()
+    const { log, lines } = createRecordingLog()
     await fixture.start({ log })
     for (let minute = 0; minute < 10; minute++) await fixture.advance(60_000)
     expect(lines).toEqual(['info waiting for the API server to serve the kind'])
-    expect(fixture.getCapacityCalls()).toBe(0)
+    expect(fixture.countGetCapacityCalls()).toBe(0)
   })
 
   it('CAP-18 makes the producer start when it serves capacity objects later', async () => {

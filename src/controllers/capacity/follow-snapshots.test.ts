@@ -53,16 +53,16 @@ describe('followSnapshots', () => {
     const snapshots = withSnapshots()
     await fixture.start({ wrapClient: snapshots.wrapClient })
     await fixture.advance(1_000)
-    expect(fixture.getCapacityCalls()).toBe(2) // an existing snapshot does not cause a call
+    expect(fixture.countGetCapacityCalls()).toBe(2) // an existing snapshot does not cause a call
     await fixture.aVolume('v', GI, 'a')
     await fixture.advance(100)
     const [handle] = Object.keys(fixture.fake.state.volumes) as [string]
     const countCallsAfter = async (change: () => void) => {
-      const callsBefore = fixture.getCapacityCalls()
+      const callsBefore = fixture.countGetCapacityCalls()
       change()
       await fixture.settle()
       await fixture.advance(100)
-      return fixture.getCapacityCalls() - callsBefore
+      return fixture.countGetCapacityCalls() - callsBefore
     }
     expect(await countCallsAfter(() => snapshots.send('added', handle))).toBe(1)
     expect(await countCallsAfter(() => snapshots.send('modified', handle))).toBe(0)

@@ -1,5 +1,5 @@
 // Reports the affected items when a volume of the driver is created, deleted, expanded or modified, and when the selected
-// node of a claim is cleared for lack of capacity.
+// node of a claim is cleared, for example for lack of capacity.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'

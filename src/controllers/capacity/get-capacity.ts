@@ -16,10 +16,10 @@ export interface GetCapacityOptions {
 
 export async function getCapacity(driver: CsiDriver, item: Item, options: GetCapacityOptions): Promise<Report> {
   const { labels } = item.segment
-  const isEverywhere = Object.keys(labels).length === 0 // requests to a driver without topology must have no topology
+  const containsAllNodes = Object.keys(labels).length === 0 // requests to a driver without topology must have no topology
   const request = {
     parameters: { ...item.storageClass.parameters },
-    ...(isEverywhere ? {} : { accessibleTopology: { segments: { ...labels } } }),
+    ...(containsAllNodes ? {} : { accessibleTopology: { segments: { ...labels } } }),
   }
   const { availableCapacity, maximumVolumeSize } = await driver.controller.getCapacity(request, options)
   for (const bytes of [availableCapacity, maximumVolumeSize ?? 0n]) {

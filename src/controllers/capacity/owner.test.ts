@@ -26,10 +26,10 @@ describe('the owner of capacity objects', () => {
     const producer = await fixture.start()
     await producer.stop()
     const { json: pod } = await fixture.server.post(PODS, aPod('producer'))
-    const owned = await fixture.start({ options: { owner: { podName: 'producer', level: 0 } } })
+    const producerWithOwner = await fixture.start({ options: { owner: { podName: 'producer', level: 0 } } })
     const owner = { apiVersion: 'v1', kind: 'Pod', name: 'producer', uid: pod.metadata.uid, controller: true }
     expect((await fixture.objects()).map(({ metadata }) => metadata.ownerReferences)).toEqual([[owner]])
-    await owned.stop()
+    await producerWithOwner.stop()
     await fixture.start()
     expect((await fixture.objects()).map(({ metadata }) => metadata.ownerReferences)).toEqual([[owner]])
     expect(fixture.writes).toEqual(['create', 'patch'])

@@ -31,7 +31,7 @@ export async function findOwner(client: Client, search: OwnerSearch, signal?: Ab
     const next = current.metadata.ownerReferences?.find(({ controller }) => controller)
     if (!next) {
       throw new Error(
-        `Cannot find the owner of capacity objects ${level} steps above the pod ${namespace}/${podName}: ` +
+        `Cannot find the owner of capacity objects at level ${level} above the pod ${namespace}/${podName}: ` +
           `${owner.kind} ${owner.name} has no controller. Lower --capacity-ownerref-level to ${step - 1}, or to -1 for no owner.`,
       )
     }

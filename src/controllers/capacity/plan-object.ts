@@ -36,7 +36,7 @@ export function planObject(
   return { do: 'create', object: buildObject(item, report, template) }
 }
 
-/** Whether capacity, labels and owner of the object are up to date. */
+/** Whether capacity, maximum volume size and owner of the object are up to date. Its labels are those of the cache's selector. */
 export function isUpToDate(object: Readonly<CSIStorageCapacity>, report: Report, { owner }: ObjectTemplate): boolean {
   return (
     bytesOf(object.capacity) === report.availableBytes &&
@@ -47,7 +47,7 @@ export function isUpToDate(object: Readonly<CSIStorageCapacity>, report: Report,
 
 function buildObject({ segment, storageClass }: Item, report: Report, template: ObjectTemplate): CSIStorageCapacity {
   const { namespace, driverName, managedBy, owner } = template
-  const isEverywhere = Object.keys(segment.labels).length === 0
+  const containsAllNodes = Object.keys(segment.labels).length === 0
   return {
     metadata: {
       generateName: 'csisc-',
@@ -56,7 +56,7 @@ function buildObject({ segment, storageClass }: Item, report: Report, template: 
       ...(owner ? { ownerReferences: [owner] } : {}),
     },
     storageClassName: storageClass.metadata.name ?? '',
-    nodeTopology: isEverywhere ? {} : { matchLabels: { ...segment.labels } },
+    nodeTopology: containsAllNodes ? {} : { matchLabels: { ...segment.labels } },
     capacity: quantityOf(report.availableBytes),
     ...(report.maximumBytes === undefined ? {} : { maximumVolumeSize: quantityOf(report.maximumBytes) }),
   }
