@@ -105,7 +105,7 @@ export async function createExpandingFixture({
   const recorded: (EventDetails & { readonly objectName: string })[] = []
   const stops: (() => Promise<void>)[] = []
   /** Views of the claim `data`, one after each write of a controller. */
-  const steps: ClaimView[] = []
+  const recordedViews: ClaimView[] = []
 
   await client.create(storageClassKind, {
     metadata: { name: CLASS },
@@ -122,15 +122,16 @@ export async function createExpandingFixture({
   }
 
   /** Returns a client that records a view after each write. */
-  function recordViews(client: Client): Client {
+  function recordViews(innerClient: Client): Client {
     const recordAfter =
       <A extends unknown[], R>(verb: (...args: A) => Promise<R>) =>
       async (...args: A): Promise<R> => {
         const result = await verb(...args)
-        if (await fixture.claim('data')) steps.push(await fixture.view())
+        if (await fixture.claim('data')) recordedViews.push(await fixture.view())
         return result
       }
-    return { ...client, patch: recordAfter(client.patch) as Client['patch'], commit: recordAfter(client.commit) }
+    const { patch, commit } = innerClient
+    return { ...innerClient, patch: recordAfter(patch) as Client['patch'], commit: recordAfter(commit) }
   }
 
   function start(options: StartOptions = {}) {
@@ -234,7 +235,7 @@ export async function createExpandingFixture({
     fake,
     facts,
     events: recorded,
-    steps,
+    recordedViews,
     start,
     aClaim,
     patchStatus,

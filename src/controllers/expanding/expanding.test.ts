@@ -1,3 +1,4 @@
+// Tests the expansion of volumes on a real API server with a fake CSI driver and a simulated node.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { eventKind } from '../../api/kinds/event/event.ts'
@@ -16,7 +17,7 @@ import {
 } from './expanding.fixture.ts'
 
 const GI = 1024 ** 3
-const failWith = (code: CsiFailureCode, message = 'no') => ({ do: 'fail', code, message }) as const
+const failWith = (code: CsiFailureCode, message = 'injected') => ({ do: 'fail', code, message }) as const
 
 let fixture: ExpandingFixture
 const openFixture = async (options: ExpandingFixtureOptions = {}) => {
@@ -95,9 +96,9 @@ describe('expanding a claim', () => {
 
   it('REX-1 records an event for access modes that CSI cannot express', async () => {
     await fixture.aClaim('data', { accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] })
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.request('20Gi')
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to be stuck')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the claim to be stuck')
     expect(fixture.expandCalls()).toEqual([])
     expect(fixture.events.at(-1)?.message).toMatch(/ReadOnlyMany and ReadWriteOnce/)
     expect((await fixture.view()).conditions).toEqual([])
@@ -109,9 +110,9 @@ describe('expanding a claim', () => {
     await fixture.aClaim('data', {
       pv: { csi: { driver: DRIVER, volumeHandle: 'vol-data', fsType: 'ext4', ...secretRef } },
     })
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.request('20Gi')
-    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the backoff after the missing secret')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'the backoff after the missing secret')
     expect(fixture.events.at(-1)?.message).toMatch(/error getting secret key in namespace default/)
     expect((await fixture.view()).state, 'nothing was started').toBeUndefined()
 
@@ -191,7 +192,7 @@ describe('expanding a claim', () => {
   it('REX-1 records an event if the driver does not support expansion', async () => {
     await openFixture({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: ['STAGE_UNSTAGE_VOLUME'] } })
     await fixture.aClaim()
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.request('20Gi')
     await fixture.settle()
     expect((await fixture.view()).conditions).toEqual([])
@@ -199,7 +200,7 @@ describe('expanding a claim', () => {
       expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringMatching(/EXPAND_VOLUME.*10Gi$/) }),
     ])
     await fixture.request('10Gi')
-    await fixture.waitUntil(() => process.queueState() === undefined, 'the queue to be empty')
+    await fixture.waitUntil(() => instance.queueState() === undefined, 'the queue to be empty')
   })
 
   it('REX-1 makes no call to a node-only driver, and lowers the size after the node has rejected it', async () => {
@@ -303,11 +304,11 @@ describe('expanding a claim', () => {
     for (const isAtomic of [true, false]) {
       await openFixture({ driver: { expandsOnNode: false } })
       await fixture.aClaim()
-      const process = fixture.start({ isAtomic })
+      const instance = fixture.start({ isAtomic })
       await fixture.request('20Gi')
       await fixture.waitUntil(async () => (await fixture.view()).cap === '20Gi', 'the expansion to finish')
       await fixture.settle()
-      const writes = process.calls.filter((call) => call === 'patch' || call === 'commit')
+      const writes = instance.calls.filter((call) => call === 'patch' || call === 'commit')
       expect(writes).toEqual(isAtomic ? ['commit', 'commit'] : ['patch', 'patch', 'patch'])
     }
   })
@@ -316,15 +317,15 @@ describe('expanding a claim', () => {
 describe('failures', () => {
   const startExpansionTo = async (size: string) => {
     await fixture.aClaim('data', { size: '3Gi' })
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.request(size)
-    return process
+    return instance
   }
 
   for (const code of ['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND'] as const) {
     it(`REX-7 marks the size infeasible and retries after slowRetryMs if the driver returns ${code}`, async () => {
       fixture.setExpandEffect(failWith(code))
-      const process = await startExpansionTo('11Gi')
+      const instance = await startExpansionTo('11Gi')
       await fixture.waitForState('ControllerResizeInfeasible')
       await fixture.settle()
       expect(fixture.expandCalls()).toEqual([11 * GI])
@@ -336,7 +337,7 @@ describe('failures', () => {
         ({ type }) => type === 'ControllerResizeError',
       )?.message
       expect(message).toMatch(/^failed to expand pvc with rpc error/)
-      expect(process.queueState()).toMatchObject({ is: 'waiting' })
+      expect(instance.queueState()).toMatchObject({ is: 'waiting' })
       await fixture.server.clock.advance(299_000)
       await fixture.settle()
       expect(fixture.expandCalls()).toHaveLength(1)
@@ -363,12 +364,12 @@ describe('failures', () => {
 
   it('REX-7 retries a final error with backoff and accepts a new size', async () => {
     fixture.setExpandEffect(failWith('PERMISSION_DENIED'))
-    const process = await startExpansionTo('11Gi')
+    const instance = await startExpansionTo('11Gi')
     await fixture.waitUntil(
       async () => (await fixture.view()).conditions.includes('ControllerResizeError'),
       'the error condition',
     )
-    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the backoff')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'the backoff')
     expect(fixture.expandCalls()).toHaveLength(1)
     expect((await fixture.view()).state).toBe('ControllerResizeInProgress')
     fixture.setRules()
@@ -394,14 +395,14 @@ describe('failures', () => {
       { method: 'ControllerExpandVolume', nth: 2, effect: failWith('FAILED_PRECONDITION') },
       { method: 'ControllerExpandVolume', nth: 3, effect: failWith('INVALID_ARGUMENT') },
     )
-    const process = await startExpansionTo('11Gi')
+    const instance = await startExpansionTo('11Gi')
     await fixture.waitUntil(
-      () => fixture.expandCalls().length === 1 && process.queueState()?.is === 'waiting',
+      () => fixture.expandCalls().length === 1 && instance.queueState()?.is === 'waiting',
       'the first attempt',
     )
     await fixture.request('5Gi')
     await fixture.waitUntil(
-      () => fixture.expandCalls().length === 2 && process.queueState()?.is === 'waiting',
+      () => fixture.expandCalls().length === 2 && instance.queueState()?.is === 'waiting',
       'the second attempt',
     )
     expect(await fixture.view()).toMatchObject({ alloc: '5Gi', state: 'ControllerResizeInProgress' })
@@ -413,8 +414,8 @@ describe('failures', () => {
   for (const code of ['RESOURCE_EXHAUSTED', 'UNAVAILABLE', 'DEADLINE_EXCEEDED', 'ABORTED', 'CANCELLED'] as const) {
     it(`REX-7 ${code}: requests a lowered size at once and never the earlier one again`, async () => {
       fixture.setExpandEffect(failWith(code))
-      const process = await startExpansionTo('100Gi')
-      await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'a call without final response')
+      const instance = await startExpansionTo('100Gi')
+      await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'a call without final response')
       await fixture.request('30Gi')
       await fixture.waitUntil(() => fixture.expandCalls().includes(30 * GI), 'the lower size to be requested', {
         shouldAdvanceClock: false,
@@ -430,8 +431,8 @@ describe('failures', () => {
 
     it(`REX-7 ${code}: cancels at once when the request is lowered to the capacity, and does not grow later`, async () => {
       fixture.setRules({ method: 'ControllerExpandVolume', nth: 1, effect: failWith(code) })
-      const process = await startExpansionTo('100Gi')
-      await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'a call without final response')
+      const instance = await startExpansionTo('100Gi')
+      await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'a call without final response')
       await fixture.request('3Gi')
       await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the expansion to be cancelled', {
         shouldAdvanceClock: false,
@@ -482,9 +483,9 @@ describe('failures', () => {
       state: 'ControllerResizeInProgress',
       conditions: ['ControllerResizeError', 'Resizing'],
     })
-    const writes = fixture.steps.length
+    const writes = fixture.recordedViews.length
     await fixture.waitUntil(() => fixture.expandCalls().length >= 4, 'further calls')
-    expect(fixture.steps).toHaveLength(writes)
+    expect(fixture.recordedViews).toHaveLength(writes)
     fixture.setRules()
     await fixture.waitForState('NodeResizePending')
     expect((await fixture.view()).conditions).toEqual(['FileSystemResizePending', 'Resizing'])
@@ -664,11 +665,11 @@ describe('a driver that supports only offline expansion', () => {
     await fixture.aPod('user')
     await fixture.aPod('terminated')
     await fixture.terminatePod('terminated', 'Failed')
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.request('20Gi')
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for pods')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the claim to wait for pods')
     expect(fixture.expandCalls()).toHaveLength(1)
-    expect(process.queueState()?.message).toBe(
+    expect(instance.queueState()?.message).toBe(
       'Unable to expand default/data because CSI driver disks.example.com only supports offline expansion and volume is currently in-use',
     )
     await fixture.server.clock.advance(3_600_000)
@@ -688,9 +689,9 @@ describe('a driver that supports only offline expansion', () => {
   it('REX-1 is called again when the pod is deleted', async () => {
     await aClaimOfOfflineDriver()
     await fixture.aPod('user')
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.request('20Gi')
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for pods')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the claim to wait for pods')
     fixture.setRules()
     await fixture.deletePod('user')
     await fixture.waitUntil(
@@ -704,11 +705,11 @@ describe('a driver that supports only offline expansion', () => {
 
   it('REX-1 is called again with backoff if no pod uses the volume or handlesInUse is false', async () => {
     await aClaimOfOfflineDriver()
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.request('20Gi')
-    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the backoff')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'the backoff')
     await fixture.waitUntil(() => fixture.expandCalls().length >= 3, 'more attempts')
-    await process.stop()
+    await instance.stop()
     await fixture.aPod('user')
     fixture.start({ options: { handlesInUse: false } })
     await fixture.waitUntil(() => fixture.expandCalls().length >= 6, 'more attempts')
@@ -717,9 +718,9 @@ describe('a driver that supports only offline expansion', () => {
   it('REX-7 cancels without waiting for the pod', async () => {
     await aClaimOfOfflineDriver()
     await fixture.aPod('user')
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.request('20Gi')
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for pods')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the claim to wait for pods')
     await fixture.request('10Gi')
     await fixture.waitUntil(async () => (await fixture.view()).state === undefined, 'the expansion to be cancelled', {
       shouldAdvanceClock: false,
@@ -733,7 +734,7 @@ describe('free capacity', () => {
     await fixture.setCapacityTracking()
     await fixture.aCapacity('everywhere', { capacity: '15Gi' })
     await fixture.aClaim()
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.request('30Gi')
     await fixture.waitForState('ControllerResizeInfeasible')
     expect(fixture.expandCalls()).toEqual([])
@@ -741,7 +742,7 @@ describe('free capacity', () => {
       expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringContaining('5Gi short') }),
     ])
     expect(await fixture.view()).toMatchObject({ alloc: '30Gi', conditions: ['ControllerResizeError', 'Resizing'] })
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the claim to wait for capacity')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the claim to wait for capacity')
 
     await fixture.setCapacity('everywhere', '18Gi')
     await fixture.waitUntil(() => fixture.events.length === 2, 'the event with the new amount')
@@ -854,7 +855,7 @@ describe('expansion and modification of one volume', () => {
       },
     }
     await fixture.aClaim()
-    const process = fixture.start({ changes: [modifying] })
+    const instance = fixture.start({ changes: [modifying] })
     await fixture.waitUntil(() => reconciles.length === 1, 'the first reconcile')
     const body = { metadata: { labels: { tier: 'gold' } }, spec: { resources: { requests: { storage: '20Gi' } } } }
     await fixture.client.patch(
@@ -867,13 +868,13 @@ describe('expansion and modification of one volume', () => {
     })
     await fixture.settle()
     expect(reconciles).toHaveLength(1)
-    expect(process.queueState('data', 'modifying')).toMatchObject({ is: 'stuck' })
+    expect(instance.queueState('data', 'modifying')).toMatchObject({ is: 'stuck' })
     await fixture.server.clock.advance(5_000)
     await fixture.waitUntil(() => reconciles.length === 2, 'the modification to be reconciled', {
       shouldAdvanceClock: false,
     })
     expect(reconciles[1]).toBe('gold after 1')
-    expect(process.queueState()).toMatchObject({ is: 'waiting' })
+    expect(instance.queueState()).toMatchObject({ is: 'waiting' })
   })
 })
 
@@ -923,9 +924,9 @@ describe('a process that is no longer the leader', () => {
         throw new Error('this process no longer leads')
       },
     }
-    const process = fixture.start({ election })
+    const instance = fixture.start({ election })
     await fixture.request('20Gi')
-    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the failure to be reported')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'the failure to be reported')
     expect(fixture.expandCalls()).toEqual([])
     expect((await fixture.view()).state).toBeUndefined()
   })

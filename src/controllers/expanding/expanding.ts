@@ -105,7 +105,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
   }
   return {
     name: 'expanding',
-    matters: hasNewRequest,
+    matters: isRelevantChange,
     sources,
     reconcile: (subject, signal) => reconcileClaim(subject, context, signal),
     forget(key) {
@@ -126,7 +126,7 @@ const classWithoutCapacity = (claim: Claim): string[] =>
     : []
 
 /** Whether a user or a node has changed the claim. The controller's own writes must not reset its backoff. */
-const hasNewRequest = (next: Claim, old: Claim): boolean =>
+const isRelevantChange = (next: Claim, old: Claim): boolean =>
   requestedStorage(next) !== requestedStorage(old) ||
   claimCapacity(next) !== claimCapacity(old) ||
   isBeingDeleted(next) !== isBeingDeleted(old) ||

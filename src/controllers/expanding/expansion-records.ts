@@ -15,7 +15,7 @@ interface ExpansionRecord {
   readonly possibleSize?: string
   /** Whether the driver rejected a call because the volume was in use. */
   readonly requiresOffline?: boolean
-  /** How often the driver failed to report the actual size before a cancellation. */
+  /** Number of checks of the actual size before a cancellation that failed with a final error. */
   readonly failedSizeChecks?: number
 }
 
@@ -25,7 +25,7 @@ export class ExpansionRecords {
   /** By claim, what the user requested at the last attempt. Kept until the expansion ends, also while the node expands. */
   readonly #attempts = new Map<ObjectKey, { readonly uid: string; readonly request: string }>()
 
-  /** Returns undefined if the volume has its recorded size. */
+  /** Returns the size that the volume may have after a call without a final response, or undefined without such a call. */
   possibleSize(claim: Claim): string | undefined {
     const record = this.#get(claim)
     if (record) return record.possibleSize

@@ -63,7 +63,7 @@ describe('shortage', () => {
     expect(shortage(aVolume(), '14Gi', capacities)).toBeUndefined()
   })
 
-  it('PLUS-12 reports no shortage if the capacity is unknown', () => {
+  it('PLUS-12 reports no shortage if the capacity is unknown or the volume does not grow', () => {
     expect(shortage(aVolume(), '14Gi', [])).toBeUndefined()
     expect(shortage(aVolume(), '14Gi', [aCapacity({})])).toBeUndefined()
     const { nodeTopology: _, ...withoutTopology } = aCapacity({ capacity: '0' })

@@ -376,7 +376,7 @@ class Model {
   }
 
   /** Applies the planned step with this response of the driver. */
-  step(response: Response) {
+  step(response: DriverResponse) {
     const plan = this.plan()
     const time = formatTime(this.nowMs)
     switch (plan.do) {
@@ -426,7 +426,7 @@ class Model {
     }
   }
 
-  saveExpanded(response: Response) {
+  saveExpanded(response: DriverResponse) {
     this.isUnanswered = false
     const reported = formatGi(Math.max(this.actualSize, this.pvcap))
     const pending = nodePendingPatch(formatTime(this.nowMs), reported)
@@ -447,7 +447,7 @@ class Model {
   }
 }
 
-type Response = 'ok' | 'okWithoutNode' | 'reject' | 'fail' | 'lostBefore' | 'lostAfter' | 'crash' | 'crashAfter'
+type DriverResponse = 'ok' | 'okWithoutNode' | 'reject' | 'fail' | 'lostBefore' | 'lostAfter' | 'crash' | 'crashAfter'
 
 const parseGi = (text = '0Gi') => Number.parseInt(text, 10)
 
@@ -472,7 +472,7 @@ function applyPatch<T>(target: T, patch: object): T {
 }
 
 describe('after any sequence of edits, responses and crashes', () => {
-  const responses: Response[] = [
+  const responses: DriverResponse[] = [
     'ok',
     'okWithoutNode',
     'reject',

@@ -1,3 +1,4 @@
+// Tests the cases of recovery from expansion failure in KEP-1790: the fields of claim and volume after each write.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type ClaimView, createExpandingFixture, type ExpandingFixture } from './expanding.fixture.ts'
 
@@ -36,7 +37,7 @@ for (const isAtomic of [true, false]) {
       await fixture.waitForState('ControllerResizeInfeasible')
       const at10 = { cap: '10Gi', pvcap: '10Gi', quota: '100Gi' }
       const at100 = { req: '100Gi', mark: '100Gi', alloc: '100Gi', ...at10 }
-      expect(fixture.steps.splice(0)).toEqual([
+      expect(fixture.recordedViews.splice(0)).toEqual([
         { ...at100, state: 'ControllerResizeInProgress', ...RESIZING },
         { ...at100, state: 'ControllerResizeInfeasible', ...INFEASIBLE },
       ])
@@ -46,7 +47,7 @@ for (const isAtomic of [true, false]) {
       await fixture.waitForState('NodeResizePending')
       const at20 = { req: '20Gi', mark: '100Gi', alloc: '20Gi', quota: '100Gi' }
       const expanded = { cap: '10Gi', pvcap: '20Gi', preResize: '10Gi' }
-      expect(fixture.steps.splice(0)).toEqual([
+      expect(fixture.recordedViews.splice(0)).toEqual([
         { ...at20, ...at10, state: 'ControllerResizeInProgress', ...RESIZING },
         ...viewsBetweenWrites({ ...at20, ...expanded, state: 'ControllerResizeInProgress', ...RESIZING }),
         { ...at20, ...expanded, state: 'NodeResizePending', ...NODE_PENDING },
@@ -71,14 +72,14 @@ for (const isAtomic of [true, false]) {
       const sizes = { cap: '20Gi', pvcap: '20Gi' }
       await expectView({ req: '20Gi', mark: '100Gi', alloc: '20Gi', ...sizes, quota: '100Gi', ...NO_CONDITIONS })
       await fixture.settle()
-      fixture.steps.splice(0)
+      fixture.recordedViews.splice(0)
 
       fixture.setExpandEffect({ do: 'fail', code: 'INVALID_ARGUMENT' })
       await fixture.request('120Gi')
       await expectView({ req: '120Gi', mark: '120Gi', alloc: '20Gi', ...sizes, quota: '120Gi', ...NO_CONDITIONS })
       await fixture.waitForState('ControllerResizeInfeasible')
       const at120 = { req: '120Gi', mark: '120Gi', alloc: '120Gi', ...sizes, quota: '120Gi' }
-      expect(fixture.steps).toEqual([
+      expect(fixture.recordedViews).toEqual([
         { ...at120, state: 'ControllerResizeInProgress', ...RESIZING },
         { ...at120, state: 'ControllerResizeInfeasible', ...INFEASIBLE },
       ])
@@ -90,17 +91,17 @@ for (const isAtomic of [true, false]) {
         times: 1,
         effect: { do: 'loseReply', as: 'unavailable' },
       })
-      const process = fixture.start({ isAtomic })
+      const instance = fixture.start({ isAtomic })
       await fixture.request('100Gi')
       await fixture.waitUntil(
-        () => process.queueState()?.message?.includes('may still be expanding'),
-        'a timed out call',
+        () => instance.queueState()?.message?.includes('may still be expanding'),
+        'the call without a response',
       )
       const at100 = { mark: '100Gi', alloc: '100Gi', quota: '100Gi' }
-      const preResize = { cap: '10Gi', pvcap: '10Gi', state: 'ControllerResizeInProgress', ...RESIZING }
-      await expectView({ req: '100Gi', ...at100, ...preResize })
+      const unexpanded = { cap: '10Gi', pvcap: '10Gi', state: 'ControllerResizeInProgress', ...RESIZING }
+      await expectView({ req: '100Gi', ...at100, ...unexpanded })
       await fixture.request('20Gi')
-      await expectView({ req: '20Gi', ...at100, ...preResize })
+      await expectView({ req: '20Gi', ...at100, ...unexpanded })
       await fixture.waitForState('NodeResizePending')
       const expanded = { req: '20Gi', ...at100, cap: '10Gi', pvcap: '100Gi', preResize: '10Gi' }
       await expectView({ ...expanded, state: 'NodeResizePending', ...NODE_PENDING })

@@ -1,6 +1,6 @@
 // Determines the size to request from the driver next. Pure. ControllerExpandVolume requests what the claim requests now,
-// but not less than the recorded size of the volume. A lowered request replaces the earlier target even if the driver did
-// not answer it: a driver that has already expanded the volume returns the actual size. req is the requested size, alloc is
+// but not less than the recorded size of the volume. A lowered request replaces the earlier target even without a final
+// response: a driver that has already expanded the volume returns the actual size. req is the requested size, alloc is
 // status.allocatedResources, and pvcap is the capacity of the volume.
 //
 //   pvcap   state of the claim                        target

@@ -16,11 +16,11 @@ export async function saveClaim(writes: readonly CommitWrite[], saver: Saver): P
   return (await saver.save(writes)).at(-1) as Claim | undefined
 }
 
-/** Has the claim's resourceVersion as precondition. */
+/** Builds a write of the claim's status with the claim's resourceVersion as precondition. */
 export const claimWrite = (claim: Claim, patch: StatusPatch): CommitWrite =>
   statusWrite(claim, patch, { resourceVersion: claim.metadata.resourceVersion })
 
-/** Has no resourceVersion as precondition, because a failure is saved even if the claim has changed. */
+/** Builds a write without this precondition, for a failure, which is saved even if the claim has changed. */
 export const unconditionalClaimWrite = (claim: Claim, patch: StatusPatch): CommitWrite => statusWrite(claim, patch, {})
 
 function statusWrite(claim: Claim, { metadata, status }: StatusPatch, condition: object): CommitWrite {
