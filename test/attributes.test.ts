@@ -126,7 +126,7 @@ describe('attributes of a volume in use', () => {
     }
     await patchClaim('logs', { volumeAttributesClassName: 'gold' })
     await pollUntil(async () => (await status('logs')).modifyVolumeStatus?.status === 'Infeasible')
-    await waitForEvent('VolumeModifyFailed', /requests 100 iops.*says iops "1000"/)
+    await waitForEvent('VolumeModifyFailed', /requests 100 iops.*specifies iops "1000"/)
     expect(await getLimits('logs')).toBe('100 iops and 10MiB/s')
     await patchClaim('logs', { volumeAttributesClassName: null })
     await pollUntil(async () => (await status('logs')).modifyVolumeStatus === undefined)

@@ -32,21 +32,21 @@ const SCENARIOS: readonly Scenario[] = [
     expected: { className: 'gold', attributes: { tier: 'gold', zone: '1' } },
   },
   {
-    title: 'modifies the class, rolls back after a lost response',
+    title: 'modifies the class and rolls back after a lost response',
     firstEffect: 'loseReply',
     request: aClass('gold'),
     secondRequest: aClass('silver'),
     expected: { className: 'silver', attributes: { tier: 'silver', zone: '1' } },
   },
   {
-    title: 'modifies the class, rolls back after a failure',
+    title: 'modifies the class and rolls back after a failure',
     firstEffect: 'INTERNAL',
     request: aClass('gold'),
     secondRequest: aClass('silver'),
     expected: { className: 'silver', attributes: { tier: 'silver', zone: '1' } },
   },
   {
-    title: 'modifies to an infeasible class, rolls back',
+    title: 'rolls back an infeasible class',
     firstEffect: 'INVALID_ARGUMENT',
     request: aClass('gold'),
     secondRequest: aClass('silver'),
@@ -59,7 +59,7 @@ const SCENARIOS: readonly Scenario[] = [
     needsAtomic: true,
   },
   {
-    title: 'modifies class and iops, rolls back after a lost response',
+    title: 'modifies class and iops and rolls back after a lost response',
     firstEffect: 'loseReply',
     request: { spec: { volumeAttributesClassName: 'gold', resources: { requests: { iops: '900' } } } },
     secondRequest: { spec: { volumeAttributesClassName: 'silver', resources: { requests: { iops: '500' } } } },
@@ -81,16 +81,16 @@ async function setUp(scenario: Scenario): Promise<void> {
   else if (firstEffect) fixture.failCalls(firstEffect, 1)
 }
 
-async function editClaim(scenario: Scenario, process: { readonly hasCrashed: boolean }): Promise<void> {
+async function editClaim(scenario: Scenario, instance: { readonly hasCrashed: boolean }): Promise<void> {
   await fixture.patchClaim('data', scenario.request)
   if (!scenario.secondRequest) return
-  await fixture.waitUntil(() => process.hasCrashed || fixture.modifyCalls().length > 0, 'the first call, or the crash')
+  await fixture.waitUntil(() => instance.hasCrashed || fixture.modifyCalls().length > 0, 'the first call, or the crash')
   await fixture.patchClaim('data', scenario.secondRequest)
 }
 
-async function verifyResult({ expected }: Scenario, process: ReturnType<ModifyingFixture['start']>): Promise<void> {
+async function verifyResult({ expected }: Scenario, instance: ReturnType<ModifyingFixture['start']>): Promise<void> {
   await fixture.settle()
-  await fixture.waitUntil(() => !process.isBusy() && !process.queueState(), 'the queue to be empty')
+  await fixture.waitUntil(() => !instance.isBusy() && !instance.queueState(), 'the queue to be empty')
   await fixture.waitUntilSettled(expected.className)
   const [claim, volume] = [await fixture.claim(), await fixture.volume()]
   expect(fixture.driverAttributes()).toEqual(expected.attributes)

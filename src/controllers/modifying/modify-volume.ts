@@ -152,11 +152,11 @@ async function buildUndo(
 async function saveSuccess(attempt: Attempt, context: ModifyingContext): Promise<Step> {
   const { call, changedParts, situation, subject } = attempt
   const { claim, volume } = subject
-  const step = { claim, situation, target: call.target, changedParts, nowMs: context.clock.nowMs() }
+  const input = { claim, situation, target: call.target, changedParts, nowMs: context.clock.nowMs() }
   const { reportsIo } = situation
   const annotations = context.throttle?.recordChange(subject)
   const newVolume = volumePatch(volume, call, reportsIo, knownAttributes(situation), annotations)
-  const result = await writeVolumeAndStatus(subject, newVolume, finishPatch(step, call), context.saver)
+  const result = await writeVolumeAndStatus(subject, newVolume, finishPatch(input, call), context.saver)
   if (result.is !== 'written') return outcomeOfWrite(result)
   context.responses.recordFinal(claim)
   recordFinished(attempt, context)
@@ -192,8 +192,8 @@ async function saveFailure(attempt: Attempt, error: CsiError, context: Modifying
   else if (meaning === 'inUse') responses.recordInUseRejection(claim)
   else if (meaning !== 'uncertain') responses.recordFinal(claim)
 
-  const step = { claim, situation, target: call.target, changedParts, nowMs: clock.nowMs() }
-  const patch = failurePatch(step, {
+  const input = { claim, situation, target: call.target, changedParts, nowMs: clock.nowMs() }
+  const patch = failurePatch(input, {
     meaning,
     reason: goNameOf(error.codeName),
     message: error.message,

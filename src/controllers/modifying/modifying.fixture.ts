@@ -65,12 +65,12 @@ export interface ClaimOptions {
 
 export type ModifyingFixture = Awaited<ReturnType<typeof createModifyingFixture>>
 
-export async function createModifyingFixture(options: ModifyingFixtureOptions = {}) {
-  const server = await createServerFixture(options)
+export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOptions = {}) {
+  const server = await createServerFixture(fixtureOptions)
   const client = server.client()
   const fake =
-    options.fake ??
-    createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...options.settings }) })
+    fixtureOptions.fake ??
+    createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...fixtureOptions.settings }) })
   const driver = createDriverClient(fake)
   const facts = await readDriverFacts(driver)
   const recorded: (EventDetails & { readonly objectName: string })[] = []
@@ -169,9 +169,9 @@ export async function createModifyingFixture(options: ModifyingFixtureOptions = 
         ...withClass,
       },
     } as never)
-    const bound = await client.get(persistentVolumeKind, { name })
+    const volume = await client.get(persistentVolumeKind, { name })
     const current = className === undefined ? {} : { currentVolumeAttributesClassName: className }
-    await patchClaim(name, { status: { phase: 'Bound', capacity: bound.spec?.capacity, ...current } }, 'status')
+    await patchClaim(name, { status: { phase: 'Bound', capacity: volume.spec?.capacity, ...current } }, 'status')
   }
 
   const fixture = {

@@ -1,3 +1,5 @@
+// Tests the modification of the attributes class on a real API server with a fake CSI driver. provisioned-io.test.ts tests
+// iops and throughput.
 import { afterEach, describe, expect, it } from 'vitest'
 import { createModifyingFixture, type ModifyingFixture, type ModifyingFixtureOptions } from './modifying.fixture.ts'
 import { ATTRIBUTES_ANNOTATION, UNDO_ANNOTATION } from './undo.ts'
@@ -43,7 +45,7 @@ describe('modifying the class of a bound claim', () => {
 
   it('VAC-5 (T1, T4, 41) calls the driver with the parameters of the class and updates volume and claim', async () => {
     await createFixtureWithSilver()
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.setClass('gold')
     await fixture.waitUntilSettled('gold')
     expect(fixture.modifyCalls()).toEqual([{ iops: '1000', throughput: '100' }])
@@ -55,8 +57,8 @@ describe('modifying the class of a bound claim', () => {
       ['Normal', 'VolumeModifySuccessful', 'external resizer modified volume data with vac gold successfully'],
     ])
     // One commit for the intent, one for volume and claim together.
-    expect(process.calls.filter((call) => call === 'commit')).toHaveLength(2)
-    expect(process.calls).not.toContain('patch')
+    expect(instance.calls.filter((call) => call === 'commit')).toHaveLength(2)
+    expect(instance.calls).not.toContain('patch')
   })
 
   it('VAC-5 (T1) writes the target to the status before the driver is called', async () => {
@@ -165,12 +167,12 @@ describe('modifying the class of a bound claim', () => {
 
   it('VAC-5 takes secrets from annotations, the storage class, or controllerExpandSecretRef', async () => {
     await createFixtureWithSilver({ settings: { secretKeys: [] } })
-    const secret = (name: string) =>
+    const aSecret = (name: string) =>
       fixture.server.post('/api/v1/namespaces/kube-system/secrets', {
         metadata: { name },
         data: { [name]: Buffer.from('hunter2hunter2').toString('base64') },
       })
-    for (const name of ['written', 'named', 'grow']) await secret(name)
+    for (const name of ['written', 'named', 'grow']) await aSecret(name)
     await fixture.server.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'fast' },
       provisioner: 'disks.example.com',
@@ -220,7 +222,7 @@ describe('modifying the class of a bound claim', () => {
 describe('a modification that cannot start', () => {
   it('VAC-6 (T2, T3, 40) waits for a missing class, records one event, and starts when it is created', async () => {
     await createFixtureWithSilver()
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.setClass('platinum')
     await waitForStatus('Pending')
     expect((await fixture.status()).modifyVolumeStatus).toEqual({ status: 'Pending' })
@@ -238,7 +240,7 @@ describe('a modification that cannot start', () => {
     await fixture.server.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.events).toHaveLength(1)
-    expect(process.queueState()).toMatchObject({ is: 'stuck', message: 'VAC "platinum" does not exist.' })
+    expect(instance.queueState()).toMatchObject({ is: 'stuck', message: 'VAC "platinum" does not exist.' })
     expect(fixture.modifyCalls()).toEqual([])
     await fixture.aClass('platinum', { iops: '9' })
     await fixture.settle()
@@ -338,9 +340,9 @@ describe('a modification that cannot start', () => {
     const disabledResources = versions.map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
     fixture = await createModifyingFixture({ runtimeConfig: disabledResources.join(',') })
     await fixture.aClaim()
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.setClass('gold')
-    await fixture.waitUntil(() => process.queueState()?.is === 'waiting', 'the claim to wait')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'waiting', 'the claim to wait')
     expect((await fixture.status()).modifyVolumeStatus).toBeUndefined()
     expect(fixture.events).toEqual([])
   })
@@ -570,11 +572,11 @@ describe('a driver that fails', () => {
   it('VAC-6 does not write a repeated error again', async () => {
     await createFixtureWithSilver()
     fixture.failCalls('INTERNAL', 5)
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.setClass('gold')
     await fixture.waitUntilSettled('gold')
     expect(fixture.modifyCalls()).toHaveLength(6)
-    expect(process.calls.filter((call) => call === 'commit')).toHaveLength(3)
+    expect(instance.calls.filter((call) => call === 'commit')).toHaveLength(3)
   })
 
   it('PROV-16 strips secrets in driver errors from events and status', async () => {
@@ -812,7 +814,7 @@ describe('rollback', () => {
     },
   )
 
-  it('VAC-7 PIO-5 ends after NOT_FOUND', async () => {
+  it('VAC-7 PIO-5 clears the status without a call after NOT_FOUND', async () => {
     await createFixtureWithSilver()
     fixture.failCalls('NOT_FOUND')
     fixture.start()
@@ -842,7 +844,7 @@ describe('rollback', () => {
     expect(fixture.events.some(({ message }) => message.includes('so no attributes were restored'))).toBe(true)
   })
 
-  it('VAC-7 rolls back after a hanging call ends', async () => {
+  it('VAC-7 starts after a hanging call has ended', async () => {
     await createFixtureWithSilver()
     fixture.setRules([{ effect: { do: 'hang' }, times: 1 }])
     fixture.start()

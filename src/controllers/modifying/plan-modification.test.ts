@@ -106,13 +106,12 @@ describe('planModification', () => {
 
   it('VAC-5 does nothing if the request is in effect and no modification is in progress', () => {
     forAnySituation((situation) => {
-      const NO_TARGET = { allocated: undefined, status: undefined }
       const settled: Situation = {
         ...situation,
         requested: { ...situation.inEffect, className: undefined },
         inEffect: { ...situation.inEffect, className: undefined },
         classStatus: undefined,
-        io: { iops: NO_TARGET, throughput: NO_TARGET },
+        io: { iops: NO_PROGRESS, throughput: NO_PROGRESS },
         hasConditions: false,
         undo: undefined,
       }
@@ -177,7 +176,7 @@ describe('planModification', () => {
 
   it.each([
     ['a class that does not exist', { ...NO_TARGET, className: 'missing' }, 'hold'],
-    ['two values for one attribute', { ...NO_TARGET, className: 'gold', iops: '7' }, 'refuse'],
+    ['two values for one attribute', { ...NO_TARGET, className: 'gold', iops: '7' }, 'reject'],
   ])('VAC-7 rolls back a call for a deleted class without a final response before it handles %s', (...args) => {
     const [, requested, nextStep] = args
     const inEffect = { ...NO_TARGET, className: 'silver' }

@@ -1,11 +1,11 @@
 // Plans the next step of a modification. Pure.
 //   nothing   the requested attributes are in effect, and no modification is in progress
 //   modify    call the driver: for the target that the claim requests now, or to restore the previous one (rollback). A
-//             target that is no longer requested is never sent again, even if the driver did not answer it
+//             target that is no longer requested is never sent again, even if its call has no final response
 //   drop      clear the status of a modification that cannot have changed the volume
 //   hold      the modification cannot start: the class is missing or belongs to another driver, the driver does not have
 //             MODIFY_VOLUME, or the volume is in use
-//   refuse    the target has two values for one attribute, or a value that CSI cannot express
+//   reject    the target has two values for one attribute, or a value that CSI cannot express
 //   delay     the driver rejected this call recently
 //   wait      the class cache is not synced
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
@@ -22,7 +22,7 @@ export type Plan =
   | { readonly do: 'drop'; readonly unrestored: readonly string[] }
   | { readonly do: 'hold'; readonly target: Target; readonly message: string }
   /** `io` contains the claim's own amounts that cannot be applied. */
-  | { readonly do: 'refuse'; readonly target: Target; readonly io: readonly IoName[]; readonly message: string }
+  | { readonly do: 'reject'; readonly target: Target; readonly io: readonly IoName[]; readonly message: string }
   | { readonly do: 'delay'; readonly message: string }
   | { readonly do: 'wait'; readonly message: string }
 
@@ -65,15 +65,15 @@ function isIoDue({ inEffect, lookUpClass }: Situation, goal: Target, name: IoNam
 
 function isStarted(situation: Situation, goal: Target): boolean {
   const { classStatus, hasConditions, io } = situation
-  const isIoBegun = IO_RESOURCES.some(
+  const isIoStarted = IO_RESOURCES.some(
     (name) =>
       io[name].status !== undefined ||
       (io[name].allocated !== undefined && !equalAmounts(io[name].allocated, goal[name])),
   )
-  return classStatus !== undefined || hasConditions || isIoBegun
+  return classStatus !== undefined || hasConditions || isIoStarted
 }
 
-/** Restores the attributes that the driver may have changed. If there are none, the driver is not called. */
+/** Plans to restore the attributes that the driver may have changed. If there are none, the driver is not called. */
 function planRollback(situation: Situation, goal: Target): Plan {
   const changedAttributes = changedAttributesOf(situation)
   if (Object.keys(changedAttributes).length === 0 || !situation.canModify) return { do: 'drop', unrestored: [] }
@@ -106,7 +106,7 @@ function planChange(situation: Situation, goal: Target): Plan {
       return planRollbackFirst(situation, { do: 'hold', target: goal, message: composed.message })
     case 'impossible': {
       const io = IO_RESOURCES.filter((name) => isIoDue(situation, goal, name) || isContradicted(situation, goal, name))
-      return planRollbackFirst(situation, { do: 'refuse', target: goal, io, message: composed.message })
+      return planRollbackFirst(situation, { do: 'reject', target: goal, io, message: composed.message })
     }
     case 'composed': {
       // Attributes of an earlier modification must be restored until a call is confirmed.

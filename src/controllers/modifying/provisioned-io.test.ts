@@ -1,3 +1,4 @@
+// Tests the modification of the claim's own iops and throughput, alone and together with the attributes class.
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { createModifyingFixture, type ModifyingFixture, type ModifyingFixtureOptions } from './modifying.fixture.ts'
@@ -58,7 +59,7 @@ describe('iops and throughput of a bound claim', () => {
   it('PIO-3 PIO-6 writes each step in one patch and records events', async () => {
     await createFixtureWithIo()
     fixture.setRules([{ effect: { do: 'hang' } }])
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.setIo({ iops: '800' })
     await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the driver call')
     expect(await readIo()).toMatchObject({
@@ -74,7 +75,7 @@ describe('iops and throughput of a bound claim', () => {
       ['Normal', 'VolumeModifyInProgress', 'modifying volume data to iops 800'],
       ['Normal', 'VolumeModifySuccess', 'modified volume data to iops 800 successfully'],
     ])
-    expect(process.calls.filter((call) => call === 'commit')).toHaveLength(2)
+    expect(instance.calls.filter((call) => call === 'commit')).toHaveLength(2)
     expect((await fixture.status()).conditions ?? []).toEqual([])
   })
 
@@ -157,12 +158,12 @@ describe('a driver that fails', () => {
   it('PIO-5 sets Pending after FAILED_PRECONDITION and retries with backoff if no pod uses the volume or handlesInUse is false', async () => {
     await createFixtureWithIo()
     fixture.failCalls('FAILED_PRECONDITION', 2)
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.setIo({ iops: '700' })
     await waitForStatus('iops', 'ControllerModifyVolumePending')
     await waitForIo({ iops: '700' })
     expect(fixture.modifyCalls()).toHaveLength(3)
-    await process.stop()
+    await instance.stop()
     await fixture.aPod('user')
     fixture.failCalls('FAILED_PRECONDITION', 2)
     fixture.start({ options: { handlesInUse: false } })
@@ -177,9 +178,9 @@ describe('a driver that fails', () => {
     await fixture.aPod('terminated')
     await fixture.terminatePod('terminated')
     fixture.failCalls('FAILED_PRECONDITION')
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.setIo({ iops: '700' })
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the modification to wait for pods')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the modification to wait for pods')
     expect(await readIo()).toMatchObject({
       statuses: { iops: 'ControllerModifyVolumePending' },
       capacity: { iops: '500' },
@@ -202,11 +203,11 @@ describe('a driver that fails', () => {
   it('PIO-5 holds and records an event if a pod starts to use the volume after the rejection', async () => {
     await createFixtureWithIo()
     fixture.failCalls('FAILED_PRECONDITION')
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.setIo({ iops: '700' })
     await waitForStatus('iops', 'ControllerModifyVolumePending')
     await fixture.aPod('user')
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the modification to wait for pods')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the modification to wait for pods')
     expect(fixture.events.at(-1)?.message).toMatch(/only while a volume is not in use, and pods use this one/)
   })
 
@@ -214,9 +215,9 @@ describe('a driver that fails', () => {
     await createFixtureWithIo()
     await fixture.aPod('user')
     fixture.failCalls('FAILED_PRECONDITION')
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.setIo({ iops: '700' })
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the modification to wait for pods')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the modification to wait for pods')
     await fixture.setIo({ iops: '500' })
     await fixture.settle()
     expect(await readIo()).toMatchObject({ capacity: { iops: '500' }, allocated: { iops: '500' }, statuses: undefined })
@@ -229,11 +230,11 @@ describe('a driver that fails', () => {
     await fixture.aClass('hot', { tier: 'hot' })
     await fixture.aPod('user')
     fixture.failCalls('FAILED_PRECONDITION', 1)
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.patchClaim('data', {
       spec: { volumeAttributesClassName: 'hot', resources: { requests: { iops: '700' } } },
     })
-    await fixture.waitUntil(() => process.queueState()?.is === 'stuck', 'the modification to wait for pods')
+    await fixture.waitUntil(() => instance.queueState()?.is === 'stuck', 'the modification to wait for pods')
     expect((await fixture.status()).modifyVolumeStatus).toEqual({
       targetVolumeAttributesClassName: 'hot',
       status: 'Pending',
@@ -349,7 +350,7 @@ describe("modifying a class together with the claim's own amounts", () => {
 
   it('PIO-1 sets Infeasible and records an event that names both, without a call or a timer, if they contradict each other', async () => {
     await createFixtureWithClassAndIo()
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.setClass('fast')
     await waitForEvent('VolumeModifyFailed')
     await fixture.settle()
@@ -359,11 +360,11 @@ describe("modifying a class together with the claim's own amounts", () => {
     expect(status.conditions).toEqual([
       expect.objectContaining({ type: 'ModifyVolumeError', reason: 'InvalidArgument' }),
     ])
-    expect(fixture.events[0]?.message).toMatch(/requests 500 iops.*says iops "1000"/)
+    expect(fixture.events[0]?.message).toMatch(/requests 500 iops.*specifies iops "1000"/)
     await fixture.server.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.events).toHaveLength(1)
-    expect(process.queueState()?.is).toBe('stuck')
+    expect(instance.queueState()?.is).toBe('stuck')
     expect(fixture.modifyCalls()).toEqual([])
     await fixture.setIo({ iops: '1000' })
     await fixture.waitUntilSettled('fast')

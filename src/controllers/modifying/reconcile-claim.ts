@@ -1,5 +1,6 @@
 // Reconciles the attributes of one claim's volume: reads (situation.ts), plans (plan-modification.ts) and applies one step
-// after the other, until there is nothing to do or it has to wait. A reconcile may crash at any point.
+// after the other, until there is nothing to do or it has to wait. The process may crash at any point; the next reconcile
+// plans from the stored claim and volume.
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Subject } from '../volume-changes/change.ts'
 import type { ModifyingContext } from './context.ts'
@@ -51,12 +52,12 @@ async function apply(plan: Plan, args: ReconcileArgs): Promise<Step> {
     case 'drop':
       return drop({ situation, subject, unrestored: plan.unrestored }, context)
     case 'hold': {
-      const step = { claim, situation, target: plan.target, nowMs: context.clock.nowMs() }
-      return reportReason(holdPatch(step, plan.message), plan.message, args)
+      const input = { claim, situation, target: plan.target, nowMs: context.clock.nowMs() }
+      return reportReason(holdPatch(input, plan.message), plan.message, args)
     }
-    case 'refuse': {
-      const step = { claim, situation, target: plan.target, nowMs: context.clock.nowMs() }
-      return reportReason(rejectPatch(step, plan.io, plan.message), plan.message, args)
+    case 'reject': {
+      const input = { claim, situation, target: plan.target, nowMs: context.clock.nowMs() }
+      return reportReason(rejectPatch(input, plan.io, plan.message), plan.message, args)
     }
   }
 }

@@ -110,7 +110,9 @@ describe('the modifying controller with feature gates', () => {
     )
     expect(fixture.driverAttributes()).toEqual({ iops: '3000' })
     expect((await fixture.status()).capacity?.iops).toBe('3k')
-    expect(fixture.events.at(-1)?.message).toMatch(/requests 3k iops, but its VolumeAttributesClass says iops "1000"/)
+    expect(fixture.events.at(-1)?.message).toMatch(
+      /requests 3k iops, but its VolumeAttributesClass specifies iops "1000"/,
+    )
   })
 })
 

@@ -52,7 +52,7 @@ const anAction: fc.Arbitrary<Action> = fc.oneof(
 )
 
 async function runActions(fixture: ModifyingFixture, actions: readonly Action[], isConcurrent: boolean): Promise<void> {
-  let process = fixture.start()
+  let instance = fixture.start()
   for (const action of actions) {
     if (action.do === 'class')
       await fixture.setClass(action.name).catch(() => {}) // some edits are invalid
@@ -60,9 +60,9 @@ async function runActions(fixture: ModifyingFixture, actions: readonly Action[],
       await fixture.setIo({ throughput: action.amount }).catch(() => {}) // a stock server rejects amounts
     else if (action.do === 'advance') await fixture.server.clock.advance(action.ms)
     else if (action.do === 'crash') {
-      // Like after a crash, the new process has only the stored objects.
-      await process.stop()
-      process = fixture.start()
+      // As after a crash, the new process has only the stored objects.
+      await instance.stop()
+      instance = fixture.start()
     } else if (action.effect === 'loseReply')
       fixture.setRules([{ times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
     else fixture.failCalls(action.effect, 2)
@@ -73,7 +73,7 @@ async function runActions(fixture: ModifyingFixture, actions: readonly Action[],
   await fixture.waitUntil(async () => {
     await fixture.server.clock.advance(20_000)
     await fixture.settle()
-    return !process.isBusy() && process.queueState() === undefined
+    return !instance.isBusy() && instance.queueState() === undefined
   }, 'the queue to be empty')
 }
 

@@ -46,7 +46,7 @@ export function changedPartsOf(
   }
 }
 
-interface Step {
+interface PatchInput {
   readonly claim: Claim
   readonly situation: Situation
   readonly target: Target
@@ -56,7 +56,7 @@ interface Step {
 
 /** Returns the patch before the driver is called, with the claim's resourceVersion as precondition. */
 export function beginPatch(
-  { claim, situation, target, changedParts, nowMs }: Step,
+  { claim, situation, target, changedParts, nowMs }: PatchInput,
   undo: Undo,
 ): StatusPatch | undefined {
   const { className, io } = changedParts
@@ -90,7 +90,10 @@ export function beginPatch(
 }
 
 /** Returns the patch after the driver has confirmed. It has no precondition: an edit does not change the result. */
-export function finishPatch({ claim, situation, target, changedParts, nowMs }: Step, call: ModifyCall): StatusPatch {
+export function finishPatch(
+  { claim, situation, target, changedParts, nowMs }: PatchInput,
+  call: ModifyCall,
+): StatusPatch {
   const { inEffect, reportsIo } = situation
   const amounts = providedAmounts(call, (name) => reportsIo || hasReportedAmount(claim.status?.capacity, name))
   const startedNames = IO_RESOURCES.filter(
@@ -147,11 +150,11 @@ const finalConditions = (claim: Claim, unrestored: readonly string[], nowMs: num
 
 /** Returns the patch for a modification that cannot start. It keeps target and error of an earlier modification. */
 export function holdPatch(
-  { claim, situation, target, nowMs }: Omit<Step, 'changedParts'>,
-  reason: string,
+  { claim, situation, target, nowMs }: Omit<PatchInput, 'changedParts'>,
+  pendingMessage: string,
 ): StatusPatch | undefined {
   const { inEffect, classStatus, io } = situation
-  const message = `${modifyingMessage(target)} is pending: ${reason}`
+  const message = `${modifyingMessage(target)} is pending: ${pendingMessage}`
   const isReported = conditionOf(claim, MODIFYING_VOLUME)?.message === message
   const isClass = target.className !== inEffect.className && classStatus !== 'Pending'
   const waitingNames = IO_RESOURCES.filter(
@@ -174,7 +177,7 @@ export function holdPatch(
 
 /** Returns the patch for an impossible modification, for which the driver is not called. */
 export function rejectPatch(
-  { claim, situation, target, nowMs }: Omit<Step, 'changedParts'>,
+  { claim, situation, target, nowMs }: Omit<PatchInput, 'changedParts'>,
   io: readonly IoName[],
   message: string,
 ): StatusPatch | undefined {
@@ -220,8 +223,11 @@ export interface CallFailure {
 }
 
 /** Returns the patch after a failed call. */
-export function failurePatch(step: Step, { meaning, reason, message, undo }: CallFailure): StatusPatch | undefined {
-  const { claim, situation, target, changedParts, nowMs } = step
+export function failurePatch(
+  input: PatchInput,
+  { meaning, reason, message, undo }: CallFailure,
+): StatusPatch | undefined {
+  const { claim, situation, target, changedParts, nowMs } = input
   const { classStatus } = situation
   const newClassStatus = CLASS_STATUSES[meaning]
   const newIoStatus = IO_STATUSES[meaning]

@@ -22,7 +22,7 @@ const ATTRIBUTES_BYTES_MAX = 16_384
 /** Returns undefined if the annotation is absent or invalid. */
 export function undoOf({ metadata }: Readonly<PersistentVolumeClaim>): Undo | undefined {
   const value = parse(metadata.annotations?.[UNDO_ANNOTATION])
-  return isRecord(value) && Object.values(value).every((value) => value === null || typeof value === 'string')
+  return isRecord(value) && Object.values(value).every((previous) => previous === null || typeof previous === 'string')
     ? (value as Undo)
     : undefined
 }
@@ -32,7 +32,7 @@ export function confirmedOf({ metadata, spec }: Readonly<PersistentVolume>): Att
   const value = parse(metadata.annotations?.[ATTRIBUTES_ANNOTATION])
   if (!isRecord(value) || (value.class ?? undefined) !== spec?.volumeAttributesClassName) return undefined
   const { attributes } = value
-  return isRecord(attributes) && Object.values(attributes).every((value) => typeof value === 'string')
+  return isRecord(attributes) && Object.values(attributes).every((attribute) => typeof attribute === 'string')
     ? (attributes as Attributes)
     : undefined
 }

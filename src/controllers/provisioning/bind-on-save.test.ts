@@ -53,7 +53,7 @@ const withFailedWrite = ({ code, reason, message, details }: ApiError, index: nu
 describe('bindsOnSave', () => {
   it('PROV-5 creates and binds the volume and removes the intent in one commit', async () => {
     const claim = await fixture.aClaim('data', { size: '1Gi' })
-    const process = start()
+    const instance = start()
     await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     expect(await fixture.claim('data')).toMatchObject({
       metadata: {
@@ -65,8 +65,8 @@ describe('bindsOnSave', () => {
     })
     expect((await fixture.volume(volumeNameOf(claim)))?.status?.phase).toBe('Bound')
     await fixture.settle()
-    expect(countCommits(process)).toBe(1)
-    expect(fixture.reasons()).toEqual(['Provisioning', 'ProvisioningSucceeded'])
+    expect(countCommits(instance)).toBe(1)
+    expect(fixture.eventReasons()).toEqual(['Provisioning', 'ProvisioningSucceeded'])
   })
 
   it('PROV-5 leaves binding to the binder on a server without atomic commits', async () => {
@@ -111,14 +111,14 @@ describe('bindsOnSave', () => {
 
   it('VAC-4 binds a claim with an attributes class in one commit', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
-    const process = start()
+    const instance = start()
     await fixture.waitUntil(findVolumeOf(claim), 'the volume to be created')
     expect(await fixture.claim('data')).toMatchObject({
       spec: { volumeName: volumeNameOf(claim) },
       status: { phase: 'Bound', currentVolumeAttributesClassName: 'silver' },
     })
     await fixture.settle()
-    expect(countCommits(process)).toBe(1)
+    expect(countCommits(instance)).toBe(1)
   })
 
   it('VAC-12 leaves a claim with an attributes class to the binder if the feature gate is disabled', async () => {

@@ -31,8 +31,8 @@ export function mismatchOf(
 
 /** Formats the sizes in their largest common unit: 10Mi and 1024Mi, or 1073741823 and 1073741824 bytes. */
 function formatInCommonUnit(...sizes: readonly bigint[]): string[] {
-  const [unit, bytes] = UNITS.find(([, bytes]) => sizes.every((size) => size % bytes === 0n)) ?? [' bytes', 1n]
-  return sizes.map((size) => `${size / bytes}${unit}`)
+  const [unit, unitBytes] = UNITS.find(([, bytes]) => sizes.every((size) => size % bytes === 0n)) ?? [' bytes', 1n]
+  return sizes.map((size) => `${size / unitBytes}${unit}`)
 }
 
 const UNITS = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map((unit, i) => [unit, 1024n ** BigInt(i + 1)] as const).reverse()

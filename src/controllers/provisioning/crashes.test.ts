@@ -17,7 +17,7 @@ interface Scenario {
   /** Prepares the fixture before the process starts. */
   prepare?(fixture: ProvisioningFixture): Promise<void>
   /** Options of the process that is crashed. */
-  readonly process?: ProcessOptions
+  readonly processOptions?: ProcessOptions
   /** Performs the actions of users and other controllers. Called repeatedly while a process runs. */
   runOtherActors(fixture: ProvisioningFixture): Promise<void>
   isDone(fixture: ProvisioningFixture): Promise<boolean>
@@ -80,7 +80,7 @@ const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: 'provisions a claim again after the API server rejected its volume',
-    process: { intercept: REJECT_VOLUMES },
+    processOptions: { intercept: REJECT_VOLUMES },
     runOtherActors: (fixture) => fixture.runOtherControllers(),
     isDone: isProvisioned,
   },
@@ -108,7 +108,7 @@ describe.each([
           await fixture.aClass('fast')
           await fixture.aClaim('data')
           await scenario.prepare?.(fixture)
-          const first = fixture.start({ ...scenario.process, isAtomic, options, killAt: { call, when } })
+          const first = fixture.start({ ...scenario.processOptions, isAtomic, options, killAt: { call, when } })
           // A process whose volumes are all rejected is never done, so the number of its calls is limited.
           const isFirstDone = async () =>
             first.hasCrashed || (await scenario.isDone(fixture)) || first.calls.length > call + 50
@@ -144,7 +144,7 @@ const FAILURES: readonly Failure[] = ['final', 'infeasible', 'reschedule', 'unfi
 
 describe('a provisioner with any sequence of storage results and crashes', () => {
   it('PROV-12 leaves no volume without a PV in the storage, and no volume of a deleted claim', async () => {
-    const result = fc.oneof(
+    const resultArbitrary = fc.oneof(
       fc.record({
         fails: fc.constantFrom(...FAILURES),
         createsVolume: fc.boolean(),
@@ -155,7 +155,7 @@ describe('a provisioner with any sequence of storage results and crashes', () =>
     await fc.assert(
       fc.asyncProperty(
         fc.record({
-          results: fc.array(result, { maxLength: 5 }),
+          results: fc.array(resultArbitrary, { maxLength: 5 }),
           isAtomic: fc.boolean(),
           options: fc.record({ bindsOnSave: fc.boolean() }),
           killAts: fc.array(fc.record({ call: fc.nat(12), when: fc.constantFrom('before', 'after') }), {
@@ -185,17 +185,17 @@ describe('a provisioner with any sequence of storage results and crashes', () =>
           }
           const isDone = async () => ((await isProvisioned(fixture)) && !isDeletionDue()) || (await isDeleted(fixture))
           for (const killAt of killAts) {
-            const process = fixture.start({
+            const instance = fixture.start({
               isAtomic,
               options,
               killAt: killAt as NonNullable<ProcessOptions['killAt']>,
             })
             await fixture.waitUntil(
-              async () => process.hasCrashed || (await isDone()),
+              async () => instance.hasCrashed || (await isDone()),
               'the process to crash or finish',
               runOtherActors,
             )
-            if (!process.hasCrashed) await process.stop()
+            if (!instance.hasCrashed) await instance.stop()
           }
           fixture.start({ isAtomic, options })
           await fixture.waitUntil(isDone, 'the final state', runOtherActors)

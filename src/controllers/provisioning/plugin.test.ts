@@ -9,10 +9,10 @@ import { provisionerOf } from './plugin.ts'
 const GI = 1024n ** 3n
 const NFS = { nfs: { server: 'filer', path: '/x' } }
 
-/** Returns a plugin that records its requests. Overrides replace its functions. */
-function aPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
+/** Creates the provisioner of a plugin that records its requests. Overrides replace functions of the plugin. */
+function createPluginFixture(overrides: Partial<AnyProvisionerPlugin> = {}) {
   const requests: ProvisionRequest[] = []
-  const deleted: ExistingVolume[] = []
+  const deletedVolumes: ExistingVolume[] = []
   const plugin: AnyProvisionerPlugin = {
     name: 'example.com/tiers',
     async provision(request) {
@@ -20,14 +20,14 @@ function aPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
       return { sizeBytes: request.sizeBytes, source: NFS }
     },
     async delete(volume) {
-      deleted.push(volume)
+      deletedVolumes.push(volume)
     },
     ...overrides,
   }
   const clock = manualClock()
   const provisioner = provisionerOf(plugin, { clock })
   const provision = (fields?: RequestFields) => provisioner.provision(aRequest(fields), new AbortController().signal)
-  return { requests, deleted, clock, provisioner, provision }
+  return { requests, deletedVolumes, clock, provisioner, provision }
 }
 
 const pluginReturning = (result: Partial<ProvisionedVolume>) => ({
@@ -54,7 +54,7 @@ const aVolume = (extra: object = {}) => ({
 
 describe('provisionerOf', () => {
   it('PROV-11 returns the volume that the plugin created', async () => {
-    const { provision } = aPlugin({
+    const { provision } = createPluginFixture({
       takesMountOptions: true,
       ...pluginReturning({
         sizeBytes: 2n * GI,
@@ -83,7 +83,9 @@ describe('provisionerOf', () => {
   })
 
   it('PROV-8 passes the request of the claim to the plugin, without internal fields', async () => {
-    const { requests, provision } = aPlugin({ parameters: { size: parameter.integer({ doc: 'd', default: 3 }) } })
+    const { requests, provision } = createPluginFixture({
+      parameters: { size: parameter.integer({ doc: 'd', default: 3 }) },
+    })
     await provision({
       size: '1.5Gi',
       selectedNode: 'n1',
@@ -123,7 +125,7 @@ describe('provisionerOf', () => {
   ]
   for (const [thrown, description] of ERRORS_WITHOUT_MESSAGE) {
     it(`PROV-8 describes an error without a message: ${description}`, async () => {
-      const result = await aPlugin(pluginThrowing(thrown)).provision()
+      const result = await createPluginFixture(pluginThrowing(thrown)).provision()
       const message = expect.stringMatching(/^it failed without a message \(/)
       expect(result).toEqual({ is: 'failed', failure: 'unfinished', message })
       expect(result).toMatchObject({ message: expect.stringContaining(description) })
@@ -132,16 +134,16 @@ describe('provisionerOf', () => {
 
   for (const [description, error, failure] of FAILURES) {
     it(`PROV-8 returns the failure ${failure} when provision throws ${description}`, async () => {
-      const { provision } = aPlugin(pluginThrowing(error))
+      const { provision } = createPluginFixture(pluginThrowing(error))
       expect(await provision()).toEqual({ is: 'failed', failure, message: 'boom' })
     })
   }
 
   it('PROV-9 returns ignored for an IgnoredError', async () => {
     const error = new IgnoredError('node b provisions it')
-    const { provision } = aPlugin(pluginThrowing(error))
+    const { provision } = createPluginFixture(pluginThrowing(error))
     expect(await provision()).toEqual({ is: 'ignored', message: 'node b provisions it' })
-    const { provisioner } = aPlugin({ delete: () => Promise.reject(error) })
+    const { provisioner } = createPluginFixture({ delete: () => Promise.reject(error) })
     const signal = new AbortController().signal
     expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'ignored', message: 'node b provisions it' })
   })
@@ -210,7 +212,7 @@ describe('provisionerOf', () => {
   ]
   for (const [description, fields, overrides, expectedMessage] of REJECTED) {
     it(`PROV-10 rejects ${description} without calling the plugin`, async () => {
-      const { requests, provision } = aPlugin(overrides)
+      const { requests, provision } = createPluginFixture(overrides)
       const result = await provision(fields)
       const message = expect.stringMatching(expectedMessage)
       expect(result).toEqual({ is: 'failed', failure: 'infeasible', message, isNotCalled: true })
@@ -219,19 +221,19 @@ describe('provisionerOf', () => {
   }
 
   it('PROV-10 ignores a claim with a data source of an unknown kind', async () => {
-    const { requests, provision } = aPlugin()
+    const { requests, provision } = createPluginFixture()
     const dataSourceRef = { apiGroup: 'db.example.com', kind: 'Dump', name: 'd' }
     expect(await provision({ spec: { dataSourceRef } })).toMatchObject({ is: 'ignored' })
     expect(requests).toEqual([])
   })
 
   it('PROV-10 accepts an empty selector', async () => {
-    expect(await aPlugin().provision({ spec: { selector: {} } })).toMatchObject({ is: 'provisioned' })
+    expect(await createPluginFixture().provision({ spec: { selector: {} } })).toMatchObject({ is: 'provisioned' })
   })
 
   it('PROV-12 returns the volume of an earlier attempt even if the class is now rejected', async () => {
     const queries: unknown[] = []
-    const { provision } = aPlugin({
+    const { provision } = createPluginFixture({
       async find(query) {
         queries.push(query)
         return { sizeBytes: GI, source: NFS }
@@ -242,7 +244,7 @@ describe('provisionerOf', () => {
   })
 
   it('PROV-12 returns noChange if the search for the volume of an earlier attempt fails', async () => {
-    const { provision } = aPlugin({ find: () => Promise.reject(new Error('filer is down')) })
+    const { provision } = createPluginFixture({ find: () => Promise.reject(new Error('filer is down')) })
     const result = await provision({ parameters: { unknown: '1' } })
     expect(result).toMatchObject({
       is: 'failed',
@@ -299,7 +301,7 @@ describe('provisionerOf', () => {
   ]
   for (const [description, volume, fields, message] of INVALID_RESULTS) {
     it(`PROV-11 rejects and deletes a volume with ${description}`, async () => {
-      const { deleted, provision } = aPlugin({
+      const { deletedVolumes, provision } = createPluginFixture({
         labels: { tier: ['fast', 'slow'] },
         topologyKeys: ['zone'],
         ...pluginReturning(volume),
@@ -307,12 +309,12 @@ describe('provisionerOf', () => {
       const result = await provision(fields)
       expect(result).toMatchObject({ is: 'failed', message: expect.stringMatching(message) })
       expect(result).toMatchObject({ failure: 'final' })
-      expect(deleted).toHaveLength(1)
+      expect(deletedVolumes).toHaveLength(1)
     })
   }
 
   it('PROV-12 returns unfinished for an unusable volume that cannot be deleted', async () => {
-    const { provision } = aPlugin({
+    const { provision } = createPluginFixture({
       ...pluginReturning({ labels: { 'a b': 'c' } }),
       delete: () => Promise.reject(new Error('busy')),
     })
@@ -322,11 +324,11 @@ describe('provisionerOf', () => {
 
   for (const returned of [undefined, null, 'pvc-1', 7, {}, { sizeBytes: 1 }, { source: {} }, { source: 'nfs' }]) {
     it(`PROV-11 returns unfinished and reports a bug in the plugin when the plugin returns ${JSON.stringify(returned)}`, async () => {
-      const { deleted, provision } = aPlugin({ provision: async () => returned as never })
+      const { deletedVolumes, provision } = createPluginFixture({ provision: async () => returned as never })
       const message =
         'example.com/tiers returned no volume. This is a bug in the provisioner; whether it created one is unknown.'
       expect(await provision()).toEqual({ is: 'failed', failure: 'unfinished', message })
-      expect(deleted).toEqual([])
+      expect(deletedVolumes).toEqual([])
     })
   }
 
@@ -335,7 +337,7 @@ describe('provisionerOf', () => {
     const secret = 'k-hunter2'
 
     it('PROV-16 redacts the value in messages of the plugin', async () => {
-      const { provision } = aPlugin({
+      const { provision } = createPluginFixture({
         parameters,
         ...pluginThrowing(new Error(`PUT https://u:${secret}@filer failed`)),
       })
@@ -343,9 +345,9 @@ describe('provisionerOf', () => {
       expect(result).toMatchObject({ message: 'PUT https://u:***@filer failed' })
     })
 
-    it('PROV-16 masks the value of an earlier request in every later error', async () => {
+    it('PROV-16 redacts the value of an earlier request in every later error', async () => {
       const error = new Error(`login with ${secret} failed`)
-      const { provisioner, provision } = aPlugin({
+      const { provisioner, provision } = createPluginFixture({
         parameters,
         ...pluginThrowing(error),
         delete: pluginThrowing(error).provision,
@@ -353,46 +355,46 @@ describe('provisionerOf', () => {
       await provision({ parameters: { key: secret } })
       expect(await provision({ parameters: { key: 'k-other' } })).toMatchObject({ message: 'login with *** failed' })
       const volume = { metadata: { name: 'pv-1' }, spec: {} } as never
-      const deleted = await provisioner.delete(volume, new AbortController().signal)
-      expect(deleted).toEqual({ is: 'failed', message: 'login with *** failed' })
+      const result = await provisioner.delete(volume, new AbortController().signal)
+      expect(result).toEqual({ is: 'failed', message: 'login with *** failed' })
     })
 
     it('PROV-16 redacts an invalid value', async () => {
-      const { provision } = aPlugin({ parameters })
+      const { provision } = createPluginFixture({ parameters })
       const result = await provision({ parameters: { key: 'hunter2' } })
       expect(JSON.stringify(result)).not.toContain('hunter2')
       expect(result).toMatchObject({ failure: 'infeasible', message: expect.stringContaining('"key"') })
     })
 
     it('PROV-16 rejects a volume that contains the value', async () => {
-      const { deleted, provision } = aPlugin({
+      const { deletedVolumes, provision } = createPluginFixture({
         parameters,
         ...pluginReturning({ annotations: { 'example.com/login': secret } }),
       })
       const result = await provision({ parameters: { key: secret } })
       expect(result).toMatchObject({ failure: 'final', message: expect.stringContaining('sensitive') })
       expect(JSON.stringify(result)).not.toContain(secret)
-      expect(deleted).toHaveLength(1)
+      expect(deletedVolumes).toHaveLength(1)
     })
   })
 
   it('PROV-14 passes the volume to delete and returns errors as failures', async () => {
-    const { deleted, provisioner } = aPlugin()
+    const { deletedVolumes, provisioner } = createPluginFixture()
     const signal = new AbortController().signal
     expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'deleted' })
-    expect(deleted).toEqual([
+    expect(deletedVolumes).toEqual([
       { name: 'pvc-u-1', source: NFS, sizeBytes: GI, labels: {}, annotations: { 'example.com/id': '7' } },
     ])
-    const failing = aPlugin({ delete: () => Promise.reject(new Error('filer is down')) })
+    const failing = createPluginFixture({ delete: () => Promise.reject(new Error('filer is down')) })
     expect(await failing.provisioner.delete(aVolume(), signal)).toEqual({ is: 'failed', message: 'filer is down' })
   })
 
   it('PROV-20 owns the volumes that the plugin owns, and none if the plugin does not implement owns', () => {
     const owns = ({ source }: ExistingVolume) => source.nfs?.server === 'filer'
-    expect(aPlugin({ owns }).provisioner.owns(aVolume())).toBe(true)
-    expect(aPlugin({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)
-    expect(aPlugin().provisioner.owns(aVolume())).toBe(false)
-    const throwing = aPlugin({
+    expect(createPluginFixture({ owns }).provisioner.owns(aVolume())).toBe(true)
+    expect(createPluginFixture({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)
+    expect(createPluginFixture().provisioner.owns(aVolume())).toBe(false)
+    const throwing = createPluginFixture({
       owns() {
         throw new Error('a bug')
       },
@@ -401,28 +403,28 @@ describe('provisionerOf', () => {
   })
 
   it('PROV-20 does not delete a volume with its annotation but a foreign source', async () => {
-    const { deleted, provisioner } = aPlugin({ owns: () => false })
+    const { deletedVolumes, provisioner } = createPluginFixture({ owns: () => false })
     const result = await provisioner.delete(aVolume(), new AbortController().signal)
     const message = expect.stringContaining('Nothing was changed')
     expect(result).toEqual({ is: 'failed', message, isForeign: true })
-    expect(deleted).toEqual([])
+    expect(deletedVolumes).toEqual([])
   })
 
   describe('a call that exceeds its timeout', () => {
     /** Starts a call. `onAbort` is called when its signal is aborted and can settle it. */
     async function startCall(onAbort: (reason: unknown, end: ReturnType<typeof createDeferred>) => void) {
       const end = createDeferred()
-      const { clock, provisioner } = aPlugin({
+      const { clock, provisioner } = createPluginFixture({
         provision(_request, { signal }) {
           signal.addEventListener('abort', () => onAbort(signal.reason, end))
           return end.promise
         },
       })
-      const overdue: string[] = []
-      const onOverdue = (message: string) => void overdue.push(message)
+      const overdueMessages: string[] = []
+      const onOverdue = (message: string) => void overdueMessages.push(message)
       const result = provisioner.provision(aRequest(), new AbortController().signal, undefined, onOverdue)
       await clock.nextTurn()
-      return { clock, end, overdue, result }
+      return { clock, end, overdueMessages, result }
     }
 
     it('PROV-8 is aborted and returns its error with the timeout', async () => {
@@ -433,7 +435,7 @@ describe('provisionerOf', () => {
       ]
       for (const [thrown, message] of cases) {
         let isAborted = false
-        const { clock, overdue, result } = await startCall((reason, end) => {
+        const { clock, overdueMessages, result } = await startCall((reason, end) => {
           isAborted = true
           end.reject(thrown(reason))
         })
@@ -442,7 +444,7 @@ describe('provisionerOf', () => {
         await clock.advance(1)
         expect(await result).toEqual({ is: 'failed', failure: 'unfinished', message })
         await clock.advance(3_600_000)
-        expect(overdue).toEqual([])
+        expect(overdueMessages).toEqual([])
       }
     })
 
@@ -453,34 +455,34 @@ describe('provisionerOf', () => {
     })
 
     it('PROV-8 is reported repeatedly and awaited until it returns', async () => {
-      const { clock, end, overdue, result } = await startCall(() => {})
+      const { clock, end, overdueMessages, result } = await startCall(() => {})
       await clock.advance(600_999)
-      expect(overdue).toEqual([])
+      expect(overdueMessages).toEqual([])
       await clock.advance(1)
-      expect(overdue).toEqual([
+      expect(overdueMessages).toEqual([
         expect.stringMatching(/did not finish within the timeout of 600 s and did not stop .* is awaited/),
       ])
       await clock.advance(600_000)
-      expect(overdue).toHaveLength(2)
+      expect(overdueMessages).toHaveLength(2)
       end.resolve({ sizeBytes: GI, source: NFS })
       expect(await result).toMatchObject({ is: 'provisioned' })
       await clock.advance(3_600_000)
-      expect(overdue).toHaveLength(2)
+      expect(overdueMessages).toHaveLength(2)
     })
 
     it('PROV-14 is reported for delete', async () => {
-      const { clock, provisioner } = aPlugin({ delete: () => new Promise(() => {}) })
-      const overdue: string[] = []
-      void provisioner.delete(aVolume(), new AbortController().signal, (message) => void overdue.push(message))
+      const { clock, provisioner } = createPluginFixture({ delete: () => new Promise(() => {}) })
+      const overdueMessages: string[] = []
+      void provisioner.delete(aVolume(), new AbortController().signal, (message) => void overdueMessages.push(message))
       await clock.advance(601_000)
-      expect(overdue).toEqual([expect.stringContaining('within the timeout of 600 s')])
+      expect(overdueMessages).toEqual([expect.stringContaining('within the timeout of 600 s')])
     })
   })
 
   it('PROV-8 aborts calls when the process stops and starts no calls afterwards', async () => {
     const stop = new AbortController()
     let calls = 0
-    const { clock, provisioner } = aPlugin({
+    const { clock, provisioner } = createPluginFixture({
       provision(_request, { signal }) {
         calls++
         return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))

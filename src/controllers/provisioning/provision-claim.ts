@@ -186,7 +186,7 @@ async function applyFailure(
         if (!(await clearSelectedNode(attempt.claim, failedNode, context))) break
       }
       if (!staysUnknown) await releaseClaim(attempt, context)
-      return stuck(`node "${request.selectedNode}" is unsuitable, the scheduler has to select another: ${message}`)
+      return stuck(`node "${request.selectedNode}" is unsuitable; the scheduler must select another node: ${message}`)
   }
   attempt.stage = staysUnknown ? previousStage : { is: 'nothing' }
   return changed(message)

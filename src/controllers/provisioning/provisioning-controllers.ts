@@ -68,7 +68,8 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     settings,
     intent: intentOf(provisioner.name, provisioner.instance),
     client,
-    // Volumes are not cached on save: created volumes are not expected in the cache, deleted ones need no reconcile.
+    // Saved volumes are not added to the cache: an attempt waits for the watch event of its volume (attempts.ts), and a
+    // deleted volume needs no reconcile.
     trySave: createSaver({ client, election, caches: [claims] }).trySave,
     clock,
     random,

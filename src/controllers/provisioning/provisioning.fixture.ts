@@ -21,7 +21,7 @@ import { createScriptedStorage, type ScriptedStorage } from './scripted-provisio
 export const DISKS = 'disks.example.com'
 
 interface RecordedEvent extends EventDetails {
-  readonly about: string
+  readonly objectName: string
 }
 
 export interface ProcessOptions extends Partial<Pick<ProvisioningDeps, 'election' | 'provisioningMetrics'>> {
@@ -47,7 +47,7 @@ export interface ProvisioningFixture {
   readonly client: Client
   readonly storage: ScriptedStorage
   readonly events: RecordedEvent[]
-  reasons(): string[]
+  eventReasons(): string[]
   start(options?: ProcessOptions): Process
   aClass(name: string, overrides?: Partial<StorageClass>): Promise<Readonly<StorageClass>>
   aClaim(name: string, overrides?: ClaimOptions): Promise<Readonly<PersistentVolumeClaim>>
@@ -94,7 +94,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
       options: options.options ?? {},
       events: {
         record: (_kind, object, event) => {
-          if (!injector.hasCrashed) events.push({ ...event, about: object.metadata.name ?? '' })
+          if (!injector.hasCrashed) events.push({ ...event, objectName: object.metadata.name ?? '' })
         },
       },
       ...(options.election ? { election: options.election } : {}),
@@ -137,10 +137,10 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     const { claimRef } = volume.spec ?? {}
     if (!claimRef) return
     const claim = claims.find(({ metadata }) => metadata.uid === claimRef.uid)
-    const isBoundElsewhere = claim?.spec?.volumeName !== undefined && claim.spec.volumeName !== name
-    const phase = claim && !isBoundElsewhere ? 'Bound' : 'Released'
+    const isBoundToOtherVolume = claim?.spec?.volumeName !== undefined && claim.spec.volumeName !== name
+    const phase = claim && !isBoundToOtherVolume ? 'Bound' : 'Released'
     if (volume.status?.phase !== phase) await setPhase(name, phase)
-    if (!claim || isBoundElsewhere || claim.spec?.volumeName) return
+    if (!claim || isBoundToOtherVolume || claim.spec?.volumeName) return
     const ref = { namespace: 'default', name: claim.metadata.name ?? '' }
     await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body: { spec: { volumeName: name } } })
     const body = { status: { phase: 'Bound' } }
@@ -173,7 +173,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     client,
     storage,
     events,
-    reasons: () => events.map(({ reason }) => reason),
+    eventReasons: () => events.map(({ reason }) => reason),
     start,
     aClass: (name, overrides = {}) =>
       client.create(storageClassKind, { metadata: { name }, provisioner: DISKS, ...overrides }),

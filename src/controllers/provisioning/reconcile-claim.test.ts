@@ -73,7 +73,7 @@ describe('reconcileClaim of a claim of this provisioner', () => {
       }),
     ])
     expect(fixture.storage.provisions).toHaveLength(1)
-    expect(fixture.storage.forgotten).toContain(claim.metadata.uid)
+    expect(fixture.storage.forgottenUids).toContain(claim.metadata.uid)
   })
 
   it('PROV-12 sets the intent before the storage is called', async () => {
@@ -139,7 +139,7 @@ describe('reconcileClaim with the selection of claims', () => {
     for (const name of ['foreign', 'unassigned', 'bound']) {
       expect((await fixture.claim(name))?.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
     }
-    expect(new Set(fixture.events.map(({ about }) => about))).toEqual(new Set(['own']))
+    expect(new Set(fixture.events.map(({ objectName }) => objectName))).toEqual(new Set(['own']))
   })
 
   it('PROV-9 ignores a claim with its annotation whose class names another provisioner', async () => {
@@ -153,8 +153,8 @@ describe('reconcileClaim with the selection of claims', () => {
 
   it('PROV-9 reports a missing class and continues after it is created', async () => {
     const claim = await fixture.aClaim('data')
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     expect(messages('ProvisioningFailed')).toEqual([
       'storageclass.storage.k8s.io "fast" not found: create it, or recreate the claim with an existing class',
     ])
@@ -166,9 +166,9 @@ describe('reconcileClaim with the selection of claims', () => {
   it('PROV-9 provisions a claim of a WaitForFirstConsumer class after a node is selected', async () => {
     await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await fixture.aClaim('data')
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
-    expect(process.queueState('default/data')?.message).toContain('no node has been selected')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
+    expect(instance.queueState('default/data')?.message).toContain('no node has been selected')
     expect(fixture.events).toEqual([])
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'node-7' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
@@ -210,11 +210,11 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails: 'final', message: `no ${i}` })
-    const process = fixture.start()
+    const instance = fixture.start()
     const delaysMs: number[] = []
     for (let i = 0; i < 3; i++) {
       await fixture.settle()
-      const queueState = process.queueState('default/data')
+      const queueState = instance.queueState('default/data')
       expect(queueState).toMatchObject({ is: 'waiting', message: `no ${i}` })
       delaysMs.push(queueState!.nextAtMs! - fixture.apiServer.clock.nowMs())
       await fixture.apiServer.clock.advance(delaysMs[i]!)
@@ -222,15 +222,15 @@ describe('reconcileClaim after a failed attempt', () => {
     expect(delaysMs).toEqual([750, 1_500, 3_000]) // 1 s, doubling, with a random factor of 0.75
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(messages('ProvisioningFailed')).toEqual(['no 0', 'no 1', 'no 2'])
-    expect(fixture.reasons().filter((reason) => reason === 'Provisioning')).toHaveLength(4)
+    expect(fixture.eventReasons().filter((reason) => reason === 'Provisioning')).toHaveLength(4)
   })
 
   it('PROV-10 retries an infeasible request after five minutes, or when the class is replaced', async () => {
     const originalClass = await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'infeasible', message: 'bad parameter' }, { fails: 'infeasible' })
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     expect(messages('ProvisioningFailed')).toEqual([
       'Volume provisioning failed with infeasible error. Retries will be delayed. bad parameter',
     ])
@@ -366,8 +366,8 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     await fixture.client.delete(storageClassKind, { name: 'fast' })
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
     expect(fixture.storage.provisions).toHaveLength(2)
@@ -378,8 +378,8 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ throws: new Error('a bug'), creates: true })
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     expect(messages('ProvisioningFailed')).toEqual(['a bug'])
     await deleteClaim('data')
     await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted', fixture.runOtherControllers)
@@ -392,21 +392,21 @@ describe('reconcileClaim after a failed attempt', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     const provisioner = fixture.storage.provisioner()
-    let overdue: ((message: string) => void) | undefined
+    let reportOverdue: ((message: string) => void) | undefined
     const registry = new Registry()
     fixture.start({
       provisioningMetrics: createProvisioningMetrics(registry),
       provisioner: {
         ...provisioner,
         provision(request, signal, beforeCreate, onOverdue) {
-          overdue = onOverdue
+          reportOverdue = onOverdue
           return provisioner.provision(request, signal, beforeCreate)
         },
       },
     })
     await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
-    overdue?.('did not finish within the timeout of 600 s')
-    overdue?.('did not finish within the timeout of 600 s')
+    reportOverdue?.('did not finish within the timeout of 600 s')
+    reportOverdue?.('did not finish within the timeout of 600 s')
     expect(messages('ProvisioningFailed')).toEqual(Array(2).fill('did not finish within the timeout of 600 s'))
     expect(await registry.metrics()).toMatch(/provision_failed_total\{class="fast",source=""\} 1$/m)
     open()
@@ -422,7 +422,7 @@ describe('reconcileClaim after a failed attempt', () => {
     await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     await fixture.settle()
     await fixture.apiServer.clock.advance(600_000)
-    expect(fixture.reasons()).toEqual(['Provisioning'])
+    expect(fixture.eventReasons()).toEqual(['Provisioning'])
     expect(await hasIntent('data')).toBe(false)
     expect(fixture.storage.provisions).toHaveLength(1)
   })
@@ -520,8 +520,8 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'final' })
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     expect(await hasIntent('data')).toBe(true)
     await deleteClaim('data')
     await fixture.runOtherControllers()
@@ -534,8 +534,8 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'unfinished' }, { fails: 'noChange' })
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     await deleteClaim('data')
     await fixture.waitUntil(isDeleted('data'), 'the claim and its volume to be deleted', fixture.runOtherControllers)
     expect(fixture.storage.provisions).toHaveLength(4)
@@ -549,8 +549,8 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
       const errorMessage = `rpc error: desc = ${'hung '.repeat(300)}`
       fixture.storage.script.push({ fails: 'unfinished', message: 'hung' })
       for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails, message: errorMessage })
-      const process = fixture.start()
-      await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
+      const instance = fixture.start()
+      await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
       expect(messages('ProvisioningFailed')).toEqual(['hung'])
       await deleteClaim('data')
       await fixture.waitUntil(() => messages('ProvisioningFailed').length > 1, 'the event to be recorded')
@@ -582,8 +582,8 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'waiting', 'the claim to wait')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'waiting', 'the claim to wait')
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     await deleteClaim('data')
@@ -616,7 +616,7 @@ describe('reconcileClaim of a claim that changes during provisioning', () => {
     )
     expect((await fixture.claim('data'))?.spec?.volumeName).toBe('created-by-hand')
     expect(await hasIntent('data')).toBe(false)
-    expect(fixture.reasons()).toEqual(['Provisioning', 'ProvisionedVolumeNotNeeded'])
+    expect(fixture.eventReasons()).toEqual(['Provisioning', 'ProvisionedVolumeNotNeeded'])
     expect(fixture.events[1]).toMatchObject({
       type: 'Normal',
       message: `Volume ${volumeNameOf(claim)} was provisioned for this claim and is not needed: the claim is bound to volume created-by-hand. It is deleted.`,
@@ -828,7 +828,10 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi }, DISKS))
     open()
-    await fixture.waitUntil(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the volume to be provisioned')
+    await fixture.waitUntil(
+      () => fixture.eventReasons().includes('ProvisioningSucceeded'),
+      'the volume to be provisioned',
+    )
     await fixture.waitUntil(async () => !(await hasIntent('data')), 'the intent to be removed')
     expect(fixture.storage.deletes).toEqual([])
   })
@@ -840,9 +843,9 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     fixture.storage.assets.set('foreign', '1Gi')
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
-    expect(process.queueState('default/data')?.message).toContain('belongs to claim "default/elsewhere"')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
+    expect(instance.queueState('default/data')?.message).toContain('belongs to claim "default/elsewhere"')
     expect(fixture.storage.provisions).toEqual([])
     expect(await hasIntent('data')).toBe(false)
   })
@@ -853,14 +856,14 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const csi = { driver: 'other.example.com', volumeHandle: 'foreign' }
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, 'other.example.com'))
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     const name = volumeNameOf(claim)
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
     await fixture.client.delete(persistentVolumeKind, { name })
     await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
-    await fixture.waitUntil(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the volume to be created')
+    await fixture.waitUntil(() => fixture.eventReasons().includes('ProvisioningSucceeded'), 'the volume to be created')
   })
 
   it('PROV-11 does not change a PV of the same storage that was created for another claim', async () => {
@@ -869,13 +872,13 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, handle: 'foreign' })
     fixture.storage.assets.set('foreign', '1Gi')
-    const process = fixture.start()
+    const instance = fixture.start()
     await fixture.waitUntil(() => fixture.storage.provisions.length === 1, 'the provision call')
     const csi = { driver: DISKS, volumeHandle: 'foreign' }
     const claimRef = { ...ref('elsewhere'), uid: 'another' }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
     open()
-    await fixture.waitUntil(() => process.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
+    await fixture.waitUntil(() => instance.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
     expect([...fixture.storage.assets.keys()]).toEqual(['foreign'])
     expect(fixture.storage.deletes).toEqual([])
   })

@@ -52,13 +52,13 @@ const patchVolume = (name: string, body: object) =>
 describe.each([true, false])('reconcileVolume of a released volume (atomic commits: %s)', (isAtomic) => {
   it('PROV-14 deletes the storage and then the PV', async () => {
     await aVolume('pv')
-    const process = fixture.start({ isAtomic })
+    const instance = fixture.start({ isAtomic })
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     await fixture.release('pv')
     await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
     expect(fixture.storage.assets.size).toBe(0)
-    const writes = process.calls.filter((call) => call !== 'get')
+    const writes = instance.calls.filter((call) => call !== 'get')
     expect(writes).toEqual(isAtomic ? ['patch', 'delete', 'commit'] : ['patch', 'delete', 'delete', 'patch'])
     expect(fixture.events).toEqual([])
   })
@@ -67,11 +67,11 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
     await aVolume('pv')
     await fixture.release('pv')
     for (let i = 0; i < 2; i++) fixture.storage.deleteScript.push({ is: 'failed', message: `busy ${i}` })
-    const process = fixture.start({ isAtomic })
+    const instance = fixture.start({ isAtomic })
     const delaysMs: number[] = []
     for (let i = 0; i < 2; i++) {
       await fixture.settle()
-      const queueState = process.queueState('pv')
+      const queueState = instance.queueState('pv')
       expect(queueState).toMatchObject({ is: 'waiting', message: `busy ${i}` })
       expect(await fixture.volume('pv')).toMatchObject({ status: { phase: 'Released' } })
       delaysMs.push(queueState!.nextAtMs! - fixture.apiServer.clock.nowMs())
@@ -79,7 +79,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
     }
     expect(delaysMs).toEqual([750, 1_500])
     await fixture.waitUntil(isDeleted('pv'), 'the deletion of the volume', fixture.runOtherControllers)
-    expect(fixture.events.map(({ type, reason, message, about }) => [type, reason, message, about])).toEqual([
+    expect(fixture.events.map(({ type, reason, message, objectName }) => [type, reason, message, objectName])).toEqual([
       ['Warning', 'VolumeFailedDelete', 'busy 0', 'pv'],
       ['Warning', 'VolumeFailedDelete', 'busy 1', 'pv'],
     ])
@@ -237,8 +237,8 @@ describe('reconcileVolume of volumes of any owner, policy and phase', () => {
     await fixture.release('pv')
     const foreignResult = { is: 'failed', message: 'foreign source; nothing was changed', isForeign: true } as const
     fixture.storage.deleteScript.push(foreignResult, foreignResult)
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
     await fixture.apiServer.clock.advance(3_600_000)
     await fixture.settle()
     expect(fixture.events).toMatchObject([
@@ -325,9 +325,9 @@ describe('reconcileVolume of a released volume that may be in use', () => {
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
     await aVolume('pv', { spec: { claimRef } })
     await fixture.release('pv')
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
-    expect(process.queueState('pv')?.message).toBe('its claim "default/data" still exists and has no other volume')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
+    expect(instance.queueState('pv')?.message).toBe('its claim "default/data" still exists and has no other volume')
     expect(fixture.storage.assets.has('pv')).toBe(true)
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(
@@ -381,9 +381,9 @@ describe('reconcileVolume of a released volume that may be in use', () => {
       metadata: { name: 'unrelated' },
       spec: { attacher: DISKS, nodeName: 'node-1', source: { persistentVolumeName: 'other' } },
     })
-    const process = fixture.start()
-    await fixture.waitUntil(() => process.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
-    expect(process.queueState('pv')?.message).toBe('persistentvolume pv is still attached to node node-1')
+    const instance = fixture.start()
+    await fixture.waitUntil(() => instance.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
+    expect(instance.queueState('pv')?.message).toBe('persistentvolume pv is still attached to node node-1')
     expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete' }])
     expect(fixture.storage.deletes).toEqual([])
     await fixture.client.delete(volumeAttachmentKind, { name: 'attached' })

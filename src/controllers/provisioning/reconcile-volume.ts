@@ -140,7 +140,7 @@ async function deleteVolumeObject(volume: Volume, context: ProvisioningContext):
   throw result.error
 }
 
-/** Has no resourceVersion, because other controllers remove their finalizers concurrently. */
+/** Returns a patch without resourceVersion, because other controllers remove their finalizers concurrently. */
 const removeFinalizerPatch = ({ metadata: { uid } }: Volume, finalizer: string) => ({
   uid,
   '$deleteFromPrimitiveList/finalizers': [finalizer],

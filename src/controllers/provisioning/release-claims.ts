@@ -48,7 +48,7 @@ export async function releaseClaims(
   return { released, unreleased }
 }
 
-/** Returns the finalizer of the provisioner of the claim. It has the name of a node if every node has a provisioner. */
+/** Returns the intent of this provisioner on the claim. It contains a node name if each node runs its own instance. */
 function intentIn(
   { metadata: { annotations = {}, finalizers = [] } }: Claim,
   provisionerName: string,
@@ -57,7 +57,7 @@ function intentIn(
   return finalizers.find((name) => (isOwn ? name.startsWith(INTENT_PREFIX) : name === intentOf(provisionerName)))
 }
 
-/** Uses update, because the role of external-provisioner does not allow patch. Returns false if the claim was deleted. */
+/** Updates the claim, because the role of external-provisioner does not allow patch. Returns false if it was deleted. */
 async function removeFinalizer(client: Client, claim: Claim, finalizer: string, signal: AbortSignal): Promise<boolean> {
   for (let conflicts = 0; ; conflicts++) {
     try {

@@ -70,7 +70,7 @@ async function classifyFailure(
     return (
       (await findExistingVolume(volume, context)) ?? {
         is: 'unknown',
-        message: 'a volume of that name existed when it was created',
+        message: 'a volume of that name existed and was deleted meanwhile',
       }
     )
   }

@@ -27,7 +27,7 @@ export interface ScriptedStorage {
   readonly assets: Map<string, string>
   readonly provisions: ProvisionRequest[]
   readonly deletes: Readonly<PersistentVolume>[]
-  readonly forgotten: string[]
+  readonly forgottenUids: string[]
   /** Results of the next calls in order. */
   readonly script: ScriptedResult[]
   readonly deleteScript: DeleteResult[]
@@ -40,7 +40,7 @@ export function createScriptedStorage(): ScriptedStorage {
   const assets = new Map<string, string>()
   const provisions: ProvisionRequest[] = []
   const deletes: Readonly<PersistentVolume>[] = []
-  const forgotten: string[] = []
+  const forgottenUids: string[] = []
   const script: ScriptedResult[] = []
   const deleteScript: DeleteResult[] = []
 
@@ -86,7 +86,7 @@ export function createScriptedStorage(): ScriptedStorage {
     assets,
     provisions,
     deletes,
-    forgotten,
+    forgottenUids,
     script,
     deleteScript,
     provisioner: (name = 'disks.example.com', overrides = {}) => ({
@@ -94,7 +94,7 @@ export function createScriptedStorage(): ScriptedStorage {
       provision: (request, _signal, beforeCreate) => provision(name, request, beforeCreate),
       delete: deleteVolume,
       owns: (volume) => volume.spec?.csi?.driver === name,
-      forget: (uid) => void forgotten.push(uid),
+      forget: (uid) => void forgottenUids.push(uid),
       ...overrides,
     }),
   }

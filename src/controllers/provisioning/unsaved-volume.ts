@@ -104,10 +104,10 @@ function completeAttempt(
   const { name = '' } = volume.metadata
   attempt.stage = { is: 'saved', resourceVersion }
   metrics?.recordProvision(claim, (clock.monotonicMs() - callStartedMs) / 1_000)
-  const notNeeded = notNeededReason(claim, name, context)
+  const reason = notNeededReason(claim, name, context)
   const isDeleted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
   const plugin = settings.inProcess ? provisioner.name : undefined
-  const event = notNeeded === undefined ? provisionedEvent(name, plugin) : notNeededEvent(name, notNeeded, isDeleted)
+  const event = reason === undefined ? provisionedEvent(name, plugin) : notNeededEvent(name, reason, isDeleted)
   events.record(persistentVolumeClaimKind, claim, event)
   provisioner.forget?.(claim.metadata.uid)
   return changed('its PV is created')

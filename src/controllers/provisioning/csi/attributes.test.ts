@@ -117,9 +117,9 @@ describe('composeParameters', () => {
     [
       { iops: '5000' },
       { ...NO_REQUESTS, iops: '3k' },
-      /requests 3k iops, but its VolumeAttributesClass says iops "5000"/,
+      /requests 3k iops, but its VolumeAttributesClass specifies iops "5000"/,
     ],
-    [{ iops: 'many' }, { ...NO_REQUESTS, iops: '3k' }, /says iops "many"/],
+    [{ iops: 'many' }, { ...NO_REQUESTS, iops: '3k' }, /specifies iops "many"/],
     [{ throughput: '50MiB/s' }, { ...NO_REQUESTS, throughput: '100Mi' }, /requests 100Mi throughput.*"50MiB\/s"/],
   ])('PIO-1 rejects %j with %j and names both values', (classParameters, requested, message) => {
     expect(() => composeParameters(classParameters as never, requested)).toThrowError(

@@ -45,7 +45,8 @@ export function requestedAttributes(
 
 /**
  * Throws a PreparationError if the claim names attributes whose feature gate is disabled: a volume without them would be
- * bound although the claim requests them. The API server removes them from new claims, so the claim is older than the gate.
+ * bound although the claim requests them. The API server removes them from new claims, so the claim was created while the
+ * gate was enabled.
  */
 export function checkGates({ spec }: Readonly<PersistentVolumeClaim>, gates: FeatureGates): void {
   const className = spec?.volumeAttributesClassName
@@ -64,7 +65,7 @@ export function checkGates({ spec }: Readonly<PersistentVolumeClaim>, gates: Fea
 const gateDisabledError = (requested: string, gate: FeatureGate) =>
   notReadyError(
     `the claim requests ${requested}, and the feature gate ${gate} is disabled. No volume is created until the gate is ` +
-      'enabled again, or the claim is created without them',
+      'enabled again or the claim is recreated without this request',
   )
 
 export type AttributesClassCache = Pick<Cache<VolumeAttributesClass>, 'get' | 'isServed' | 'lastEventAgeMs'>
@@ -76,7 +77,7 @@ export interface AttributesDeps {
   readonly driverName: string
 }
 
-/** Throws a PreparationError. */
+/** Returns the mutable parameters. Throws a PreparationError if the class cannot be read or used, or a value conflicts. */
 export async function readMutableParameters(
   attributes: RequestedAttributes,
   deps: AttributesDeps,
@@ -104,7 +105,8 @@ const WATCH_SILENCE_MS_MAX = 120_000
 
 /**
  * Returns the class from the cache, which is sufficient because a class is immutable and exists while a claim names it.
- * Returns undefined if the cache may be behind or the server no longer serves the kind; the class may then be recreated.
+ * Returns undefined if the cache may be behind or the class is being deleted, because it may have been recreated, and if
+ * the server no longer serves the kind.
  */
 function cachedClass(name: string, classes: AttributesClassCache): Readonly<VolumeAttributesClass> | undefined {
   if (!classes.isServed || classes.lastEventAgeMs() > WATCH_SILENCE_MS_MAX) return undefined
@@ -135,7 +137,7 @@ export function composeParameters(
     if (classValue === undefined) parameters[attribute.key] = driverValue
     else if (attribute.parseParameter(classValue) !== driverValue) {
       throw infeasibleError(
-        `the claim requests ${requested} ${attribute.key}, but its VolumeAttributesClass says ${attribute.key} "${classValue}": ` +
+        `the claim requests ${requested} ${attribute.key}, but its VolumeAttributesClass specifies ${attribute.key} "${classValue}": ` +
           `remove one of them, or make both the same. Nothing was sent to the driver`,
       )
     }
@@ -229,7 +231,7 @@ export function checkOnCreate(requested: IoAmounts, classParameters: Parameters,
     const isEqual = amount === undefined ? ofAttributesClass === onCreate : amount === parseParameter(onCreate)
     if (isEqual) continue
     throw infeasibleError(
-      `the VolumeAttributesClass of the claim says ${key} "${ofAttributesClass}", but its StorageClass says ` +
+      `the VolumeAttributesClass of the claim specifies ${key} "${ofAttributesClass}", but its StorageClass specifies ` +
         `${ON_CREATE[key]} "${onCreate}": request ${key} in the claim, or use classes that agree. Nothing was sent to the driver`,
     )
   }

@@ -31,7 +31,7 @@ export interface BuildOptions {
   readonly reportsIo: boolean
 }
 
-export function buildVolume(
+export function buildNewVolume(
   claim: Readonly<PersistentVolumeClaim>,
   prepared: PreparedRequest,
   volume: Volume,

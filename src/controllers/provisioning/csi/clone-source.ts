@@ -13,7 +13,7 @@ import { addFinalizer } from './source-finalizer.ts'
 
 export const CLONE_FINALIZER = 'provisioner.storage.kubernetes.io/cloning-protection'
 
-/** Returns the handle of the volume to clone after the source is protected. Throws a PreparationError. */
+/** Protects the source and returns its volume handle. Throws a PreparationError if the source cannot be cloned now. */
 export async function prepareCloneSource(
   claim: Readonly<PersistentVolumeClaim>,
   source: DataSource,
@@ -29,8 +29,8 @@ export async function prepareCloneSource(
   const volume = await client
     .get(persistentVolumeKind, { name: sourceClaim.spec!.volumeName! }, { signal })
     .catch(notReadyIfUnreadable(`PV ${sourceClaim.spec!.volumeName} of the PVC DataSource ${name}`))
-  const volumeError = findVolumeProblem(claim, sourceClaim, volume, driverName)
-  if (volumeError) throw notReadyError(`claim in dataSource not bound or invalid: ${volumeError}`)
+  const volumeProblem = findVolumeProblem(claim, sourceClaim, volume, driverName)
+  if (volumeProblem) throw notReadyError(`claim in dataSource not bound or invalid: ${volumeProblem}`)
   await addFinalizer(client, persistentVolumeClaimKind, sourceClaim, CLONE_FINALIZER, signal)
   return volume.spec!.csi!.volumeHandle
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import type { Kind } from '../../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
+import { ApiError } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/index.ts'
 import { CSI_CODES, CsiError, type CsiFailureCode } from '../../../csi/index.ts'
 import type { ProvisionResult } from '../provisioner.ts'
@@ -18,7 +19,7 @@ function volumeOf(result: ProvisionResult) {
   if (result.is !== 'provisioned') throw new Error(`not provisioned: ${JSON.stringify(result)}`)
   return result.volume
 }
-const failCreateVolume = (code: CsiFailureCode, message = 'no') => ({
+const failCreateVolume = (code: CsiFailureCode, message = 'injected') => ({
   createVolume: async () => {
     throw new CsiError(code, message)
   },
@@ -471,7 +472,7 @@ describe('attributes of created volumes', () => {
       expect(await provision({ claim, storageClass })).toMatchObject({
         failure: 'infeasible',
         message: expect.stringContaining(
-          `says ${key} "${value}", but its StorageClass says ${parameter} "${onCreate}"`,
+          `specifies ${key} "${value}", but its StorageClass specifies ${parameter} "${onCreate}"`,
         ),
       })
       expect(driver.createRequests).toEqual([])
@@ -638,7 +639,7 @@ describe('deletion of volumes', () => {
       ...client,
       get: async (kind: any, ...args: any[]) => {
         if (kind.kind !== 'Secret') return client.get(kind, ...args)
-        throw new (await import('../../../api/status-error.ts')).ApiError(503, 'ServiceUnavailable', 'overloaded')
+        throw new ApiError(503, 'ServiceUnavailable', 'overloaded')
       },
     })
     const { provisioner, driver, signal } = await createFixtureWithSecrets({ wrapClient })

@@ -16,7 +16,7 @@ import { type CsiDriver, CsiError, classifyCreateFailure, type DriverFacts } fro
 import type { Cache, CacheSet, EventRecorder } from '../../../runtime/index.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { DeleteResult, Failure, Provisioner, ProvisionRequest, ProvisionResult } from '../provisioner.ts'
-import { buildVolume, findReplyProblem } from './build-volume.ts'
+import { buildNewVolume, findReplyProblem } from './build-volume.ts'
 import { dataSourceOf, POPULATOR_MESSAGE } from './data-source.ts'
 import { type DeletionCredentials, readDeletionCredentials } from './deletion-credentials.ts'
 import { checkCapabilities, hasTopology } from './driver-capabilities.ts'
@@ -106,7 +106,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         return {
           is: 'provisioned',
           volume: {
-            ...buildVolume(request.claim, prepared, existingVolume, buildOptions),
+            ...buildNewVolume(request.claim, prepared, existingVolume, buildOptions),
             unusableReason: CREATED_FOR_ANOTHER_NODE,
           },
         }
@@ -121,7 +121,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const problem = findReplyProblem(prepared, volume)
     if (problem) return cleanUp(uid, volume, problem, prepared, signal)
     settle(uid)
-    return { is: 'provisioned', volume: buildVolume(request.claim, prepared, volume, buildOptions) }
+    return { is: 'provisioned', volume: buildNewVolume(request.claim, prepared, volume, buildOptions) }
   }
 
   async function createVolume(request: PreparedRequest['request'], signal: AbortSignal): Promise<Volume> {

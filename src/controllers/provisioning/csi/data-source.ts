@@ -12,7 +12,7 @@ export interface DataSource {
 
 export const POPULATOR_MESSAGE = 'Assuming an external populator will provision the volume'
 
-/** Returns undefined if the claim requests an empty volume. Throws a PreparationError. */
+/** Returns undefined if the claim requests an empty volume. Throws a PreparationError if the source is not supported. */
 export function dataSourceOf(claim: Readonly<PersistentVolumeClaim>): DataSource | undefined {
   const { dataSource, dataSourceRef } = claim.spec ?? {}
   if (!dataSource && dataSourceRef?.namespace) {

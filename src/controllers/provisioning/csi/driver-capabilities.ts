@@ -6,7 +6,7 @@ import { finalError } from './preparation-error.ts'
 
 export const hasTopology = ({ plugin }: DriverFacts): boolean => plugin.has('VOLUME_ACCESSIBILITY_CONSTRAINTS')
 
-/** Throws a PreparationError. */
+/** Throws a PreparationError if the driver does not report a capability that the request needs. */
 export function checkCapabilities(
   { plugin, controller }: DriverFacts,
   { source, attributes }: { source?: DataSource; attributes?: RequestedAttributes } = {},

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { CsiError } from '../../../csi/index.ts'
 import type { NodeDeployment } from './options.ts'
 import { aClaim, aClass, createProvisionerFixture } from './provisioner.fixture.ts'
@@ -18,7 +19,7 @@ const NODE: NodeDeployment = {
   maxDelayMs: 60_000,
 }
 
-async function startNodeFixture(overrides: Partial<NodeDeployment> = {}, availableCapacity = 1_000n) {
+async function createNodeFixture(overrides: Partial<NodeDeployment> = {}, availableCapacity = 1_000n) {
   const fixture = await createProvisionerFixture({
     facts: FACTS,
     options: { node: { ...NODE, ...overrides }, strictTopology: true },
@@ -26,7 +27,7 @@ async function startNodeFixture(overrides: Partial<NodeDeployment> = {}, availab
   const { apiServer, provisioner, driver, caches, client, signal, clock } = fixture
   driver.setReplies({ getCapacity: async () => ({ availableCapacity }) })
   await apiServer.post(CLAIMS, { metadata: { name: 'orders' }, spec: aClaim().spec })
-  const { persistentVolumeClaimKind } = await import('../../../api/kinds/claim/claim.ts')
+
   const claims = caches.of(persistentVolumeClaimKind)
   await claims.whenSynced(signal)
   const getClaim = () => client.get(persistentVolumeClaimKind, { namespace: 'default', name: 'orders' })
@@ -49,7 +50,7 @@ async function startNodeFixture(overrides: Partial<NodeDeployment> = {}, availab
 
 describe('a per-node provisioner', () => {
   it('PROV-9 accepts only claims of its node', async () => {
-    const { accepts, setSelectedNode, driver, provisioner, signal, getClaim } = await startNodeFixture()
+    const { accepts, setSelectedNode, driver, provisioner, signal, getClaim } = await createNodeFixture()
     await setSelectedNode('node-2')
     expect(await accepts()).toBe(false)
     const request = { claim: await getClaim(), storageClass: aClass(), volumeName: 'pvc-1', selectedNode: 'node-2' }
@@ -64,16 +65,16 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-9 ignores claims that wait for a pod, and claims without a node if immediate binding is off', async () => {
-    const delayed = await startNodeFixture()
+    const delayed = await createNodeFixture()
     expect(await delayed.accepts(aClass({}, { volumeBindingMode: 'WaitForFirstConsumer' }))).toBe(false)
     expect(await delayed.selectedNode()).toBeUndefined()
-    const withoutImmediateBinding = await startNodeFixture({ immediateBinding: false })
+    const withoutImmediateBinding = await createNodeFixture({ immediateBinding: false })
     expect(await withoutImmediateBinding.accepts()).toBe(false)
     expect(await withoutImmediateBinding.selectedNode()).toBeUndefined()
   })
 
   it('PROV-9 selects its own node after a delay if it has capacity', async () => {
-    const { accepts, measure, selectedNode, driver } = await startNodeFixture()
+    const { accepts, measure, selectedNode, driver } = await createNodeFixture()
     const { value, ms } = await measure(accepts())
     expect(value).toBe(false) // the change of the claim triggers another reconcile
     expect(ms).toBeGreaterThanOrEqual(10_000)
@@ -83,18 +84,18 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-9 stops waiting when another node is selected', async () => {
-    const { accepts, measure, setSelectedNode, selectedNode } = await startNodeFixture()
-    const accepted = accepts()
+    const { accepts, measure, setSelectedNode, selectedNode } = await createNodeFixture()
+    const acceptance = accepts()
     await new Promise((resolve) => setImmediate(resolve))
     await setSelectedNode('node-2')
-    const { value, ms } = await measure(accepted)
+    const { value, ms } = await measure(acceptance)
     expect(value).toBe(false)
     expect(ms).toBeLessThan(1_000)
     expect(await selectedNode()).toBe('node-2')
   })
 
   it('CAP-5 retries with increasing delays while its node has no capacity', async () => {
-    const { accepts, measure, selectedNode, driver } = await startNodeFixture({}, 99n)
+    const { accepts, measure, selectedNode, driver } = await createNodeFixture({}, 99n)
     const acceptAndFail = () => measure(accepts().catch((error: Error) => error.message))
     const first = await acceptAndFail()
     expect(first.value).toContain('node node-1 has no capacity for claim orders')
@@ -107,7 +108,7 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-9 accepts a claim if GetCapacity fails', async () => {
-    const { accepts, measure, selectedNode, driver } = await startNodeFixture()
+    const { accepts, measure, selectedNode, driver } = await createNodeFixture()
     driver.setReplies({
       getCapacity: async () => {
         throw new CsiError('INTERNAL', 'injected')
@@ -118,14 +119,14 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-9 ignores claims of classes whose allowed topologies exclude its node', async () => {
-    const { accepts, selectedNode } = await startNodeFixture()
+    const { accepts, selectedNode } = await createNodeFixture()
     const allowedTopologies = [{ matchLabelExpressions: [{ key: 'host', values: ['node-2'] }] }]
     expect(await accepts(aClass({}, { allowedTopologies }))).toBe(false)
     expect(await selectedNode()).toBeUndefined()
   })
 
   it('PROV-9 reads the claim again after a conflict', async () => {
-    const { accepts, measure, apiServer, selectedNode, driver } = await startNodeFixture()
+    const { accepts, measure, apiServer, selectedNode, driver } = await createNodeFixture()
     let changes = 0
     driver.setReplies({
       getCapacity: async () => {
@@ -139,7 +140,7 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-14 deletes only volumes of its node', async () => {
-    const { provisioner, signal, driver } = await startNodeFixture()
+    const { provisioner, signal, driver } = await createNodeFixture()
     const volumeAt = (host: string) =>
       ({
         metadata: { name: 'pv' },

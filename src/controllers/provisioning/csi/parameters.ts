@@ -37,14 +37,14 @@ export function driverParameters(parameters: Parameters = {}): Record<string, st
     else if (!RESERVED_KEYS.has(key)) {
       throw finalError(
         `found unknown parameter key "${key}" with reserved namespace ${RESERVED_PREFIX}: ` +
-          `remove it from the class, or correct it to one of ${[...RESERVED_KEYS].map((key) => key.slice(RESERVED_PREFIX.length)).join(', ')}`,
+          `remove it from the class, or correct it to one of ${[...RESERVED_KEYS].map((reserved) => reserved.slice(RESERVED_PREFIX.length)).join(', ')}`,
       )
     }
   }
   return driverOnly
 }
 
-/** Returns the parameters that identify claim and volume, which --extra-create-metadata adds. */
+/** Returns the parameters that identify claim and volume, which --extra-create-metadata and --extra-modify-metadata add. */
 export const createMetadata = (claim: Readonly<PersistentVolumeClaim>, volumeName: string): Record<string, string> => ({
   [`${RESERVED_PREFIX}pvc/name`]: claim.metadata.name ?? '',
   [`${RESERVED_PREFIX}pvc/namespace`]: claim.metadata.namespace ?? '',

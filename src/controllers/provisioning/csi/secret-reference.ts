@@ -12,7 +12,10 @@ export interface TemplateValues {
   readonly claim: Pick<Readonly<PersistentVolumeClaim>, 'metadata'>
 }
 
-/** Returns undefined if the class names no Secret for this purpose and no default. Throws a PreparationError. */
+/**
+ * Returns undefined if the class names no Secret for this purpose and no default. Throws a PreparationError if the reference
+ * is incomplete or invalid.
+ */
 export function resolveSecretRef(
   purpose: SecretPurpose,
   parameters: Parameters | undefined,

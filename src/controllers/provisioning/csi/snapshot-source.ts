@@ -27,7 +27,7 @@ export interface SnapshotSourceDeps {
   readonly log: Logger
 }
 
-/** Returns the handle of the snapshot after the snapshot is protected. Throws a PreparationError. */
+/** Protects the snapshot and returns its handle. Throws a PreparationError if the snapshot cannot be restored now. */
 export async function prepareSnapshotSource(
   claim: Readonly<PersistentVolumeClaim>,
   { namespace, name }: DataSource,

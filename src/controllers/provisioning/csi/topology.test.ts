@@ -13,13 +13,13 @@ import {
   topologyRequirement,
 } from './topology.ts'
 
-interface ANode {
+interface NodeFields {
   readonly labels?: Record<string, string>
   /** Undefined if the node has no CSINode. */
   readonly keys?: string[]
 }
 
-function topologiesOf(nodes: Record<string, ANode>): NodeTopologies {
+function topologiesOf(nodes: Record<string, NodeFields>): NodeTopologies {
   const nodeList = Object.values(nodes)
   return {
     keysOf: (name) => nodes[name]?.keys,
@@ -138,14 +138,14 @@ describe('topologyRequirement with delayed binding', () => {
     const nodes = topologiesOf({
       none: { labels: { zone: 'z1' } },
       keyless: { labels: { zone: 'z1' }, keys: [] },
-      unlabelled: { labels: {}, keys: ['zone'] },
+      unlabeled: { labels: {}, keys: ['zone'] },
       gone: { keys: ['zone'] },
     })
     expect(catchError(() => plan({ nodes, selectedNode: 'none' }))).toMatchObject({ failure: 'reschedule' })
     const keyless = catchError(() => plan({ nodes, selectedNode: 'keyless' }))
     expect(keyless.failure).toBe('noChange')
     expect(keyless.message).toContain('no topology key found for node keyless')
-    expect(catchError(() => plan({ nodes, selectedNode: 'unlabelled' })).failure).toBe('noChange')
+    expect(catchError(() => plan({ nodes, selectedNode: 'unlabeled' })).failure).toBe('noChange')
     expect(catchError(() => plan({ nodes, selectedNode: 'gone' })).failure).toBe('noChange')
   })
 
@@ -197,8 +197,8 @@ describe('topologyRequirement with immediate binding', () => {
 
   it('PROV-9 retries if no node has keys or labels', () => {
     expect(catchError(() => plan({ nodes: topologiesOf({}) })).message).toContain('no available topology found')
-    const unlabelled = topologiesOf({ a: { labels: {}, keys: ['zone'] } })
-    expect(catchError(() => plan({ nodes: unlabelled }))).toMatchObject({ failure: 'noChange' })
+    const unlabeled = topologiesOf({ a: { labels: {}, keys: ['zone'] } })
+    expect(catchError(() => plan({ nodes: unlabeled }))).toMatchObject({ failure: 'noChange' })
   })
 
   it('PROV-9 rotates the claims of a StatefulSet over the zones', () => {

@@ -4,10 +4,10 @@
 //
 //   binding    allowedTopologies  flags                  requisite                     preferred
 //   delayed    any                strict                 the selected node's term      the same
-//   delayed    none                                      every node's term             from the selected node's on
-//   delayed    set                                       the allowed ones              from the selected node's on
-//   immediate  set                                       the allowed ones              from the i-th on
-//   immediate  none               immediateTopology      every node's term             from the i-th on
+//   delayed    none                                      every node's term             rotated to the selected node's
+//   delayed    set                                       the allowed ones              rotated to the selected node's
+//   immediate  set                                       the allowed ones              rotated by spreadIndex
+//   immediate  none               immediateTopology      every node's term             rotated by spreadIndex
 //   immediate  none               no immediateTopology   no requirement
 import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
 import { notReadyError, rescheduleError } from './preparation-error.ts'
@@ -44,7 +44,7 @@ export interface TopologyQuery {
   readonly recorded: ClaimTopology
 }
 
-/** Returns undefined if there is no requirement. Throws a PreparationError. */
+/** Returns undefined if there is no requirement. Throws a PreparationError if the topology is unknown or not allowed. */
 export function topologyRequirement(query: TopologyQuery): TopologyRequirement | undefined {
   return query.selectedNode === undefined ? immediateRequirement(query) : delayedRequirement(query, query.selectedNode)
 }
@@ -81,7 +81,7 @@ function immediateRequirement(query: TopologyQuery): TopologyRequirement | undef
   else {
     recorded.keys ??= undefinedIfEmpty(nodes.keysOfAnyNode())
     if (!recorded.keys)
-      throw notReadyError('no available topology found: the driver has named topology keys on no node yet')
+      throw notReadyError('no available topology found: the driver has reported topology keys on no node yet')
     requisite = termsOfNodes(recorded.keys, nodes, recorded)
   }
   if (requisite.length === 0) return undefined

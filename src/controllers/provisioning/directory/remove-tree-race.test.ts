@@ -20,7 +20,10 @@ vi.mock('node:fs/promises', async (importOriginal) => {
   return { ...real, ...Object.assign({}, ...names.map(withHook)) }
 })
 
-/** Returns the number of steps of the deletion and the remaining files outside of the tree. */
+/**
+ * Deletes a tree in which a directory is replaced by a link before the step `swapBefore`. Returns the number of steps of
+ * the deletion and the remaining files outside of the tree.
+ */
 async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number; outsideFiles: string[] }> {
   const dir = mkdtempSync(join(tmpdir(), 'stowage-race-'))
   try {

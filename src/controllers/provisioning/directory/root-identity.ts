@@ -1,5 +1,5 @@
 // Identifies the root across restarts by a mark in the root and the same mark in a state file on another disk. If the disk
-// of the root is not mounted at the start, the marks differ; otherwise all volumes would be treated as deleted.
+// of the root is not mounted at the start, the mark is missing. Without this check, all volumes would be treated as deleted.
 import { join } from 'node:path'
 import type { Random } from '../../../base/clock.ts'
 import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'

@@ -24,8 +24,8 @@ export function readRequest(plugin: ProvisionerPlugin, lifecycleRequest: Lifecyc
   const { name: provisioner } = plugin
   const className = storageClass.metadata.name ?? claimClassName(claim) ?? ''
 
-  const populator = populatedKindOf(claim)
-  if (populator) return { is: 'ignored', message: `a populator of ${populator} creates this volume` }
+  const populatedKind = populatedKindOf(claim)
+  if (populatedKind) return { is: 'ignored', message: `a populator of ${populatedKind} creates this volume` }
   const problem = findUnsupported(plugin, claim, storageClass)
   if (problem) return { is: 'rejected', message: problem }
   const parameters = readParameters(plugin.parameters ?? {}, storageClass.parameters ?? {}, { className, provisioner })

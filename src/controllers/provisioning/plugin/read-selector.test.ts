@@ -52,7 +52,7 @@ describe('readSelector', () => {
             result.labels.tier!.includes(labels.tier)
           const isSupported = ![
             ...Object.keys(claimSelector.matchLabels ?? {}),
-            ...(claimSelector.matchExpressions ?? []).map((expression) => expression.key),
+            ...(claimSelector.matchExpressions ?? []).map((requirement) => requirement.key),
           ].includes('colour')
           expect(isAllowed).toBe(isSupported && satisfiesSelector(claimSelector, labels))
         }
