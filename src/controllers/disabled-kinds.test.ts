@@ -1,5 +1,5 @@
-// Tests controllers on a server on which a kind is disabled (--runtime-config): their other work continues, and objects
-// that are not served do not count as deleted.
+// Tests controllers and the scheduler on a server on which a kind is disabled (--runtime-config): their other work
+// continues, and objects that are not served do not count as deleted.
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Kind } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
@@ -37,7 +37,7 @@ function start(fixture: ServerFixture, create: ControllerFactory): () => Promise
 }
 
 describe('garbage collection with a disabled kind', () => {
-  it('SYS-15 keeps dependents of objects of that kind, and collects the rest', async () => {
+  it('SYS-15 keeps dependents of objects of that kind, and deletes other orphaned dependents', async () => {
     const medium = memoryMedium()
     let fixture = await createServerFixture({ medium })
     const parameters = { iops: '1' }

@@ -36,8 +36,8 @@ export function conditionChanges(
     const previous = stored.find((condition) => condition.type === type)
     const { status, reason, message } = state
     if (previous?.status === status && previous.reason === reason && previous.message === message) return []
-    const isSame = previous?.status === status && previous.lastTransitionTime !== undefined
-    return [{ type, ...state, lastTransitionTime: isSame ? previous.lastTransitionTime : timestamp(nowMs) }]
+    const transitionTime = previous?.status === status ? previous.lastTransitionTime : undefined
+    return [{ type, ...state, lastTransitionTime: transitionTime ?? timestamp(nowMs) }]
   })
 }
 

@@ -41,7 +41,7 @@ async function waitUntil(predicate: (namespace: any) => unknown, url = SHOP): Pr
     if (predicate(namespace)) return namespace
     await new Promise((resolve) => setImmediate(resolve))
   }
-  throw new Error(`the namespace is still ${(await server.get(SHOP)).text}`)
+  throw new Error(`the namespace is still ${(await server.get(url)).text}`)
 }
 const isDeleted = (namespace: any) => namespace === undefined
 const contentRemaining = (namespace: any) =>
@@ -134,7 +134,7 @@ describe('createNamespaceController', () => {
     stop = startController((client) => ({
       ...client,
       delete: async (kind, ...rest) => {
-        if (isRejected && kind.plural === 'secrets') throw new ApiError(500, 'InternalError', 'no secrets today')
+        if (isRejected && kind.plural === 'secrets') throw new ApiError(500, 'InternalError', 'cannot delete secrets')
         return client.delete(kind, ...rest)
       },
     }))
@@ -143,7 +143,7 @@ describe('createNamespaceController', () => {
     await server.delete(SHOP)
     const terminating = await waitUntil((namespace) => conditionsOf(namespace).NamespaceDeletionContentFailure)
     expect(conditionsOf(terminating).NamespaceDeletionContentFailure).toBe(
-      'True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: no secrets today',
+      'True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: cannot delete secrets',
     )
     expect((await server.get(`${SHOP}/configmaps/settings`)).status).toBe(404)
     isRejected = false

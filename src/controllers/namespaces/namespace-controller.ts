@@ -118,7 +118,7 @@ async function deleteContents(namespace: string, deps: NamespaceDeps): Promise<D
   )
 }
 
-/** An error of one kind or object does not stop the deletion of the others. */
+/** Deletes the objects of these kinds. An error for one kind or object does not stop the deletion of the others. */
 async function deleteKinds(
   namespace: string,
   kinds: readonly Kind[],
@@ -141,7 +141,7 @@ async function deleteKinds(
   return { remaining, errors }
 }
 
-/** Returns the object if it remains in the store. */
+/** Deletes the object. Returns it if it remains in the store. */
 async function deleteObject(
   client: Client,
   kind: Kind,

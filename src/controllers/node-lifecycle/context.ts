@@ -37,4 +37,4 @@ export interface Limits {
 }
 
 /** The namespace of node leases, which are named after their nodes. */
-export const NODE_LEASES = 'kube-node-lease'
+export const NODE_LEASE_NAMESPACE = 'kube-node-lease'

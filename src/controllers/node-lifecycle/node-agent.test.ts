@@ -1,3 +1,4 @@
+// Tests the node lifecycle controllers together with the heartbeat of the node agent.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import { ApiError } from '../../api/status-error.ts'
@@ -60,7 +61,7 @@ function withConnection(client: Client): Client {
   const failIfDisconnected =
     (call: any) =>
     async (...args: any[]) => {
-      if (isDisconnected) throw new ApiError(503, 'ServiceUnavailable', 'cut off')
+      if (isDisconnected) throw new ApiError(503, 'ServiceUnavailable', 'disconnected')
       return call(...args)
     }
   const { get, create, update, patch } = client

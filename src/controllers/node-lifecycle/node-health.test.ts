@@ -23,7 +23,7 @@ describe('node health', () => {
     fixture.start()
     await fixture.advance(60_000)
     expect(fixture.writes).toEqual([])
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.advance(39_000)
     expect((await fixture.ready('a'))?.status).toBe('True')
     await fixture.advance(2_000)
@@ -51,18 +51,18 @@ describe('node health', () => {
     await fixture.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoSchedule' }])
     const { queueState } = fixture.start()
     await fixture.advance(10_000)
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.advance(50_000)
     expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule'])
     expect(queueState('a')).toMatchObject({ is: 'stuck', message: expect.stringContaining('stopped reporting') })
-    fixture.alive.add('a')
+    fixture.aliveNodes.add('a')
     await fixture.advance(20_000)
     expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // the lease is renewed, but the status is not
     await fixture.report('a')
     await fixture.settle()
     expect(await fixture.taints('a')).toEqual(['team:NoSchedule'])
     expect(fixture.eventReasons()).toEqual(['RegisteredNode', 'NodeNotReady', 'NodeReady'])
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.advance(41_000)
     expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // the node is still monitored
   })
@@ -74,7 +74,7 @@ describe('node health', () => {
     await fixture.report('a', 'False')
     await fixture.settle()
     expect(await fixture.taints('a')).toEqual(NOT_READY)
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.advance(50_000)
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
     expect(fixture.eventReasons()).toEqual(['RegisteredNode', 'NodeNotReady'])
@@ -140,7 +140,7 @@ describe('node health', () => {
     await fixture.anAgent('a')
     fixture.start()
     await fixture.advance(10_000)
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.client.delete(leaseKind, { namespace: 'kube-node-lease', name: 'a' })
     await fixture.advance(50_000)
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
@@ -150,7 +150,7 @@ describe('node health', () => {
     await fixture.anAgent('a')
     fixture.start()
     const ref = { namespace: 'kube-node-lease', name: 'a' }
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     for (let hour = 23; hour > 0; hour--) {
       const lease = await fixture.client.get(leaseKind, ref) // each renewal has an earlier time
       const renewTime = `2001-01-01T${String(hour).padStart(2, '0')}:00:00.000000Z`
@@ -171,7 +171,7 @@ describe('node health', () => {
     await fixture.anAgent('a')
     fixture.start()
     await fixture.advance(10_000)
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     for (let turn = 0; turn < 5; turn++) {
       const body = { metadata: { labels: { turn: String(turn) } } }
       await fixture.client.patch(leaseKind, { namespace: 'kube-node-lease', name: 'a' }, { type: 'merge', body })
@@ -186,11 +186,11 @@ describe('node health', () => {
     let isUnavailable = false
     fixture.start({
       intercept: () => {
-        if (isUnavailable) throw new ApiError(503, 'ServiceUnavailable', 'away')
+        if (isUnavailable) throw new ApiError(503, 'ServiceUnavailable', 'injected')
       },
     })
     await fixture.advance(10_000)
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     isUnavailable = true
     await fixture.advance(70_000)
     isUnavailable = false
@@ -208,7 +208,7 @@ describe('node health', () => {
         if (verb === 'patch' && conflicts-- > 0) throw new ApiError(409, 'Conflict', 'changed')
       },
     })
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.advance(60_000)
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
     expect((await fixture.ready('a'))?.status).toBe('Unknown')
@@ -220,11 +220,11 @@ describe('node health', () => {
     const firstProcess = fixture.start({
       intercept: (verb, kind) => {
         if (verb !== 'patch' || kind !== 'Node') return
-        if (isStatusWritten) throw new ApiError(503, 'ServiceUnavailable', 'died here')
+        if (isStatusWritten) throw new ApiError(503, 'ServiceUnavailable', 'injected')
         isStatusWritten = true // the status is written, the taints are not
       },
     })
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.advance(41_000)
     await firstProcess.stop()
     expect((await fixture.ready('a'))?.status).toBe('Unknown')
@@ -234,11 +234,11 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('SYS-7 monitors a recreated node from the start', async () => {
+  it('SYS-7 restarts the grace period of a recreated node', async () => {
     await fixture.anAgent('a')
     fixture.start()
     await fixture.advance(30_000)
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.client.delete(nodeKind, { name: 'a' })
     await fixture.settle()
     expect(fixture.events.at(-1)).toMatchObject({
@@ -262,22 +262,22 @@ describe('node health', () => {
     })
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), fc.boolean(), async (steps, hasStaleCaches) => {
-        const fixture = await createNodeLifecycleFixture()
+        const ownFixture = await createNodeLifecycleFixture()
         try {
-          await fixture.anAgent('a')
-          fixture.start({ hasStaleCaches })
-          await fixture.settle()
+          await ownFixture.anAgent('a')
+          ownFixture.start({ hasStaleCaches })
+          await ownFixture.settle()
           for (const [index, { waitMs, action, noise }] of steps.entries()) {
-            await fixture.clock.advance(waitMs)
-            if (action !== 'report') await fixture.renew('a')
-            if (action !== 'renew') await fixture.setConditions('a', [heartbeat(index)])
-            if (noise) await fixture.setTaints('a', [{ key: 'noise', value: String(index), effect: 'NoSchedule' }])
-            await fixture.settle()
+            await ownFixture.clock.advance(waitMs)
+            if (action !== 'report') await ownFixture.renew('a')
+            if (action !== 'renew') await ownFixture.setConditions('a', [heartbeat(index)])
+            if (noise) await ownFixture.setTaints('a', [{ key: 'noise', value: String(index), effect: 'NoSchedule' }])
+            await ownFixture.settle()
           }
-          await fixture.settle()
-          return fixture.writes.length === 0 && (await fixture.ready('a'))?.status === 'True'
+          await ownFixture.settle()
+          return ownFixture.writes.length === 0 && (await ownFixture.ready('a'))?.status === 'True'
         } finally {
-          await fixture.close()
+          await ownFixture.close()
         }
       }),
       { numRuns: 40 },
@@ -287,24 +287,24 @@ describe('node health', () => {
   it('SYS-18 sets a node that stops reporting at any time to Unknown after 40 s', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 39_990 }), { maxLength: 8 }), async (gapsMs) => {
-        const fixture = await createNodeLifecycleFixture()
+        const ownFixture = await createNodeLifecycleFixture()
         try {
-          await fixture.anAgent('a')
-          fixture.start()
-          await fixture.settle()
+          await ownFixture.anAgent('a')
+          ownFixture.start()
+          await ownFixture.settle()
           for (const gapMs of gapsMs) {
-            await fixture.clock.advance(gapMs)
-            await fixture.renew('a')
-            await fixture.settle()
+            await ownFixture.clock.advance(gapMs)
+            await ownFixture.renew('a')
+            await ownFixture.settle()
           }
-          await fixture.clock.advance(39_999)
-          await fixture.settle()
-          const statusBefore = (await fixture.ready('a'))?.status
-          await fixture.clock.advance(1)
-          await fixture.settle()
-          return statusBefore === 'True' && (await fixture.ready('a'))?.status === 'Unknown'
+          await ownFixture.clock.advance(39_999)
+          await ownFixture.settle()
+          const statusBefore = (await ownFixture.ready('a'))?.status
+          await ownFixture.clock.advance(1)
+          await ownFixture.settle()
+          return statusBefore === 'True' && (await ownFixture.ready('a'))?.status === 'Unknown'
         } finally {
-          await fixture.close()
+          await ownFixture.close()
         }
       }),
       { numRuns: 25 },

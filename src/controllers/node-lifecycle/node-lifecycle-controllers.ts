@@ -1,11 +1,11 @@
 // Creates the node lifecycle controllers: node health, taint eviction and pod garbage collection. The events that enqueue
 // a key are defined in event-sources.ts.
-//   key                   reconciled by            enqueued by
-//   a node                reconcile-node.ts        its changes, a new lease, and the end of its grace period
-//   a tainted pod         evict-pod.ts             its node's taints, its changes, and the end of its toleration
-//   a missing node        remove-lost-pods.ts      its pods and its deletion
-//   a pod being deleted   remove-lost-pods.ts      its changes, and a node that goes out of service
-//   terminated pods       remove-finished-pods.ts  pods that terminate
+//   key                     reconciled by            enqueued by
+//   a node                  reconcile-node.ts        its changes, a new lease, and the end of its grace period
+//   a pod on a tainted node evict-pod.ts             its node's taints, its changes, and the end of its toleration
+//   a missing node          remove-lost-pods.ts      its pods and its deletion
+//   a pod being deleted     remove-lost-pods.ts      its changes, and a node that goes out of service
+//   terminated pods         remove-finished-pods.ts  pods that terminate
 import type { Stored } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -20,7 +20,7 @@ import {
   source,
   type WorkQueue,
 } from '../../runtime/index.ts'
-import { type Limits, NODE_LEASES, type NodeLifecycleContext } from './context.ts'
+import { type Limits, NODE_LEASE_NAMESPACE, type NodeLifecycleContext } from './context.ts'
 import {
   areTaintsChanged,
   isHealthChanged,
@@ -83,7 +83,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     client,
     clock,
     nodes: caches.of(nodeKind),
-    leases: caches.of(leaseKind, { namespace: NODE_LEASES }),
+    leases: caches.of(leaseKind, { namespace: NODE_LEASE_NAMESPACE }),
     pods: caches.of(podKind),
     nodeEvents: deps.events ?? eventRecorders[0]!,
     evictionEvents: deps.events ?? eventRecorders[1]!,

@@ -26,7 +26,7 @@ export interface StartOptions extends NodeLifecycleOptions {
 
 export type NodeLifecycleFixture = Awaited<ReturnType<typeof createNodeLifecycleFixture>>
 
-const LEASES = 'kube-node-lease'
+const LEASE_NAMESPACE = 'kube-node-lease'
 const RENEW_MS = 10_000
 
 export async function createNodeLifecycleFixture() {
@@ -38,7 +38,7 @@ export async function createNodeLifecycleFixture() {
   const stops: (() => Promise<void>)[] = []
 
   /** The nodes whose leases `advance` renews. */
-  const alive = new Set<string>()
+  const aliveNodes = new Set<string>()
 
   function start({ metrics, intercept, storesEvents, hasStaleCaches, ...options }: StartOptions = {}) {
     const abort = new AbortController()
@@ -81,7 +81,7 @@ export async function createNodeLifecycleFixture() {
   }
 
   async function renew(name: string): Promise<void> {
-    const ref = { namespace: LEASES, name }
+    const ref = { namespace: LEASE_NAMESPACE, name }
     const spec = {
       holderIdentity: `agent of ${name}`,
       leaseDurationSeconds: 40,
@@ -121,13 +121,13 @@ export async function createNodeLifecycleFixture() {
     report,
     setConditions,
     condition,
-    alive,
+    aliveNodes,
     /** Creates a node whose agent renews its lease. */
     async anAgent(name: string) {
       await renew(name)
       await client.create(nodeKind, { metadata: { name } } as Node)
       await report(name)
-      alive.add(name)
+      aliveNodes.add(name)
     },
     /** Creates a node without an agent. */
     aNode: (name: string) => client.create(nodeKind, { metadata: { name } } as Node),
@@ -152,12 +152,12 @@ export async function createNodeLifecycleFixture() {
       ((await client.get(nodeKind, { name })).spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).sort(),
     pod: (name: string): Promise<Readonly<Pod> | undefined> =>
       client.get(podKind, { namespace: 'default', name }).catch(() => undefined),
-    /** Advances the clock, and meanwhile renews the leases of the nodes in `alive`. */
+    /** Advances the clock, and meanwhile renews the leases of the nodes in `aliveNodes`. */
     async advance(ms: number) {
       for (let remainingMs = ms; remainingMs > 0; remainingMs -= RENEW_MS) {
         await settle()
         await clock.advance(Math.min(remainingMs, RENEW_MS))
-        for (const name of alive) await renew(name)
+        for (const name of aliveNodes) await renew(name)
         await settle()
       }
     },

@@ -42,7 +42,7 @@ describe('eviction', () => {
     await fixture.aPod('other-node', 'b')
     fixture.start()
     await fixture.advance(10_000)
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.advance(40_000)
     expect(await fixture.taints('a')).not.toEqual([])
     await fixture.advance(29_000)
@@ -70,9 +70,9 @@ describe('eviction', () => {
     await fixture.aPod('p', 'a')
     fixture.start()
     await fixture.advance(10_000)
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.advance(300_000)
-    fixture.alive.add('a')
+    fixture.aliveNodes.add('a')
     await fixture.report('a')
     await fixture.advance(600_000)
     expect(await isBeingDeleted('p')).toBe(false)
@@ -85,10 +85,10 @@ describe('eviction', () => {
     await fixture.aPod('p', 'a')
     fixture.start()
     await fixture.advance(10_000)
-    fixture.alive.clear()
+    fixture.aliveNodes.clear()
     await fixture.advance(1_000_000)
     expect(await isBeingDeleted('p')).toBe(false)
-    fixture.alive.add('b')
+    fixture.aliveNodes.add('b')
     await fixture.report('b')
     await fixture.advance(290_000)
     expect(await isBeingDeleted('p')).toBe(false)
@@ -124,7 +124,7 @@ describe('eviction', () => {
     let failures = 3
     fixture.start({
       intercept: (verb) => {
-        if (verb === 'delete' && failures-- > 0) throw new ApiError(500, 'InternalError', 'not now')
+        if (verb === 'delete' && failures-- > 0) throw new ApiError(500, 'InternalError', 'injected')
       },
     })
     await fixture.setTaints('a', [{ key: 'team', effect: 'NoExecute' }])
@@ -161,7 +161,7 @@ describe('pods without a node agent', () => {
     await fixture.aPod('other', 'b')
     fixture.start()
     await fixture.settle()
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.client.delete(nodeKind, { name: 'a' })
     await fixture.advance(39_000)
     expect(await fixture.pod('p')).toBeDefined()
@@ -193,7 +193,7 @@ describe('pods without a node agent', () => {
       intercept: (verb, kind) => {
         if (verb !== 'get' || kind !== 'Node') return
         serverReads++
-        throw new ApiError(503, 'ServiceUnavailable', 'away')
+        throw new ApiError(503, 'ServiceUnavailable', 'injected')
       },
     })
     await fixture.advance(100_000)
@@ -210,7 +210,7 @@ describe('pods without a node agent', () => {
     fixture.start()
     await fixture.advance(10_000)
     await fixture.client.delete(podKind, { namespace: 'default', name: 'terminating' })
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.advance(60_000)
     expect(await isBeingDeleted('terminating')).toBe(true)
     await fixture.setTaints('a', [
@@ -281,7 +281,7 @@ describe('node lifecycle metrics', () => {
     await fixture.aPod('orphan', 'missing-node')
     fixture.start({ metrics: createNodeLifecycleMetrics(registry) })
     await fixture.advance(10_000)
-    fixture.alive.delete('a')
+    fixture.aliveNodes.delete('a')
     await fixture.advance(345_000)
     const metrics = await registry.metrics()
     expect(metrics).toContain('node_collector_zone_size{zone=""} 2')

@@ -10,7 +10,7 @@ import { timestamp } from '../../base/timestamps.ts'
 import { find } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { isReady, readyOf, unknownConditions } from './conditions.ts'
-import { NODE_LEASES, type NodeLifecycleContext } from './context.ts'
+import { NODE_LEASE_NAMESPACE, type NodeLifecycleContext } from './context.ts'
 import { nodeStatusChanged, registeredNode } from './events.ts'
 import { desiredTaints, isLost } from './taints.ts'
 
@@ -56,7 +56,7 @@ async function readFromServer(
   { client, heartbeats }: NodeLifecycleContext,
 ): Promise<Readonly<Stored<Node>>> {
   try {
-    const lease = await find(client, leaseKind, { namespace: NODE_LEASES, name })
+    const lease = await find(client, leaseKind, { namespace: NODE_LEASE_NAMESPACE, name })
     if (lease) heartbeats.observeLease(lease)
     const node = await client.get(nodeKind, { name })
     heartbeats.observeNode(node)

@@ -11,7 +11,7 @@ const FINISHED_PODS = 'node-lifecycle/finished'
 
 export const indexFinishedPods = (pods: Cache<Pod>): void => pods.addIndex(FINISHED_PODS, finishedKeys)
 
-/** Returns the key of a pod that has terminated and is not being deleted. */
+/** Returns the only key of the work queue if the pod has terminated and is not being deleted, otherwise no key. */
 export const finishedKeys = (pod: Readonly<Pod>): string[] =>
   hasTerminated(pod) && !pod.metadata.deletionTimestamp ? [FINISHED_KEY] : []
 

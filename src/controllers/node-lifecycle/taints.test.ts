@@ -48,7 +48,7 @@ describe('desiredTaints', () => {
 })
 
 describe('tolerationMs', () => {
-  it('SYS-18 is 300 s for a lost node by default', () => {
+  it('SYS-18 is 300 s for a lost node unless the pod has a toleration of its own', () => {
     expect(tolerationMs([unreachable])).toBe(300_000)
     expect(tolerationMs([notReady])).toBe(300_000)
     expect(tolerationMs([unreachable], [{ key: unreachable.key, operator: 'Exists', tolerationSeconds: 6 }])).toBe(

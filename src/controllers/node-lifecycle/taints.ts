@@ -61,7 +61,7 @@ export const evictingTaints = (node: Readonly<Node> | undefined): readonly Taint
 export function tolerationMs(taints: readonly Taint[], tolerations: readonly Toleration[] = []): number {
   const allTolerations = [...tolerations, ...impliedTolerations(tolerations)]
   const toleratedTimes = taints.map((taint) => {
-    const toleration = allTolerations.find((toleration) => tolerates(toleration, taint))
+    const toleration = allTolerations.find((candidate) => tolerates(candidate, taint))
     if (!toleration) return 0
     return toleration.tolerationSeconds === undefined
       ? Number.POSITIVE_INFINITY

@@ -20,7 +20,7 @@ export class TolerationTimes {
     return this.#starts.has(key)
   }
 
-  /** Returns whether there was an entry. */
+  /** Removes the entry of the pod. Returns whether there was one. */
   end(key: string): boolean {
     return this.#starts.delete(key)
   }

@@ -90,18 +90,18 @@ describe('createQuotaController', () => {
   })
 
   it('REX-4 recounts if the quota is charged during the count', async () => {
-    let charges = 0
+    let reads = 0
     // A claim is created between the read of the quota and the write of its usage.
     start((inner) => ({
       ...inner,
       list: async (kind, request) => {
         const listed = await inner.list(kind, request)
-        if (kind.plural === 'persistentvolumeclaims' && charges++ === 0) await aClaim('late', '1Gi')
+        if (kind.plural === 'persistentvolumeclaims' && reads++ === 0) await aClaim('late', '1Gi')
         return listed
       },
     }))
     await aQuota('team', { persistentvolumeclaims: '10' })
-    await waitUntil(async () => charges > 0 && (await statusOf('team')) !== undefined, 'the usage to be counted')
+    await waitUntil(async () => reads > 0 && (await statusOf('team')) !== undefined, 'the usage to be counted')
     expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
     await waitUntil(() => queueStates().length === 0, 'the queue to be empty')
     expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
