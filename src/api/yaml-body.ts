@@ -30,16 +30,21 @@ export async function parseYaml(body: Uint8Array | string): Promise<DecodedYaml>
 }
 
 /** Formats a value with sorted keys. Quotes strings that YAML 1.1 parsers would parse as other types. */
-export async function printYaml(value: JsonValue): Promise<string> {
+export const printYaml = async (value: JsonValue): Promise<string> => (await loadYamlPrinter())(value)
+
+/** Returns the same function without a promise, for callers that format many values. */
+export async function loadYamlPrinter(): Promise<(value: JsonValue) => string> {
   const { stringify } = await loadYaml()
-  return stringify(value, {
-    sortMapEntries: true,
-    indentSeq: false,
-    lineWidth: 0,
-    aliasDuplicateObjects: false,
-    compat: 'yaml-1.1',
-  })
+  return (value) => stringify(value, PRINT_OPTIONS)
 }
+
+const PRINT_OPTIONS = {
+  sortMapEntries: true,
+  indentSeq: false,
+  lineWidth: 0,
+  aliasDuplicateObjects: false,
+  compat: 'yaml-1.1',
+} as const
 
 function decodeUtf8(body: Uint8Array): string {
   if (!isUtf8(body)) throw new YamlError('invalid YAML: the body is not valid UTF-8')

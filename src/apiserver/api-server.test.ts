@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { ApiRequest } from './http/messages.ts'
+import { MASTERS_GROUP } from './security/index.ts'
 import { createServerFixture, type ServerFixture } from './server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
@@ -72,6 +74,78 @@ describe('unsupported requests', () => {
       code: 405,
       reason: 'MethodNotAllowed',
     })
+  })
+})
+
+describe('the turn of a request', () => {
+  /** Three quarters of 8, with a width of 2 each. */
+  const LISTS_MAX = 3
+
+  async function createCrowdedServer() {
+    api = await createServerFixture({
+      authenticator: {
+        authenticate: ({ authorization }) => ({
+          is: 'authenticated',
+          user: { name: authorization ?? 'admin', groups: authorization ? [] : [MASTERS_GROUP] },
+        }),
+        authenticateToken: () => undefined,
+      },
+      limits: { concurrency: { system: 0, workload: 0, default: 8 } },
+    })
+    const text = 'x'.repeat(1_000)
+    for (let i = 0; i < 300; i++) await api.post(MAPS, { metadata: { name: `map-${i}` }, data: { text } })
+  }
+  const request = (url: string, user: string): ApiRequest => ({
+    method: 'GET',
+    path: url.split('?')[0]!,
+    query: new URLSearchParams(url.split('?')[1] ?? ''),
+    headers: { authorization: user },
+    headerNames: () => [],
+    headerValues: () => [],
+    readBody: async () => new Uint8Array(),
+  })
+  const startList = (url = MAPS, user = 'ann') => api.server.handle(request(url, user))
+  const isPending = async (promise: Promise<unknown>) => {
+    for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve))
+    return (await Promise.race([promise, Promise.resolve('pending')])) === 'pending'
+  }
+
+  it('SYS-19 lasts until a long list is sent, while other users are served', async () => {
+    await createCrowdedServer()
+    const lists = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList()))
+    const waiting = startList()
+    expect(await isPending(waiting)).toBe(true)
+    expect((await startList(`${MAPS}/map-1`, 'bob')).status).toBe(200)
+    lists[0]!.turn!.end()
+    expect((await waiting).status).toBe(200)
+  })
+
+  it('SYS-19 of a watch lasts until its initial events are sent', async () => {
+    await createCrowdedServer()
+    const watches = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList(`${MAPS}?watch=1`)))
+    const waiting = startList(`${MAPS}?watch=1`)
+    expect(await isPending(waiting)).toBe(true)
+    const closes: (() => void)[] = []
+    watches[0]!.stream!({
+      write: () => {},
+      pendingBytes: 0,
+      onDrain: (run) => run(),
+      end: () => {},
+      cut: () => {},
+      onClose: (run) => void closes.push(run),
+    })
+    expect((await waiting).status).toBe(200)
+    for (const close of closes) close()
+  })
+
+  it('SYS-19 is not used by a client that has closed its connection', async () => {
+    await createCrowdedServer()
+    const lists = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList()))
+    const closed = api.server.handle({ ...request(MAPS, 'ann'), isClosed: () => true })
+    const waiting = startList()
+    lists[0]!.turn!.end()
+    expect((await closed).status).toBe(400)
+    expect((await waiting).status).toBe(200)
   })
 })
 

@@ -4,6 +4,7 @@ import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota, Kind } from '../api/kind.ts'
 import {
   ApiError,
+  badRequest,
   internalError,
   methodNotAllowed,
   noSuchPath,
@@ -18,6 +19,7 @@ import type { Audit, AuditedRequest } from './audit/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
 import { createDiscovery, findSubresource } from './discovery/index.ts'
 import { createFlowControl, type FlowControlOptions } from './flow-control/flow-control.ts'
+import { createListWidths } from './flow-control/list-width.ts'
 import { createHealth, type Health } from './health.ts'
 import {
   type ApiRequest,
@@ -25,6 +27,7 @@ import {
   jsonResponse,
   type StreamSink,
   statusResponse,
+  type Turn,
   textResponse,
 } from './http/messages.ts'
 import { errorResponse } from './http/object-response.ts'
@@ -81,8 +84,6 @@ interface Limits {
   readonly concurrency?: FlowControlOptions['concurrency']
 }
 const LIMITS: Limits = { watchesMax: 10_000, userWatchesMax: 1_000 }
-/** A list counts for one more request per this many bytes of the last list of the same kind. */
-const LIST_BYTES_PER_WIDTH = 100_000
 
 export interface ApiServer {
   handle(request: ApiRequest): Promise<ApiResponse>
@@ -114,8 +115,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     accountTokens: options.accountTokens,
   }
   const flowControl = createFlowControl({ clock, concurrency: limits.concurrency })
-  /** Size of the last list of each resource. */
-  const listBytes = new Map<string, number>()
+  const listWidths = createListWidths()
   let watches = 0
   const watchesByUser = new Map<string, number>()
 
@@ -130,7 +130,9 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     try {
       const timeoutMs = labels.verb === 'WATCH' ? undefined : parseTimeoutMs(request.query)
       const dispatched = dispatch(request, route, labels, audited)
-      response = await (timeoutMs === undefined ? dispatched : withTimeout(dispatched, timeoutMs, clock))
+      response = await (timeoutMs === undefined
+        ? dispatched
+        : withTimeout(dispatched, timeoutMs, clock, (late) => late.turn?.end()))
     } catch (error) {
       isPanic = isUnexpected(error)
       status = toApiError(error, request).toStatus()
@@ -161,10 +163,17 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const { verb } = route
     const isReadOnly = verb === 'get' || verb === 'list' || verb === 'watch'
     if (!isReadOnly) await request.readBody() // before the request counts, because a client may send its body slowly
-    const turn = flowControl.start({ user, group: route.group, resource: route.plural, width: widthOf(route) })
-    const endTurn = turn instanceof Promise ? await turn : turn
+    const isList = verb === 'list' || (verb === 'watch' && startsWithList(request.query))
+    const width = isList ? listWidths.widthOf(route, request.query) : 1
+    const starting = flowControl.start({ user, group: route.group, resource: route.plural, width })
+    const turn = starting instanceof Promise ? await starting : starting
+    if (starting instanceof Promise && request.isClosed?.()) {
+      turn?.end()
+      throw badRequest('the client closed the connection before its request was handled')
+    }
     const kind = isReadOnly ? 'readOnly' : 'mutating'
     metrics.inFlight[kind]++
+    let isTurnKept = false
     try {
       const authorizeWrite = (write: ResourceRequest) => {
         audited?.addWrite(write)
@@ -173,17 +182,17 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       if (!resource) return await handleCommit(deps, { request, user, authorize: authorizeWrite })
       const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
       const response = await handleResource(deps, { request, route, resource, user, authorizeCreate }, options)
-      if (verb === 'list' && response.body) listBytes.set(listId(route), response.body.length)
-      return verb === 'watch' ? limitWatches(user, labels, response) : response
+      if (verb === 'list') listWidths.recordBytes(route, request.query, bytesOf(response))
+      if (!isList) return verb === 'watch' ? limitWatches(user, labels, response) : response
+      const limited = verb === 'watch' ? limitWatches(user, labels, response, turn) : response
+      if (!turn || limited.body) return limited
+      isTurnKept = true
+      return { ...limited, turn }
     } finally {
       metrics.inFlight[kind]--
-      endTurn?.()
+      if (!isTurnKept) turn?.end()
     }
   }
-
-  /** Returns how many simple requests a request counts for. */
-  const widthOf = (route: ResourceRequest): number =>
-    route.verb === 'list' ? 1 + Math.floor((listBytes.get(listId(route)) ?? 0) / LIST_BYTES_PER_WIDTH) : 1
 
   /** Returns the user who sent the request, and the names of its Impersonate-* headers, if there are any. */
   function authenticate(request: ApiRequest): { user: UserInfo; impersonationHeaders?: readonly string[] } {
@@ -230,7 +239,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     throw noSuchPath()
   }
 
-  function limitWatches(user: UserInfo, labels: RequestLabels, response: ApiResponse): ApiResponse {
+  function limitWatches(user: UserInfo, labels: RequestLabels, response: ApiResponse, turn?: Turn): ApiResponse {
     const { stream } = response
     if (!stream) return response
     const isLimited = !user.groups.includes(MASTERS_GROUP)
@@ -254,7 +263,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
           countWatch(user, -1)
           recordClosed()
         })
-        stream(sink)
+        stream(sink, turn && (() => turn.end()))
       },
     }
   }
@@ -280,7 +289,13 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
 
 const isUnexpected = (error: unknown): boolean => !(error instanceof ApiError) && !apiErrorOfStore(error)
 
-const listId = ({ group, plural }: ResourceRequest): string => `${group}/${plural}`
+/** Returns whether a watch sends the current objects first. */
+const startsWithList = (query: URLSearchParams): boolean => {
+  const version = query.get('resourceVersion')
+  return !version || version === '0' || query.has('sendInitialEvents')
+}
+
+const bytesOf = ({ body, longBody }: ApiResponse): number => longBody?.storedBytes ?? body?.length ?? 0
 
 /** Uses only served resources as label values, because arbitrary paths would create an unbounded number of time series. */
 function labelsOf(route: ResourceRequest | PathRequest | undefined, resources: Resources): RequestLabels {

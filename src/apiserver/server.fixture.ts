@@ -13,10 +13,11 @@ import type { Client } from '../client/client.ts'
 import { asStock } from '../client/stock-server.fixture.ts'
 import { type HistoryOptions, type Medium, openMemoryStore, type Store } from '../store/index.ts'
 import { standardAdmission } from './admission/index.ts'
-import { type ApiServer, createApiServer } from './api-server.ts'
+import { type ApiServer, type ApiServerOptions, createApiServer } from './api-server.ts'
 import type { Audit } from './audit/index.ts'
 import { createBuiltIns, SYSTEM_USER } from './bootstrap.ts'
 import type { ApiResponse } from './http/messages.ts'
+import { wholeBody } from './http/whole-body.fixture.ts'
 import { inProcessClient } from './in-process/client.ts'
 import { createNodeAuthorization } from './node-authorizer/index.ts'
 import { createBootstrapRoles, createRbac } from './rbac/index.ts'
@@ -38,6 +39,7 @@ export interface ServerFixtureOptions {
   readonly random?: Random
   /** Default: allows all requests. */
   readonly authorizer?: Authorizer
+  readonly limits?: ApiServerOptions['limits']
   /** Default: every request is sent by an administrator. */
   readonly authenticator?: Authenticator
   /**
@@ -128,6 +130,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     ...(rbac && nodes ? { admission: standardAdmission([rbac.escalationCheck, nodes.restriction]) } : {}),
     ...(options.audit ? { audit: options.audit } : {}),
     version: versionInfo(),
+    ...(options.limits ? { limits: options.limits } : {}),
   })
   await createBuiltIns(server.objects)
   if (rbac) {
@@ -157,11 +160,10 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   }
 
   async function call(method: string, url: string, body?: string | Uint8Array, headers: Headers = {}) {
-    const {
-      status,
-      headers: responseHeaders,
-      body: bytes = new Uint8Array(),
-    } = await handle(method, url, body, headers)
+    const response = await handle(method, url, body, headers)
+    const { status, headers: responseHeaders } = response
+    const bytes = wholeBody(response)
+    response.turn?.end()
     const text = Buffer.from(bytes).toString('utf8')
     return {
       status,

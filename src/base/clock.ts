@@ -10,7 +10,10 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Calls `run` once after `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void
-  /** Yields to the event loop: long computations call it so that I/O and timers can run. */
+  /**
+   * Yields to the event loop: long computations call it so that I/O and timers can run. The waiting computations continue
+   * in order, one per turn of the event loop, so that many of them together delay other work as little as one.
+   */
   nextTurn(): Promise<void>
 }
 
@@ -18,6 +21,12 @@ export interface Clock {
 export type Random = () => number
 
 export function systemClock(): Clock {
+  const waiting: (() => void)[] = []
+  const continueFirst = () => {
+    const first = waiting.shift()!
+    if (waiting.length > 0) setImmediate(continueFirst) // in the next turn
+    first()
+  }
   return {
     nowMs: () => Date.now(),
     monotonicMs: () => performance.now(),
@@ -39,7 +48,11 @@ export function systemClock(): Clock {
       timer.unref()
       return () => clearTimeout(timer)
     },
-    nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
+    nextTurn: () =>
+      new Promise((resolve) => {
+        waiting.push(resolve)
+        if (waiting.length === 1) setImmediate(continueFirst)
+      }),
   }
 }
 

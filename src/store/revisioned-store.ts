@@ -13,6 +13,7 @@ import { History } from './history.ts'
 import { KeyIndex } from './key-index.ts'
 import { AppendRejectedError, type Medium } from './medium.ts'
 import { RecentEvents } from './recent-events.ts'
+import { SharedEntries } from './shared-entries.ts'
 import {
   type CommitListener,
   CompactedError,
@@ -40,6 +41,7 @@ export const PENDING_MAX = 100_000 // further transactions are rejected with Sto
 const BATCH_TRANSACTIONS_MAX = 1_000 // a larger batch would block the event loop
 const BATCH_BYTES_MAX = 8 * 1024 * 1024 // a larger transaction ends its batch
 const LIST_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop in between
+const LIST_BYTES_PER_TURN = 4 * 1024 * 1024 // the same for a list of large values
 const COMPACT_DROPS_PER_BATCH = 500 // or two per written record, if that is more, so that compaction keeps up with writes
 const COMPACT_PAUSE_MS = 10 // between batches that only compact
 const COMPACT_TIMER_MS_MAX = 3_600_000 // timers do not support arbitrarily long delays
@@ -79,6 +81,7 @@ class RevisionedStore implements Store {
   readonly #expiry: ExpiryQueue
   readonly #watches: WatchHub
   readonly #recentEvents = new RecentEvents()
+  readonly #sharedEntries = new SharedEntries()
   #revision: Revision = 0
 
   #pending: PendingTransaction[] = []
@@ -168,7 +171,7 @@ class RevisionedStore implements Store {
       return true
     })
     const remaining = hasMore ? this.#index.count({ prefix, after: lastKey }, revision) : 0
-    return { entries: await this.#readAll(versions, revision), revision, more: hasMore, remaining }
+    return { entries: await this.#readAll(prefix, versions, revision), revision, more: hasMore, remaining }
   }
 
   transact(decide: Decide): Promise<TransactionResult> {
@@ -326,21 +329,36 @@ class RevisionedStore implements Store {
   }
 
   /** Reads the values in slices, one per tick. Compaction keeps this revision until all values are read. */
-  async #readAll(versions: readonly Version[], revision: Revision): Promise<Entry[]> {
-    if (versions.length <= LIST_ENTRIES_PER_TURN) return versions.map((version) => this.#read(version))
+  async #readAll(prefix: string, versions: readonly Version[], revision: Revision): Promise<Entry[]> {
     const entries: Entry[] = []
-    const list = {
-      revision,
-      done: (async () => {
-        for (const [index, version] of versions.entries()) {
-          if (index > 0 && index % LIST_ENTRIES_PER_TURN === 0) await this.#clock.nextTurn()
-          entries.push(this.#read(version))
-        }
-      })(),
+    const sharedEntry = this.#sharedEntries.reader(prefix)
+    if (!this.#readSlice(versions, entries, sharedEntry)) {
+      const done = (async () => {
+        do await this.#clock.nextTurn()
+        while (!this.#readSlice(versions, entries, sharedEntry))
+      })()
+      const list = { revision, done }
+      this.#lists.add(list)
+      await done.finally(() => this.#lists.delete(list))
     }
-    this.#lists.add(list)
-    await list.done.finally(() => this.#lists.delete(list))
+    this.#sharedEntries.share(prefix, entries)
     return entries
+  }
+
+  /** Reads the next values, and returns whether they were the last ones. */
+  #readSlice(
+    versions: readonly Version[],
+    entries: Entry[],
+    sharedEntry: (version: Version) => Entry | undefined,
+  ): boolean {
+    const end = Math.min(versions.length, entries.length + LIST_ENTRIES_PER_TURN)
+    for (let bytes = 0; entries.length < end && bytes < LIST_BYTES_PER_TURN; ) {
+      const version = versions[entries.length]!
+      const entry = sharedEntry(version) ?? this.#read(version)
+      bytes += entry.value.length
+      entries.push(entry)
+    }
+    return entries.length === versions.length
   }
 
   #eventOf(version: Version): StoreEvent {

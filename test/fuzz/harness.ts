@@ -8,6 +8,7 @@ import { decodeProtobuf } from '../../src/api/protobuf/decode.ts'
 import { decodeEnvelope, PROTOBUF_MEDIA } from '../../src/api/protobuf/envelope.ts'
 import { createApiServer } from '../../src/apiserver/api-server.ts'
 import { partialObjectMetadata } from '../../src/apiserver/http/protobuf-response.ts'
+import { wholeBody } from '../../src/apiserver/http/whole-body.fixture.ts'
 import { type ApiResponse, createBuiltIns, versionInfo } from '../../src/apiserver/index.ts'
 import { status as statusType } from '../../src/apiserver/openapi/envelope-types.ts'
 import { manualClock } from '../../src/base/manual-clock.ts'
@@ -87,7 +88,8 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
     }
     await done
     if (!response) throw failure
-    return response
+    response.turn?.end()
+    return response.longBody ? { ...response, body: wholeBody(response) } : response
   }
 
   const readBack = (path: string): Promise<ApiResponse> =>

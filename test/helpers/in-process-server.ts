@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { wholeBody } from '../../src/apiserver/http/whole-body.fixture.ts'
 import type { ApiServer } from '../../src/apiserver/index.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { openLmdbStore, type Store } from '../../src/store/index.ts'
@@ -39,7 +40,7 @@ export async function startInProcessServer(): Promise<InProcessServer> {
     async handle(method, path, body) {
       const bytes = body === undefined ? new Uint8Array() : Buffer.from(JSON.stringify(body))
       const [pathname = '', query = ''] = path.split('?')
-      const { status, body: responseBody } = await server.handle({
+      const response = await server.handle({
         method,
         path: pathname,
         query: new URLSearchParams(query),
@@ -48,7 +49,8 @@ export async function startInProcessServer(): Promise<InProcessServer> {
         headerValues: () => [],
         readBody: async () => bytes,
       })
-      return { status, json: JSON.parse(Buffer.from(responseBody ?? []).toString('utf8')) }
+      response.turn?.end()
+      return { status: response.status, json: JSON.parse(Buffer.from(wholeBody(response)).toString('utf8')) }
     },
     open: (method, path) =>
       new Promise((resolve, reject) => {

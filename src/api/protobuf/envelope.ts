@@ -53,13 +53,24 @@ function checkSupported(field: string, value: string, supported: string): void {
 }
 
 export function encodeEnvelope({ apiVersion, kind, raw }: ProtobufEnvelope): Buffer {
-  const writer = createProtobufWriter()
-  writer.message(1, () => {
-    writer.string(1, apiVersion)
-    writer.string(2, kind)
+  const { head, tail } = envelopeAround({ apiVersion, kind, rawLength: raw.length })
+  return Buffer.concat([head, raw, tail])
+}
+
+/** Returns the bytes of an envelope before and after an object of this length. */
+export function envelopeAround({
+  apiVersion,
+  kind,
+  rawLength,
+}: Pick<ProtobufEnvelope, 'apiVersion' | 'kind'> & { readonly rawLength: number }): { head: Buffer; tail: Buffer } {
+  const head = createProtobufWriter()
+  head.message(1, () => {
+    head.string(1, apiVersion)
+    head.string(2, kind)
   })
-  writer.bytesField(2, raw)
-  writer.string(3, '')
-  writer.string(4, '')
-  return Buffer.concat([MAGIC, writer.bytes()])
+  head.bytesHead(2, rawLength)
+  const tail = createProtobufWriter()
+  tail.string(3, '')
+  tail.string(4, '')
+  return { head: Buffer.concat([MAGIC, head.bytes()]), tail: tail.bytes() }
 }

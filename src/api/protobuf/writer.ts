@@ -8,6 +8,8 @@ export interface ProtobufWriter {
   double(number: number, value: number): void
   string(number: number, value: string): void
   bytesField(number: number, value: Uint8Array): void
+  /** Writes what precedes bytes of this length, which the caller adds. */
+  bytesHead(number: number, length: number): void
   /** Writes an embedded message, whose fields `write` writes. */
   message(number: number, write: () => void): void
   bytes(): Buffer
@@ -71,6 +73,10 @@ export function createProtobufWriter(): ProtobufWriter {
       reserve(value.length)
       buffer.set(value, end)
       end += value.length
+    },
+    bytesHead(number, length) {
+      writeTag(number, LENGTH_DELIMITED)
+      writeVarint(length)
     },
     message(number, write) {
       writeTag(number, LENGTH_DELIMITED)

@@ -130,9 +130,9 @@ class RequestRecord implements AuditedRequest {
     return {
       ...response,
       headers,
-      stream: (sink: StreamSink) => {
+      stream: (sink: StreamSink, onInitialized) => {
         sink.onClose(() => this.#write('ResponseComplete', { code: response.status }))
-        stream(sink)
+        stream(sink, onInitialized)
       },
     }
   }
@@ -153,7 +153,9 @@ class RequestRecord implements AuditedRequest {
   ): Promise<void> {
     const omitManagedFields = this.#rule?.omitManagedFields ?? false
     const responseBody = this.#level === 'RequestResponse' ? response.body : undefined
-    const isTruncated = [this.#requestBody, responseBody].some((body) => body && body.length > BODY_BYTES_MAX)
+    const isTruncated =
+      (this.#level === 'RequestResponse' && response.longBody !== undefined) ||
+      [this.#requestBody, responseBody].some((body) => body && body.length > BODY_BYTES_MAX)
     const jsonOf = async (body: Uint8Array | undefined, contentType: string | undefined) =>
       body && !isTruncated ? bodyJson(body, { contentType, resource, omitManagedFields }) : undefined
     const requestObject = await jsonOf(this.#requestBody, this.#request.headers['content-type'])

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../api/status-error.ts'
 import { manualClock } from '../../base/manual-clock.ts'
+import type { Turn } from '../http/messages.ts'
 import { createFlowControl, type FlowRequest, type LevelName, USER_WAITING_MAX } from './flow-control.ts'
 
 const ROBOT = ['system:serviceaccounts', 'system:serviceaccounts:shop']
@@ -19,13 +20,13 @@ function setUp(concurrency: Readonly<Record<LevelName, number>>) {
   const ends: (() => void)[] = []
   const rejections: ApiError[] = []
   const send = (name: string, groups?: string[], fields?: Partial<FlowRequest>) => {
-    const onStart = (end: () => void) => {
+    const onStart = (turn: Turn | undefined) => {
       started.push(name)
-      ends.push(end)
+      ends.push(() => turn?.end())
     }
     const result = flow.start(by(name, groups, fields))
     if (result instanceof Promise) void result.then(onStart, (error) => rejections.push(error))
-    else onStart(result ?? (() => {}))
+    else onStart(result)
   }
   const endFirst = async () => {
     ends.shift()!()
@@ -44,6 +45,16 @@ describe('flow control', () => {
     expect(started).toEqual(['flood', 'flood', 'ann', 'bob', 'flood', 'flood', 'flood'])
   })
 
+  it('SYS-19 leaves room for other users while the requests of one user do not end', async () => {
+    const { send, started, rejections } = setUp({ system: 0, workload: 0, default: 8 })
+    for (let i = 0; i < 20; i++) send('flood', [], { width: 2 })
+    expect(started).toHaveLength(3) // three quarters of 8
+    send('ann')
+    send('bob')
+    expect(started.slice(3)).toEqual(['ann', 'bob'])
+    expect(rejections).toEqual([])
+  })
+
   it('SYS-19 never limits masters and paths', () => {
     const { send, started, rejections } = setUp({ system: 0, workload: 0, default: 0 })
     for (let i = 0; i < 1_000; i++) send('admin', ['system:masters'])
@@ -54,7 +65,7 @@ describe('flow control', () => {
 
   it('SYS-19 keeps a part of each level for nodes, leases and components', () => {
     const { send, started } = setUp({ system: 4, workload: 4, default: 4 })
-    for (let i = 0; i < 100; i++) send('flood')
+    for (let i = 0; i < 100; i++) send(`flood-${i}`)
     expect(started).toHaveLength(10) // its own 4, and 3 from each other level
     send('node', ['system:nodes'])
     send('leader', ROBOT, { group: 'coordination.k8s.io', resource: 'leases' })
@@ -87,7 +98,7 @@ describe('flow control', () => {
 
   it('SYS-19 counts a wide request by its width, up to a quarter of its level', async () => {
     const { send, flow, started, endFirst } = setUp({ system: 0, workload: 0, default: 16 })
-    for (let i = 0; i < 4; i++) send('lister', [], { width: 100 })
+    for (let i = 0; i < 4; i++) send(`lister-${i}`, [], { width: 100 })
     expect(flow.stats('default').running).toBe(16)
     send('ann')
     expect(started).toHaveLength(4)

@@ -3,6 +3,7 @@
 // and probes are exempt, and nodes, leases and components have a level of their own, so that no user can lock them out.
 import { tooManyRequests } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
+import type { Turn } from '../http/messages.ts'
 import { MASTERS_GROUP, type UserInfo } from '../security/index.ts'
 
 export type LevelName = 'system' | 'workload' | 'default'
@@ -24,10 +25,10 @@ export interface FlowRequest {
 
 export interface FlowControl {
   /**
-   * Returns a function that ends the request, at once or when it is the user's turn; undefined if the request is exempt.
+   * Returns the turn of the request, at once or when it begins; undefined if the request is exempt.
    * Throws or rejects with 429 if too many requests of the user wait, or if it has waited too long.
    */
-  start(request: FlowRequest): Promise<() => void> | (() => void) | undefined
+  start(request: FlowRequest): Promise<Turn> | Turn | undefined
   /** Returns the number of running and waiting requests of a level. */
   stats(level: LevelName): { readonly running: number; readonly waiting: number }
 }
@@ -40,11 +41,12 @@ export const USER_WAITING_MAX = 200
 /** Requests of all users of a level that may wait. */
 export const LEVEL_WAITING_MAX = 2_000
 const WAIT_MS_MAX = 15_000
+/** Part of what a level may run that the requests of one user may occupy, so that other users need not wait for them. */
+const USER_PART_MAX = 3 / 4
 /** A single request counts for at most this part of the concurrency of its level. */
 const WIDTH_PART_MAX = 1 / 4
 
 interface WaitingRequest {
-  readonly width: number
   run(): void
 }
 
@@ -54,7 +56,9 @@ interface Level {
   /** Sum of the widths of running requests. */
   running: number
   waiting: number
-  /** Waiting requests by user. The first user in the map is the next one to run. */
+  /** The same by user. */
+  readonly runningByUser: Map<string, number>
+  /** Waiting requests by user. The first user in the map who may run more is the next one. */
   readonly queues: Map<string, WaitingRequest[]>
 }
 
@@ -65,47 +69,72 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       concurrency: concurrency[name] ?? CONCURRENCY[name],
       running: 0,
       waiting: 0,
+      runningByUser: new Map(),
       queues: new Map(),
     }),
   )
 
-  /** Returns whether the level may run more: within its own concurrency, or with what the others do not use or reserve. */
-  function hasRoom(level: Level): boolean {
-    if (level.running < level.concurrency) return true
-    let borrowed = level.running - level.concurrency
+  /** Returns how much the level may run: its own concurrency, and what the others neither use nor reserve. */
+  function capacityOf(level: Level): number {
+    let capacity = level.concurrency
     for (const other of levels) {
       if (other === level || other.waiting > 0) continue
       const lent = other.concurrency - Math.max(other.running, other.concurrency * RESERVED_PART)
-      borrowed -= Math.max(0, lent)
+      capacity += Math.max(0, lent)
     }
-    return borrowed < 0
+    return capacity
   }
+
+  const userHasRoom = (level: Level, user: string, capacity: number): boolean =>
+    (level.runningByUser.get(user) ?? 0) < capacity * USER_PART_MAX
 
   function runNext(): void {
     for (const level of levels) {
-      while (level.waiting > 0 && hasRoom(level)) {
-        const [user, queue] = level.queues.entries().next().value!
+      while (level.waiting > 0) {
+        const capacity = capacityOf(level)
+        if (level.running >= capacity) break
+        const user = nextUser(level, capacity)
+        if (user === undefined) break
+        const queue = level.queues.get(user)!
         const next = queue.shift()!
         level.queues.delete(user)
         if (queue.length > 0) level.queues.set(user, queue) // at the end, so that the other users come first
         level.waiting--
-        level.running += next.width
         next.run()
       }
     }
   }
 
-  const endOf = (level: Level, width: number) => {
-    let isEnded = false
-    return () => {
-      if (isEnded) return
-      isEnded = true
-      level.running -= width
+  function nextUser(level: Level, capacity: number): string | undefined {
+    for (const user of level.queues.keys()) if (userHasRoom(level, user, capacity)) return user
+    return undefined
+  }
+
+  class LevelTurn implements Turn {
+    readonly #level: Level
+    readonly #user: string
+    #width: number
+
+    constructor(level: Level, user: string, width: number) {
+      this.#level = level
+      this.#user = user
+      this.#width = width
+      addRunning(level, user, width)
+    }
+
+    get isAwaited() {
+      return this.#level.waiting > 0
+    }
+
+    end() {
+      if (this.#width === 0) return
+      addRunning(this.#level, this.#user, -this.#width)
+      this.#width = 0
       runNext()
     }
   }
 
-  function wait(level: Level, user: string, width: number): Promise<() => void> {
+  function wait(level: Level, user: string, width: number): Promise<Turn> {
     const queue = level.queues.get(user) ?? []
     if (queue.length >= USER_WAITING_MAX || level.waiting >= LEVEL_WAITING_MAX) {
       throw tooManyRequests(
@@ -123,10 +152,9 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
         reject(tooManyRequests(`the request waited ${WAIT_MS_MAX / 1_000} s for its turn; try again later`))
       })
       const request: WaitingRequest = {
-        width,
         run: () => {
           cancelTimer()
-          resolve(endOf(level, width))
+          resolve(new LevelTurn(level, user, width))
         },
       }
       queue.push(request)
@@ -141,15 +169,25 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       if (!name) return undefined
       const level = levels.find((candidate) => candidate.name === name)!
       const width = Math.max(1, Math.min(request.width ?? 1, Math.floor(level.concurrency * WIDTH_PART_MAX)))
-      if (level.waiting > 0 || !hasRoom(level)) return wait(level, request.user.name, width)
-      level.running += width
-      return endOf(level, width)
+      const user = request.user.name
+      const capacity = capacityOf(level)
+      const hasRoom = level.running < capacity && userHasRoom(level, user, capacity)
+      // Only requests of users who have too many running may be overtaken.
+      if (!hasRoom || (level.waiting > 0 && nextUser(level, capacity) !== undefined)) return wait(level, user, width)
+      return new LevelTurn(level, user, width)
     },
     stats(name) {
       const { running, waiting } = levels.find((level) => level.name === name)!
       return { running, waiting }
     },
   }
+}
+
+function addRunning(level: Level, user: string, width: number): void {
+  level.running += width
+  const running = (level.runningByUser.get(user) ?? 0) + width
+  if (running === 0) level.runningByUser.delete(user)
+  else level.runningByUser.set(user, running)
 }
 
 const SYSTEM_USERS = ['system:kube-controller-manager', 'system:kube-scheduler']

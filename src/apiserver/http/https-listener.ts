@@ -7,10 +7,11 @@ import type { TLSSocket } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { clientCertificateOf, type Pki, servingTlsOptions } from '../security/index.ts'
-import type { ApiRequest, ApiResponse, StreamSink } from './messages.ts'
+import type { ApiRequest, ApiResponse, LongBody, StreamSink } from './messages.ts'
 import { createPendingBytes, type PendingBytes } from './pending-bytes.ts'
 import { createBodyReader, type ReadBody } from './read-body.ts'
 import { createRequestOrder } from './request-order.ts'
+import { createSliceSender } from './slice-sender.ts'
 import { createWebsocketWatches } from './websocket-watch.ts'
 
 const HEADER_BYTES_MAX = 64 * 1024
@@ -51,6 +52,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
   const pendingBytes = createPendingBytes(RESPONSE_BYTES_TOTAL_MAX, (bytes) =>
     log.debug({ bytes }, 'closed the connection of a client that does not read its response'),
   )
+  const slices = createSliceSender({ clock, log })
   const readBody = createBodyReader()
   const requestOf = (incoming: IncomingMessage) => toApiRequest(incoming, readBody)
   let isStopping = false
@@ -94,7 +96,9 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
   }
 
   function send(response: ApiResponse, incoming: IncomingMessage, outgoing: ServerResponse): void {
-    if (outgoing.destroyed) return
+    const { turn } = response
+    if (turn) outgoing.once('close', () => turn.end())
+    if (outgoing.destroyed) return void turn?.end()
     const headers = response.headers as Record<string, string | string[]>
     if (response.stream) {
       outgoing.writeHead(response.status, headers)
@@ -106,6 +110,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       if (isStopping) outgoing.end()
       return
     }
+    if (response.longBody) return void sendLongBody(response.longBody, response, incoming, outgoing)
     const body = response.body ?? new Uint8Array()
     // A body that is too large is not read to its end, so the connection cannot be reused.
     const closeHeader = response.status === 413 ? { connection: 'close' } : {}
@@ -114,6 +119,13 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     if (outgoing.writableLength < COUNTED_BYTES_MIN) return
     pendingBytes.update(outgoing, outgoing.writableLength)
     outgoing.once('close', () => pendingBytes.remove(outgoing))
+  }
+
+  function sendLongBody(body: LongBody, response: ApiResponse, incoming: IncomingMessage, outgoing: ServerResponse) {
+    const length = body.byteLength === undefined ? {} : { 'content-length': body.byteLength }
+    outgoing.writeHead(response.status, { ...(response.headers as Record<string, string | string[]>), ...length })
+    if (incoming.method === 'HEAD') outgoing.end()
+    else slices.send(outgoing, body, response.turn)
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -164,6 +176,7 @@ function toApiRequest(incoming: IncomingMessage, readBody: ReadBody): ApiRequest
     headers: incoming.headers as Record<string, string | undefined>,
     headerNames: () => Object.keys(incoming.headers),
     headerValues: (name) => incoming.headersDistinct[name] ?? [],
+    isClosed: () => incoming.socket.destroyed,
     clientCert: clientCertificateOf(incoming.socket as TLSSocket),
     remoteAddress: incoming.socket.remoteAddress,
     readBody: () => {

@@ -17,15 +17,38 @@ export interface ApiRequest {
   readonly remoteAddress?: string | undefined
   /** Throws 413 if the body is too large. */
   readBody(): Promise<Uint8Array>
+  /** Returns whether the client has closed the connection. Default: false. */
+  isClosed?(): boolean
 }
 
 export interface ApiResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[]>>
-  /** Absent for streams. */
+  /** Absent for long bodies and streams. */
   readonly body?: Uint8Array
-  /** Writes to the open connection until it ends. */
-  readonly stream?: (sink: StreamSink) => void
+  readonly longBody?: LongBody
+  /** Writes to the open connection until it ends. Calls `onInitialized` after the initial events. */
+  readonly stream?: (sink: StreamSink, onInitialized?: () => void) => void
+  /** The turn of the request, if it lasts until the response is sent. The transport ends it, also if it sends nothing. */
+  readonly turn?: Turn
+}
+
+/** A body that is encoded slice by slice while it is sent. */
+export interface LongBody {
+  /** Undefined if it is known only at the end. */
+  readonly byteLength: number | undefined
+  /** The size of the stored objects that it contains. */
+  readonly storedBytes: number
+  /** Returns the next slice, or undefined at the end. */
+  next(): Uint8Array | undefined
+}
+
+/** The part of the capacity of the server that a request occupies. */
+export interface Turn {
+  /** May be called more than once. */
+  end(): void
+  /** Whether requests wait for the end of this one. */
+  readonly isAwaited: boolean
 }
 
 /** The connection of one watch: an HTTP response or a WebSocket. */
@@ -43,7 +66,7 @@ export interface StreamSink {
 }
 
 export const JSON_TYPE = 'application/json'
-const NO_CACHE = 'no-cache, private'
+export const NO_CACHE = 'no-cache, private'
 
 export const jsonResponse = (status: number, value: unknown, headers: ApiResponse['headers'] = {}): ApiResponse =>
   bytesResponse(status, Buffer.from(JSON.stringify(value)), headers)

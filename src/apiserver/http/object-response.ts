@@ -6,21 +6,24 @@ import type { ObjectType } from '../../api/schema.ts'
 import { badRequest, type Status } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { viewOf } from '../objects/object-deps.ts'
-import { listBytes, objectBytes, type StoredObjects } from '../objects/stored-object.ts'
+import { objectBytes, type StoredObjects } from '../objects/stored-object.ts'
 import type { WriteResult } from '../objects/write-verb.ts'
 import { status as statusType } from '../openapi/envelope-types.ts'
 import type { Resource } from '../resources.ts'
 import type { ListedObjects } from '../verbs/list.ts'
+import { encodeList } from './list-body.ts'
 import {
   type ApiRequest,
   type ApiResponse,
   bytesResponse,
+  JSON_TYPE,
   jsonResponse,
+  NO_CACHE,
   statusResponse,
   warningHeaders,
 } from './messages.ts'
 import { type AcceptedForm, type Form, negotiate } from './negotiate.ts'
-import { encodeTypedValue, listTypeOf, partialObjectMetadata, type TypedValue } from './protobuf-response.ts'
+import { encodeTypedValue, partialObjectMetadata, type TypedValue } from './protobuf-response.ts'
 import { type IncludeObject, partialOf, tableOf } from './table.ts'
 
 interface ResponseDeps {
@@ -135,33 +138,13 @@ export async function listResponse(
     ...(list.continueToken ? { continue: list.continueToken } : {}),
     ...(list.remaining ? { remainingItemCount: list.remaining } : {}),
   }
-  const head = { kind: `${resource.kind.kind}List`, apiVersion: resource.apiVersion, metadata: meta }
-  if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.viewOf) {
-    return bytesResponse(200, listBytes(head, list.entries))
-  }
-  const objects = list.entries.map((entry) => viewOf(resource, deps.objects.decode(entry)))
-  switch (accepted.form) {
-    case 'table': {
-      const options = {
-        metaVersion: accepted.metaVersion,
-        include: parseIncludeObject(request),
-        nowMs: deps.clock.nowMs(),
-      }
-      return jsonResponse(200, tableOf(resource, objects, meta, { ...options, isList: true, hasColumns: true }))
-    }
-    case 'partial':
-    case 'partialList': {
-      const items = objects.map((object) => partialOf(object, accepted.metaVersion))
-      const apiVersion = `meta.k8s.io/${accepted.metaVersion}`
-      const value = { kind: 'PartialObjectMetadataList', apiVersion, metadata: meta, items }
-      return valueResponse(accepted, 200, value, listTypeOf(partialObjectMetadata))
-    }
-    default: {
-      const value = { ...head, items: objects }
-      return valueResponse(accepted, 200, value, listTypeOf(resource.kind.type))
-    }
-  }
+  const include = accepted.form === 'table' ? parseIncludeObject(request) : 'Metadata'
+  const body = await encodeList(deps, { resource, entries: list.entries, meta }, accepted, include)
+  const headers = { 'content-type': MEDIA_TYPES[accepted.media], 'cache-control': NO_CACHE }
+  return 'next' in body ? { status: 200, headers, longBody: body } : { status: 200, headers, body }
 }
+
+const MEDIA_TYPES = { json: JSON_TYPE, yaml: 'application/yaml', protobuf: PROTOBUF_MEDIA } as const
 
 /** Builds the response with a value of the type: one that is not stored, or that needs a form other than the stored one. */
 export async function valueResponse(
@@ -177,7 +160,7 @@ export async function valueResponse(
   }
   const { printYaml } = await import('../../api/yaml-body.ts')
   return bytesResponse(status, Buffer.from(await printYaml(value as unknown as JsonValue)), {
-    'content-type': 'application/yaml',
+    'content-type': MEDIA_TYPES.yaml,
     ...headers,
   })
 }

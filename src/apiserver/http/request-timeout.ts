@@ -33,12 +33,22 @@ export function parseTimeoutMs(query: URLSearchParams): number | undefined {
   return timeout.startsWith('-') || ms === 0 ? undefined : Math.min(ms, REQUEST_MS_MAX)
 }
 
-/** Rejects with 504 if the result is not available in time. The request then continues, and a write may still take effect. */
-export function withTimeout<T>(result: Promise<T>, timeoutMs: number, clock: Clock): Promise<T> {
+/**
+ * Rejects with 504 if the result is not available in time. The request then continues, and a write may still take effect;
+ * `discard` gets the late result.
+ */
+export function withTimeout<T>(
+  result: Promise<T>,
+  timeoutMs: number,
+  clock: Clock,
+  discard: (lateResult: T) => void = () => {},
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const cancelTimer = clock.after(timeoutMs, () =>
-      reject(timedOut('Timeout: request did not complete within the allotted timeout')),
-    )
-    result.finally(cancelTimer).then(resolve, reject)
+    let isLate = false
+    const cancelTimer = clock.after(timeoutMs, () => {
+      isLate = true
+      reject(timedOut('Timeout: request did not complete within the allotted timeout'))
+    })
+    result.finally(cancelTimer).then((value) => (isLate ? discard(value) : resolve(value)), reject)
   })
 }

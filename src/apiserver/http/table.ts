@@ -19,24 +19,43 @@ export interface TableMeta {
 }
 
 /** In a list (`isList`), cells may depend on the other rows, for example to mark the default class. */
-export function tableOf(
+export const tableOf = (
   resource: Resource,
   objects: readonly AnyObject[],
   meta: TableMeta,
   options: TableOptions & { isList: boolean; hasColumns: boolean },
-): unknown {
-  const { columns } = resource.kind
-  const context = { nowMs: options.nowMs, siblings: options.isList ? objects : undefined }
-  return {
-    kind: 'Table',
-    apiVersion: `meta.k8s.io/${options.metaVersion}`,
-    metadata: meta,
-    columnDefinitions: options.hasColumns ? columns.map(columnDefinition) : null,
-    rows: objects.map((object) => ({
-      cells: columns.map((column) => cellOf(column, object, context)),
-      object: rowObject(resource, object, options),
-    })),
+): unknown => ({
+  ...tableHead(resource, meta, options),
+  rows: objects.map(rowPrinter(resource, options, () => (options.isList ? objects : undefined))),
+})
+
+export const tableHead = (
+  { kind }: Resource,
+  metadata: TableMeta,
+  { metaVersion, hasColumns }: Pick<TableOptions, 'metaVersion'> & { hasColumns: boolean },
+) => ({
+  kind: 'Table',
+  apiVersion: `meta.k8s.io/${metaVersion}`,
+  metadata,
+  columnDefinitions: hasColumns ? kind.columns.map(columnDefinition) : null,
+})
+
+/** Returns a function that converts an object to its row. `siblings` returns the objects of all rows of a list. */
+export function rowPrinter(
+  resource: Resource,
+  options: TableOptions,
+  siblings: () => readonly KubeObject[] | undefined,
+): (object: AnyObject) => unknown {
+  const context = {
+    nowMs: options.nowMs,
+    get siblings() {
+      return siblings()
+    },
   }
+  return (object) => ({
+    cells: resource.kind.columns.map((column) => cellOf(column, object, context)),
+    object: rowObject(resource, object, options),
+  })
 }
 
 const columnDefinition = (column: Column<AnyObject>) => ({

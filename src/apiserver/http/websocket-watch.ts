@@ -36,6 +36,8 @@ export function createWebsocketWatches({ handle, requestOf, log }: WebsocketOpti
   async function upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => socket.destroy())
     const response = await handle(withoutProtobuf(withProtocolToken(requestOf(incoming), incoming)))
+    const { turn } = response
+    if (turn) socket.once('close', () => turn.end())
     if (!response.stream) return sendRejection(socket, response)
     const server = await loadWebSocketServer()
     if (socket.destroyed) return

@@ -3,7 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { createResources } from '../resources.ts'
 import type { Json } from '../server.fixture.ts'
-import { createStoredObjects, encodeStored, listBytes, objectBytes, sameContent } from './stored-object.ts'
+import {
+  createStoredObjects,
+  encodeStored,
+  itemBytes,
+  itemBytesLength,
+  objectBytes,
+  sameContent,
+} from './stored-object.ts'
 
 const claims = createResources(ALL_KINDS).find('', 'v1', 'persistentvolumeclaims')!
 const anObject = (name = 'a') => ({ metadata: { name, uid: 'u', resourceVersion: '99' }, spec: { volumeName: 'v' } })
@@ -29,15 +36,16 @@ describe('the stored form', () => {
   })
 
   it('becomes an item of a list with a shorter prefix', () => {
-    const head = { kind: 'ÄList', metadata: { resourceVersion: '9' } }
     const newest = Number.MAX_SAFE_INTEGER
     const entries = [anEntry(encodeStored(anObject('ä'))), anEntry(encodeStored(anObject('b')), newest)]
     const items = [
       { metadata: { name: 'ä', uid: 'u', resourceVersion: '7' }, spec: { volumeName: 'v' } },
       { metadata: { name: 'b', uid: 'u', resourceVersion: String(newest) }, spec: { volumeName: 'v' } },
     ]
-    expect(JSON.parse(listBytes(head, []).toString())).toEqual({ ...head, items: [] })
-    expect(JSON.parse(listBytes(head, entries).toString())).toEqual({ ...head, items })
+    const bytes = itemBytes(entries)
+    expect(JSON.parse(`[${bytes}]`)).toEqual(items)
+    expect(itemBytesLength(entries)).toBe(bytes.length)
+    expect(itemBytes([])).toHaveLength(itemBytesLength([]))
   })
 
   it('becomes a response without resourceVersion if it is not stored, as in a dry run', () => {

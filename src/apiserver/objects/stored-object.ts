@@ -122,15 +122,12 @@ export function objectBytes(resource: Resource, value: Uint8Array, revision: num
   return bytes
 }
 
-/** Returns a list in one buffer. Its items have no kind and apiVersion. */
-export function listBytes(head: object, entries: readonly Entry[]): Buffer {
-  const start = `${JSON.stringify(head).slice(0, -1)},"items":[`
-  const end = ']}'
-  let bytesMax = Buffer.byteLength(start) + end.length
+/** Returns the bytes of items of a list, with commas between them. The items have no kind and apiVersion. */
+export function itemBytes(entries: readonly Entry[]): Buffer {
+  let bytesMax = 0
   for (const { value } of entries) bytesMax += value.length + VERSION_BYTES_MAX
   const bytes = Buffer.allocUnsafe(bytesMax)
-
-  let offset = bytes.write(start, 0)
+  let offset = 0
   for (const [index, { value, modRevision }] of entries.entries()) {
     offset += bytes.write(
       index > 0 ? `,${prefixOf(HEAD, value, modRevision)}` : prefixOf(HEAD, value, modRevision),
@@ -140,8 +137,16 @@ export function listBytes(head: object, entries: readonly Entry[]): Buffer {
     bytes.set(value.subarray(HEAD_BYTES), offset)
     offset += value.length - HEAD_BYTES
   }
-  offset += bytes.write(end, offset)
   return bytes.subarray(0, offset)
+}
+
+/** Returns the length of `itemBytes` without encoding the items. */
+export function itemBytesLength(entries: readonly Entry[]): number {
+  let length = Math.max(0, entries.length - 1)
+  for (const { value, modRevision } of entries) {
+    length += value.length + prefixOf('', value, modRevision).length
+  }
+  return length
 }
 
 /** The bytes that a list adds to each item: a comma and the resourceVersion. */

@@ -6,7 +6,7 @@ import type { ObjectType } from '../../api/schema.ts'
 import { ApiError, expired } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { CompactedError, type StoreEvent, type Watch } from '../../store/index.ts'
-import type { StreamSink } from '../http/messages.ts'
+import type { ApiResponse, StreamSink } from '../http/messages.ts'
 import type { AcceptedForm } from '../http/negotiate.ts'
 import type { ListOptions } from '../http/options.ts'
 import { encodeFrame, encodeTypedValue, partialObjectMetadata, type TypedValue } from '../http/protobuf-response.ts'
@@ -47,13 +47,13 @@ export interface WatchRequest {
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
 /** Checks the request, so that errors are ordinary responses. The returned function writes the stream until it ends. */
-export async function openWatch(deps: WatchDeps, request: WatchRequest): Promise<(sink: StreamSink) => void> {
+export async function openWatch(deps: WatchDeps, request: WatchRequest): Promise<NonNullable<ApiResponse['stream']>> {
   const { resource, options } = request
   const matches = selectorOf(resource, options)
   await waitForRevision(deps, options.resourceVersion ?? 0)
-  return (sink) => {
+  return (sink, onInitialized) => {
     const stream = new WatchStream(deps, request, matches, sink)
-    void stream.start()
+    void stream.start().finally(onInitialized)
   }
 }
 

@@ -1,0 +1,32 @@
+// Estimates how many simple requests a list counts for, from the size of the last list of the same collection.
+import { LruCache } from '../../base/lru-cache.ts'
+import type { ResourceRequest } from '../http/route.ts'
+
+/** A list counts for one more request per this many bytes. */
+const BYTES_PER_WIDTH = 100_000
+/** Collections whose size is known. The size of the one listed least recently is forgotten. */
+const COLLECTIONS_MAX = 10_000
+
+export interface ListWidths {
+  /** Returns the width of a list, or of a watch that starts with a list. A list of unknown size has the maximum width. */
+  widthOf(route: ResourceRequest, query: URLSearchParams): number
+  recordBytes(route: ResourceRequest, query: URLSearchParams, bytes: number): void
+}
+
+export function createListWidths(): ListWidths {
+  const bytesByCollection = new LruCache<string, number>(COLLECTIONS_MAX)
+  return {
+    widthOf(route, query) {
+      const bytes = bytesByCollection.get(collectionOf(route, query))
+      return bytes === undefined ? Number.POSITIVE_INFINITY : 1 + Math.floor(bytes / BYTES_PER_WIDTH)
+    },
+    recordBytes(route, query, bytes) {
+      bytesByCollection.set(collectionOf(route, query), bytes)
+    },
+  }
+}
+
+/** A page of a list is smaller than the whole list, so that it has its own entry. Selectors do not reduce the work. */
+const collectionOf = ({ group, plural, namespace }: ResourceRequest, query: URLSearchParams): string =>
+  `${group}/${plural}/${namespace ?? ''}/${query.get('limit')?.slice(0, LIMIT_CHARACTERS_MAX) ?? ''}`
+const LIMIT_CHARACTERS_MAX = 6

@@ -1,0 +1,79 @@
+// Sends long bodies slice by slice: the next slice is encoded when the client has received the last one. Disconnects clients
+// that do not read, soon if other requests wait for the capacity that the response occupies.
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { LongBody, Turn } from './messages.ts'
+
+/** A client that receives nothing for this long is disconnected. */
+const STALL_MS_MAX = 60_000
+/** The same while other requests wait. */
+const AWAITED_STALL_MS_MAX = 5_000
+const CHECK_MS = 1_000
+
+export interface SliceSenderOptions {
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** The part of a ServerResponse that is used. */
+export interface SlicedResponse {
+  write(chunk: Uint8Array): boolean
+  end(): unknown
+  destroy(): unknown
+  readonly destroyed: boolean
+  on(event: 'drain' | 'close', run: () => void): unknown
+}
+
+interface Sending {
+  readonly response: SlicedResponse
+  readonly turn: Turn | undefined
+  sentMs: number
+}
+
+export function createSliceSender({ clock, log }: SliceSenderOptions) {
+  const sendings = new Set<Sending>()
+  let isTimerSet = false
+
+  function disconnectStalled(): void {
+    isTimerSet = false
+    const nowMs = clock.monotonicMs()
+    for (const sending of sendings) {
+      const stallMs = nowMs - sending.sentMs
+      if (stallMs < (sending.turn?.isAwaited ? AWAITED_STALL_MS_MAX : STALL_MS_MAX)) continue
+      log.debug({ stallMs }, 'closed the connection of a client that does not read its response')
+      sending.response.destroy()
+    }
+    startTimer()
+  }
+
+  function startTimer(): void {
+    if (isTimerSet || sendings.size === 0) return
+    isTimerSet = true
+    clock.after(CHECK_MS, disconnectStalled)
+  }
+
+  return {
+    /** Sends the body after the headers. */
+    send(response: SlicedResponse, body: LongBody, turn?: Turn): void {
+      const sending: Sending = { response, turn, sentMs: clock.monotonicMs() }
+      const continueLater = () => void clock.nextTurn().then(sendNext)
+      const sendNext = (): void => {
+        if (response.destroyed) return
+        sending.sentMs = clock.monotonicMs()
+        try {
+          const slice = body.next()
+          if (!slice) response.end()
+          else if (response.write(slice)) continueLater()
+        } catch (error) {
+          log.error({ err: error }, 'cannot encode the response')
+          response.destroy()
+        }
+      }
+      sendings.add(sending)
+      startTimer()
+      response.on('drain', continueLater)
+      response.on('close', () => sendings.delete(sending))
+      continueLater()
+    },
+  }
+}
