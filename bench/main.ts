@@ -8,6 +8,7 @@ import { apiSuite } from './api.ts'
 import { clientsSuite } from './clients.ts'
 import { driverSuite } from './driver.ts'
 import { expansionSuite } from './expansion.ts'
+import { runAttack } from './lib/attack-role.ts'
 import { runBurst } from './lib/burst-role.ts'
 import { runClient } from './lib/client-role.ts'
 import { writeDocs } from './lib/docs.ts'
@@ -23,6 +24,7 @@ import type { Suite } from './lib/suite.ts'
 import { tableOfAll } from './lib/table.ts'
 import { minutesText } from './lib/text.ts'
 import { modifySuite } from './modify.ts'
+import { overloadSuite } from './overload.ts'
 import { podsSuite } from './pods.ts'
 import { provisioningSuite } from './provisioning.ts'
 import { quotaSuite } from './quota.ts'
@@ -38,6 +40,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   quota: quotaSuite,
   expansion: expansionSuite,
   modify: modifySuite,
+  overload: overloadSuite,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
   load: runLoad,
@@ -46,6 +49,7 @@ const ROLES: Readonly<Record<string, RunJob>> = {
   etcd: runEtcd,
   burst: runBurst,
   pools: servePools,
+  attack: runAttack,
 }
 
 /** For all suites together, unless --long is given. */
@@ -59,7 +63,7 @@ const partsText = Object.entries(SUITES).map(
 )
 const USAGE = `Usage: npm run bench -- [SUITE…] [flags]
 
-Suites (default: all, in less than ten minutes) and their parts:
+Suites (default: all but overload, in less than ten minutes) and their parts:
 
 ${partsText.join('\n')}
 
@@ -90,7 +94,8 @@ async function main(): Promise<number> {
     process.stderr.write(USAGE)
     return 0
   }
-  const names = positionals.length > 0 ? positionals : Object.keys(SUITES)
+  const defaults = Object.keys(SUITES).filter((name) => !SUITES[name]!.isOptional)
+  const names = positionals.length > 0 ? positionals : defaults
   const only = values.only?.split(',') ?? []
   const problem = problemIn(names, only)
   if (problem) {

@@ -4,6 +4,8 @@ import type { Figure } from './figure.ts'
 
 export interface Suite {
   readonly parts: Readonly<Record<string, MeasurePart>>
+  /** Set if the suite runs only when it is named. */
+  readonly isOptional?: true
 }
 
 export type MeasurePart = (options: PartOptions) => Promise<Figure[]>
