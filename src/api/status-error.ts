@@ -152,13 +152,13 @@ export const isUnavailable = (error: unknown): boolean => error instanceof ApiEr
 export const methodNotAllowed = (): ApiError =>
   new ApiError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource')
 
-/** 405: a foreign kind, of which there are no objects. */
+/** 405: a foreign kind, of which clients cannot write objects. */
 export const notStored = (resource: ResourceName): ApiError => {
   const name = qualifiedName(resource)
   return new ApiError(
     405,
     'MethodNotAllowed',
-    `Stowage does not store ${name}: lists of them are empty, and they cannot be written. Remove them from the manifest; ` +
+    `Stowage does not store ${name}, so they cannot be written. Remove them from the manifest; ` +
       '`kubectl api-resources` prints the kinds that are stored',
   )
 }

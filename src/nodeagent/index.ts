@@ -2,5 +2,6 @@
 export { createNodeAgent } from './agent.ts'
 export { createAgentMetrics } from './metrics.ts'
 export { canWatchVolumes } from './node/can-watch-volumes.ts'
+export { readMachineInfo } from './node/machine-info.ts'
 export { NodeNameTakenError } from './node/node-heartbeat.ts'
 export { type RunningNodeAgent, startNodeAgent } from './start-agent.ts'

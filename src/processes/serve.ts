@@ -18,7 +18,9 @@ import {
   listenHttps,
   loadOrCreatePki,
   nodeUser,
+  type PublishedService,
   parseRuntimeConfig,
+  publishKubernetesService,
   SYSTEM_USER,
   standardAdmission,
   staticTokenAuthenticator,
@@ -45,6 +47,7 @@ import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
 import { type StartedNodes, startNodes } from './local-nodes.ts'
 import { openStore, parseStore, type TlsFiles } from './open-store.ts'
+import { serverEndpointOf } from './server-endpoint.ts'
 import { writeUpstreamConfigMaps } from './upstream-config-maps.ts'
 
 export interface ServeOptions {
@@ -141,11 +144,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     const volumesRoot =
       options.hasControllers && location.is === 'embedded' ? await openVolumesRoot(options) : undefined
     const pkiDir = options.pkiDir ?? join(dataDir, 'pki')
-    const pki = await loadOrCreatePki({
-      dir: pkiDir,
-      hosts: hostsOf(options.listen),
-      clock,
-    })
+    const { address } = await serverEndpointOf(options.listen)
+    const pki = await loadOrCreatePki({ dir: pkiDir, hosts: [...hostsOf(options.listen), address], clock })
     for (const { file, reason } of pki.writtenFiles) log.info({ file, reason }, 'credentials written')
     const rbac = createRbac({ store, clock, log })
     const auditing = await openAudit({ settings: options.audit, dataDir, clock, log })
@@ -191,6 +191,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     setMaxListeners(0, stop.signal) // every watch of every controller adds a listener
     const parts: Record<string, Promise<unknown> | undefined> = {}
     let stopNodes = async () => {}
+    let service: PublishedService | undefined
     try {
       const client = inProcessClient(server.objects, CONTROLLERS_USER)
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
@@ -199,6 +200,15 @@ export async function serve(options: ServeOptions): Promise<void> {
       await createBootstrapRoles(systemClient, server.resources)
       await rbac.start({ client: systemClient, signal: stop.signal })
       await accountTokens.start(stop.signal)
+      const endpoint = { address, port: listener.port }
+      service = await publishKubernetesService({
+        store,
+        clock,
+        random,
+        log,
+        endpoint,
+        isShared: location.is === 'etcd',
+      })
       await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
       if (nodeCount > 0) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')
@@ -251,7 +261,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     } finally {
       bootstrap.fail('the server is shutting down')
       stop.abort(signal.reason)
-      await stopWithin({ ...parts, nodes: stopNodes(), requests: listener.stop() }, { clock, log })
+      await stopWithin(
+        { ...parts, nodes: stopNodes(), requests: listener.stop(), service: service?.stop() },
+        { clock, log },
+      )
       await stopWithin({ audit: auditing.close() }, { clock, log })
     }
   } finally {

@@ -82,7 +82,7 @@ export const errorSteps: readonly Step[] = [
       const stdin = 'apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n'
       for (const command of ['create -f -', 'apply -f -']) {
         const text = await kubectl.expectError(command, { stdin })
-        expect(text).toContain('Stowage does not store services: lists of them are empty, and they cannot be written')
+        expect(text).toContain('Stowage does not store services, so they cannot be written')
         expect(text).not.toContain('unknown field')
       }
       expect(await kubectl.expectError('create service clusterip web --tcp=80')).toContain(

@@ -1,16 +1,15 @@
 // Declares the kinds that are not implemented, but that upstream's programs watch: a program that waits for its caches does
-// nothing until each of them has been listed. Lists are empty, watches are idle, and writes are rejected.
+// nothing until each of them has been listed. Lists are empty, except for default/kubernetes; writes are rejected.
 //
 // Origin: the informers of kube-controller-manager and kube-scheduler 1.30 to 1.37 and of the CSI sidecars, without the kinds
 // that this server stores. upstream-informers.fixture.ts has the whole list and describes how to extract it again;
 // foreign.test.ts checks that each of its entries is served.
 import { defineForeignKind } from '../foreign-kind.ts'
 import type { Kind } from '../kind.ts'
-import { opt, rawJson } from '../schema.ts'
+import { endpointSliceKind, endpointsKind, serviceKind } from './kubernetes-service/kubernetes-service.ts'
 
 /** Group, kind, plural, scope, and the versions that the informers use. */
 const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | 'Cluster', readonly string[]])[] = [
-  ['', 'Endpoints', 'endpoints', 'Namespaced', ['v1']],
   ['', 'ReplicationController', 'replicationcontrollers', 'Namespaced', ['v1']],
   ['admissionregistration.k8s.io', 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies', 'Cluster', ['v1']],
   ['apps', 'ControllerRevision', 'controllerrevisions', 'Namespaced', ['v1']],
@@ -30,7 +29,6 @@ const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | '
     'Namespaced',
     ['v1', 'v1beta1', 'v1alpha1'],
   ],
-  ['discovery.k8s.io', 'EndpointSlice', 'endpointslices', 'Namespaced', ['v1']],
   ['gateway.networking.k8s.io', 'ReferenceGrant', 'referencegrants', 'Namespaced', ['v1beta1']],
   ['internal.apiserver.k8s.io', 'StorageVersion', 'storageversions', 'Cluster', ['v1alpha1']],
   ['networking.k8s.io', 'IPAddress', 'ipaddresses', 'Cluster', ['v1', 'v1beta1', 'v1alpha1']],
@@ -67,23 +65,6 @@ const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | '
 const DOC = 'A kind that this server does not implement; there are no objects of it.'
 
 /**
- * `kubectl cluster-info` fails if discovery has no services. The fields let a manifest pass the validation of kubectl before
- * 1.27, so that it prints the answer of the server and not that spec is unknown.
- */
-const serviceKind = defineForeignKind({
-  group: '',
-  versions: ['v1'],
-  kind: 'Service',
-  plural: 'services',
-  namespaced: true,
-  doc: DOC,
-  shortNames: ['svc'],
-  categories: ['all'],
-  isDiscoverable: true,
-  fields: { spec: opt(2, rawJson, 'Not stored.'), status: opt(3, rawJson, 'Not stored.') },
-})
-
-/**
  * kubectl lists these to explain an apiVersion that discovery does not have. With an empty list it names kind and version;
  * without a response it reports that it could not list them.
  */
@@ -98,6 +79,8 @@ const customResourceDefinitionKind = defineForeignKind({
 
 export const FOREIGN_KINDS: readonly Kind[] = [
   serviceKind,
+  endpointsKind,
+  endpointSliceKind,
   customResourceDefinitionKind,
   ...DECLARATIONS.map(([group, kind, plural, scope, versions]) =>
     defineForeignKind({ group, versions, kind, plural, namespaced: scope === 'Namespaced', doc: DOC }),

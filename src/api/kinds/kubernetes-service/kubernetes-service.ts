@@ -1,0 +1,50 @@
+// Declares Service, Endpoints and EndpointSlice. The server stores only its own Service, default/kubernetes, and clients can
+// only read it: programs in pods and kube-controller-manager expect it.
+import { defineForeignKind } from '../../foreign-kind.ts'
+import {
+  type EndpointSlice,
+  type Endpoints,
+  endpointSliceFields,
+  endpointsFields,
+  type Service,
+  serviceFields,
+} from './kubernetes-service-schema.ts'
+
+const DOC = 'A kind of which this server has only its own object, default/kubernetes.'
+
+/** In discovery, because `kubectl cluster-info` fails without it. */
+export const serviceKind = defineForeignKind<Service>({
+  group: '',
+  versions: ['v1'],
+  kind: 'Service',
+  plural: 'services',
+  namespaced: true,
+  doc: DOC,
+  shortNames: ['svc'],
+  categories: ['all'],
+  isDiscoverable: true,
+  fields: serviceFields,
+})
+
+export const endpointsKind = defineForeignKind<Endpoints>({
+  group: '',
+  versions: ['v1'],
+  kind: 'Endpoints',
+  plural: 'endpoints',
+  namespaced: true,
+  doc: DOC,
+  shortNames: ['ep'],
+  isDiscoverable: true,
+  fields: endpointsFields,
+})
+
+export const endpointSliceKind = defineForeignKind<EndpointSlice>({
+  group: 'discovery.k8s.io',
+  versions: ['v1'],
+  kind: 'EndpointSlice',
+  plural: 'endpointslices',
+  namespaced: true,
+  doc: DOC,
+  isDiscoverable: true,
+  fields: endpointSliceFields,
+})
