@@ -1,4 +1,5 @@
-// Table columns that many kinds share (name, age, creation time, volume mode) and the short form of durations.
+// Table columns that many kinds share (name, age, creation time, volume mode), and the cells of rows. Ages have the short
+// form of kubectl.
 import type { Column, ColumnContext, KubeObject } from './kind.ts'
 
 export const nameColumn: Column<KubeObject> = {

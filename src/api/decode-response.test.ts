@@ -8,7 +8,7 @@ import { secretKind } from './kinds/secret/secret.ts'
 import { storageClassKind } from './kinds/storage-class/storage-class.ts'
 import type { ObjectType, Scalar, Type } from './schema.ts'
 
-const FORMS = 6 // every empty value occurs in each of its two or three forms
+const FORM_COUNT = 6 // every empty value occurs in each of its two or three forms
 
 describe('decodeResponse', () => {
   it.each([
@@ -39,7 +39,7 @@ describe('decodeResponse', () => {
     })
   })
 
-  it('replaces a null value in a map by the zero value', () => {
+  it('replaces a null value in a map with the zero value', () => {
     const { data } = decodeResponse(secretKind.type, { metadata: { name: 's' }, data: { empty: null } })
     expect(data).toEqual({ empty: '' })
   })
@@ -70,7 +70,7 @@ describe('decodeResponse', () => {
     (_name, { type }) => {
       for (const sample of [sampleOf(type, 0, false), sampleOf(type, 0, true), {}]) {
         const stored = decode(type, sample).object
-        for (let form = 0; form < FORMS; form++) {
+        for (let form = 0; form < FORM_COUNT; form++) {
           expect(decodeResponse(type, stockJson(type, stored as object, form))).toStrictEqual(stored)
         }
       }

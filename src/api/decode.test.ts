@@ -133,8 +133,10 @@ describe('decode', () => {
   })
 
   it('reports the paths of unknown fields, except ignored ones', () => {
-    const { unknown, object: decoded } = decode(outer, { kind: 'X', extra: { a: 1 }, items: [{ nam: 'x' }] }, ['kind'])
-    expect(unknown.toSorted()).toEqual(['extra', 'items[0].nam'])
+    const { unknownFields, object: decoded } = decode(outer, { kind: 'X', extra: { a: 1 }, items: [{ nam: 'x' }] }, [
+      'kind',
+    ])
+    expect(unknownFields.toSorted()).toEqual(['extra', 'items[0].nam'])
     expect(decoded).toEqual({ items: [{ name: '' }] })
   })
 
@@ -198,9 +200,9 @@ describe('decode with a previous object', () => {
 
   it('SYS-4 reuses identical parts and decodes all others', () => {
     const value = { ...previous, title: 'b', single: { ...previous.single, count: 2 } }
-    const { object, unknown } = decode(outer, value, [], { previous })
+    const { object, unknownFields } = decode(outer, value, [], { previous })
     expect(object).toEqual({ title: 'b', items: [{ name: 'x' }], single: { name: 'y', count: 2 }, raw: { k: [1] } })
-    expect(unknown).toEqual([])
+    expect(unknownFields).toEqual([])
     expect(object.items).toBe(previous.items)
     expect(object.single).not.toBe(previous.single)
   })
@@ -209,9 +211,9 @@ describe('decode with a previous object', () => {
     const value = { ...previous, items: previous.single }
     expect(() => decode(outer, value, [], { previous })).toThrow(DecodeError)
     expect(() => decode(outer, { ...previous, single: { name: 7 } }, [], { previous })).toThrow(DecodeError)
-    expect(decode(outer, { ...previous, single: { ...previous.single, other: 1 } }, [], { previous }).unknown).toEqual([
-      'single.other',
-    ])
+    expect(
+      decode(outer, { ...previous, single: { ...previous.single, other: 1 } }, [], { previous }).unknownFields,
+    ).toEqual(['single.other'])
   })
 
   it('SYS-4 gives the same result as without a previous object', () => {

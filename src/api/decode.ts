@@ -9,7 +9,7 @@ import type { Field, MapType, ObjectType, Scalar, Type } from './schema.ts'
 export interface Decoded<T> {
   readonly object: T
   /** Paths of fields that the type does not have, in order of appearance; at most UNKNOWN_FIELDS_MAX. */
-  readonly unknown: readonly string[]
+  readonly unknownFields: readonly string[]
   /** Number of keys in the input. If parse-json.ts counts more in the text, the text has duplicate keys. */
   readonly keyCount: number
 }
@@ -33,7 +33,7 @@ class Context {
     if (this.#values > VALUES_MAX) throw new DecodeError(`the object has more than ${VALUES_MAX} fields and list items`)
   }
 
-  readonly unknown: string[] = []
+  readonly unknownFields: string[] = []
   readonly partial: boolean
   constructor(partial: boolean) {
     this.partial = partial
@@ -56,7 +56,7 @@ export function decode<T>(
 ): Decoded<T> {
   const context = new Context(partial)
   const object = decodeObject(type, value, '', context, { previous, ignored })
-  return { object: object as T, unknown: context.unknown, keyCount: context.keyCount }
+  return { object: object as T, unknownFields: context.unknownFields, keyCount: context.keyCount }
 }
 
 function decodeValue(type: Type, value: unknown, path: string, context: Context, previous?: unknown): unknown {
@@ -125,7 +125,7 @@ function recordUnknownFields(
   for (const name of names) {
     if (Object.hasOwn(type.fields, name) || ignored.includes(name)) continue
     context.keyCount += countOwnKeys(value[name])
-    if (context.unknown.length < UNKNOWN_FIELDS_MAX) context.unknown.push(childPath(path, name))
+    if (context.unknownFields.length < UNKNOWN_FIELDS_MAX) context.unknownFields.push(childPath(path, name))
   }
 }
 

@@ -1,5 +1,6 @@
-// Decides whether a number survives the conversion to a double. A quantity or a counter that changes silently would be stored
-// and enforced as another value, so such numbers are rejected; a client can send a quantity of any precision as a string.
+// Determines whether a number keeps its value when it is converted to a double. A quantity or a counter that changes
+// silently would be stored and enforced as another value, so such numbers are rejected. A client can send a quantity of any
+// precision as a string.
 
 /** Whether the decimal text of a number, such as `9007199254740993` or `1e400`, and the parsed number are the same value. */
 export function isExactNumber(text: string): boolean {
@@ -8,7 +9,7 @@ export function isExactNumber(text: string): boolean {
   return Number.isFinite(value) && significantDigits(text) === significantDigits(String(value))
 }
 
-/** A number with fewer characters has at most 15 digits, and every number of 15 digits survives. */
+/** A number with fewer characters has at most 15 digits, and every number of 15 digits is exact. */
 export const EXACT_LENGTH = 16
 
 /** Returns digits without leading and trailing zeros, and the exponent: '-12.50' and '-125e-1' are both '-125e-1'. */

@@ -33,7 +33,7 @@ export async function decodeConfigFile<T>(text: string, format: ConfigFormat<T>)
     throw new Error(isSecret ? `${error.message.split(':', 1)[0]}: wrong type` : error.message)
   }
   const problems = [
-    ...decoded.unknown.map((path) => `unknown field "${path}"`),
+    ...decoded.unknownFields.map((path) => `unknown field "${path}"`),
     ...duplicateKeys.map((path) => `duplicate field "${path}"`),
   ]
   if (problems.length > 0) throw new Error(problems.join(', '))

@@ -1,4 +1,4 @@
-// ExpiryQueue: a heap of versions ordered by expiry time, and the transaction that deletes expired keys.
+// ExpiryQueue: a heap of versions ordered by expiry time, and the transactions that delete expired keys.
 // Superseded versions stay in the heap and are skipped when they expire, so renewing a key costs one push.
 import type { Store } from './store.ts'
 import type { Version } from './version.ts'

@@ -46,14 +46,14 @@ export class KeyIndex {
   }
 
   get(key: string): Version | undefined {
-    const chunk = this.#chunks[this.#chunkOf(key)]
+    const chunk = this.#chunks[this.#chunkIndexOf(key)]
     const version = chunk?.versions[findFirstAtOrAfter(chunk.versions, key)]
     return version?.key === key ? version : undefined
   }
 
   /** Makes this the newest version of its key. */
   set(version: Version): void {
-    const chunkIndex = this.#chunkOf(version.key)
+    const chunkIndex = this.#chunkIndexOf(version.key)
     const chunk = this.#chunks[chunkIndex]
     if (!chunk) {
       this.#chunks.push(createChunk([version]))
@@ -74,7 +74,7 @@ export class KeyIndex {
   }
 
   delete(key: string): void {
-    const chunkIndex = this.#chunkOf(key)
+    const chunkIndex = this.#chunkIndexOf(key)
     const chunk = this.#chunks[chunkIndex]
     if (!chunk) return
     const position = findFirstAtOrAfter(chunk.versions, key)
@@ -90,7 +90,7 @@ export class KeyIndex {
 
   /** Visits the newest versions in the range in key order, tombstones included, until `visit` returns false. */
   scan(range: KeyRange, visit: (newest: Version) => boolean): void {
-    let { chunkAt: chunkIndex, at: position } = this.#start(range)
+    let { chunkIndex, position } = this.#findStart(range)
     for (let chunk = this.#chunks[chunkIndex]; chunk; chunk = this.#chunks[++chunkIndex], position = 0) {
       for (; position < chunk.versions.length; position++) {
         const version = chunk.versions[position] as Version
@@ -102,7 +102,7 @@ export class KeyIndex {
   /** Returns the number of keys in the range that exist at a revision. */
   count(range: KeyRange, revision: Revision): number {
     let count = 0
-    let { chunkAt: chunkIndex, at: position } = this.#start(range)
+    let { chunkIndex, position } = this.#findStart(range)
     for (let chunk = this.#chunks[chunkIndex]; chunk; chunk = this.#chunks[++chunkIndex], position = 0) {
       const isWhole = position === 0 && chunk.versions.at(-1)?.key.startsWith(range.prefix)
       if (isWhole && chunk.newestRevision <= revision) {
@@ -118,17 +118,18 @@ export class KeyIndex {
     return count
   }
 
-  #start({ prefix, after }: KeyRange): { chunkAt: number; at: number } {
+  /** Returns where the first version of the range is, or would be. */
+  #findStart({ prefix, after }: KeyRange): { chunkIndex: number; position: number } {
     const isExclusive = after !== undefined && after >= prefix
     const startKey = isExclusive ? after : prefix
-    const chunkIndex = this.#chunkOf(startKey)
+    const chunkIndex = this.#chunkIndexOf(startKey)
     const versions = this.#chunks[chunkIndex]?.versions ?? []
     const position = findFirstAtOrAfter(versions, startKey)
-    return { chunkAt: chunkIndex, at: isExclusive && versions[position]?.key === startKey ? position + 1 : position }
+    return { chunkIndex, position: isExclusive && versions[position]?.key === startKey ? position + 1 : position }
   }
 
   /** Returns the index of the last chunk whose first key is not after `key`, which is the only one that can contain it. */
-  #chunkOf(key: string): number {
+  #chunkIndexOf(key: string): number {
     let low = 0
     let high = this.#chunks.length - 1
     while (low < high) {

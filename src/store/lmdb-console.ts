@@ -3,7 +3,7 @@
 
 let isInstalled = false
 
-/** Replaces console.error once per process; other messages pass. */
+/** Replaces console.error once per process. Other messages are still printed. */
 export function silenceLmdbErrors(): void {
   if (isInstalled) return
   isInstalled = true

@@ -19,7 +19,7 @@ afterEach(async () => {
   await Promise.all(dirs.splice(0).map((dir) => rm(dir, { recursive: true, force: true })))
 })
 
-async function newDir(): Promise<string> {
+async function createDir(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-store-'))
   dirs.push(dir)
   return dir
@@ -42,14 +42,14 @@ const clock = manualClock()
 describe('LMDB store', () => {
   storeContract(
     async () => {
-      const dir = await newDir()
+      const dir = await createDir()
       return (options) => openLmdbStore({ dir, ...options })
     },
     { runs: 15 },
   )
 
   it('creates a directory and file that only the owner can access', async () => {
-    const dir = join(await newDir(), 'nested', 'data')
+    const dir = join(await createDir(), 'nested', 'data')
     const store = await openLmdbStore({ dir, clock })
     await put(store, 'a')
     expect((await stat(dir)).mode & 0o777).toBe(0o700)
@@ -60,7 +60,7 @@ describe('LMDB store', () => {
 
   it('reuses the disk space of compacted records', async () => {
     const ownClock = manualClock()
-    const store = await openLmdbStore({ dir: await newDir(), clock: ownClock, history: { entriesMax: 200 } })
+    const store = await openLmdbStore({ dir: await createDir(), clock: ownClock, history: { entriesMax: 200 } })
     const overwriteAll = async (round: number) => {
       const value = Buffer.alloc(1_500, `${round}`)
       await Promise.all(Array.from({ length: 500 }, (_, index) => store.transact(() => [{ put: `k/${index}`, value }])))
@@ -76,7 +76,7 @@ describe('LMDB store', () => {
 
 describe('a directory in use', () => {
   it('cannot be opened by a second process until the first one exits', async () => {
-    const dir = await newDir()
+    const dir = await createDir()
     const program = await bundle('hold-child.ts')
     const holder = start([...program.command, dir])
     expect(await holder.nextLine()).toBe('open')
@@ -93,7 +93,7 @@ describe('a directory in use', () => {
   })
 
   it('cannot be opened by a second store of the same process', async () => {
-    const dir = await newDir()
+    const dir = await createDir()
     const store = await openLmdbStore({ dir, clock })
     await expect(openLmdbStore({ dir, clock })).rejects.toThrow(`(pid ${process.pid})`)
     await put(store, 'a')
@@ -102,18 +102,18 @@ describe('a directory in use', () => {
   })
 
   it('is opened by at most one of many concurrent attempts', async () => {
-    const dir = await newDir()
-    const opened = await Promise.allSettled(Array.from({ length: 8 }, () => openLmdbStore({ dir, clock })))
-    const stores = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    const dir = await createDir()
+    const results = await Promise.allSettled(Array.from({ length: 8 }, () => openLmdbStore({ dir, clock })))
+    const stores = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
     expect(stores.length).toBeLessThanOrEqual(1)
     await Promise.all(stores.map((store) => store.close()))
     await (await openLmdbStore({ dir, clock })).close()
   })
 })
 
-describe('opening a file that is not a valid store', () => {
+describe('opening a store file', () => {
   async function createFilledDir(): Promise<string> {
-    const dir = await newDir()
+    const dir = await createDir()
     const store = await openLmdbStore({ dir, clock })
     await store.transact(() =>
       Array.from({ length: 300 }, (_, index) => ({ put: `k/${index}`, value: Buffer.alloc(index % 10 ? 500 : 9_000) })),
@@ -124,7 +124,7 @@ describe('opening a file that is not a valid store', () => {
   const openAndClose = async (dir: string) => (await openLmdbStore({ dir, clock })).close()
 
   it('fails if the file is not an LMDB file', async () => {
-    const dir = await newDir()
+    const dir = await createDir()
     await writeFile(join(dir, 'store.mdb'), 'This is not a database. '.repeat(1_000))
     await expect(openAndClose(dir)).rejects.toThrow(`${dir}/store.mdb is not a Stowage store: it is not an LMDB file.`)
     await writeFile(join(dir, 'store.mdb'), 'short')
@@ -132,7 +132,7 @@ describe('opening a file that is not a valid store', () => {
   })
 
   it('fails if the LMDB file belongs to another program', async () => {
-    const dir = await newDir()
+    const dir = await createDir()
     const foreignDb = openLmdb({ path: join(dir, 'store.mdb'), noSubdir: true })
     await foreignDb.put('some key', { some: 'value' })
     await foreignDb.close()
@@ -181,10 +181,10 @@ describe('durability', () => {
   it('SYS-1 acknowledges a write only after it is synced to disk', async (test) => {
     if (!hasStrace() && !process.env.CI) test.skip('strace is not installed')
     const program = await bundle('durability-child.ts')
-    const dir = await newDir()
-    const log = join(await newDir(), 'trace')
+    const dir = await createDir()
+    const log = join(await createDir(), 'trace')
     const calls = 'openat,write,pwrite64,writev,pwritev,fdatasync,fsync,msync'
-    const traced = start([
+    const tracedChild = start([
       'strace',
       '-f',
       '-s',
@@ -197,14 +197,14 @@ describe('durability', () => {
       dir,
       '40',
     ])
-    expect(await traced.exited()).toEqual({ code: 0, signal: null })
-    expect(traced.lines).toHaveLength(40)
+    expect(await tracedChild.exited()).toEqual({ code: 0, signal: null })
+    expect(tracedChild.lines).toHaveLength(40)
     expectSyncedBeforeAcknowledged(await readFile(log, 'latin1'), 40)
   })
 
   it('SYS-1 keeps every acknowledged transaction completely when the process is killed', async () => {
     const program = await bundle('crash-child.ts')
-    const dir = await newDir()
+    const dir = await createDir()
     const acknowledged = new Map<string, number>()
     let total = 0
     for (let kill = 0; kill < 10; kill++) {
@@ -235,11 +235,18 @@ describe('durability', () => {
 
   it('rejects only writes while the disk is full', async () => {
     const program = await bundle('full-disk-child.ts')
-    const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 2048; exec "$@"', 'sh', ...program.command, await newDir()]
-    const child = start(limited)
+    const limitedCommand = [
+      'sh',
+      '-c',
+      'trap "" XFSZ; ulimit -f 2048; exec "$@"',
+      'sh',
+      ...program.command,
+      await createDir(),
+    ]
+    const child = start(limitedCommand)
     await child.exited()
-    const [rejection, writtenLine, ...otherLines] = child.lines
-    expect(rejection).toMatch(
+    const [rejectedLine, writtenLine, ...otherLines] = child.lines
+    expect(rejectedLine).toMatch(
       /^rejected WriteRejectedError nothing was written: .*store\.mdb: (the file has reached the file size limit|a write was incomplete)/,
     )
     expect(writtenLine).toMatch(/^written (\d+) revision \1 keys \1$/)

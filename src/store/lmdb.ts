@@ -34,7 +34,7 @@ const STORE_FORMAT = 2
 const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
 
-/** Values are written as bytes; a range returns headers, which are decoded without a copy. */
+/** Values are written as bytes. A range returns headers, which are decoded directly from LMDB's memory. */
 type Db = RootDatabase<Uint8Array | HeaderFields, RecordName>
 
 /** Reasons of commit errors by code, for errors after which LMDB has written nothing and remains usable. */
@@ -164,10 +164,10 @@ class LmdbMedium implements Medium {
   }
 
   read(revision: Revision): Uint8Array {
-    const shared = this.#db.getBinaryFast([VALUE, revision]) // valid until the next read
-    if (!shared) throw new Error(`record ${revision} is missing from ${this.#path}`)
-    const value = Buffer.allocUnsafe(shared.length)
-    value.set(new Uint8Array(shared.buffer, shared.byteOffset, shared.length))
+    const sharedBytes = this.#db.getBinaryFast([VALUE, revision]) // valid until the next read
+    if (!sharedBytes) throw new Error(`record ${revision} is missing from ${this.#path}`)
+    const value = Buffer.allocUnsafe(sharedBytes.length)
+    value.set(new Uint8Array(sharedBytes.buffer, sharedBytes.byteOffset, sharedBytes.length))
     return value
   }
 

@@ -2,7 +2,7 @@
 // implement it; the simulator wraps a medium to inject faults.
 import type { Revision } from './store.ts'
 
-/** A record without its value, which the store keeps in memory. Records are identified by their revision. */
+/** A record without its value. The store keeps headers in memory. Records are identified by their revision. */
 export interface RecordHeader {
   readonly key: string
   readonly revision: Revision
@@ -16,7 +16,7 @@ export interface MediumRecord extends RecordHeader {
   readonly value: Uint8Array
 }
 
-/** The oldest revision with complete history of each class of keys. The medium persists them. */
+/** The oldest revision with a complete history, for each class of keys. The medium persists the floors. */
 export interface Floors {
   readonly ordinary: Revision
   /** For keys below `briefPrefixes`. */
@@ -49,7 +49,7 @@ export interface Medium {
 
 export const NO_FLOORS: Floors = { ordinary: 0, brief: 0, briefPrefixes: [] }
 
-/** The medium wrote nothing of the batch and remains usable. */
+/** Thrown if the medium wrote nothing of the batch and remains usable. */
 export class AppendRejectedError extends Error {
   override readonly name = 'AppendRejectedError'
 }

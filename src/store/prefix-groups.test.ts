@@ -7,7 +7,7 @@ it('PrefixGroups returns every member whose prefix matches the key, until the me
     groups.add(prefix, member)
   }
   groups.add('a/', 'second')
-  const matching = (key: string) => groups.matching(key).flatMap(({ members }) => [...members])
+  const matching = (key: string) => groups.findMatching(key).flatMap(({ members }) => [...members])
   expect(matching('a/bc')).toEqual(['all', 'a', 'a/', 'second', 'a/b'])
   expect(matching('a')).toEqual(['all', 'a'])
   expect(matching('c')).toEqual(['all'])

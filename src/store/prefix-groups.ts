@@ -30,7 +30,7 @@ export class PrefixGroups<Member> {
     else this.#lengths.delete(prefix.length)
   }
 
-  matching(key: string): PrefixGroup<Member>[] {
+  findMatching(key: string): PrefixGroup<Member>[] {
     const groups: PrefixGroup<Member>[] = []
     for (const length of this.#lengths.keys()) {
       if (length > key.length) continue

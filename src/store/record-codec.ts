@@ -2,7 +2,7 @@
 // headers without the values. Sizes in bytes:
 //
 //   name    kind (1), revision (6, big-endian, so that names sort by it)
-//   header  format (1), flags (1), createRevision (6), expiresAtMs (8, a double; only if flagged), key (the rest)
+//   header  format (1), flags (1), createRevision (6), expiresAtMs (8, a double; 0 unless flagged), key (the rest)
 //   value   the bytes of the put; a tombstone has no value
 import type { RecordHeader } from './medium.ts'
 import type { Revision } from './store.ts'

@@ -25,7 +25,7 @@ async function setUp(history?: HistoryOptions) {
   return { clock, control, batches, open, store: await open() }
 }
 
-const diskFull = async () => {
+const throwDiskFull = async () => {
   throw new AppendRejectedError('the disk is full')
 }
 
@@ -197,7 +197,7 @@ describe('a store whose medium rejects a write', () => {
     const { control, store, open } = await setUp()
     await put(store, 'a', 'old')
     const { events } = collectEvents(store)
-    control.beforeWrite = diskFull
+    control.beforeWrite = throwDiskFull
     const results = await Promise.allSettled([put(store, 'a', 'new'), put(store, 'b')])
     for (const result of results) expect(result).toMatchObject({ reason: expect.any(WriteRejectedError) })
     expect(results[0]).toMatchObject({ reason: { message: 'nothing was written: the disk is full' } })
@@ -214,19 +214,19 @@ describe('a store whose medium rejects a write', () => {
 
   it('reruns transactions that read from the rejected batch', async () => {
     const { control, store } = await setUp()
-    control.beforeWrite = diskFull
+    control.beforeWrite = throwDiskFull
     const create = (key: string) =>
       store.transact((view) => {
         if (view.get(key)) throw new Error(`${key} exists`)
         return [{ put: key, value: bytes(key) }]
       })
     const observed: boolean[] = []
-    const readTotal = () =>
+    const readA = () =>
       store.transact((view) => {
         observed.push(view.get('a') !== undefined)
         return []
       })
-    const results = await Promise.allSettled([create('a'), create('a'), readTotal()])
+    const results = await Promise.allSettled([create('a'), create('a'), readA()])
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
     for (const result of results.slice(0, 2)) expect(result).toMatchObject({ reason: expect.any(WriteRejectedError) })
     expect(observed).toEqual([true, true, false]) // the second create, the read, and the rerun of the read
@@ -237,7 +237,7 @@ describe('a store whose medium rejects a write', () => {
     const { control, store } = await setUp()
     expect(await store.problem?.()).toBeUndefined()
     const succeed = control.beforeWrite
-    control.beforeWrite = diskFull
+    control.beforeWrite = throwDiskFull
     await expect(put(store, 'a')).rejects.toThrow(WriteRejectedError)
     expect(await store.problem?.()).toBe('the last write failed')
     control.beforeWrite = succeed
@@ -249,7 +249,7 @@ describe('a store whose medium rejects a write', () => {
   it('SYS-11 probes the medium every 10 s if there are no writes', async () => {
     const { clock, control, batches, store } = await setUp()
     const succeed = control.beforeWrite
-    control.beforeWrite = diskFull
+    control.beforeWrite = throwDiskFull
     await expect(put(store, 'a')).rejects.toThrow(WriteRejectedError)
     const isHealthyAfter = async (ms: number) => {
       await clock.advance(ms)
@@ -272,7 +272,7 @@ describe('a store whose medium rejects a write', () => {
     await put(store, 'a', '1')
     await put(store, 'a', '2')
     await remove(store, 'a')
-    control.beforeWrite = diskFull
+    control.beforeWrite = throwDiskFull
     await advanceUntil(clock, () => batches.some(({ drop }) => drop.length > 0))
     control.beforeWrite = async () => {}
     const batchesWithDrops = () => batches.filter(({ drop }) => drop.length > 0)
@@ -288,7 +288,7 @@ describe('a store whose medium rejects a write', () => {
     await store.transact(() => [{ put: 'a', value: bytes(''), expiresAtMs: clock.nowMs() + 1_000 }])
     let rejections = 0
     control.beforeWrite = async () => {
-      if (rejections++ < 3) await diskFull()
+      if (rejections++ < 3) await throwDiskFull()
     }
     await advanceUntil(clock, () => store.stats().keys === 0)
     expect(rejections).toBe(4)
@@ -299,7 +299,7 @@ describe('a store after a write with unknown outcome', () => {
   it('closes, ends its watchers and rejects pending transactions', async () => {
     const { control, batches, store, open } = await setUp()
     await put(store, 'a', 'old')
-    const { events, ended } = collectEvents(store)
+    const { events, endReasons } = collectEvents(store)
     const gate = createGate()
     control.beforeWrite = async () => {
       await gate.wait()
@@ -314,8 +314,8 @@ describe('a store after a write with unknown outcome', () => {
       expect(result).toMatchObject({ reason: { message: expect.stringContaining('input/output error') } })
     }
     await expect(store.get('a')).rejects.toThrow(StoreClosedError)
-    await waitUntil(() => ended.length > 0)
-    expect(ended).toEqual([expect.any(StoreClosedError)])
+    await waitUntil(() => endReasons.length > 0)
+    expect(endReasons).toEqual([expect.any(StoreClosedError)])
     expect(events).toEqual([])
     await store.close()
 

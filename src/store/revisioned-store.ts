@@ -39,13 +39,13 @@ import { WatchHub } from './watch-hub.ts'
 
 export const PENDING_MAX = 100_000 // further transactions are rejected with StoreBusyError
 const BATCH_TRANSACTIONS_MAX = 1_000 // a larger batch would block the event loop
-const BATCH_BYTES_MAX = 8 * 1024 * 1024 // a larger transaction ends its batch
+const BATCH_BYTES_MAX = 8 * 1024 * 1024 // a batch of this size takes no further transactions
 const LIST_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop in between
 const LIST_BYTES_PER_TURN = 4 * 1024 * 1024 // the same for a list of large values
 const COMPACT_DROPS_PER_BATCH = 500 // or two per written record, if that is more, so that compaction keeps up with writes
 const COMPACT_PAUSE_MS = 10 // between batches that only compact
 const COMPACT_TIMER_MS_MAX = 3_600_000 // timers do not support arbitrarily long delays
-const EXPIRE_KEYS_PER_TRANSACTION = 1_000
+const EXPIRE_KEYS_PER_RUN = 1_000 // further expired keys are deleted in the next run
 const EXPIRE_CHECK_MS_MAX = 10_000 // check at least this often, because the wall clock may jump
 const RETRY_MS = 1_000 // after a failed compaction or expiry
 const PROBE_AFTER_MS = 10_000 // after a failed write, probe the medium if there was no other write for this long
@@ -422,7 +422,7 @@ class RevisionedStore implements Store {
   }
 
   async #expire(): Promise<void> {
-    const expired = this.#expiry.takeDue({ nowMs: this.#clock.nowMs(), max: EXPIRE_KEYS_PER_TRANSACTION })
+    const expired = this.#expiry.takeDue({ nowMs: this.#clock.nowMs(), max: EXPIRE_KEYS_PER_RUN })
     let notBeforeMs = 0
     if (expired.length > 0) {
       this.#isExpiring = true

@@ -32,9 +32,9 @@ export function storeContract(
   createStorage: () => Promise<OpenStore>,
   { runs = 50, isOrdered = true, persistsBriefCompaction = true }: ContractOptions = {},
 ): void {
-  const opened: Store[] = []
+  const openedStores: Store[] = []
   afterEach(async () => {
-    await Promise.all(opened.splice(0).map((store) => store.close()))
+    await Promise.all(openedStores.splice(0).map((store) => store.close()))
   })
 
   /** Opens a store on empty storage. Returns it with its clock and a function that reopens it. */
@@ -43,7 +43,7 @@ export function storeContract(
     const open = await createStorage()
     const reopen = async (otherHistory = history) => {
       const store = await open({ clock, history: otherHistory })
-      opened.push(store)
+      openedStores.push(store)
       return store
     }
     return { clock, reopen, store: await reopen() }
@@ -403,7 +403,7 @@ export function storeContract(
       expect(new Set(watchers.map(({ events }) => events[0])).size).toBe(1)
     })
 
-    it('delivers no events before watch() has returned and after close()', async () => {
+    it('delivers no events before watch() has returned or after close()', async () => {
       const { store } = await setUp()
       await put(store, 'a')
       const replaying = collectEvents(store, { afterRevision: 0 })
@@ -423,12 +423,12 @@ export function storeContract(
     it('allows watchers to be added and closed during delivery', async () => {
       const { store } = await setUp()
       const lateEvents: StoreEvent[] = []
-      const closing = { events: 0, close: () => {} }
+      const closedWatcher = { callCount: 0, close: () => {} }
       store.watch({
         prefix: '',
         afterRevision: 0,
         onEvents: () => {
-          closing.close()
+          closedWatcher.close()
           const afterRevision = store.revision
           store.watch({
             prefix: '',
@@ -439,13 +439,13 @@ export function storeContract(
         },
         onEnd: () => {},
       })
-      const onEvents = () => void closing.events++
+      const onEvents = () => void closedWatcher.callCount++
       const watch = store.watch({ prefix: '', afterRevision: 0, onEvents, onEnd: () => {} })
-      closing.close = () => watch.close()
+      closedWatcher.close = () => watch.close()
       await put(store, 'a')
       await put(store, 'b')
       expect(lateEvents.map(formatEvent)).toEqual(['put b@2=b'])
-      expect(closing.events).toBe(0)
+      expect(closedWatcher.callCount).toBe(0)
     })
 
     it('ends only the watcher whose callback throws', async () => {
@@ -455,12 +455,12 @@ export function storeContract(
         throw new Error('oops')
       }
       store.watch({ prefix: '', afterRevision: 0, onEvents, onEnd: (reason) => void ends.push(reason) })
-      const unaffected = collectEvents(store)
+      const otherWatcher = collectEvents(store)
       await put(store, 'a')
       await put(store, 'b')
       expect(ends).toHaveLength(1)
       expect(ends[0]?.cause).toMatchObject({ message: 'oops' })
-      expect(unaffected.events).toHaveLength(2)
+      expect(otherWatcher.events).toHaveLength(2)
     })
 
     it('throws FutureRevisionError for a revision that does not exist yet', async () => {
@@ -626,11 +626,11 @@ export function storeContract(
       const watchers = Array.from({ length: 50 }, () => collectEvents(store, { afterRevision: 0 }))
       await clock.advance(1_000)
       await advanceUntil(clock, () =>
-        watchers.every(({ events, ended }) => events.length === 2_000 || ended.length > 0),
+        watchers.every(({ events, endReasons }) => events.length === 2_000 || endReasons.length > 0),
       )
-      const overtaken = watchers.filter(({ ended }) => ended.length > 0)
+      const overtaken = watchers.filter(({ endReasons }) => endReasons.length > 0)
       expect(overtaken.length).toBeGreaterThan(0)
-      for (const { ended } of overtaken) expect(ended).toEqual([expect.any(CompactedError)])
+      for (const { endReasons } of overtaken) expect(endReasons).toEqual([expect.any(CompactedError)])
       for (const { events } of watchers) {
         expect(events.map(({ revision }) => revision)).toEqual(events.map((_, index) => index + 1))
       }
@@ -697,13 +697,13 @@ export function storeContract(
   describe('closing', () => {
     it('waits for accepted transactions and rejects later calls', async () => {
       const { store, reopen } = await setUp()
-      const { ended } = collectEvents(store)
-      const accepted = Promise.all(Array.from({ length: 2_000 }, (_, index) => put(store, `k/${index}`)))
-      const closed = store.close()
+      const { endReasons } = collectEvents(store)
+      const acceptedWrites = Promise.all(Array.from({ length: 2_000 }, (_, index) => put(store, `k/${index}`)))
+      const closing = store.close()
       await expect(put(store, 'late')).rejects.toThrow(StoreClosedError)
-      await closed
-      await accepted
-      expect(ended).toEqual([expect.any(StoreClosedError)])
+      await closing
+      await acceptedWrites
+      expect(endReasons).toEqual([expect.any(StoreClosedError)])
       await expect(store.get('k/1')).rejects.toThrow(StoreClosedError)
       await expect(store.list({ prefix: '' })).rejects.toThrow(StoreClosedError)
       expect(() => collectEvents(store)).toThrow(StoreClosedError)

@@ -136,7 +136,7 @@ export interface Store {
   watch(options: WatchOptions): Watch
   /** Values for /metrics. */
   stats(): StoreStats
-  /** Resolves within seconds with the reason why the store cannot write, if any. It is public: no paths or addresses. */
+  /** Resolves within seconds with the reason why the store cannot write, if any. The text is public: no paths or addresses. */
   problem?(): Promise<string | undefined>
   /** Calls the listener after every durable commit. */
   onCommit?(listener: CommitListener): void
@@ -202,10 +202,10 @@ export class StoreBusyError extends Error {
   }
 }
 
-/** The storage cannot be reached at the moment; later calls may succeed. */
+/** Thrown if the storage cannot be reached. Later calls may succeed. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError'
-  /** The response was lost, so the writes of this transaction may have been committed. */
+  /** Whether the response was lost, so that the writes of this transaction may have been committed. */
   readonly mayBeWritten: boolean
   constructor(detail: string, { mayBeWritten = false } = {}) {
     super(`the store is unavailable: ${detail}${mayBeWritten ? '; the write may or may not have been committed' : ''}`)
@@ -213,7 +213,7 @@ export class StoreUnavailableError extends Error {
   }
 }
 
-/** The storage wrote no part of the transaction, which is not visible now or after a restart. */
+/** Thrown if the storage wrote no part of the transaction. */
 export class WriteRejectedError extends Error {
   override readonly name = 'WriteRejectedError'
   constructor(detail: string, cause?: unknown) {

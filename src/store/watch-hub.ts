@@ -62,7 +62,7 @@ export class WatchHub {
   publish(versions: readonly Version[]): void {
     const eventsOfGroup = new Map<PrefixGroup<Watcher>, StoreEvent[]>()
     for (const version of versions) {
-      const groups = this.#live.matching(version.key)
+      const groups = this.#live.findMatching(version.key)
       if (groups.length === 0) continue
       const event = this.#options.eventOf(version)
       for (const group of groups) {

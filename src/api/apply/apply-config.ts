@@ -39,7 +39,7 @@ export class ConflictError extends Error {
   override readonly name = 'ConflictError'
   readonly conflicts: readonly Conflict[]
   constructor(conflicts: readonly Conflict[]) {
-    super(`${conflicts.length} fields are owned by other managers`)
+    super(`other managers own ${conflicts.length === 1 ? 'a field' : `${conflicts.length} fields`}`)
     this.conflicts = conflicts
   }
 }

@@ -1,13 +1,15 @@
-// Test support: a small kind with every form of ownership (atomic, per key, per item), arbitrary configurations of it, and
-// an object with managedFields that a test can apply to and update as a named manager.
+// Test support: a small kind with every form of ownership (atomic, per key, per item), arbitrary configurations
+// and field sets of it, and an object with managedFields that a test can apply to and update as a named manager.
 import fc from 'fast-check'
 import { decode } from '../decode.ts'
 import { objectMeta } from '../kinds/shared/meta-schema.ts'
 import { type DeclaredValue, int32, list, map, object, opt, ptr, req, string } from '../schema.ts'
 import { applyConfig } from './apply-config.ts'
+import type { FieldSet } from './field-set.ts'
 import type { Entry } from './managed-fields.ts'
 import { objectShape } from './shape.ts'
 import { trackCreate, trackUpdate } from './track-update.ts'
+import { allFields, appliedFields } from './value-fields.ts'
 
 const tool = object('test.Tool', '', { id: req(1, int32, ''), grip: opt(2, string, '', { default: 'right' }) })
 const part = object('test.Part', '', {
@@ -79,6 +81,12 @@ export const anyConfig: fc.Arbitrary<Config> = fc.record(
   { ...fieldsOfFirst, ...fieldsOfSecond, ...mapsAndLists(fc.constantFrom('a1', 'a2', 'b1')) },
   { requiredKeys: [] },
 )
+
+export const anySet: fc.Arbitrary<FieldSet> = fc
+  .tuple(anyConfig, fc.boolean())
+  .map(([config, isWhole]) =>
+    isWhole ? { 'f:spec': allFields(machineShape, config) } : appliedFields(machineShape, config),
+  )
 
 const complete = (value: object): Config => decode(machine, value).object
 const writerOf = (manager: string) => ({ manager, apiVersion: 'v1', subresource: '' })

@@ -18,11 +18,11 @@ export function findConfigProblems(shape: Shape, config: DeclaredValue, path: re
       return findDuplicates(config.map(valueElement), path)
     case 'items': {
       const keys: string[] = config.map(shape.keyOf)
-      const missingKeys = keys.includes('k:{}')
+      const missingKeyProblems = keys.includes('k:{}')
         ? [`${describePath(path)}: an item omits all key fields of the list`]
         : []
       return [
-        ...missingKeys,
+        ...missingKeyProblems,
         ...findDuplicates(keys, path),
         ...config.flatMap((item: DeclaredValue, index: number) =>
           findConfigProblems(shape.item, item, [...path, keys[index]!]),

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { anyConfig, machineShape } from './apply.fixture.ts'
+import { anySet } from './apply.fixture.ts'
 import {
   difference,
   EMPTY,
@@ -13,14 +13,6 @@ import {
   sortSet,
   union,
 } from './field-set.ts'
-import { decodeFieldsV1 } from './fields-v1.ts'
-import { allFields, appliedFields } from './value-fields.ts'
-
-const anySet: fc.Arbitrary<FieldSet> = fc
-  .tuple(anyConfig, fc.boolean())
-  .map(([config, isWhole]) =>
-    isWhole ? { 'f:spec': allFields(machineShape, config) } : appliedFields(machineShape, config),
-  )
 
 describe('field sets', () => {
   it('contain a node with children only if it has the child "."', () => {
@@ -96,7 +88,7 @@ describe('sortSet', () => {
     ])
   })
 
-  it('keeps the paths, and returns a sorted set itself', () => {
+  it('keeps the paths, and returns a sorted set unchanged', () => {
     fc.assert(
       fc.property(anySet, (set) => {
         const sorted = sortSet(set)
@@ -104,34 +96,5 @@ describe('sortSet', () => {
         expect(sortSet(sorted)).toBe(sorted)
       }),
     )
-  })
-})
-
-describe('field sets from clients', () => {
-  it('are decoded to the same set', () => {
-    fc.assert(
-      fc.property(anySet, (set) => {
-        expect(decodeFieldsV1(JSON.parse(JSON.stringify(set)))).toEqual(set)
-      }),
-    )
-  })
-
-  it('are decoded with list keys and values in canonical form', () => {
-    expect(
-      decodeFieldsV1({ 'f:p': { 'k:{ "protocol": "\\u0054CP", "containerPort":80}': { '.': {} } }, 'v:"\\u003c"': {} }),
-    ).toEqual({ 'f:p': { 'k:{"containerPort":80,"protocol":"TCP"}': {} }, 'v:"<"': {} })
-  })
-
-  it.each([
-    ['an element without a prefix', { spec: {} }],
-    ['a key that is not an object', { 'k:[1]': {} }],
-    ['a key that is not JSON', { 'k:{name}': {} }],
-    ['a value that is not JSON', { 'v:red': {} }],
-    ['an index that is not a number', { 'i:first': {} }],
-    ['a node that is not an object', { 'f:spec': true }],
-    ['a list instead of an object', []],
-    ['a tree that is too deep', JSON.parse(`${'{"f:a":'.repeat(200)}{}${'}'.repeat(200)}`)],
-  ])('are rejected if they contain %s', (_, value) => {
-    expect(decodeFieldsV1(value)).toBeUndefined()
   })
 })

@@ -1,6 +1,6 @@
 // Sets of field paths, as trees in the format in which objects store them (FieldsV1). Every key is a path element:
-// `f:` a field, `k:` a list item by its keys, `v:` a list item by its value. A node without children is a member of the
-// set; a node with children is a member only if it has the child '.'.
+// `f:` a field, `k:` a list item by its keys, `v:` a list item by its value, `i:` a list item by its index. A node without
+// children is a member of the set; a node with children is a member only if it has the child '.'.
 //   labels.app, labels, and spec.size    {f:labels: {'.': {}, f:app: {}}, f:spec: {f:size: {}}}
 // Pure: sets are immutable and shared, and an operation without effect returns its input.
 import { compareElements } from './path-element.ts'
@@ -90,7 +90,7 @@ function differenceOfNodes(a: FieldSet, b: FieldSet): FieldSet | undefined {
   return nodeOf(isStillMember, withoutItself(children))
 }
 
-/** Returns the set with its elements in the order of compareElements, as Kubernetes stores it. A sorted set is returned itself. */
+/** Returns the set with its elements in the order of compareElements, as Kubernetes stores it, or a sorted set unchanged. */
 export function sortSet(set: FieldSet): FieldSet {
   if (isSortedSet(set)) return set
   const sorted: DraftSet = {}
@@ -98,7 +98,7 @@ export function sortSet(set: FieldSet): FieldSet {
   return sorted
 }
 
-/** Most sets are sorted: the check allocates nothing. */
+/** Whether the elements of all levels are sorted. Allocates nothing, because most sets are sorted. */
 function isSortedSet(set: FieldSet): boolean {
   let previous: string | undefined
   for (const element in set) {

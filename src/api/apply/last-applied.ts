@@ -43,8 +43,8 @@ function parseConfig(text: unknown): JsonObject | undefined {
 
 function decodePartial(type: ObjectType, config: JsonObject): Record<string, unknown> | undefined {
   try {
-    const { object, unknown } = decode(type, config, ['apiVersion', 'kind'], { partial: true })
-    return unknown.length > 0 ? undefined : (object as Record<string, unknown>)
+    const { object, unknownFields } = decode(type, config, ['apiVersion', 'kind'], { partial: true })
+    return unknownFields.length > 0 ? undefined : (object as Record<string, unknown>)
   } catch {
     return undefined
   }

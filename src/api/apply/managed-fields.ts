@@ -71,7 +71,7 @@ function keepLastEntries(entries: readonly Entry[]): readonly Entry[] {
   return entries.filter((entry) => lastEntries.get(writerIdOf(entry)) === entry)
 }
 
-/** Identifies the manager of an entry in the way of isEntryOf: an apply of any version is of the same manager. */
+/** Returns an ID that entries of the same writer share, as in isEntryOf: the API version of an apply does not matter. */
 const writerIdOf = ({ operation, manager, subresource = '', apiVersion }: Entry): string =>
   JSON.stringify([operation, manager, subresource, operation === 'Apply' ? '' : apiVersion])
 

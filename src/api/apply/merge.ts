@@ -53,7 +53,7 @@ function mergeItems(
   const configKeys = config.map(toKey)
   const configKeySet = new Set(configKeys)
   const { positions, duplicateKeys } = indexKeys(liveKeys)
-  const copyUntil = endsOfCopies(configKeys, positions, live.length)
+  const copyEnds = findCopyEnds(configKeys, positions, live.length)
   const merged: unknown[] = []
   let nextLive = 0
   const copyLiveItems = (end: number) => {
@@ -61,7 +61,7 @@ function mergeItems(
   }
   for (const [index, item] of config.entries()) {
     const key = configKeys[index]!
-    copyLiveItems(copyUntil[index]!)
+    copyLiveItems(copyEnds[index]!)
     const position = positions.get(key)
     // If several live items have this key, the configured item replaces all of them.
     const liveValue = position === undefined || duplicateKeys.has(key) ? undefined : live[position]
@@ -71,8 +71,11 @@ function mergeItems(
   return merged
 }
 
-/** Returns for each configured item the position of the next live item that is configured from there on. */
-function endsOfCopies(
+/**
+ * Returns for each configured item the position up to which live items are copied before it: the live position of the item
+ * or, if it is new, of the next configured item that is live.
+ */
+function findCopyEnds(
   configKeys: readonly string[],
   positions: ReadonlyMap<string, number>,
   liveLength: number,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { anyConfig, emptyMachine, ManagedObject } from './apply.fixture.ts'
 import { intersection } from './field-set.ts'
 
-describe('managedFields after an update', () => {
+describe('managedFields after a create or update', () => {
   it('the creator owns all fields except those that identify the object', () => {
     const metadata = { name: 'm', uid: 'u', labels: { a: '1' } }
     expect(ManagedObject.createdBy('me', { metadata, colour: 'red' }).owners).toEqual({

@@ -73,8 +73,8 @@ export function cellsOf<T extends KubeObject>(
 }
 
 function decodeBody<T extends KubeObject>(kind: Kind<T>, body: object): T {
-  const { object, unknown } = decode(kind.type, { metadata: {}, ...body })
-  if (unknown.length > 0) throw new Error(`${kind.kind} has no field ${unknown.join(', ')}`)
+  const { object, unknownFields } = decode(kind.type, { metadata: {}, ...body })
+  if (unknownFields.length > 0) throw new Error(`${kind.kind} has no field ${unknownFields.join(', ')}`)
   applyDefaults(kind.type, object as unknown as Record<string, unknown>)
   return object
 }

@@ -130,7 +130,7 @@ export function decodeAs<T>(
     throw error
   }
   if (validation === 'Ignore') return { object: decoded.object, warnings: [] }
-  const findings = decoded.unknown.map((path) => `unknown field "${path}"`)
+  const findings = decoded.unknownFields.map((path) => `unknown field "${path}"`)
   if (keyCount === undefined || keyCount !== decoded.keyCount) {
     for (const path of duplicates()) findings.push(`duplicate field "${path}"`)
   }

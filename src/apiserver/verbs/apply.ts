@@ -85,10 +85,12 @@ function decodeConfig(sentConfig: JsonObject, target: WriteTarget): AnyObject {
       `failed to create typed patch object (${target.namespace}/${target.name}; ${sentConfig.apiVersion}, Kind=${kind.kind}): ${reason}`,
     )
   try {
-    const { object, unknown } = decode<AnyObject>(kind.type, sentConfig, ['apiVersion', 'kind'], { partial: true })
+    const { object, unknownFields } = decode<AnyObject>(kind.type, sentConfig, ['apiVersion', 'kind'], {
+      partial: true,
+    })
     const problems = [
-      ...unknown.map((path) => `.${path}: field not declared in schema`),
-      ...(unknown.length > 0 ? [] : findConfigProblems(objectShape(kind.type), object)),
+      ...unknownFields.map((path) => `.${path}: field not declared in schema`),
+      ...(unknownFields.length > 0 ? [] : findConfigProblems(objectShape(kind.type), object)),
     ]
     if (problems.length > 0) throw typedPatchError(problems.join(', '))
     kind.normalize?.(object)

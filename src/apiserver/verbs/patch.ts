@@ -137,10 +137,11 @@ interface PatchContext {
 /** Decodes the fields that the patch has changed. All other fields are those of the stored object, which is valid. */
 function decodePatched(patched: unknown, old: object, { resource, name, validation, duplicates }: PatchContext) {
   try {
-    const { object, unknown } = decode<AnyObject>(resource.kind.type, patched, ['apiVersion', 'kind'], {
+    const { object, unknownFields } = decode<AnyObject>(resource.kind.type, patched, ['apiVersion', 'kind'], {
       previous: old,
     })
-    const findings = validation === 'Ignore' ? [] : [...unknown.map((path) => `unknown field "${path}"`), ...duplicates]
+    const findings =
+      validation === 'Ignore' ? [] : [...unknownFields.map((path) => `unknown field "${path}"`), ...duplicates]
     if (findings.length > 0 && validation === 'Strict') {
       throw patchError(resource, name, `strict decoding error: ${findings.join(', ')}`)
     }

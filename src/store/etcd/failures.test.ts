@@ -81,7 +81,7 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
       expect(a).toBeGreaterThanOrEqual(acknowledged)
       expect(a).toBeLessThanOrEqual(attempted)
     }
-    expect(watcher.ended).toEqual([])
+    expect(watcher.endReasons).toEqual([])
     await waitUntil(() => watcher.watch.revision >= store.revision)
     const lastWrites = new Map<string, number>()
     for (const { key, revision, entry } of watcher.events) {
@@ -238,7 +238,7 @@ describe.skipIf(skipReason)(`etcd store failures${skipReason ? ` (skipped: ${ski
     client.close()
     proxy.restore()
     while (text(await store.get('a').catch(() => undefined)) !== '9') await clock.sleep(20)
-    expect(watcher.ended).toEqual([expect.any(CompactedError)])
+    expect(watcher.endReasons).toEqual([expect.any(CompactedError)])
     expect(watcher.events).toEqual([])
     expect(() => collectEvents(store, { afterRevision: initialRevision })).toThrow(CompactedError)
     expect(await store.get('old')).toBeUndefined()

@@ -163,7 +163,7 @@ describe.skipIf(skipReason)(`groups of transactions on etcd${skipReason ? ` (ski
     const list = await reopened.list({ prefix: '' })
     expect(list).toEqual(await store.list({ prefix: '' }))
     expect(new Set(list.entries.map(({ createRevision }) => createRevision)).size).toBe(19)
-    expect(collectEvents(reopened, { afterRevision: lastRevision }).ended).toEqual([])
+    expect(collectEvents(reopened, { afterRevision: lastRevision }).endReasons).toEqual([])
   })
 
   it('recreates a deleted key with a new creation revision', async () => {

@@ -25,7 +25,7 @@ export class DenseRevisions {
     if (revision > this.newest) this.#storeRevisions.push(revision)
   }
 
-  dense(revision: Revision): Revision {
+  toDense(revision: Revision): Revision {
     let low = 0
     let high = this.#storeRevisions.length
     while (low < high) {
@@ -37,7 +37,7 @@ export class DenseRevisions {
   }
 
   /** Returns the revision of the store for a dense revision, or a future revision if it does not exist yet. */
-  sparse(dense: Revision): Revision {
+  toSparse(dense: Revision): Revision {
     return dense === 0 ? 0 : (this.#storeRevisions[dense - 1] ?? Number.MAX_SAFE_INTEGER)
   }
 }
@@ -54,7 +54,7 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
 
   async function waitForDenseRevision(revision: Revision): Promise<Revision> {
     while (follower.revision < revision) await new Promise((resolve) => setImmediate(resolve))
-    return mapping.dense(revision)
+    return mapping.toDense(revision)
   }
 
   const entries = new WeakMap<Entry, Entry>()
@@ -62,8 +62,8 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
     const { modRevision, createRevision } = entry
     const converted = entries.get(entry) ?? {
       ...entry,
-      modRevision: mapping.dense(modRevision),
-      createRevision: mapping.dense(createRevision),
+      modRevision: mapping.toDense(modRevision),
+      createRevision: mapping.toDense(createRevision),
     }
     entries.set(entry, converted)
     return converted
@@ -74,7 +74,7 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
     const { revision, entry, previous } = event
     const converted = events.get(event) ?? {
       ...event,
-      revision: mapping.dense(revision),
+      revision: mapping.toDense(revision),
       ...(entry && { entry: entryOf(entry) }),
       ...(previous && { previous: entryOf(previous) }),
     }
@@ -83,15 +83,15 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
   }
 
   function errorOf(error: unknown): unknown {
-    if (error instanceof CompactedError) return new CompactedError(mapping.dense(error.compactedRevision))
+    if (error instanceof CompactedError) return new CompactedError(mapping.toDense(error.compactedRevision))
     if (error instanceof FutureRevisionError)
-      return new FutureRevisionError(error.requested, mapping.dense(error.newest))
+      return new FutureRevisionError(error.requested, mapping.toDense(error.newest))
     return error
   }
 
   return {
     get revision() {
-      return mapping.dense(store.revision)
+      return mapping.toDense(store.revision)
     },
     async get(key) {
       const entry = await store.get(key)
@@ -99,7 +99,7 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
       return entry && entryOf(entry)
     },
     async list({ atRevision, ...options }: ListOptions) {
-      const sparseRevision = atRevision === undefined ? undefined : mapping.sparse(atRevision)
+      const sparseRevision = atRevision === undefined ? undefined : mapping.toSparse(atRevision)
       const list = await store
         .list({ ...options, atRevision: sparseRevision })
         .catch((error) => Promise.reject(errorOf(error)))
@@ -118,20 +118,20 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
       const newest = await waitForDenseRevision(revision)
       return {
         revision: newest,
-        revisions: revisions.map((writeRevision) => (writeRevision === 0 ? 0 : mapping.dense(writeRevision))),
+        revisions: revisions.map((writeRevision) => (writeRevision === 0 ? 0 : mapping.toDense(writeRevision))),
       }
     },
     watch({ prefix, afterRevision, onEvents, onEnd }: WatchOptions) {
       try {
         const watch = store.watch({
           prefix,
-          afterRevision: mapping.sparse(afterRevision),
+          afterRevision: mapping.toSparse(afterRevision),
           onEvents: (batch) => onEvents(batch.map(eventOf)),
           onEnd: (reason) => onEnd(errorOf(reason) as Error),
         })
         return {
           get revision() {
-            return mapping.dense(watch.revision)
+            return mapping.toDense(watch.revision)
           },
           close: () => watch.close(),
         }
@@ -141,8 +141,8 @@ export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store
     },
     stats() {
       const stats = store.stats()
-      const compactedRevision = mapping.dense(stats.compactedRevision)
-      return { ...stats, revision: mapping.dense(stats.revision), compactedRevision, watchers: stats.watchers - 1 }
+      const compactedRevision = mapping.toDense(stats.compactedRevision)
+      return { ...stats, revision: mapping.toDense(stats.revision), compactedRevision, watchers: stats.watchers - 1 }
     },
     close: () => store.close(),
   }

@@ -1,4 +1,5 @@
-// Helpers for store tests: encode and decode values, wait for a condition, collect the events of a watch.
+// Helpers for store tests: encode and decode values, put and delete keys, wait for a condition, collect the events of a
+// watch.
 import type { ManualClock } from '../../base/manual-clock.ts'
 import type { Entry, Revision, Store, StoreEvent, Watch } from '../store.ts'
 
@@ -37,7 +38,7 @@ export interface CollectedEvents {
   readonly events: StoreEvent[]
   readonly watch: Watch
   /** The reasons passed to onEnd, at most one. */
-  readonly ended: Error[]
+  readonly endReasons: Error[]
 }
 
 export function collectEvents(
@@ -45,14 +46,14 @@ export function collectEvents(
   options: { prefix?: string; afterRevision?: Revision } = {},
 ): CollectedEvents {
   const events: StoreEvent[] = []
-  const ended: Error[] = []
+  const endReasons: Error[] = []
   const watch = store.watch({
     prefix: options.prefix ?? '',
     afterRevision: options.afterRevision ?? store.revision,
     onEvents: (batch) => void events.push(...batch),
-    onEnd: (reason) => void ended.push(reason),
+    onEnd: (reason) => void endReasons.push(reason),
   })
-  return { events, watch, ended }
+  return { events, watch, endReasons }
 }
 
 /** Formats an event as `put a@3=new<old`. */

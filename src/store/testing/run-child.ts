@@ -1,5 +1,5 @@
 // Runs one of the child programs in this folder as a separate process, which the test can trace, limit or kill.
-// The program is bundled into a temporary directory first, because Node.js does not run TypeScript.
+// The program is bundled into a temporary directory first, because the oldest supported Node.js does not run TypeScript.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, symlink } from 'node:fs/promises'
@@ -40,14 +40,14 @@ export interface Child {
 }
 
 export function runChild([program = '', ...args]: readonly string[]): Child {
-  const process = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  const exit = once(process, 'close')
+  const instance = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const exit = once(instance, 'close')
   const lines: string[] = []
   let errors = ''
-  process.stderr.on('data', (data) => {
+  instance.stderr.on('data', (data) => {
     errors += data
   })
-  const reader = createInterface({ input: process.stdout })
+  const reader = createInterface({ input: instance.stdout })
   const readers: ((line: string | undefined) => void)[] = []
   let nextIndex = 0
   let isClosed = false
@@ -63,7 +63,7 @@ export function runChild([program = '', ...args]: readonly string[]): Child {
     serveReaders()
   })
   return {
-    process,
+    process: instance,
     lines,
     errors: () => errors,
     nextLine: () =>

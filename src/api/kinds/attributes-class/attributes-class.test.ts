@@ -11,7 +11,7 @@ const aClass = (fields: object = {}) => ({
 const manyParameters = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, '']))
 
 describe('a volume attributes class', () => {
-  it('VAC-1 is served as v1, v1beta1 and v1alpha1', () => {
+  it('VAC-1 is served as v1, v1beta1 and v1alpha1, with the short name vac', () => {
     expect(kind.versions).toEqual(['v1', 'v1beta1', 'v1alpha1'])
     expect(kind.shortNames).toEqual(['vac'])
   })

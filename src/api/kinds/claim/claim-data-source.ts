@@ -20,7 +20,7 @@ export function prepareDataSources(
   return mirrorDataSource(prepared)
 }
 
-/** Copies one field to the other if only one is set. */
+/** Copies one field to the other if only one is set. A reference to another namespace does not fit into dataSource. */
 export function mirrorDataSource(spec: PersistentVolumeClaimSpec): PersistentVolumeClaimSpec {
   const { dataSource, dataSourceRef } = spec
   if (dataSource && !dataSourceRef) return { ...spec, dataSourceRef: { ...dataSource } }

@@ -33,14 +33,14 @@ export function validateClaimUpdate(
   const changes = changedFields(persistentVolumeClaimSpec, before, after)
   const mayChangeClass = validateClassNameChange(next, old, errors)
 
-  const rejected = changes.filter(({ path }) => {
+  const rejectedChanges = changes.filter(({ path }) => {
     if (path === 'storageClassName') return !mayChangeClass
     if (path === 'volumeName') return Boolean(before.volumeName)
     if (path.startsWith('allocatedResources')) return false // set by the server
     return !(isBound(old) && MUTABLE_WHEN_BOUND.has(path))
   })
-  if (rejected.length > 0) {
-    errors.forbidden('spec', `${IMMUTABLE_SPEC_MESSAGE}\n${describeChanges(rejected)}`)
+  if (rejectedChanges.length > 0) {
+    errors.forbidden('spec', `${IMMUTABLE_SPEC_MESSAGE}\n${describeChanges(rejectedChanges)}`)
   }
   validateShrink(next, old, errors, context)
   validateImmutableField(

@@ -201,7 +201,9 @@ describe('the claim table', () => {
     expect(classOf(alpha, 'new')).toBe('new')
     expect(classOf(alpha)).toBe('older')
   })
+})
 
+describe('a claim', () => {
   it('supports the field selector "name"', () => {
     expect(kind.selectableFields?.name?.({ metadata: { name: 'data' } })).toBe('data')
   })

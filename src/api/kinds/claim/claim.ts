@@ -59,7 +59,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
     )
   },
   validateUpdate: validateClaimUpdate,
-  droppedFieldWarnings: droppedClaimFields,
+  droppedFieldWarnings,
   warnings: (claim) => claimWarnings(claim),
   status: { acceptsMetadata: true, prepare: prepareClaimStatus, validate: validateClaimStatus },
 
@@ -123,7 +123,7 @@ function prepareSpec(
   return withHighWaterMark(prepared, stored, { isEnabled: gates.enabled('RecoverExpansionFailure') })
 }
 
-function droppedClaimFields(
+function droppedFieldWarnings(
   { spec }: PersistentVolumeClaim,
   old: PersistentVolumeClaim | undefined,
   { gates }: RuleContext,
