@@ -72,9 +72,11 @@ const ATTACKS: Readonly<Record<string, Attack & { readonly name: string }>> = {
     isRead: false,
   },
   selectors: {
-    name: '500 watches with selectors of 60 kB',
+    name: '500 watches with a selector of 60 kB, and 500 with one of 1.5 kB',
     connections: 500,
-    text: get(`${CLAIMS_PATH}?watch=1&labelSelector=${selectorOf(60_000)}`),
+    text:
+      get(`${CLAIMS_PATH}?watch=1&labelSelector=${selectorOf(60_000)}`) +
+      get(`${CLAIMS_PATH}?watch=1&labelSelector=${selectorOf(1_500)}`),
     isRead: true,
   },
   watches: {

@@ -1,15 +1,9 @@
 // Parses the query parameters and DeleteOptions bodies of requests, and rejects invalid ones.
 import { FieldErrors } from '../../api/field-errors.ts'
-import {
-  EVERYTHING,
-  type FieldRequirement,
-  type LabelSelector,
-  parseFieldSelector,
-  parseLabelSelector,
-  SelectorError,
-} from '../../api/selectors.ts'
+import type { FieldRequirement, LabelSelector } from '../../api/selectors.ts'
 import { badRequest, invalid } from '../../api/status-error.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
+import { parseSelectors } from './parse-selectors.ts'
 import { booleanQuery } from './route.ts'
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
@@ -130,20 +124,6 @@ export function parseListOptions(query: URLSearchParams, watch: boolean): ListOp
     allowBookmarks: booleanQuery(query, 'allowWatchBookmarks'),
     sendInitialEvents,
     timeoutSeconds: parseCount(query, 'timeoutSeconds'),
-  }
-}
-
-function parseSelectors(query: URLSearchParams): { labels: LabelSelector; fields: readonly FieldRequirement[] } {
-  const labels = query.get('labelSelector')
-  const fields = query.get('fieldSelector')
-  try {
-    return {
-      labels: labels ? parseLabelSelector(labels) : EVERYTHING,
-      fields: fields ? parseFieldSelector(fields) : [],
-    }
-  } catch (error) {
-    if (error instanceof SelectorError) throw badRequest(error.message)
-    throw error
   }
 }
 

@@ -68,6 +68,18 @@ describe('the stored form', () => {
 })
 
 describe('createStoredObjects', () => {
+  it('SYS-19 keeps decoded objects, except large ones', () => {
+    const objects = createStoredObjects()
+    const decodeAgain = (entry: ReturnType<typeof anEntry>) => {
+      const first = objects.decode(entry)
+      for (let i = 0; i < 10; i++) objects.decode(anEntry(encodeStored(anObject()), 100 + i)) // evicts the most recent ones
+      return objects.decode(entry) === first
+    }
+    const entryOf = (bytes: number) => anEntry(Buffer.from(`{"metadata":{"name":"${'a'.repeat(bytes)}"}}`))
+    expect(decodeAgain(entryOf(10))).toBe(true)
+    expect(decodeAgain(entryOf(20_000))).toBe(false)
+  })
+
   it('SYS-1 distinguishes a committed object from an uncommitted one of the same revision', () => {
     const objects = createStoredObjects()
     objects.decode(anEntry(Buffer.from('{"metadata":{"name":"uncommitted"}}')))

@@ -77,7 +77,7 @@ export function createStoredObjects(entriesMax = 8_000) {
     const cached = cache.get(id)
     if (cached && sameBytes(cached.value, entry.value)) return cached.object
     const object = decodeStored(entry)
-    cache.set(id, { value: entry.value, object })
+    if (entry.value.length <= CACHED_BYTES_MAX) cache.set(id, { value: entry.value, object })
     return object
   }
   return {
@@ -92,6 +92,8 @@ export function createStoredObjects(entriesMax = 8_000) {
 }
 
 const RECENT_MAX = 4
+/** Larger objects are not cached: a few thousand of them would occupy gigabytes. */
+const CACHED_BYTES_MAX = 16 * 1024
 
 export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || Buffer.compare(a, b) === 0
 

@@ -16,7 +16,9 @@ export interface ListedObjects {
 }
 
 /** Number of entries per read of the store if there is a selector. */
-const FILTER_PAGE_SIZE = 2_000
+const FILTER_PAGE_SIZE = 1_000
+/** Stored bytes that are decoded and compared with the selector before the list yields to the event loop. */
+const FILTER_SLICE_BYTES = 128 * 1024
 
 export async function listObjects(
   deps: ReadDeps,
@@ -42,10 +44,16 @@ export async function listObjects(
   const entries: Entry[] = []
   let lastKey = start.after
   let revision = start.atRevision
+  let sliceBytes = 0
   for (;;) {
     const page = await readFrom(lastKey, FILTER_PAGE_SIZE, revision)
     revision = page.revision
     for (const [index, entry] of page.entries.entries()) {
+      sliceBytes += entry.value.length
+      if (sliceBytes > FILTER_SLICE_BYTES) {
+        sliceBytes = 0
+        await deps.clock.nextTurn()
+      }
       if (!matches(deps.objects.decode(entry))) continue
       entries.push(entry)
       if (options.limit > 0 && entries.length === options.limit) {
