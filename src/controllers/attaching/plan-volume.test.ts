@@ -57,18 +57,18 @@ describe('planVolume', () => {
   })
 
   it('SYS-18 force-detaches from a lost node after the timeout, and never if the timeout is infinite', () => {
-    const lost = (lostForMs: number) => [attachedTo('left', { node: 'lost', isMounted: true, lostForMs })]
-    expect(plan({ attachments: lost(60_000) })).toMatchObject([{ do: 'wait', afterMs: 300_000 }])
-    expect(plan({ attachments: lost(360_000) })).toMatchObject([{ do: 'detach', force: 'timeout' }])
-    const [wait] = plan({ attachments: lost(3_600_000) }, Number.POSITIVE_INFINITY)
+    const lostAttachments = (lostForMs: number) => [attachedTo('left', { node: 'lost', isMounted: true, lostForMs })]
+    expect(plan({ attachments: lostAttachments(60_000) })).toMatchObject([{ do: 'wait', afterMs: 300_000 }])
+    expect(plan({ attachments: lostAttachments(360_000) })).toMatchObject([{ do: 'detach', force: 'timeout' }])
+    const [wait] = plan({ attachments: lostAttachments(3_600_000) }, Number.POSITIVE_INFINITY)
     expect(wait).toMatchObject({ do: 'wait', for: { kind: 'node', nodeName: 'left' } })
     expect(wait).not.toHaveProperty('afterMs')
   })
 
   it('SYS-18 never attaches a single-node volume to two nodes and never detaches a mounted volume before the timeout', () => {
-    const nodeName = fc.constantFrom('a', 'b', 'c')
+    const anyNodeName = fc.constantFrom('a', 'b', 'c')
     const desiredAttachments = fc
-      .uniqueArray(nodeName)
+      .uniqueArray(anyNodeName)
       .chain((names) =>
         fc.tuple(
           ...names.map((name) =>
@@ -78,7 +78,7 @@ describe('planVolume', () => {
           ),
         ),
       )
-    const attachments = fc.uniqueArray(nodeName).chain((names) =>
+    const attachments = fc.uniqueArray(anyNodeName).chain((names) =>
       fc.tuple(
         ...names.map((name) =>
           fc

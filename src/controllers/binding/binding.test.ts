@@ -547,7 +547,7 @@ for (const isAtomic of [true, false]) {
       expect(await volumeOf('c')).toBe('plain')
     })
 
-    it('PROV-3 assigns the default class after it was created', async () => {
+    it('PROV-3 assigns a class to waiting claims without a class after it was marked as the default', async () => {
       await start()
       await fixture.claim('c')
       await fixture.claim('none', { spec: { storageClassName: '' } })
@@ -668,8 +668,8 @@ for (const isAtomic of [true, false]) {
       }
       await fixture.settle()
       expect(await volumeOf('c')).toBe('a')
-      const other = await fixture.getVolume('b')
-      expect([other.spec?.claimRef, other.metadata.annotations ?? {}, other.status?.phase]).toEqual([
+      const freed = await fixture.getVolume('b')
+      expect([freed.spec?.claimRef, freed.metadata.annotations ?? {}, freed.status?.phase]).toEqual([
         undefined,
         {},
         'Available',

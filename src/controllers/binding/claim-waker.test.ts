@@ -82,7 +82,7 @@ describe('the claim waker', () => {
     expect(harness.queuedKeys).toEqual(['default/old'])
   })
 
-  it('PROV-6 wakes a claim for one volume at a time', () => {
+  it('PROV-6 wakes a different claim for each free volume', () => {
     const harness = createHarness()
     harness.claim({ name: 'a', waitingSince: '1' })
     harness.claim({ name: 'b', waitingSince: '2' })

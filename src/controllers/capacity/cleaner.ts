@@ -85,9 +85,9 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
       }
       /** Monotonic time by producer. Bounded by the number of producers that have objects. */
       const missingSinceMs = new Map<string, number>()
-      await queue.run(async (producer, signal) => {
-        await pause.whenOver(signal)
-        return clean(producer, { writeContext, objects: objects.cache, presentProducers, missingSinceMs }, signal)
+      await queue.run(async (producer, cleanSignal) => {
+        await pause.whenOver(cleanSignal)
+        return clean(producer, { writeContext, objects: objects.cache, presentProducers, missingSinceMs }, cleanSignal)
       }, signal)
     } finally {
       for (const stop of stops) stop()

@@ -102,10 +102,10 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     pause: createServerPause({ clock, random, log }),
     ...(election ? { election } : {}),
   }
-  const reconcile = (key: ItemKey, signal: AbortSignal) => {
+  const reconcile = (key: ItemKey, reconcileSignal: AbortSignal) => {
     // Schedule the next poll at the start of the reconcile, so that polls are spread over time.
     if (desired.get(key)) queue.addAfter(key, settings.pollIntervalMs)
-    return reconcileItem(key, context, signal)
+    return reconcileItem(key, context, reconcileSignal)
   }
   try {
     await Promise.all([

@@ -46,7 +46,7 @@ describe('expanding a claim', () => {
     expect(fixture.events[0]?.message).toBe('External resizer is resizing volume data')
   })
 
-  it('REX-1 finishes without the node if the driver needs no node expansion', async () => {
+  it('REX-1 finishes without the node if the driver needs no node expansion, and removes the annotation at the next expansion', async () => {
     await openFixture({ driver: { expandsOnNode: false } })
     await fixture.aClaim('data', { size: '1G' })
     fixture.start()
@@ -423,9 +423,9 @@ describe('failures', () => {
       expect(await fixture.view()).toMatchObject({ alloc: '30Gi', state: 'ControllerResizeInProgress' })
       fixture.setRules()
       await fixture.waitForState('NodeResizePending')
-      const [first, ...later] = fixture.expandCalls()
-      expect(first).toBe(100 * GI)
-      expect(new Set(later)).toEqual(new Set([30 * GI]))
+      const [firstCall, ...laterCalls] = fixture.expandCalls()
+      expect(firstCall).toBe(100 * GI)
+      expect(new Set(laterCalls)).toEqual(new Set([30 * GI]))
       expect(await fixture.view()).toMatchObject({ req: '30Gi', alloc: '30Gi', pvcap: '30Gi', mark: '100Gi' })
     })
 
@@ -902,9 +902,9 @@ describe('a crash', () => {
           expect(fixture.bytes()).toBe(Math.max(...fixture.expandCalls()))
           expect(fixture.bytes()).toBe(Number(quantityToBytes(pvcap)))
           // 20Gi is requested again only to complete an expansion that is recorded in the volume but not in the claim.
-          const [firstCall, ...later] = fixture.expandCalls()
-          const isFinished = later.length === 0 && firstCall === 20 * GI
-          const isRecorded = !isAtomic && later.length > 0 && later.every((bytes) => bytes === 20 * GI)
+          const [firstCall, ...laterCalls] = fixture.expandCalls()
+          const isFinished = laterCalls.length === 0 && firstCall === 20 * GI
+          const isRecorded = !isAtomic && laterCalls.length > 0 && laterCalls.every((bytes) => bytes === 20 * GI)
           expect(isFinished || isRecorded || fixture.expandCalls().at(-1) === 15 * GI).toBe(true)
         }
       }

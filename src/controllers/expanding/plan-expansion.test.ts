@@ -377,11 +377,11 @@ class Model {
 
   /** Applies the planned step with this response of the driver. */
   step(response: DriverResponse) {
-    const plan = this.plan()
+    const planned = this.plan()
     const time = formatTime(this.nowMs)
-    switch (plan.do) {
+    switch (planned.do) {
       case 'wait':
-        this.nowMs += plan.afterMs ?? 0
+        this.nowMs += planned.afterMs ?? 0
         return
       case 'cancel':
         // Before the cancellation findLostExpansion requests the recorded size, and the driver returns the actual size.
@@ -390,22 +390,22 @@ class Model {
           this.isUnanswered = false
           if (this.actualSize > Math.max(this.pvcap, this.cap)) return this.saveExpanded(response)
         }
-        this.write(cancelledPatch(), plan.volumeSize)
+        this.write(cancelledPatch(), planned.volumeSize)
         expect(this.actualSize, "the driver has no more than the volume's size").toBeLessThanOrEqual(
           Math.max(this.pvcap, this.cap),
         )
         return
       case 'expand': {
-        const target = parseGi(plan.target)
+        const target = parseGi(planned.target)
         expect(target, 'the target is not below the recorded size').toBeGreaterThanOrEqual(
           this.isNodeOnly ? this.cap : Math.max(this.cap, this.pvcap),
         )
         if (this.state?.startsWith('Controller'))
           expect(target, 'the target is what the claim requests now').toBe(Math.max(this.req, this.pvcap))
-        if (plan.attempt === 'first') this.write(startedPatch(plan.target, time))
-        if (plan.attempt === 'retry') this.write(restartedPatch(time))
+        if (planned.attempt === 'first') this.write(startedPatch(planned.target, time))
+        if (planned.attempt === 'retry') this.write(restartedPatch(time))
         if (response === 'crash') return this.restart()
-        if (this.isNodeOnly) return this.write(nodePendingPatch(time), plan.target)
+        if (this.isNodeOnly) return this.write(nodePendingPatch(time), planned.target)
         const hasTargetSize = this.actualSize >= target
         if (response === 'reject' && !hasTargetSize) {
           const isNodeState = this.state?.startsWith('Node')

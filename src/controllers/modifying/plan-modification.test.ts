@@ -156,9 +156,9 @@ describe('planModification', () => {
 
   it('PIO-5 holds amounts while pods use the volume, but not classes and rollbacks', () => {
     forAnySituation((situation) => {
-      const blocked = { ...situation, isBlockedByUse: true, hasFinalResponse: true }
-      const plan = planModification(blocked)
-      const unblocked = planModification({ ...blocked, isBlockedByUse: false })
+      const anyBlocked = { ...situation, isBlockedByUse: true, hasFinalResponse: true }
+      const plan = planModification(anyBlocked)
+      const unblocked = planModification({ ...anyBlocked, isBlockedByUse: false })
       const isAboutAmounts =
         unblocked.do === 'modify' &&
         unblocked.purpose !== 'cancel' &&

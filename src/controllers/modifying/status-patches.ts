@@ -315,9 +315,9 @@ function providedAmounts(
 ): Record<string, string | null> {
   const amounts: Record<string, string | null> = {}
   for (const name of IO_RESOURCES) {
-    const sent = Object.hasOwn(attributes, name) && shouldReport(name) ? attributes[name] : undefined
+    const sentAmount = Object.hasOwn(attributes, name) && shouldReport(name) ? attributes[name] : undefined
     if (target[name] !== undefined) amounts[name] = target[name]
-    else if (sent !== undefined) amounts[name] = ioAmountOf(name, sent) ?? null
+    else if (sentAmount !== undefined) amounts[name] = ioAmountOf(name, sentAmount) ?? null
     else if (replaced.includes(name)) amounts[name] = null
   }
   return amounts

@@ -37,11 +37,12 @@ export function confirmedOf({ metadata, spec }: Readonly<PersistentVolume>): Att
     : undefined
 }
 
-export function serializeConfirmed(className: string | undefined, previous: Attributes, sent: Attributes): string {
+/** Serializes the previous attributes with those that the driver has just confirmed. */
+export function serializeConfirmed(className: string | undefined, previous: Attributes, confirmed: Attributes): string {
   const serialize = (attributes: Attributes) =>
     JSON.stringify({ ...(className === undefined ? {} : { class: className }), attributes: sortKeys(attributes) })
-  const serialized = serialize({ ...previous, ...sent })
-  return serialized.length <= ATTRIBUTES_BYTES_MAX ? serialized : serialize(sent)
+  const serialized = serialize({ ...previous, ...confirmed })
+  return serialized.length <= ATTRIBUTES_BYTES_MAX ? serialized : serialize(confirmed)
 }
 
 export const serializeUndo = (undo: Undo): string | null =>

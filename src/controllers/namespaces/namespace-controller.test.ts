@@ -133,9 +133,9 @@ describe('createNamespaceController', () => {
     let isRejected = true
     stop = startController((client) => ({
       ...client,
-      delete: async (kind, ...rest) => {
+      delete: async (kind, ...args) => {
         if (isRejected && kind.plural === 'secrets') throw new ApiError(500, 'InternalError', 'cannot delete secrets')
-        return client.delete(kind, ...rest)
+        return client.delete(kind, ...args)
       },
     }))
     await server.post(`${SHOP}/secrets`, { metadata: { name: 'key' } })

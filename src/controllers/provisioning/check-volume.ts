@@ -19,9 +19,9 @@ export function mismatchOf(
   }
   const missingModes = claim.spec?.accessModes?.filter((mode) => !volume.spec?.accessModes?.includes(mode)) ?? []
   if (missingModes.length > 0) return `it lacks the access modes ${missingModes.join(', ')}`
-  const mode = claim.spec?.volumeMode ?? 'Filesystem'
-  if (volume.spec?.volumeMode !== mode)
-    return `its volumeMode is ${volume.spec?.volumeMode}, and the claim requests ${mode}`
+  const requestedMode = claim.spec?.volumeMode ?? 'Filesystem'
+  if (volume.spec?.volumeMode !== requestedMode)
+    return `its volumeMode is ${volume.spec?.volumeMode}, and the claim requests ${requestedMode}`
   const { selector } = claim.spec ?? {}
   if (selector && !matchesLabels(labelSelectorFromObject(selector), volume.metadata.labels)) {
     return "its labels do not match the claim's selector"

@@ -269,7 +269,7 @@ describe('reconcileClaim after a failed attempt', () => {
     expect(fixture.storage.provisions[1]?.selectedNode).toBe('roomy')
   })
 
-  it('PROV-12 clears a deleted node but keeps the intent if an earlier process may have created a volume', async () => {
+  it('PROV-12 clears a selected node that was deleted, but keeps the intent if an earlier process may have created a volume', async () => {
     await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await fixture.aClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
     fixture.storage.script.push({ fails: 'unfinished', creates: true })

@@ -30,7 +30,7 @@ afterEach(async () => {
   await server.store.close()
 })
 
-function start(wrapClient: (client: Client) => Client = (client) => client): void {
+function start(wrapClient: (inner: Client) => Client = (inner) => inner): void {
   registry = new Registry()
   const abort = new AbortController()
   const common = { clock: server.clock, random: () => 0.5, log, client: wrapClient(client) }

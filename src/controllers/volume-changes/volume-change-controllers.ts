@@ -68,8 +68,8 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   ]
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Outcome> {
-    const [claimKey = '', name] = key.split('#')
-    const change = changes.find((candidate) => candidate.name === name)
+    const [claimKey = '', changeName] = key.split('#')
+    const change = changes.find((candidate) => candidate.name === changeName)
     const claim = claims.get(claimKey)
     const subject = claim && findSubjectOf(claim)
     if (!change || !subject) {

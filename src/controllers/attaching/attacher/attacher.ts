@@ -112,7 +112,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
 
 const isOwn = ({ spec }: Attachment, { facts }: AttacherContext): boolean => spec.attacher === facts.name
 
-/** Includes the other attachments of a single-node volume, because they may wait for this one to be deleted. */
+/** Returns the attachment and the others of a single-node volume, because those may wait for this one to be deleted. */
 function affectedAttachments(attachment: Attachment, context: AttacherContext): string[] {
   if (!isOwn(attachment, context)) return []
   const volume = volumeOf(attachment, context)

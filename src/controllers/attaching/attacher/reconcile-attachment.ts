@@ -139,9 +139,9 @@ async function addFinalizers(
 ): Promise<Attachment> {
   const writes: CommitWrite[] = []
   if (object && !object.metadata.finalizers?.includes(finalizer)) {
-    const { name, uid } = object.metadata
-    const body = { metadata: { uid, finalizers: [finalizer] } }
-    writes.push({ do: 'patch', kind: persistentVolumeKind, ref: { name }, patch: { type: 'strategic', body } })
+    const ref = { name: object.metadata.name }
+    const body = { metadata: { uid: object.metadata.uid, finalizers: [finalizer] } }
+    writes.push({ do: 'patch', kind: persistentVolumeKind, ref, patch: { type: 'strategic', body } })
   }
   const { name, uid, finalizers, annotations } = attachment.metadata
   if (!finalizers?.includes(finalizer) || annotations?.[NODE_ID_ANNOTATION] !== nodeId) {

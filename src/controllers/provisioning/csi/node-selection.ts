@@ -40,7 +40,10 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
   const { node, client, claims, clock, random, log } = deps
   const attempts = new Map<string, number>()
 
-  /** Also returns false after it sets this node, because that change triggers the next reconcile. Throws to retry. */
+  /**
+   * Whether the claim belongs to this node. Returns false after it has set this node, because that change triggers the next
+   * reconcile. Throws to retry.
+   */
   async function accepts(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
     const selected = selectedNodeOf(candidate.claim)
     if (selected) return selected === node.name
@@ -86,7 +89,7 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
     return Math.max(0, fullMs - random() * node.baseDelayMs)
   }
 
-  /** Also returns true if the capacity is unknown, because a failure of CreateVolume is reported as an event. */
+  /** Returns true if the capacity is unknown, because a failure of CreateVolume is reported as an event. */
   async function mayHaveCapacity(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
     try {
       return await deps.hasCapacity(candidate, signal)

@@ -52,7 +52,7 @@ describe('openDirectoryPlugin', () => {
     expect((await stat(join(root, 'pvc-u-1'))).mode & 0o7777).toBe(0o770)
   })
 
-  it('PROV-19 creates different directories for classes with different parameters', async () => {
+  it('PROV-19 creates directories with the permissions that their class requests, regardless of the umask', async () => {
     const umask = process.umask(0o077)
     try {
       await provision({ volumeName: 'open', parameters: { mode: '0777' } })

@@ -51,7 +51,7 @@ describe('directoryOf and volumeNameAt', () => {
     '-',
     'a'.repeat(300),
   )
-  const path = fc
+  const anyPath = fc
     .oneof(
       fc.string(),
       fc.array(fc.oneof(segment, fc.string()), { maxLength: 6 }).map((segments) => segments.join('/')),
@@ -60,7 +60,7 @@ describe('directoryOf and volumeNameAt', () => {
 
   it('PROV-20 accept only the canonical path directly below the root', () => {
     fc.assert(
-      fc.property(path, (candidate) => {
+      fc.property(anyPath, (candidate) => {
         const name = volumeNameAt(ROOT, candidate)
         if (name === undefined) return
         expect(candidate).toBe(`${ROOT}/${name}`)
