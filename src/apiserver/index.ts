@@ -19,9 +19,11 @@ export { BRIEF_HISTORY_PREFIXES, collectionPrefix, objectKey } from './keys.ts'
 export { type PublishedService, publishKubernetesService } from './kubernetes-service.ts'
 export { createNodeAuthorization, NODES_GROUP, nodeUser } from './node-authorizer/index.ts'
 export { decodeStored } from './objects/stored-object.ts'
+export { type InProcessComponent, userOf } from './rbac/component-roles.ts'
 export { createBootstrapRoles, createRbac } from './rbac/index.ts'
 export { parseRuntimeConfig } from './resources.ts'
 export {
+  type Authorizer,
   createAuthenticator,
   issueKeylessCa,
   loadOrCreatePki,

@@ -3,6 +3,7 @@
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
+import type { InProcessComponent } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
@@ -25,9 +26,10 @@ import { createQuotaController, createQuotaMetrics } from '../controllers/quota/
 import { createDefaultAccountController, createRootCaController } from '../controllers/service-accounts/index.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { createCsiMetrics } from '../csi/index.ts'
-import { createClientMetrics, createManager, type LeaseTimes, type Runnable, type TermDeps } from '../runtime/index.ts'
+import { type ClientMetrics, createManager, type LeaseTimes, type Runnable, type TermDeps } from '../runtime/index.ts'
 import type { HealthChecks } from '../runtime/monitoring.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
+import type { ClientOf } from './component-clients.ts'
 import { type Connect, runDriverSocket } from './driver-socket.ts'
 
 export const CONTROLLERS = [
@@ -66,6 +68,8 @@ export interface ControllersOptions {
   readonly drivers: readonly DriverEndpoint[]
   /** Default: unix sockets. */
   readonly connect?: Connect
+  /** The client of each controller, which has its own user. Default: all have the client of the process. */
+  readonly clientOf?: ClientOf
 }
 
 /** A CSI driver whose controllers run in this process. */
@@ -82,8 +86,10 @@ export interface DriverEndpoint {
 export const CONTROLLERS_LEASE = 'stowage-controllers'
 
 export interface RunControllersOptions extends ControllersOptions {
+  /** Used for the shared caches and for leader election, and by controllers without a client of their own. */
   readonly client: Client
   readonly registry: Registry
+  readonly metrics: ClientMetrics
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -96,13 +102,13 @@ export interface RunControllersOptions extends ControllersOptions {
 }
 
 export async function runControllers(options: RunControllersOptions): Promise<void> {
-  const { client, registry, clock, random, log, signal, isShared, leaseTimes } = options
+  const { client, registry, metrics, clock, random, log, signal, isShared, leaseTimes } = options
   const manager = createManager({
     client,
     clock,
     random,
     log,
-    metrics: createClientMetrics(registry),
+    metrics,
     lease: isShared ? { namespace: 'kube-system', name: CONTROLLERS_LEASE, ...leaseTimes } : undefined,
     createControllers: prepareControllers(options, registry),
   })
@@ -124,6 +130,7 @@ export function prepareControllers(
     inProcessProvisioners,
     drivers,
     connect,
+    clientOf,
   } = options
   const names = requestedNames.filter((name) => name !== 'root-ca' || rootCa !== undefined)
   const attachingMetrics = createAttachingMetrics(registry)
@@ -138,38 +145,44 @@ export function prepareControllers(
   const schedulerMetrics = createSchedulerMetrics(registry)
   const driverMetrics = { provisioning: provisioningMetrics, capacity: capacityMetrics, modifying: modifyingMetrics }
 
-  return (deps) => {
-    const create: Record<ControllerName, () => Runnable> = {
-      attaching: () => createAttachingControllers({ ...deps, attachingMetrics }),
-      binding: () => createBindingControllers({ ...deps, inProcessProvisioners, gates, bindingMetrics }),
-      'capacity-cleanup': () => createCapacityCleaner({ ...deps, missingForMs: options.capacityMissingForMs }),
-      ephemeral: () => createEphemeralController({ ...deps, ephemeralMetrics }),
-      garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),
-      namespaces: () => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
-      'node-lifecycle': () => createNodeLifecycleControllers({ ...deps, nodeLifecycleMetrics }),
-      protection: () => createProtectionControllers({ ...deps, gates }),
-      quota: () => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
-      'root-ca': () => createRootCaController({ ...deps, rootCa: rootCa! }),
-      scheduler: () => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
-      'service-accounts': () => createDefaultAccountController(deps),
+  return (termDeps) => {
+    const depsOf = (component: InProcessComponent): TermDeps =>
+      clientOf ? { ...termDeps, client: clientOf(component) } : termDeps
+    const create: Record<ControllerName, (deps: TermDeps) => Runnable> = {
+      attaching: (deps) => createAttachingControllers({ ...deps, attachingMetrics }),
+      binding: (deps) => createBindingControllers({ ...deps, inProcessProvisioners, gates, bindingMetrics }),
+      'capacity-cleanup': (deps) => createCapacityCleaner({ ...deps, missingForMs: options.capacityMissingForMs }),
+      ephemeral: (deps) => createEphemeralController({ ...deps, ephemeralMetrics }),
+      garbage: (deps) => createGarbageController({ ...deps, kinds: ALL_KINDS }),
+      namespaces: (deps) => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
+      'node-lifecycle': (deps) => createNodeLifecycleControllers({ ...deps, nodeLifecycleMetrics }),
+      protection: (deps) => createProtectionControllers({ ...deps, gates }),
+      quota: (deps) => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
+      'root-ca': (deps) => createRootCaController({ ...deps, rootCa: rootCa! }),
+      scheduler: (deps) => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
+      'service-accounts': (deps) => createDefaultAccountController(deps),
     }
+    const createNamed = (name: ControllerName) => create[name](depsOf(name))
     const readsAllKinds = (name: ControllerName) => CONTROLLERS_OF_ALL_KINDS.includes(name)
     return [
-      ...names.filter((name) => !readsAllKinds(name)).map((name) => create[name]()),
+      ...names.filter((name) => !readsAllKinds(name)).map(createNamed),
       ...inProcessProvisioners.map((provisioner) =>
         createProvisioningControllers({
-          ...deps,
+          ...depsOf('provisioner'),
           provisioner,
           options: { inProcess: true, bindsOnSave: true, gates },
           provisioningMetrics,
         }),
       ),
-      ...(drivers.length > 0 ? [createSourceProtection(deps)] : []),
-      ...names.filter(readsAllKinds).map((name) => create[name]()),
+      ...(drivers.length > 0 ? [createSourceProtection(depsOf('provisioner'))] : []),
+      ...names.filter(readsAllKinds).map(createNamed),
       ...drivers.map(({ started, address, node }) => ({
         async run(signal: AbortSignal) {
           await started
-          await runDriverSocket({ ...deps, address, node, gates, csiMetrics, driverMetrics, throttle, connect }, signal)
+          await runDriverSocket(
+            { ...termDeps, clientOf, address, node, gates, csiMetrics, driverMetrics, throttle, connect },
+            signal,
+          )
         },
       })),
     ]

@@ -1,6 +1,7 @@
 // Creates the controllers of one CSI driver that a process requests: `stowage up` runs all that the driver supports
 // (driver-socket.ts), `stowage provisioner` and `stowage resizer` run a part of them (run-sidecar.ts).
 import type { FeatureGates } from '../api/feature-gates.ts'
+import type { InProcessComponent } from '../apiserver/index.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import type { Client } from '../client/index.ts'
 import { type AttacherOptions, createAttacher } from '../controllers/attaching/index.ts'
@@ -28,6 +29,7 @@ import {
   type WorkQueue,
   withRecorders,
 } from '../runtime/index.ts'
+import type { ClientOf } from './component-clients.ts'
 import type { DiscoveredDriver } from './discover-driver.ts'
 import { createVolumeChanges, type DriverChangeOptions } from './volume-changes.ts'
 
@@ -37,6 +39,8 @@ export interface DriverControllersDeps extends ControllerDeps, DiscoveredDriver 
   readonly gates: FeatureGates
   readonly election?: LeaderElection
   readonly driverMetrics: DriverMetrics
+  /** The client of each controller, which has its own user. Default: `client` for all. */
+  readonly clientOf?: ClientOf
 }
 
 export interface DriverMetrics {
@@ -64,19 +68,29 @@ export interface DriverParts {
 }
 
 export function createDriverControllers(deps: DriverControllersDeps, parts: DriverParts): Controllers {
-  const { client, clock, random, log, metrics, driver, facts, node, gates, election, driverMetrics } = deps
-  const common = { client, caches: deps.caches, clock, random, log, metrics, election }
+  const { clock, random, log, metrics, driver, facts, node, gates, election, driverMetrics } = deps
+  const clientOf: ClientOf = deps.clientOf ?? (() => deps.client)
+  const commonOf = (component: InProcessComponent) => ({
+    client: clientOf(component),
+    caches: deps.caches,
+    clock,
+    random,
+    log,
+    metrics,
+    election,
+  })
   const csi = { driver, facts }
   const recorders: EventRecorder[] = []
 
-  function recorderFor(component: string): EventRecorder {
+  function recorderFor(client: Client, component: string): EventRecorder {
     const recorder = createEventRecorder({ client, clock, random, log, component, instance: parts.instance })
     recorders.push(recorder)
     return recorder
   }
 
   function createChangeControllers(options: DriverChangeOptions): Controllers {
-    const events = recorderFor(`external-resizer ${facts.name}`) // the component name that upstream uses
+    const common = commonOf('resizer')
+    const events = recorderFor(common.client, `external-resizer ${facts.name}`) // the component name that upstream uses
     return createVolumeChanges({
       ...common,
       ...csi,
@@ -94,7 +108,8 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     ...options
   }: NonNullable<DriverParts['provisioning']>): Controllers {
     const { instance } = parts
-    const events = instance ? recorderFor(`${facts.name}_${instance}_${randomUuid(random)}`) : undefined
+    const common = commonOf('provisioner')
+    const events = instance ? recorderFor(common.client, `${facts.name}_${instance}_${randomUuid(random)}`) : undefined
     const deployment = node && nodeRace ? { node: { ...node, ...nodeRace } } : {}
     return createProvisioningControllers({
       ...common,
@@ -110,14 +125,15 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     })
   }
 
-  function createCapacity({ client: capacityClient = client, ...options }: NonNullable<DriverParts['capacity']>) {
+  function createCapacity({ client, ...options }: NonNullable<DriverParts['capacity']>) {
+    const common = commonOf('provisioner')
     return createCapacityControllers({
       ...common,
       ...csi,
-      client: capacityClient,
+      ...(client ? { client } : {}),
       mode: node ? { is: 'local', node: node.name, segments: node.segments } : { is: 'central' },
       capacityMetrics: driverMetrics.capacity,
-      events: recorderFor(facts.name),
+      events: recorderFor(common.client, facts.name),
       options,
     })
   }
@@ -125,8 +141,8 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
   // The order of creation is the order in which caches start.
   const changing = parts.volumeChanges && createChangeControllers(parts.volumeChanges)
   const provisioning = parts.provisioning && createProvisioning(parts.provisioning)
-  const protection = parts.sourceProtection && createSourceProtection(common, parts.sourceProtection)
-  const attacher = parts.attaching && createAttacher({ ...common, ...csi, options: parts.attaching })
+  const protection = parts.sourceProtection && createSourceProtection(commonOf('provisioner'), parts.sourceProtection)
+  const attacher = parts.attaching && createAttacher({ ...commonOf('attacher'), ...csi, options: parts.attaching })
   const capacity = parts.capacity && createCapacity(parts.capacity)
   const controllers = [provisioning, protection, attacher, changing, capacity]
   return withRecorders(

@@ -11,6 +11,7 @@ import {
 } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import type { LeaderElection } from '../runtime/index.ts'
+import type { ClientOf } from './component-clients.ts'
 import { type DiscoveredDriver, discoverDriver } from './discover-driver.ts'
 import { createDriverControllers, type DriverMetrics, type DriverParts } from './driver-controllers.ts'
 
@@ -23,6 +24,8 @@ export interface DriverSocketOptions extends ControllerDeps {
   readonly driverMetrics: DriverMetrics
   readonly throttle?: ThrottleOptions
   readonly election?: LeaderElection
+  /** The client of each controller. Default: `client` for all. */
+  readonly clientOf?: ClientOf
   /** Default: a unix socket. */
   readonly connect?: Connect
 }

@@ -36,11 +36,13 @@ import { openDirectoryPlugin, openRoot, type Root } from '../controllers/provisi
 import type { Provisioner } from '../controllers/provisioning/index.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
+import { createClientMetrics } from '../runtime/index.ts'
 import { stopWithin } from '../runtime/stop-within.ts'
 import type { Store } from '../store/index.ts'
 import { type AccountTokenSettings, openAccountTokens } from './account-tokens.ts'
 import { type AuditSettings, openAudit } from './audit.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
+import { createComponentClients } from './component-clients.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from './controllers.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
@@ -100,9 +102,6 @@ export interface ReadyServer {
   /** Number of nodes that are starting. */
   readonly nodes: number
 }
-
-/** The user as which the controllers make requests. */
-const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:masters'] }
 
 /** The smallest number of nodes with which topology has an effect on most workloads. */
 const DEFAULT_NODES = 3
@@ -193,12 +192,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     let stopNodes = async () => {}
     let service: PublishedService | undefined
     try {
-      const client = inProcessClient(server.objects, CONTROLLERS_USER)
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
       await nodeAuthorization.start({ objects: server.objects.objects, signal: stop.signal })
-      const systemClient = inProcessClient(server.objects, SYSTEM_USER)
-      await createBootstrapRoles(systemClient, server.resources)
-      await rbac.start({ client: systemClient, signal: stop.signal })
+      const client = inProcessClient(server.objects, SYSTEM_USER)
+      await createBootstrapRoles(client, server.resources)
+      await rbac.start({ client, signal: stop.signal })
       await accountTokens.start(stop.signal)
       const endpoint = { address, port: listener.port }
       service = await publishKubernetesService({
@@ -224,7 +222,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       options.onReady({ url, kubeconfig, dataDir, nodes: nodeCount })
 
       const ends: Promise<unknown>[] = [untilStopped(signal, store)]
-      const common = { client, registry: server.metrics.registry, clock, random, log, signal: stop.signal }
+      const { registry } = server.metrics
+      const common = { registry, clock, random, log, signal: stop.signal }
       const { poolBytes, runCommands, capacityReservation } = options
       const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
       if (nodeCount > 0) {
@@ -237,8 +236,13 @@ export async function serve(options: ServeOptions): Promise<void> {
       }
       if (options.hasControllers) {
         const isShared = location.is === 'etcd'
+        const metrics = createClientMetrics(registry)
+        const clientOf = createComponentClients({ ...common, server, authorizer: rbac.authorizer, metrics })
         parts.controllers = runControllers({
           ...common,
+          client: clientOf('manager'),
+          clientOf,
+          metrics,
           names: CONTROLLERS.filter((name) => options.hasScheduler || name !== 'scheduler'),
           capacityMissingForMs: options.capacityMissingForMs,
           throttle: options.throttle,

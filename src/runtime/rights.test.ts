@@ -212,4 +212,26 @@ describe('missing rights', () => {
     denies = () => false
     await server.waitUntil(() => reconciledKeys.includes('settings'), 'the controller to recover')
   })
+
+  it('SYS-29 counts a right as missing until the last of several users has it', async () => {
+    const denied = new Set(['ann', 'bob'])
+    const clientOf = (user: string) =>
+      rights.track(asStock(server.client(), { allows: ({ verb }) => verb !== 'patch' || !denied.has(user) }), user)
+    const clients = { ann: clientOf('ann'), bob: clientOf('bob'), eve: clientOf('eve') }
+    const patchAs = (user: keyof typeof clients) =>
+      clients[user].patch(configMapKind, ref, data('1')).catch(() => undefined)
+    const missingCount = async () => (await registry.getSingleMetric('stowage_missing_rights')!.get()).values.length
+    await patchAs('ann')
+    await patchAs('bob')
+    await patchAs('eve') // her right says nothing about that of the others
+    expect(rights.missing()).toHaveLength(2)
+    expect(await missingCount()).toBe(1)
+    denied.delete('ann')
+    await patchAs('ann')
+    expect(await missingCount()).toBe(1)
+    denied.delete('bob')
+    await patchAs('bob')
+    expect(await missingCount()).toBe(0)
+    expect(rights.missing()).toEqual([])
+  })
 })

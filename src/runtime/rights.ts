@@ -39,11 +39,13 @@ export interface Rights {
   missing(): readonly MissingRight[]
   /** Returns one line for each missing right, for the health details. */
   notes(): string[]
-  /** Returns a client that reports the rights that its requests lack. */
-  track<C extends Client>(client: C): C
+  /** Returns a client that reports the rights that its requests lack. `user` identifies the client of one of several users. */
+  track<C extends Client>(client: C, user?: string): C
 }
 
 interface Access {
+  /** The user of the client, if a process has clients of several users. */
+  readonly user?: string
   readonly verb: string
   readonly kind: Kind
   readonly subresource?: string
@@ -65,8 +67,11 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
     if (missingRights.size === 0) return
     const { verb, resource, id } = describeAccess(access)
     if (!missingRights.delete(id)) return
-    observe?.(verb, resource, false)
-    log.info({ verb, resource }, 'the missing right was granted; the feature is in service again')
+    const isMissing = [...missingRights.values()].some((right) => right.verb === verb && right.resource === resource)
+    if (!isMissing) observe?.(verb, resource, false) // another user may still lack it
+    const { user } = access
+    const fields = user === undefined ? { verb, resource } : { verb, resource, user }
+    log.info(fields, 'the missing right was granted; the feature is in service again')
   }
 
   function recordDenial(client: Client, access: Access, error: ApiError): void {
@@ -120,10 +125,9 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
     }
   }
 
-  async function* trackWatch(client: Client, kind: Kind, request: WatchRequest): AsyncGenerator<WatchEvent<never>> {
-    const access = { verb: 'watch', kind }
+  async function* trackWatch(client: Client, access: Access, request: WatchRequest): AsyncGenerator<WatchEvent<never>> {
     try {
-      for await (const event of client.watch(kind, request)) {
+      for await (const event of client.watch(access.kind, request)) {
         recordGrant(access)
         yield event as WatchEvent<never>
       }
@@ -133,14 +137,19 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
     }
   }
 
-  async function trackCommit(client: Client, writes: readonly CommitWrite[], options: Parameters<Client['commit']>[1]) {
+  async function trackCommit(
+    client: Client,
+    writes: readonly CommitWrite[],
+    options: Parameters<Client['commit']>[1],
+    user: string | undefined,
+  ) {
     try {
       const objects = await client.commit(writes, options)
-      for (const write of writes) recordGrant(accessOf(write))
+      for (const write of writes) recordGrant({ ...accessOf(write), user })
       return objects
     } catch (error) {
       const write = writes[failedWrite(error) ?? (writes.length === 1 ? 0 : -1)]
-      if (write && isMissingRight(error)) recordDenial(client, accessOf(write), error as ApiError)
+      if (write && isMissingRight(error)) recordDenial(client, { ...accessOf(write), user }, error as ApiError)
       throw error
     }
   }
@@ -152,40 +161,45 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
         ({ verb, resource, sinceMs }) =>
           `missing right since ${new Date(sinceMs).toISOString()}: cannot ${verb} ${resource}`,
       ),
-    track: (client) => ({
+    track: (client, user) => ({
       ...client,
       get: (kind, ref, options) => {
-        const access = { verb: 'get', kind, denialMessage: options?.denialMessage }
+        const access = { user, verb: 'get', kind, denialMessage: options?.denialMessage }
         return trackRequest(client, access, client.get(kind, ref, options))
       },
-      list: (kind, request) => trackRequest(client, { verb: 'list', kind }, client.list(kind, request)),
+      list: (kind, request) => trackRequest(client, { user, verb: 'list', kind }, client.list(kind, request)),
       create: (kind, object, options) =>
         trackRequest(
           client,
-          { verb: 'create', kind, subresource: options?.subresource },
+          { user, verb: 'create', kind, subresource: options?.subresource },
           client.create(kind, object, options),
         ),
       update: (kind, object, options) => {
         const { namespace, name = '' } = object.metadata
-        const access = { verb: 'update', kind, subresource: options?.subresource, ref: { namespace, name } }
+        const access = { user, verb: 'update', kind, subresource: options?.subresource, ref: { namespace, name } }
         return trackRequest(client, access, client.update(kind, object, options))
       },
       patch: (kind, ref, patch, options) => {
-        const access = { verb: 'patch', kind, subresource: options?.subresource, ref }
+        const access = { user, verb: 'patch', kind, subresource: options?.subresource, ref }
         return trackRequest(client, access, client.patch(kind, ref, patch, options))
       },
       delete: (kind, ref, request) =>
-        trackRequest(client, { verb: 'delete', kind, ref }, client.delete(kind, ref, request)),
-      watch: ((kind: Kind, request: WatchRequest) => trackWatch(client, kind, request)) as Client['watch'],
-      commit: (writes, options) => trackCommit(client, writes, options),
+        trackRequest(client, { user, verb: 'delete', kind, ref }, client.delete(kind, ref, request)),
+      watch: ((kind: Kind, request: WatchRequest) =>
+        trackWatch(client, { user, verb: 'watch', kind }, request)) as Client['watch'],
+      commit: (writes, options) => trackCommit(client, writes, options, user),
     }),
   }
 }
 
-function describeAccess({ verb, kind, subresource }: Access): { verb: string; resource: string; id: string } {
+function describeAccess({ user = '', verb, kind, subresource }: Access): {
+  verb: string
+  resource: string
+  id: string
+} {
   const group = kind.group ? `.${kind.group}` : ''
   const resource = `${kind.plural}${group}${subresource ? `/${subresource}` : ''}`
-  return { verb, resource, id: `${verb} ${resource}` }
+  return { verb, resource, id: `${user} ${verb} ${resource}` }
 }
 
 function accessOf(write: CommitWrite): Access {

@@ -98,6 +98,9 @@ export async function startServer({
   const finish = async () => {
     const [code] = await exited
     agent.destroy()
+    // Each controller of the server has its own role, which must grant everything that a test makes it do.
+    const denied = log.split('\n').filter((line) => line.includes('missing right: '))
+    if (denied.length > 0) throw new Error(`the server denied requests of its own controllers:\n${denied.join('\n')}`)
     return code as number | null
   }
   return {

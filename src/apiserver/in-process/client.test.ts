@@ -131,7 +131,7 @@ describe('the in-process client', () => {
     const asAnn = { 'impersonate-user': 'ann', 'content-type': 'application/json' }
     const statusOf = (error: unknown) => (error as ApiError).toStatus()
 
-    it('SYS-21 denies what HTTP denies, with the same status', async () => {
+    it('SYS-9 denies what HTTP denies, with the same status', async () => {
       const { api, client } = await openForAnn()
       const object = JSON.stringify(aConfigMap('b'))
       const patchHeaders = { ...asAnn, 'content-type': 'application/merge-patch+json' }
@@ -162,7 +162,7 @@ describe('the in-process client', () => {
       }
     })
 
-    it('SYS-21 allows a request as soon as a role grants it', async () => {
+    it('SYS-9 allows a request as soon as a role grants it', async () => {
       const { client, grant } = await openForAnn()
       await expect(client.get(configMapKind, ref)).rejects.toMatchObject({ code: 403 })
       await grant(allow(['get', 'patch', 'list', 'watch']))
@@ -173,7 +173,7 @@ describe('the in-process client', () => {
       await expect(client.delete(configMapKind, ref)).rejects.toMatchObject({ code: 403 })
     })
 
-    it('SYS-21 needs the right to create for an apply that creates the object', async () => {
+    it('SYS-9 needs the right to create for an apply that creates the object', async () => {
       const { client, grant } = await openForAnn()
       await grant(allow(['patch']))
       const apply = (name: string) => {
@@ -193,7 +193,7 @@ describe('the in-process client', () => {
       })
     })
 
-    it('SYS-21 authorizes a commit and each of its writes, and names the denied write', async () => {
+    it('SYS-9 authorizes a commit and each of its writes, and names the denied write', async () => {
       const { api, client, grant } = await openForAnn()
       const writes = [
         { do: 'patch', kind: configMapKind, ref, patch: merge },

@@ -10,7 +10,11 @@ import { createRoleIndex } from './role-index.ts'
 export function createBootstrapAuthorizer(): RbacAuthorizer {
   const index = createRoleIndex()
   const roles = bootstrapRoles(createResources(ALL_KINDS).all)
-  for (const { name, labels, rules, aggregatesLabel } of roles) {
+  for (const { name, namespace, labels, rules, aggregatesLabel } of roles) {
+    if (namespace) {
+      index.setRole(namespace, name, { metadata: { name, namespace }, rules: [...rules] })
+      continue
+    }
     const aggregationRule = aggregatesLabel
       ? { aggregationRule: { clusterRoleSelectors: [{ matchLabels: { [aggregatesLabel]: 'true' } }] } }
       : {}
@@ -20,9 +24,11 @@ export function createBootstrapAuthorizer(): RbacAuthorizer {
     const role = index.clusterRoles().find(({ metadata }) => metadata.name === name)!
     index.setClusterRole(name, { ...role, rules: aggregatedRules(role, index.clusterRoles()) } as ClusterRole)
   }
-  for (const { name, role, subjects } of BOOTSTRAP_BINDINGS) {
-    const roleRef = { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name: role }
-    index.setClusterRoleBinding(name, { metadata: { name }, roleRef, subjects: [...subjects] })
+  for (const { name, namespace, role, subjects } of BOOTSTRAP_BINDINGS) {
+    const roleRef = { apiGroup: RBAC_GROUP, kind: namespace ? 'Role' : 'ClusterRole', name: role }
+    const binding = { metadata: { name }, roleRef, subjects: [...subjects] }
+    if (namespace) index.setRoleBinding(namespace, name, binding)
+    else index.setClusterRoleBinding(name, binding)
   }
   return createRbacAuthorizer(index)
 }

@@ -1,12 +1,15 @@
-// The cluster roles and bindings that exist in every cluster, by name. Names and rules are those of Kubernetes, restricted
-// to what concerns storage; `stowage:viewer` is the only own one.
+// The roles and bindings that exist in every cluster, by name. Names and rules are those of Kubernetes, restricted to what
+// concerns storage; own ones are `stowage:viewer` and those of the components in the server's process (component-roles.ts).
 import type { PolicyRule, Subject } from '../../api/kinds/rbac/rbac-schema.ts'
 import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
 import type { Resource } from '../resources.ts'
 import { AUTHENTICATED_GROUP, MASTERS_GROUP, UNAUTHENTICATED_GROUP, VIEWERS_GROUP } from '../security/index.ts'
+import { COMPONENT_BINDINGS, COMPONENT_ROLES } from './component-roles.ts'
 
 export interface BootstrapRole {
   readonly name: string
+  /** The namespace of a role. Absent for a cluster role. */
+  readonly namespace?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly rules: readonly PolicyRule[]
   /** The label of the cluster roles whose rules this role aggregates. */
@@ -15,7 +18,9 @@ export interface BootstrapRole {
 
 export interface BootstrapBinding {
   readonly name: string
-  /** Name of the cluster role that the binding grants. */
+  /** The namespace of a role binding. Absent for a cluster role binding. */
+  readonly namespace?: string
+  /** Name of the role in this namespace, or of the cluster role, that the binding grants. */
   readonly role: string
   readonly subjects: readonly Subject[]
 }
@@ -282,6 +287,7 @@ export const bootstrapRoles = (resources: readonly Resource[]): readonly Bootstr
   },
   { name: VIEWER_ROLE, rules: [...viewerRules(resources), allowPaths('*')] },
   ...Object.entries(CONTROLLER_RULES).map(([name, rules]) => ({ name: `system:controller:${name}`, rules })),
+  ...COMPONENT_ROLES,
 ]
 
 const ISSUER_DISCOVERY = 'system:service-account-issuer-discovery'
@@ -317,4 +323,5 @@ export const BOOTSTRAP_BINDINGS: readonly BootstrapBinding[] = [
   ...Object.keys(CONTROLLER_RULES).map((name) =>
     bindTo(`system:controller:${name}`, { kind: 'ServiceAccount', name, namespace: 'kube-system' }),
   ),
+  ...COMPONENT_BINDINGS,
 ]

@@ -4,7 +4,15 @@ import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { clusterRoleKind } from '../../api/kinds/rbac/cluster-role.ts'
 import { clusterRoleBindingKind } from '../../api/kinds/rbac/cluster-role-binding.ts'
-import { type ClusterRole, type ClusterRoleBinding, RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
+import {
+  type ClusterRole,
+  type ClusterRoleBinding,
+  RBAC_GROUP,
+  type Role,
+  type RoleBinding,
+} from '../../api/kinds/rbac/rbac-schema.ts'
+import { roleKind } from '../../api/kinds/rbac/role.ts'
+import { roleBindingKind } from '../../api/kinds/rbac/role-binding.ts'
 import { isAlreadyExists, isConflict, isNotFound } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'
 import type { Client } from '../../client/client.ts'
@@ -21,23 +29,31 @@ const METADATA = {
 export async function createBootstrapRoles(client: Client, resources: Resources): Promise<void> {
   if (!(await client.serves(clusterRoleKind))) return
   await Promise.all([
-    ...bootstrapRoles(resources.all).map((role) => repair(client, clusterRoleKind, toRole(role), repairRole)),
-    ...BOOTSTRAP_BINDINGS.map((binding) => repair(client, clusterRoleBindingKind, toBinding(binding), repairBinding)),
+    ...bootstrapRoles(resources.all).map((role) =>
+      role.namespace
+        ? repair<Role>(client, roleKind, toRole(role), repairRole)
+        : repair<ClusterRole>(client, clusterRoleKind, toRole(role), repairRole),
+    ),
+    ...BOOTSTRAP_BINDINGS.map((binding) =>
+      binding.namespace
+        ? repair<RoleBinding>(client, roleBindingKind, toBinding(binding), repairBinding)
+        : repair<ClusterRoleBinding>(client, clusterRoleBindingKind, toBinding(binding), repairBinding),
+    ),
   ])
 }
 
-const toRole = ({ name, labels, rules, aggregatesLabel }: BootstrapRole): ClusterRole => ({
-  metadata: { name, ...METADATA, labels: { ...METADATA.labels, ...labels } },
+const toRole = ({ name, namespace, labels, rules, aggregatesLabel }: BootstrapRole): ClusterRole => ({
+  metadata: { name, ...(namespace ? { namespace } : {}), ...METADATA, labels: { ...METADATA.labels, ...labels } },
   rules: [...rules],
   ...(aggregatesLabel
     ? { aggregationRule: { clusterRoleSelectors: [{ matchLabels: { [aggregatesLabel]: 'true' } }] } }
     : {}),
 })
 
-const toBinding = ({ name, role, subjects }: BootstrapBinding): ClusterRoleBinding => ({
-  metadata: { name, ...METADATA },
+const toBinding = ({ name, namespace, role, subjects }: BootstrapBinding): ClusterRoleBinding => ({
+  metadata: { name, ...(namespace ? { namespace } : {}), ...METADATA },
   subjects: [...subjects],
-  roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name: role },
+  roleRef: { apiGroup: RBAC_GROUP, kind: namespace ? 'Role' : 'ClusterRole', name: role },
 })
 
 /** Changes `object` so that it contains everything that `expected` contains. */
@@ -52,10 +68,10 @@ async function repair<T extends KubeObject>(
   expected: T,
   repairContent: Repair<T>,
 ): Promise<void> {
-  const name = expected.metadata.name!
+  const { name = '', namespace } = expected.metadata
   for (let attempt = 1; ; attempt++) {
     try {
-      const stored = await client.get(kind, { name }).catch((error) => {
+      const stored = await client.get(kind, { name, namespace }).catch((error) => {
         if (isNotFound(error)) return undefined
         throw error
       })

@@ -93,6 +93,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       ...commonDeps(env),
       client,
       registry,
+      metrics: createClientMetrics(registry),
       isShared,
       leaseTimes: { ...parseLeaseDuration(LEASE.leaderElectionLeaseDuration), retryMs: RETRY_MS },
       gates: deps.gates(),

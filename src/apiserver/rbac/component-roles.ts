@@ -1,0 +1,111 @@
+// The users of the components that run in the server's process, and the roles `stowage:COMPONENT` that grant them the rules
+// of component-rules.ts. Rules of the namespace `own` hold in kube-system.
+import { type PolicyRule, RBAC_GROUP, type Subject } from '../../api/kinds/rbac/rbac-schema.ts'
+import { AUTHENTICATED_GROUP, type UserInfo } from '../security/index.ts'
+import { type Component, type ComponentRule, rulesOf } from './component-rules.ts'
+
+const KUBE_SYSTEM = 'kube-system'
+
+/** The components that run in the server's process. The node agents have the identities of their nodes. */
+export type InProcessComponent = Exclude<Component, 'node' | 'sdk'>
+
+/** Service accounts in kube-system, under the names of Kubernetes where it has the same controller. */
+const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'scheduler'>, string>> = {
+  attacher: 'stowage-attacher',
+  attaching: 'attachdetach-controller',
+  binding: 'persistent-volume-binder',
+  'capacity-cleanup': 'stowage-capacity-cleanup',
+  ephemeral: 'ephemeral-volume-controller',
+  garbage: 'generic-garbage-collector',
+  namespaces: 'namespace-controller',
+  'node-lifecycle': 'node-controller',
+  protection: 'stowage-protection-controller',
+  provisioner: 'stowage-provisioner',
+  quota: 'resourcequota-controller',
+  resizer: 'stowage-resizer',
+  'root-ca': 'root-ca-cert-publisher',
+  'service-accounts': 'service-account-controller',
+}
+/** Users that are not service accounts. The manager reads for all controllers, as kube-controller-manager does. */
+const USERS = { manager: 'system:kube-controller-manager', scheduler: 'system:kube-scheduler' } as const
+
+const COMPONENTS = [...Object.keys(ACCOUNTS), ...Object.keys(USERS)].sort() as readonly InProcessComponent[]
+
+/** Returns the user as which a component in the server's process makes its requests. */
+export function userOf(component: InProcessComponent): UserInfo {
+  if (component === 'manager' || component === 'scheduler')
+    return { name: USERS[component], groups: [AUTHENTICATED_GROUP] }
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${KUBE_SYSTEM}`, AUTHENTICATED_GROUP]
+  return { name: `system:serviceaccount:${KUBE_SYSTEM}:${ACCOUNTS[component]}`, groups }
+}
+
+const subjectOf = (component: InProcessComponent): Subject =>
+  component === 'manager' || component === 'scheduler'
+    ? { kind: 'User', apiGroup: RBAC_GROUP, name: USERS[component] }
+    : { kind: 'ServiceAccount', name: ACCOUNTS[component], namespace: KUBE_SYSTEM }
+
+/** The rules of a role. */
+export interface RoleRules {
+  /** The namespace of the role. Absent for a cluster role. */
+  readonly namespace?: string
+  readonly rules: readonly PolicyRule[]
+}
+
+/** Returns the rules by scope: the cluster first, then each namespace. Scopes without rules are omitted. */
+export function roleRulesOf(rules: readonly ComponentRule[], ownNamespace: string): RoleRules[] {
+  const namespaces = [...new Set(rules.flatMap(({ namespace }) => namespace ?? []))].sort().reverse()
+  return [undefined, ...namespaces].flatMap((scope) => {
+    const scoped = rules.filter(({ namespace }) => namespace === scope)
+    if (scoped.length === 0) return []
+    const policyRules = toPolicyRules(scoped)
+    return [scope ? { namespace: scope === 'own' ? ownNamespace : scope, rules: policyRules } : { rules: policyRules }]
+  })
+}
+
+const VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']
+
+/** Merges rules, so that each resource is in one policy rule, and resources of a group with the same verbs share one. */
+function toPolicyRules(rules: readonly ComponentRule[]): PolicyRule[] {
+  const verbsOfResource = new Map<string, Set<string>>()
+  for (const { verbs, resources } of rules) {
+    for (const resource of resources) {
+      const merged = verbsOfResource.get(resource) ?? new Set()
+      for (const verb of verbs) merged.add(verb)
+      verbsOfResource.set(resource, merged)
+    }
+  }
+  const policyRules = new Map<string, PolicyRule & { resources: string[] }>()
+  for (const [id, verbs] of [...verbsOfResource].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const { group, resource } = parseResource(id)
+    const sortedVerbs = VERBS.filter((verb) => verbs.has(verb))
+    const key = `${group} ${sortedVerbs.join()}`
+    const policyRule = policyRules.get(key) ?? { apiGroups: [group], resources: [], verbs: sortedVerbs }
+    policyRule.resources.push(resource)
+    policyRules.set(key, policyRule)
+  }
+  return [...policyRules.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, policyRule]) => policyRule)
+}
+
+/** `leases.coordination.k8s.io` → group `coordination.k8s.io`, resource `leases`; `pods/status` → group ``. */
+export function parseResource(id: string): { group: string; resource: string } {
+  if (id === '*') return { group: '*', resource: '*' }
+  const [path = '', subresource] = id.split('/')
+  const [plural = '', ...group] = path.split('.')
+  return { group: group.join('.'), resource: subresource ? `${plural}/${subresource}` : plural }
+}
+
+const roleName = (component: InProcessComponent): string => `stowage:${component}`
+
+/** The roles of the components in the server's process. */
+export const COMPONENT_ROLES = COMPONENTS.flatMap((component) =>
+  roleRulesOf(rulesOf(component), KUBE_SYSTEM).map((role) => ({ name: roleName(component), ...role })),
+)
+
+export const COMPONENT_BINDINGS = COMPONENTS.flatMap((component) =>
+  roleRulesOf(rulesOf(component), KUBE_SYSTEM).map(({ namespace }) => ({
+    name: roleName(component),
+    role: roleName(component),
+    subjects: [subjectOf(component)],
+    ...(namespace ? { namespace } : {}),
+  })),
+)

@@ -1,0 +1,189 @@
+// The rules of every component, each with the feature that needs it: the only source for the roles that the server creates,
+// those that `stowage rbac print` prints, the table in docs/reference/roles.md, and those under which the tests run.
+// A test fails if a component sends a request that no rule here grants, or if a rule here is used by no test.
+
+/** Resources with the same verbs. */
+export interface ComponentRule {
+  readonly verbs: readonly string[]
+  /** As in `kubectl auth can-i`: `pods/status`, `leases.coordination.k8s.io`, or `*` for all. */
+  readonly resources: readonly string[]
+  /** The feature that needs the rule. Absent for what the component always does. */
+  readonly feature?: string
+  /** The namespace in which the rule holds; `own` is that of the component. Absent for the whole cluster. */
+  readonly namespace?: 'own' | 'kube-node-lease'
+}
+
+interface RuleScope {
+  readonly feature?: string
+  readonly namespace?: ComponentRule['namespace']
+}
+
+/** Words are separated by spaces: `rule('list watch', 'pods nodes')`. */
+const rule = (verbs: string, resources: string, scope: RuleScope = {}): ComponentRule => ({
+  verbs: verbs.split(' '),
+  resources: resources.split(' '),
+  ...scope,
+})
+
+const RECORD_EVENTS = rule('create patch', 'events')
+const ELECT_LEADER = rule('get create update patch', 'leases.coordination.k8s.io', {
+  feature: 'leader-election',
+  namespace: 'own',
+})
+/** Writes of several objects in one transaction. Only Stowage serves it; elsewhere they are single writes. */
+const COMMIT = rule('create', 'commits.stowage.dev', { feature: 'transactions' })
+
+/** The controllers of `stowage controllers`, by their names in --controllers. */
+const CONTROLLER_RULES = {
+  attaching: [
+    rule('list watch', 'nodes persistentvolumeclaims persistentvolumes pods'),
+    rule('list watch', 'csidrivers.storage.k8s.io csinodes.storage.k8s.io'),
+    rule('get list watch create delete', 'volumeattachments.storage.k8s.io'),
+    rule('patch', 'nodes/status'),
+    RECORD_EVENTS,
+    COMMIT,
+  ],
+  binding: [
+    rule('get list watch patch', 'persistentvolumeclaims'),
+    rule('get list watch patch delete', 'persistentvolumes'),
+    rule('patch', 'persistentvolumeclaims/status persistentvolumes/status'),
+    rule('list watch', 'pods storageclasses.storage.k8s.io'),
+    RECORD_EVENTS,
+    COMMIT,
+  ],
+  'capacity-cleanup': [
+    rule('get list watch', 'csinodes.storage.k8s.io'),
+    rule('list watch delete', 'csistoragecapacities.storage.k8s.io'),
+    ELECT_LEADER,
+  ],
+  ephemeral: [
+    rule('list watch', 'pods'),
+    rule('get list watch create', 'persistentvolumeclaims'),
+    RECORD_EVENTS,
+    COMMIT,
+  ],
+  garbage: [rule('get list watch patch delete', '*')],
+  namespaces: [
+    rule('list watch delete', '*'),
+    rule('update', 'namespaces/finalize'),
+    rule('patch', 'namespaces/status'),
+  ],
+  'node-lifecycle': [
+    rule('get list watch patch', 'nodes'),
+    rule('list watch delete', 'pods'),
+    rule('patch', 'nodes/status pods/status'),
+    rule('get list watch', 'leases.coordination.k8s.io', { namespace: 'kube-node-lease' }),
+    RECORD_EVENTS,
+    COMMIT,
+  ],
+  protection: [
+    rule('list watch patch', 'persistentvolumeclaims persistentvolumes volumeattributesclasses.storage.k8s.io'),
+    rule('list watch', 'pods'),
+  ],
+  quota: [rule('list', '*'), rule('watch', 'resourcequotas'), rule('update', 'resourcequotas/status')],
+  'root-ca': [rule('list watch', 'namespaces'), rule('list watch create update', 'configmaps')],
+  'service-accounts': [rule('list watch', 'namespaces'), rule('list watch create', 'serviceaccounts')],
+} satisfies Readonly<Record<string, readonly ComponentRule[]>>
+
+const SCHEDULER_RULES = [
+  rule('get list watch', 'pods'),
+  rule('create', 'pods/binding'),
+  rule('patch', 'pods/status'),
+  rule('list watch patch', 'persistentvolumeclaims persistentvolumes'),
+  rule('list watch', 'nodes'),
+  rule(
+    'list watch',
+    'csidrivers.storage.k8s.io csinodes.storage.k8s.io csistoragecapacities.storage.k8s.io ' +
+      'storageclasses.storage.k8s.io volumeattachments.storage.k8s.io',
+  ),
+  rule('delete', 'persistentvolumeclaims', { feature: 'stranded-claims' }),
+  RECORD_EVENTS,
+  ELECT_LEADER,
+  COMMIT,
+]
+
+const PROVISION = [
+  rule('get list watch create patch delete', 'persistentvolumes'),
+  rule('get list watch patch', 'persistentvolumeclaims'),
+  rule('list watch', 'storageclasses.storage.k8s.io'),
+  RECORD_EVENTS,
+  ELECT_LEADER,
+  COMMIT,
+]
+
+const PROVISIONER_RULES = [
+  ...PROVISION,
+  rule('patch', 'persistentvolumeclaims/status persistentvolumes/status', { feature: 'transactions' }),
+  rule('list watch', 'csinodes.storage.k8s.io nodes', { feature: 'topology' }),
+  rule('list watch', 'volumeattachments.storage.k8s.io', { feature: 'attachments' }),
+  rule('get list watch', 'volumeattributesclasses.storage.k8s.io', { feature: 'attributes' }),
+  rule('get', 'secrets', { feature: 'secrets' }),
+  rule('get list patch', 'volumesnapshots.snapshot.storage.k8s.io', { feature: 'snapshots' }),
+  rule('get list watch', 'volumesnapshotcontents.snapshot.storage.k8s.io', { feature: 'snapshots' }),
+  rule('list watch create patch delete', 'csistoragecapacities.storage.k8s.io', {
+    feature: 'capacity',
+    namespace: 'own',
+  }),
+  rule('get', 'pods replicasets.apps', { feature: 'capacity', namespace: 'own' }),
+  rule('update', 'persistentvolumeclaims', { feature: 'release-claims' }),
+]
+
+const RESIZER_RULES = [
+  rule('get list watch patch', 'persistentvolumes'),
+  rule('get list watch', 'persistentvolumeclaims'),
+  rule('patch', 'persistentvolumeclaims/status'),
+  rule('list watch', 'pods'),
+  rule('list', 'events'),
+  rule('list watch', 'volumeattributesclasses.storage.k8s.io', { feature: 'attributes' }),
+  rule('get', 'storageclasses.storage.k8s.io', { feature: 'attributes' }),
+  rule('get', 'secrets', { feature: 'secrets' }),
+  rule('list watch', 'csidrivers.storage.k8s.io csistoragecapacities.storage.k8s.io', { feature: 'check-capacity' }),
+  RECORD_EVENTS,
+  ELECT_LEADER,
+  COMMIT,
+]
+
+const ATTACHER_RULES = [
+  rule('list watch patch', 'persistentvolumes volumeattachments.storage.k8s.io'),
+  rule('patch', 'volumeattachments.storage.k8s.io/status'),
+  rule('list watch', 'csinodes.storage.k8s.io'),
+  rule('get', 'secrets', { feature: 'secrets' }),
+  ELECT_LEADER,
+  COMMIT,
+]
+
+const NODE_RULES = [
+  rule('get list watch create patch', 'nodes'),
+  rule('patch', 'nodes/status'),
+  rule('list watch delete', 'pods'),
+  rule('patch', 'pods/status'),
+  rule('get list watch', 'persistentvolumeclaims persistentvolumes volumeattachments.storage.k8s.io'),
+  rule('patch', 'persistentvolumeclaims/status'),
+  rule('list watch', 'csidrivers.storage.k8s.io'),
+  rule('get create update delete', 'csinodes.storage.k8s.io'),
+  rule('get', 'secrets', { feature: 'secrets' }),
+  rule('get', 'volumeattributesclasses.storage.k8s.io', { feature: 'attributes' }),
+  rule('get create update', 'leases.coordination.k8s.io', { namespace: 'kube-node-lease' }),
+  RECORD_EVENTS,
+  COMMIT,
+]
+
+/** The caches and the leader election that the controllers of an API server's process share. */
+const MANAGER_RULES = [rule('watch', '*'), RECORD_EVENTS, ELECT_LEADER, COMMIT]
+
+export const COMPONENT_RULES = {
+  ...CONTROLLER_RULES,
+  attacher: ATTACHER_RULES,
+  manager: MANAGER_RULES,
+  node: NODE_RULES,
+  provisioner: PROVISIONER_RULES,
+  resizer: RESIZER_RULES,
+  scheduler: SCHEDULER_RULES,
+  sdk: PROVISION,
+} satisfies Readonly<Record<string, readonly ComponentRule[]>>
+
+export type Component = keyof typeof COMPONENT_RULES
+export type Controller = keyof typeof CONTROLLER_RULES
+
+export const CONTROLLERS = Object.keys(CONTROLLER_RULES) as readonly Controller[]
+export const rulesOf = (component: Component): readonly ComponentRule[] => COMPONENT_RULES[component]

@@ -1,0 +1,153 @@
+// Runs all controllers as `stowage up` does, each with its own user, on a server that authorizes by the bootstrap roles.
+import { setMaxListeners } from 'node:events'
+import { Registry } from 'prom-client'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { parseFeatureGates } from '../api/feature-gates.ts'
+import { createServerFixture, type Json } from '../apiserver/server.fixture.ts'
+import { provisionerOf } from '../controllers/provisioning/plugin.ts'
+import { createClientMetrics } from '../runtime/index.ts'
+import { createMemoryPlugin } from '../sdk/memory-plugin.fixture.ts'
+import { createComponentClients } from './component-clients.ts'
+import { runControllers } from './controllers.ts'
+
+const NAMESPACES = '/api/v1/namespaces'
+const CLAIMS = `${NAMESPACES}/shop/persistentvolumeclaims`
+const PODS = `${NAMESPACES}/shop/pods`
+const VOLUMES = '/api/v1/persistentvolumes'
+const RBAC = '/apis/rbac.authorization.k8s.io/v1'
+
+/** Starts the controllers. `isShared` elects a leader, as servers with a common store do. */
+async function start({ isShared = false } = {}) {
+  const api = await createServerFixture({ usesRbac: true, answers: 'stowage' })
+  const { clock } = api
+  const { plugin } = createMemoryPlugin()
+  const registry = new Registry()
+  const metrics = createClientMetrics(registry)
+  const problems: string[] = []
+  const problem = (fields: object, message: string) => void problems.push(`${message} ${JSON.stringify(fields)}`)
+  const log = { debug: () => {}, info: () => {}, warn: problem, error: problem }
+  const abort = new AbortController()
+  setMaxListeners(0, abort.signal)
+  const common = { clock, random: () => 0.5, log, signal: abort.signal, metrics }
+  const clientOf = createComponentClients({ ...common, server: api.server, authorizer: api.authorizer })
+  const running = runControllers({
+    ...common,
+    registry,
+    client: clientOf('manager'),
+    clientOf,
+    isShared,
+    gates: parseFeatureGates(''),
+    rootCa: 'PEM',
+    inProcessProvisioners: [provisionerOf(plugin, { clock })],
+    drivers: [],
+  })
+  onTestFinished(async () => {
+    abort.abort()
+    await api.advanceUntilSettled(running)
+    await api.store.close()
+  })
+  const post = async (path: string, body: object) => {
+    const { status, json } = await api.post(path, body)
+    expect(status, JSON.stringify(json)).toBe(201)
+    return json
+  }
+  await post(NAMESPACES, { metadata: { name: 'shop' } })
+  await post('/apis/storage.k8s.io/v1/storageclasses', {
+    metadata: { name: 'memory' },
+    provisioner: plugin.name,
+    volumeBindingMode: 'WaitForFirstConsumer',
+  })
+  return {
+    ...api,
+    post,
+    problems,
+    waitUntilReturns: (path: string, check: (object: Json) => boolean) =>
+      api.waitUntil(async () => {
+        const { status, json } = await api.get(path)
+        return status === 200 && check(json)
+      }, path),
+    waitUntilDeleted: (path: string) => api.waitUntil(async () => (await api.get(path)).status === 404, path),
+    missingRights: async () => (await registry.getSingleMetric('stowage_missing_rights')!.get()).values,
+  }
+}
+
+const claimOf = (name: string) => ({
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'memory', resources: { requests: { storage: '1Gi' } } },
+})
+
+async function createNode(post: (path: string, body: object) => Promise<Json>, renewTime: string): Promise<void> {
+  const ready = { type: 'Ready', status: 'True', lastHeartbeatTime: renewTime, lastTransitionTime: renewTime }
+  const status = { allocatable: { cpu: '1', pods: '9' }, conditions: [ready] }
+  await post('/api/v1/nodes', { metadata: { name: 'node-1' }, status })
+}
+
+describe('the controllers in the process of the server', () => {
+  it.each([{ isShared: false }, { isShared: true }])(
+    'SYS-9 do their work with their own roles (leader election: $isShared)',
+    async (options) => {
+      const { post, delete: remove, clock, waitUntilReturns, waitUntilDeleted, ...cluster } = await start(options)
+      await createNode(post, new Date(clock.nowMs()).toISOString())
+      await post(`${NAMESPACES}/shop/resourcequotas`, {
+        metadata: { name: 'all' },
+        spec: { hard: { persistentvolumeclaims: '9' } },
+      })
+      await waitUntilReturns(
+        `${NAMESPACES}/shop/resourcequotas/all`,
+        ({ status }) => status?.used?.persistentvolumeclaims === '0',
+      )
+      await post(CLAIMS, claimOf('data'))
+      const template = { spec: claimOf('').spec }
+      await post(PODS, {
+        metadata: { name: 'web' },
+        spec: {
+          terminationGracePeriodSeconds: 0,
+          containers: [{ name: 'main', image: 'none' }],
+          volumes: [
+            { name: 'data', persistentVolumeClaim: { claimName: 'data' } },
+            { name: 'scratch', ephemeral: { volumeClaimTemplate: template } },
+          ],
+        },
+      })
+      await waitUntilReturns(`${PODS}/web`, ({ spec }) => spec.nodeName === 'node-1')
+      for (const name of ['data', 'web-scratch']) {
+        await waitUntilReturns(`${CLAIMS}/${name}`, ({ status }) => status?.phase === 'Bound')
+      }
+      await waitUntilReturns(`${NAMESPACES}/shop/events`, ({ items }) => items.length > 0)
+      await remove(`${PODS}/web?gracePeriodSeconds=0`)
+      await waitUntilDeleted(`${CLAIMS}/web-scratch`)
+      await remove(`${CLAIMS}/data`)
+      await waitUntilReturns(VOLUMES, ({ items }) => items.length === 0)
+      await remove(`${NAMESPACES}/shop`)
+      await waitUntilDeleted(`${NAMESPACES}/shop`)
+      expect(await cluster.missingRights()).toEqual([])
+      expect(cluster.problems).toEqual([])
+    },
+  )
+
+  it('SYS-9 report a rule that one of them lacks, and continue as soon as it is granted', async () => {
+    const { post, delete: remove, get, patch, clock, waitUntil, waitUntilReturns, ...cluster } = await start()
+    const role = `${RBAC}/clusterroles/stowage:binding`
+    const { rules } = (await get(role)).json
+    const withoutPatch = rules.map((rule: Json) => ({
+      ...rule,
+      verbs: rule.verbs.filter((v: string) => v !== 'patch'),
+    }))
+    expect(
+      (await patch(role, { rules: withoutPatch.filter(({ verbs }: Json) => verbs.length > 0) }, 'merge')).status,
+    ).toBe(200)
+    // The service account also has the role of the binder of Kubernetes.
+    await remove(`${RBAC}/clusterrolebindings/system:controller:persistent-volume-binder`)
+    await createNode(post, new Date(clock.nowMs()).toISOString())
+    const volume = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/v' } }
+    await post(VOLUMES, { metadata: { name: 'v' }, spec: { ...volume, storageClassName: '' } })
+    await post(CLAIMS, { ...claimOf('data'), spec: { ...claimOf('data').spec, storageClassName: '' } })
+    await waitUntil(async () => (await cluster.missingRights()).length > 0, 'the missing right to be counted')
+    expect(cluster.problems[0]).toMatch(/^missing right: cannot patch persistentvolumes/)
+    expect(cluster.problems[0]).toContain('system:serviceaccount:kube-system:persistent-volume-binder')
+    await waitUntilReturns('/api/v1/events', ({ items }) => items.some(({ reason }: Json) => reason === 'MissingRight'))
+    await patch(role, { rules }, 'merge')
+    await waitUntilReturns(`${CLAIMS}/data`, ({ status }) => status?.phase === 'Bound')
+    await waitUntil(async () => (await cluster.missingRights()).length === 0, 'the right to be granted')
+  })
+})
