@@ -12,6 +12,15 @@ export {
   parseAuditPolicy,
 } from './audit/index.ts'
 export { createBuiltIns, type InitialObject, SYSTEM_USER } from './bootstrap.ts'
+export {
+  createEncryption,
+  type Encryption,
+  findUndecryptable,
+  formatSecretsConfiguration,
+  generateKey,
+  parseEncryptionConfiguration,
+  rewriteStaleValues,
+} from './encryption/index.ts'
 export { type HttpsListener, listenHttps } from './http/https-listener.ts'
 export type { ApiResponse } from './http/messages.ts'
 export { inProcessClient } from './in-process/client.ts'

@@ -11,7 +11,7 @@ import { silentLog } from '../base/log.ts'
 import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import type { Client } from '../client/client.ts'
 import { asStock } from '../client/stock-server.fixture.ts'
-import { type HistoryOptions, type Medium, openMemoryStore, type Store } from '../store/index.ts'
+import { type HistoryOptions, type Medium, openMemoryStore, type Store, type ValueTransformer } from '../store/index.ts'
 import { standardAdmission } from './admission/index.ts'
 import { type ApiServer, type ApiServerOptions, createApiServer } from './api-server.ts'
 import type { Audit } from './audit/index.ts'
@@ -36,6 +36,8 @@ export interface ServerFixtureOptions {
   readonly history?: HistoryOptions
   /** Storage that outlives the server, so that a test can start another server on it. */
   readonly medium?: Medium
+  /** Encrypts stored values. */
+  readonly transformer?: ValueTransformer
   readonly random?: Random
   /** Default: allows all requests. */
   readonly authorizer?: Authorizer
@@ -110,7 +112,12 @@ export const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authen
 export async function createServerFixture(options: ServerFixtureOptions = {}): Promise<ServerFixture> {
   const clock = manualClock()
   const isStock = (options.answers ?? process.env.SERVER_ANSWERS) === 'stock'
-  const store = await openMemoryStore({ clock, history: options.history, medium: options.medium })
+  const store = await openMemoryStore({
+    clock,
+    history: options.history,
+    medium: options.medium,
+    transformer: options.transformer,
+  })
   const rbac = options.usesRbac ? createRbac({ store, clock, log: silentLog }) : undefined
   const nodes = rbac && createNodeAuthorization({ store, clock, log: silentLog, next: rbac.authorizer })
   const authorizer = nodes?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }

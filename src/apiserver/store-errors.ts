@@ -14,6 +14,7 @@ import {
   StoreBusyError,
   StoreClosedError,
   StoreUnavailableError,
+  UndecryptableError,
   WriteRejectedError,
 } from '../store/index.ts'
 
@@ -26,6 +27,7 @@ export function apiErrorOfStore(error: unknown): ApiError | undefined {
   if (error instanceof StoreBusyError) return tooManyRequests(error.message)
   if (error instanceof StoreClosedError) return unavailable('the server is shutting down; try again')
   if (error instanceof StoreUnavailableError) return unavailable(error.message)
+  if (error instanceof UndecryptableError) return internalError(error.message)
   if (error instanceof WriteRejectedError) {
     return Object.assign(internalError(`the store rejected the write: ${error.message}`), { cause: error })
   }

@@ -34,6 +34,18 @@ export async function ensurePrivateDirectory(path: string): Promise<void> {
   if (mode & GROUP_OR_OTHERS) await chmod(path, OWNER_ONLY_DIRECTORY)
 }
 
+/** Restricts a file to its owner. Throws an error with a remedy if the mode cannot be changed. */
+export async function restrictFile(path: string): Promise<void> {
+  const { mode } = await stat(path)
+  if ((mode & GROUP_OR_OTHERS) === 0) return
+  await chmod(path, OWNER_ONLY_FILE).catch((error: Error) => {
+    throw new Error(
+      `Cannot use ${path}: other users can access it, and its mode cannot be changed (${error.message}). ` +
+        `Make it private: chmod 600 ${path}`,
+    )
+  })
+}
+
 /** Creates `path` and its parents if missing, accessible only by the owner. Existing directories are not changed. */
 export async function ensureDirectory(path: string): Promise<void> {
   const outermostCreated = await createDirectories(resolve(path))

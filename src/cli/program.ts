@@ -7,6 +7,7 @@ import { addCapacityCleanup } from './commands/capacity-cleanup/command.ts'
 import { addCompletion } from './commands/completion/command.ts'
 import { addControllers } from './commands/controllers/command.ts'
 import { addDriver } from './commands/driver/command.ts'
+import { addEncryption } from './commands/encryption/command.ts'
 import { addGrow } from './commands/grow/command.ts'
 import { addKubeconfig } from './commands/kubeconfig/command.ts'
 import { addMigrate } from './commands/migrate/command.ts'
@@ -29,6 +30,7 @@ const COMMANDS: readonly AddCommand[] = [
   addGrow,
   addMigrate,
   addBackup,
+  addEncryption,
   addControllers,
   addScheduler,
   addCapacityCleanup,

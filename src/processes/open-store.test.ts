@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { silentLog } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { explainEtcdError, parseStore } from './open-store.ts'
+import { type EtcdLocation, explainEtcdError, parseStore, warnOfPlainText } from './open-store.ts'
 
 describe('parseStore', () => {
   it('returns the embedded store if the flag is not set', () => {
@@ -38,5 +39,19 @@ describe('explainEtcdError', () => {
     const text = explainEtcdError(location, new Error(message))
     expect(text).toContain('Cannot use etcd at 127.0.0.1:2379 (--store): ')
     expect(text).toContain(problem)
+  })
+})
+
+describe('warnOfPlainText', () => {
+  it.each([
+    ['etcd://127.0.0.1:2379', []],
+    ['etcd://localhost:2379,[::1]:2379,127.8.0.1:1', []],
+    ['etcds://etcd.example:2379', []],
+    ['etcd://etcd.example:2379,127.0.0.1:2379', ['etcd.example:2379']],
+    ['etcd://10.0.0.1:2379,127.0.0.1.example:1', ['10.0.0.1:2379', '127.0.0.1.example:1']],
+  ])('SYS-9 of %s names the endpoints %j', (store, expected) => {
+    const warnings: object[] = []
+    warnOfPlainText(parseStore(store) as EtcdLocation, { ...silentLog, warn: (fields) => void warnings.push(fields) })
+    expect(warnings).toEqual(expected.length > 0 ? [{ endpoints: expected }] : [])
   })
 })

@@ -3,8 +3,16 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { checkPort } from '../base/listen-address.ts'
+import type { Logger } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { type EtcdTls, type HistoryOptions, openEtcdStore, openLmdbStore, type Store } from '../store/index.ts'
+import {
+  type EtcdTls,
+  type HistoryOptions,
+  openEtcdStore,
+  openLmdbStore,
+  type Store,
+  type ValueTransformer,
+} from '../store/index.ts'
 
 export type StoreLocation = { readonly is: 'embedded' } | EtcdLocation
 
@@ -37,22 +45,40 @@ export function parseStore(text: string | undefined): StoreLocation {
   return { is: 'etcd', endpoints, prefix, isEncrypted: scheme === 'etcds' }
 }
 
+/** Logs a warning if objects, including Secrets, cross a network without TLS. */
+export function warnOfPlainText({ endpoints, isEncrypted }: EtcdLocation, log: Logger): void {
+  const remoteEndpoints = isEncrypted ? [] : endpoints.filter((endpoint) => !isLoopback(endpoint))
+  if (remoteEndpoints.length === 0) return
+  log.warn(
+    { endpoints: remoteEndpoints },
+    'the connection to etcd is not encrypted; use etcds:// with --etcd-ca, --etcd-cert and --etcd-key',
+  )
+}
+
+const isLoopback = (endpoint: string): boolean =>
+  /^(localhost|127(\.\d{1,3}){3}|\[::1\]|\[::ffff:127(\.\d{1,3}){3}\]):\d+$/i.test(endpoint)
+
 export interface OpenStoreOptions {
   readonly location: StoreLocation
   readonly tlsFiles: TlsFiles
   readonly dataDir: string
   readonly clock: Clock
   readonly history: HistoryOptions
+  /** Encrypts values. */
+  readonly transformer: ValueTransformer
 }
 
-export async function openStore({ location, tlsFiles, dataDir, clock, history }: OpenStoreOptions): Promise<Store> {
-  if (location.is === 'embedded') return openLmdbStore({ dir: join(dataDir, 'store'), clock, history })
-  const tls = location.isEncrypted ? await readTls(tlsFiles) : undefined
-  return openEtcdStore({ endpoints: location.endpoints, prefix: location.prefix, tls, clock, history }).catch(
-    (error) => {
-      throw new Error(explainEtcdError(location, error), { cause: error })
-    },
-  )
+/** Returns the directory of the embedded store. */
+export const storeDirOf = (dataDir: string): string => join(dataDir, 'store')
+
+export async function openStore(options: OpenStoreOptions): Promise<Store> {
+  const { location, tlsFiles, dataDir, ...common } = options
+  if (location.is === 'embedded') return openLmdbStore({ dir: storeDirOf(dataDir), ...common })
+  const { endpoints, prefix, isEncrypted } = location
+  const tls = isEncrypted ? await readTls(tlsFiles) : undefined
+  return openEtcdStore({ endpoints, prefix, tls, ...common }).catch((error) => {
+    throw new Error(explainEtcdError(location, error), { cause: error })
+  })
 }
 
 /** Returns a message that explains the most frequent errors of a first connection. Other errors keep their message. */

@@ -44,11 +44,12 @@ import { type AuditSettings, openAudit } from './audit.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { createComponentClients } from './component-clients.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from './controllers.ts'
+import { checkStoredValues, followEncryption, loadEncryption } from './encryption.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
 import { type StartedNodes, startNodes } from './local-nodes.ts'
-import { openStore, parseStore, type TlsFiles } from './open-store.ts'
+import { openStore, parseStore, storeDirOf, type TlsFiles, warnOfPlainText } from './open-store.ts'
 import { serverEndpointOf } from './server-endpoint.ts'
 import { writeUpstreamConfigMaps } from './upstream-config-maps.ts'
 
@@ -66,6 +67,8 @@ export interface ServeOptions {
   readonly runtimeConfig: string
   readonly historyMinutes: number
   readonly audit: AuditSettings
+  /** File with the configuration of encryption at rest. Default: encryption.yaml in pkiDir. */
+  readonly encryptionProviderConfig: string | undefined
   /** Whether controllers run in this process. */
   readonly hasControllers: boolean
   /** Directory for the volumes of the class "directory". Default: in dataDir. */
@@ -128,7 +131,16 @@ export async function serve(options: ServeOptions): Promise<void> {
   await requireDiskSpace(dataDir, START_BYTES_MIN)
 
   if (location.is === 'embedded') await checkStoreExists(dataDir)
+  else warnOfPlainText(location, log)
+  const pkiDir = options.pkiDir ?? join(dataDir, 'pki')
+  const encryption = await loadEncryption({
+    configFile: options.encryptionProviderConfig,
+    pkiDir,
+    storeDir: location.is === 'embedded' ? storeDirOf(dataDir) : undefined,
+    log,
+  }).catch(throwUnusable)
   const store = await openStore({
+    transformer: encryption.encryption,
     location,
     tlsFiles: options.etcdTls,
     dataDir,
@@ -139,10 +151,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
   }).catch(throwUnusable)
   try {
+    await checkStoredValues(store, encryption)
     // Directory volumes work on one machine only. The root is opened first, so that a missing disk fails the start.
     const volumesRoot =
       options.hasControllers && location.is === 'embedded' ? await openVolumesRoot(options) : undefined
-    const pkiDir = options.pkiDir ?? join(dataDir, 'pki')
     const { address } = await serverEndpointOf(options.listen)
     const pki = await loadOrCreatePki({ dir: pkiDir, hosts: [...hostsOf(options.listen), address], clock })
     for (const { file, reason } of pki.writtenFiles) log.info({ file, reason }, 'credentials written')
@@ -220,6 +232,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       bootstrap.ok()
       log.info({ url, dataDir, revision: store.revision }, 'ready')
       options.onReady({ url, kubeconfig, dataDir, nodes: nodeCount })
+      void followEncryption({ ...encryption, store, clock, log, signal: stop.signal })
 
       const ends: Promise<unknown>[] = [untilStopped(signal, store)]
       const { registry } = server.metrics

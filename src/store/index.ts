@@ -26,3 +26,4 @@ export {
   StoreUnavailableError,
   WriteRejectedError,
 } from './store.ts'
+export { UndecryptableError, type ValueTransformer } from './value-transformer.ts'

@@ -29,6 +29,7 @@ import {
 } from './record-codec.ts'
 import { openRevisionedStore } from './revisioned-store.ts'
 import type { HistoryOptions, Revision, Store } from './store.ts'
+import type { ValueTransformer } from './value-transformer.ts'
 
 const STORE_FORMAT = 2
 const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
@@ -53,12 +54,14 @@ export interface LmdbStoreOptions {
   readonly dir: string
   readonly clock: Clock
   readonly history?: HistoryOptions
+  /** Default: values are stored as they are. */
+  readonly transformer?: ValueTransformer
 }
 
-export async function openLmdbStore({ dir, clock, history }: LmdbStoreOptions): Promise<Store> {
+export async function openLmdbStore({ dir, clock, history, transformer }: LmdbStoreOptions): Promise<Store> {
   const medium = await openLmdbMedium(dir)
   try {
-    return await openRevisionedStore({ medium, clock, history })
+    return await openRevisionedStore({ medium, clock, history, transformer })
   } catch (error) {
     await medium.close()
     throw error

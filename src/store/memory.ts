@@ -3,16 +3,19 @@ import type { Clock } from '../base/clock.ts'
 import { type Medium, type MediumRecord, NO_FLOORS } from './medium.ts'
 import { openRevisionedStore } from './revisioned-store.ts'
 import type { HistoryOptions, Revision, Store } from './store.ts'
+import type { ValueTransformer } from './value-transformer.ts'
 
 export interface MemoryStoreOptions {
   readonly clock: Clock
   readonly history?: HistoryOptions
   /** Default: an empty memoryMedium(). */
   readonly medium?: Medium
+  /** Default: values are stored as they are. */
+  readonly transformer?: ValueTransformer
 }
 
-export function openMemoryStore({ clock, history, medium = memoryMedium() }: MemoryStoreOptions): Promise<Store> {
-  return openRevisionedStore({ medium, clock, history })
+export function openMemoryStore({ medium = memoryMedium(), ...options }: MemoryStoreOptions): Promise<Store> {
+  return openRevisionedStore({ medium, ...options })
 }
 
 export function memoryMedium(): Medium {

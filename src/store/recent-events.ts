@@ -1,6 +1,6 @@
 // RecentEvents caches the newest events, so that all watchers, including those that reconnect, share one object per change.
 // The cache has two generations of bounded size: a full young generation replaces the old one.
-import type { StoreEvent } from './store.ts'
+import type { Entry, StoreEvent } from './store.ts'
 import type { Version } from './version.ts'
 
 const GENERATION_BYTES_MAX = 2 * 1024 * 1024
@@ -17,7 +17,7 @@ export class RecentEvents {
     if (cached) return cached
     const event = build()
     this.#young.set(version, event)
-    this.#youngBytes += EVENT_BYTES + (event.entry?.value.length ?? 0) + (event.previous?.value.length ?? 0)
+    this.#youngBytes += EVENT_BYTES + bytesOf(event.entry) + bytesOf(event.previous)
     if (this.#youngBytes > GENERATION_BYTES_MAX) {
       this.#old = this.#young
       this.#young = new Map()
@@ -26,3 +26,6 @@ export class RecentEvents {
     return event
   }
 }
+
+/** Returns the size of the value. Does not decode it, because that may fail. */
+const bytesOf = (entry: Entry | undefined): number => (entry ? (entry.stored ?? entry.value).length : 0)

@@ -11,7 +11,7 @@ import { Batch, type Outcome } from './batch.ts'
 import { deleteExpired, ExpiryQueue } from './expiry.ts'
 import { History } from './history.ts'
 import { KeyIndex } from './key-index.ts'
-import { AppendRejectedError, type Medium } from './medium.ts'
+import { AppendRejectedError, type Medium, type MediumRecord } from './medium.ts'
 import { RecentEvents } from './recent-events.ts'
 import { SharedEntries } from './shared-entries.ts'
 import {
@@ -34,6 +34,7 @@ import {
   type WatchOptions,
   WriteRejectedError,
 } from './store.ts'
+import { entryOfStored, type ValueTransformer } from './value-transformer.ts'
 import { type Version, versionAt, versionBefore } from './version.ts'
 import { WatchHub } from './watch-hub.ts'
 
@@ -54,6 +55,8 @@ export interface RevisionedStoreOptions {
   readonly medium: Medium
   readonly clock: Clock
   readonly history?: HistoryOptions
+  /** Default: values are stored as they are. */
+  readonly transformer?: ValueTransformer
 }
 
 /** Opens a store on the medium. The store owns the medium and closes it. */
@@ -75,6 +78,7 @@ interface DecidedTransaction {
 class RevisionedStore implements Store {
   readonly #medium: Medium
   readonly #clock: Clock
+  readonly #transformer: ValueTransformer | undefined
   readonly #commitListeners = new Set<CommitListener>()
   readonly #index: KeyIndex
   readonly #history: History
@@ -105,9 +109,10 @@ class RevisionedStore implements Store {
   #closedError: StoreClosedError | undefined
   #closing: Promise<void> | undefined
 
-  constructor({ medium, clock, history = {} }: RevisionedStoreOptions) {
+  constructor({ medium, clock, history = {}, transformer }: RevisionedStoreOptions) {
     this.#medium = medium
     this.#clock = clock
+    this.#transformer = transformer
     const scanned: Version[] = []
     const newest = new Map<string, Version>()
     const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, deleted }) => {
@@ -273,11 +278,21 @@ class RevisionedStore implements Store {
     if (records.length === 0 && drop.length === 0 && !isProbe) return
     const floors = drop.length > 0 || isProbe ? this.#history.floors : undefined
     const startedMs = this.#clock.monotonicMs()
-    await this.#medium.write({ append: records, drop, floors })
+    await this.#medium.write({ append: this.#encode(records), drop, floors })
     this.#rejectedAtMs = undefined
     this.#pendingDrops = []
     const seconds = (this.#clock.monotonicMs() - startedMs) / 1000
     for (const listener of this.#commitListeners) listener(seconds, records.length)
+  }
+
+  #encode(records: MediumRecord[]): readonly MediumRecord[] {
+    const transformer = this.#transformer
+    if (!transformer) return records
+    return records.map((record) => {
+      if (record.deleted) return record
+      const stored = transformer.encode(record.key, record.value)
+      return stored === record.value ? record : { ...record, value: stored }
+    })
   }
 
   #apply(batch: Batch): void {
@@ -325,7 +340,8 @@ class RevisionedStore implements Store {
 
   #read(version: Version): Entry {
     const { key, revision: modRevision, createRevision } = version
-    return { key, value: this.#medium.read(modRevision), modRevision, createRevision }
+    const stored = this.#medium.read(modRevision)
+    return entryOfStored({ key, stored, modRevision, createRevision }, this.#transformer)
   }
 
   /** Reads the values in slices, one per tick. Compaction keeps this revision until all values are read. */

@@ -16,6 +16,10 @@ export interface Entry {
   readonly modRevision: Revision
   /** Revision of the write that created this key after its last deletion. */
   readonly createRevision: Revision
+  /** The bytes in storage, if a ValueTransformer applies to this key. */
+  readonly stored?: Uint8Array
+  /** Whether a write of the same value would be stored in another way, for example encrypted with a newer key. */
+  readonly isStale?: boolean
   /** The coalescable put, if a transaction reads one of its own group commit. */
   readonly coalescable?: Put
 }

@@ -13,6 +13,8 @@ export interface EtcdOptions {
   readonly flags?: readonly string[]
   /** Parent of the members' directories. Default: the system's temporary directory. */
   readonly dir?: string
+  /** Paths of PEM files. Clients then need TLS and a certificate of this CA. */
+  readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string }
 }
 
 interface EtcdMember {
@@ -49,21 +51,29 @@ export async function startEtcd({
   members: count = 1,
   flags = [],
   dir: parent = tmpdir(),
+  tls,
 }: EtcdOptions = {}): Promise<RunningEtcd> {
   const dir = await mkdtemp(join(parent, 'stowage-etcd-'))
-  const ports = await freePorts(2 * count)
+  const ports = await freePorts(3 * count)
   const names = Array.from({ length: count }, (_, index) => ({
     name: `m${index}`,
-    client: `127.0.0.1:${ports[2 * index]}`,
-    peer: `http://127.0.0.1:${ports[2 * index + 1]}`,
+    client: `127.0.0.1:${ports[3 * index]}`,
+    peer: `http://127.0.0.1:${ports[3 * index + 1]}`,
+    metrics: `http://127.0.0.1:${ports[3 * index + 2]}`,
   }))
   const cluster = names.map(({ name, peer }) => `${name}=${peer}`).join(',')
-  const members = names.map(({ name, client, peer }) =>
-    createMember(client, [
+  const scheme = tls ? 'https' : 'http'
+  const tlsFlags = tls
+    ? [`--cert-file=${tls.cert}`, `--key-file=${tls.key}`, `--trusted-ca-file=${tls.ca}`, '--client-cert-auth']
+    : []
+  const members = names.map(({ name, client, peer, metrics }) =>
+    createMember({ endpoint: client, metrics }, [
       `--name=${name}`,
       `--data-dir=${join(dir, name)}`,
-      `--listen-client-urls=http://${client}`,
-      `--advertise-client-urls=http://${client}`,
+      `--listen-client-urls=${scheme}://${client}`,
+      `--advertise-client-urls=${scheme}://${client}`,
+      `--listen-metrics-urls=${metrics}`,
+      ...tlsFlags,
       `--listen-peer-urls=${peer}`,
       `--initial-advertise-peer-urls=${peer}`,
       `--initial-cluster=${cluster}`,
@@ -91,10 +101,14 @@ export async function startEtcd({
   }
 }
 
-function createMember(endpoint: string, flags: readonly string[]): EtcdMember {
+/** Health and metrics have an address of their own, which needs no certificate. */
+function createMember(
+  { endpoint, metrics }: { readonly endpoint: string; readonly metrics: string },
+  flags: readonly string[],
+): EtcdMember {
   let child: ChildProcess | undefined
   const get = async (path: string): Promise<string> => {
-    const response = await fetch(`http://${endpoint}${path}`, { signal: AbortSignal.timeout(1_000) })
+    const response = await fetch(`${metrics}${path}`, { signal: AbortSignal.timeout(1_000) })
     return response.text()
   }
   return {

@@ -139,7 +139,8 @@ function planChange(
       result: { value, revision: 0, created: false, deleted: true, warnings },
     }
   }
-  if (isSameAsStored(deps, value, entry)) {
+  // A stale value is written again, so that an update without changes encrypts it with the current key.
+  if (!entry.isStale && isSameAsStored(deps, value, entry)) {
     // Return the stored bytes, because the order of keys may differ and a resourceVersion identifies exact bytes.
     return { writes: [], result: { value: entry.value, revision: 0, created: false, deleted: false, warnings } }
   }

@@ -23,6 +23,7 @@ import {
   type WatchOptions,
   WriteRejectedError,
 } from '../store.ts'
+import type { ValueTransformer } from '../value-transformer.ts'
 import { EtcdClient, EtcdRejectedError, type EtcdTls } from './client.ts'
 import { CommitQueue, type CommitResult, type ConditionalWrite } from './commit-queue.ts'
 import { type Feed, type FeedChange, startFeed } from './feed.ts'
@@ -60,10 +61,13 @@ export interface EtcdStoreOptions {
   readonly compactEveryMs?: number
   /** Maximum number of operations in an etcd transaction (etcd's --max-txn-ops). Default: 128. */
   readonly transactionWritesMax?: number
+  /** Default: values are stored as they are. */
+  readonly transformer?: ValueTransformer
 }
 
 export class EtcdStore implements Store {
-  readonly #options: Required<Omit<EtcdStoreOptions, 'tls'>>
+  readonly #options: Required<Omit<EtcdStoreOptions, 'tls' | 'transformer'>>
+  readonly #transformer: ValueTransformer | undefined
   readonly #clock: Clock
   readonly #client: EtcdClient
   readonly #layout: Layout
@@ -95,7 +99,8 @@ export class EtcdStore implements Store {
     }
   }
 
-  private constructor({ tls, ...options }: EtcdStoreOptions) {
+  private constructor({ tls, transformer, ...options }: EtcdStoreOptions) {
+    this.#transformer = transformer
     this.#options = {
       prefix: PREFIX,
       history: {},
@@ -109,7 +114,7 @@ export class EtcdStore implements Store {
     this.#client = new EtcdClient({ endpoints, tls, clock, requestTimeoutMs })
     this.#layout = layoutOf(this.#options.prefix)
     this.#checkHealth = createHealthCheck({ clock, check: () => this.#probe(), unresponsiveMessage: 'not responding' })
-    this.#replica = new Replica({ clock, history })
+    this.#replica = new Replica({ clock, history, transformer })
     this.#commits = new CommitQueue({
       clock,
       waitMsMax: requestTimeoutMs,
@@ -353,7 +358,8 @@ export class EtcdStore implements Store {
   async #send(group: readonly ConditionalWrite[]): Promise<readonly CommitResult[]> {
     try {
       const get = (key: string) => this.#replica.get(key)
-      const request = encodeGroup(group, { layout: this.#layout, mapping: this.#mapping, get })
+      const context = { layout: this.#layout, mapping: this.#mapping, get, transformer: this.#transformer }
+      const request = encodeGroup(group, context)
       const commits = decodeCommits(group, await this.#client.txn(request), this.#mapping)
       const lastCommitted = commits.findLast(({ committed }) => committed)
       // Ignore a timeout, because the writes are committed and reads wait for the replica themselves.

@@ -11,6 +11,7 @@
 // by one, because no transaction reads or writes a key that an earlier one of the group writes (key-locks.ts).
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Entry, Revision, Write } from '../store.ts'
+import type { ValueTransformer } from '../value-transformer.ts'
 import type { CommitResult, ConditionalWrite } from './commit-queue.ts'
 import type { FeedChange } from './feed.ts'
 import {
@@ -30,6 +31,7 @@ export interface GroupContext {
   readonly mapping: RevisionMapping
   /** Reads from the replica. If the replica is behind, the comparisons fail and nothing is written. */
   readonly get: (key: string) => Entry | undefined
+  readonly transformer?: ValueTransformer | undefined
 }
 
 type TxnInit = MessageInitShape<typeof TxnRequestSchema>
@@ -62,7 +64,7 @@ function subRevisionsOf(group: readonly ConditionalWrite[]): { firstSubs: number
 }
 
 function encodeTransaction({ reads, writes }: ConditionalWrite, firstSub: number, context: GroupContext) {
-  const { layout, mapping, get } = context
+  const { layout, mapping, get, transformer } = context
   const createSubOf = (key: string, sub: number) => {
     if (!reads.get(key)) return sub
     return mapping.subOf(get(key)?.createRevision ?? 0)
@@ -72,7 +74,8 @@ function encodeTransaction({ reads, writes }: ConditionalWrite, firstSub: number
     if ('delete' in write) {
       return { request: { case: 'requestDeleteRange', value: { key: layout.etcdKey(write.delete) } } }
     }
-    const { put, value, expiresAtMs } = write
+    const { put, expiresAtMs } = write
+    const value = transformer ? transformer.encode(put, write.value) : write.value
     const stored = encodeValue({ value, expiresAtMs, sub, createSub: createSubOf(put, sub) })
     return putRequest(layout.etcdKey(put), stored)
   }

@@ -18,6 +18,7 @@ import {
   type Watch,
   type WatchOptions,
 } from '../store.ts'
+import { entryOfStored, type ValueTransformer } from '../value-transformer.ts'
 import { type Version, versionAt, versionBefore } from '../version.ts'
 import { WatchHub } from '../watch-hub.ts'
 
@@ -29,7 +30,7 @@ export interface Change {
   readonly key: string
   readonly revision: Revision
   readonly createRevision: Revision
-  /** Absent for a delete. */
+  /** The stored bytes. Absent for a delete. */
   readonly value?: Uint8Array
   readonly expiresAtMs?: number
 }
@@ -41,6 +42,7 @@ interface VersionWithEntry extends Version {
 export interface ReplicaOptions {
   readonly clock: Clock
   readonly history: HistoryOptions
+  readonly transformer: ValueTransformer | undefined
 }
 
 interface RevisionWaiter {
@@ -51,6 +53,7 @@ interface RevisionWaiter {
 export class Replica {
   readonly #clock: Clock
   readonly #historyOptions: HistoryOptions
+  readonly #transformer: ValueTransformer | undefined
   readonly #watches: WatchHub
   #recentEvents = new RecentEvents()
   #index = new KeyIndex()
@@ -61,9 +64,10 @@ export class Replica {
   #cancelCompaction = () => {}
   #isClosed = false
 
-  constructor({ clock, history }: ReplicaOptions) {
+  constructor({ clock, history, transformer }: ReplicaOptions) {
     this.#clock = clock
     this.#historyOptions = history
+    this.#transformer = transformer
     this.#history = this.#newHistory(0)
     this.#expiry = this.#newExpiry()
     this.#watches = new WatchHub({
@@ -134,7 +138,7 @@ export class Replica {
   /** Replaces the contents with the state at a revision. Ends all watchers, because earlier changes may be missing. */
   load(state: readonly Change[], revision: Revision): void {
     this.#watches.end(new CompactedError(revision))
-    const versions = new Map(state.map((change) => [change.key, versionOf(change, undefined)]))
+    const versions = new Map(state.map((change) => [change.key, this.#versionOf(change, undefined)]))
     this.#index = KeyIndex.of(versions)
     this.#history = this.#newHistory(revision)
     this.#recentEvents = new RecentEvents()
@@ -148,7 +152,7 @@ export class Replica {
     const nowMs = this.#clock.monotonicMs()
     const versions: VersionWithEntry[] = []
     for (const change of changes) {
-      const version = versionOf(change, this.#index.get(change.key))
+      const version = this.#versionOf(change, this.#index.get(change.key))
       this.#index.set(version)
       this.#history.append(version, nowMs)
       if (version.expiresAtMs !== undefined) this.#expiry.add(version)
@@ -196,6 +200,12 @@ export class Replica {
     }
   }
 
+  #versionOf(change: Change, previous: Version | undefined): VersionWithEntry {
+    const { key, revision, createRevision, value: stored, expiresAtMs } = change
+    const entry = stored && entryOfStored({ key, stored, modRevision: revision, createRevision }, this.#transformer)
+    return { key, revision, createRevision, expiresAtMs, deleted: stored === undefined, previous, entry }
+  }
+
   #newHistory(floor: Revision): History {
     const briefPrefixes = this.#historyOptions.brief?.prefixes ?? []
     return new History(this.#historyOptions, { ordinary: floor, brief: floor, briefPrefixes })
@@ -226,12 +236,6 @@ export class Replica {
     const delayMs = Math.max(COMPACT_PAUSE_MS, dueAtMs - this.#clock.monotonicMs())
     this.#cancelCompaction = this.#clock.after(delayMs, () => this.#compact())
   }
-}
-
-function versionOf(change: Change, previous: Version | undefined): VersionWithEntry {
-  const { key, revision, createRevision, value, expiresAtMs } = change
-  const entry = value && { key, value, modRevision: revision, createRevision }
-  return { key, revision, createRevision, expiresAtMs, deleted: value === undefined, previous, entry }
 }
 
 function eventOf(version: VersionWithEntry): StoreEvent {

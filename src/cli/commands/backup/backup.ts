@@ -4,6 +4,7 @@ import { chmod, copyFile, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ensureDirectory, ensurePrivateDirectory, syncDirectory } from '../../../base/files.ts'
 import { UsageError } from '../../../base/usage-error.ts'
+import { ENCRYPTION_FILE } from '../../../processes/encryption.ts'
 import { copyLmdbStore, STORE_FILE } from '../../../store/index.ts'
 
 export interface BackupOptions {
@@ -12,12 +13,16 @@ export interface BackupOptions {
   readonly pkiDir?: string
   /** The directory of the backup. It must not exist, or be empty. */
   readonly to: string
+  /** Whether to copy the key that encrypts Secrets. Default: false, so that the backup alone does not reveal them. */
+  readonly hasEncryptionKey?: boolean
 }
 
 export interface Backup {
   readonly to: string
   readonly storeBytes: number
   readonly files: readonly string[]
+  /** The file with the key that is not part of the backup, if there is one. */
+  readonly keyFile?: string
 }
 
 /** Files that are copied if they exist, in addition to the store and the credentials. */
@@ -60,12 +65,16 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   await ensurePrivateDirectory(join(partialDir, 'pki'))
   // Skip temporary files: a file that is being replaced is written as *.tmp first.
   const credentials = (await listNames(pkiDir)).filter((name) => !name.endsWith('.tmp'))
-  for (const name of credentials) await copy(join(pkiDir, name), join('pki', name))
+  const omitsKey = credentials.includes(ENCRYPTION_FILE) && !options.hasEncryptionKey
+  for (const name of credentials) {
+    if (name !== ENCRYPTION_FILE || !omitsKey) await copy(join(pkiDir, name), join('pki', name))
+  }
   await syncDirectory(join(partialDir, 'pki'))
   await syncDirectory(partialDir)
   await rename(partialDir, to)
   await syncDirectory(dirname(to))
-  return { to, storeBytes, files: [join('store', STORE_FILE), ...files] }
+  const backup = { to, storeBytes, files: [join('store', STORE_FILE), ...files] }
+  return omitsKey ? { ...backup, keyFile: join(pkiDir, ENCRYPTION_FILE) } : backup
 }
 
 const listNames = (dir: string): Promise<string[]> =>

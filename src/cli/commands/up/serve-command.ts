@@ -45,6 +45,10 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
     .option('--etcd-cert <file>', 'client certificate for etcd')
     .option('--etcd-key <file>', 'key of the client certificate')
     .addOption(pkiDirOption())
+    .option(
+      '--encryption-provider-config <file>',
+      'configuration of encryption at rest (default: PKI-DIR/encryption.yaml, created for a new store)',
+    )
     .option('--listen <host:port>', 'address on which to serve the API', DEFAULT_LISTEN)
     .option(
       '--service-account-issuer <url>',
@@ -98,6 +102,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         runtimeConfig: flags.runtimeConfig,
         historyMinutes,
         audit: parseAuditFlags(flags),
+        encryptionProviderConfig: flags.encryptionProviderConfig,
         volumesDir: flags.volumesDir,
         driverSockets: flags.driverSocket ?? [],
         nodes: flags.nodes === undefined ? undefined : parseNodeCount(flags.nodes),

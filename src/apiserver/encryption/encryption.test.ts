@@ -1,0 +1,241 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { manualClock } from '../../base/manual-clock.ts'
+import { type Medium, memoryMedium, openMemoryStore, type Store } from '../../store/index.ts'
+import { createServerFixture } from '../server.fixture.ts'
+import { formatSecretsConfiguration, generateKey, parseEncryptionConfiguration } from './configuration.ts'
+import { createEncryption } from './encryption.ts'
+import { findUndecryptable, rewriteStaleValues } from './rewrite.ts'
+
+const HEAD = 'apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n'
+const KEY = Buffer.alloc(32, 7).toString('base64')
+const OTHER_KEY = Buffer.alloc(32, 8).toString('base64')
+const SECRETS = 'core/secrets/default/'
+const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString()
+const bytes = (value: string) => Buffer.from(value)
+
+const aesgcm = (...keys: [name: string, secret: string][]) =>
+  `{aesgcm: {keys: [${keys.map(([name, secret]) => `{name: ${name}, secret: ${secret}}`).join(', ')}]}}`
+const secretsWith = (...providers: string[]) =>
+  parseEncryptionConfiguration(`${HEAD}resources: [{resources: [secrets], providers: [${providers.join(', ')}]}]`)
+
+const stores: Store[] = []
+afterEach(async () => {
+  await Promise.all(stores.splice(0).map((store) => store.close()))
+})
+
+describe('an encryption configuration', () => {
+  it.each([
+    ['resources: []', 'resources: at least one entry is required'],
+    ['resources: [{resources: [secrets], providers: []}]', 'resources[0].providers: at least one provider is required'],
+    ['resources: [{resources: [secrets], provider: []}]', 'unknown field "resources[0].provider"'],
+    [
+      'resources: [{resources: [Secrets/x], providers: [{identity: {}}]}]',
+      'resources[0].resources[0]: "Secrets/x" is not a resource',
+    ],
+    ['resources: [{resources: ["*.", secrets], providers: [{identity: {}}]}]', '*. already includes secrets'],
+    [
+      'resources: [{resources: [secrets], providers: [{kms: {name: a}}]}]',
+      'providers[0].kms: the provider is not supported',
+    ],
+    [
+      'resources: [{resources: [secrets], providers: [{aesgcm: {keys: []}}]}]',
+      'aesgcm.keys: at least one key is required',
+    ],
+    ['resources: [{resources: [secrets], providers: [{aesgcm: {keys: []}, identity: {}}]}]', 'exactly one provider'],
+    [
+      `resources: [{resources: [secrets], providers: [${aesgcm(['a', KEY], ['a', KEY])}]}]`,
+      'keys[1].name: the name is used',
+    ],
+    [
+      `resources: [{resources: [secrets], providers: [${aesgcm(['a', 'AAAA'])}]}]`,
+      'keys[0].secret: the key has 3 bytes, not 16, 24, 32',
+    ],
+    [
+      `resources: [{resources: [secrets], providers: [${aesgcm(['a', '"se cret"'])}]}]`,
+      'keys[0].secret: the key is not base64',
+    ],
+  ])('SYS-9 with %s is rejected with the field', async (resources, message) => {
+    await expect(parseEncryptionConfiguration(`${HEAD}${resources}`)).rejects.toThrow(message)
+  })
+
+  it('SYS-9 is rejected without a quote of its keys', async () => {
+    for (const secret of ['123456789', '{a: hidden-value}', '"hidden-value!"', '"hidden-value']) {
+      const resources = `resources: [{resources: [secrets], providers: [{aesgcm: {keys: [{name: a, secret: ${secret}}]}}]}]`
+      const error = await parseEncryptionConfiguration(`${HEAD}${resources}`).catch((caught: Error) => caught)
+      expect(error).toBeInstanceOf(Error)
+      expect((error as Error).message).not.toMatch(/hidden-value|123456789/)
+    }
+  })
+
+  it.each([
+    ['secrets', 'core/secrets/default/a', true],
+    ['secrets', 'core/secretsx/default/a', false],
+    ['widgets.example.com', 'example.com/widgets/default/a', true],
+    ['"*.apps"', 'apps/deployments/default/a', true],
+    ['"*."', 'core/pods/default/a', true],
+    ['"*."', 'apps/deployments/default/a', false],
+    ['"*.*"', 'apps/deployments/default/a', true],
+  ])('SYS-9 for %s encrypts %s: %s', async (resource, key, expected) => {
+    const providers = aesgcm(['a', KEY])
+    const rules = await parseEncryptionConfiguration(
+      `${HEAD}resources: [{resources: [${resource}], providers: [${providers}]}]`,
+    )
+    const stored = createEncryption(rules).encode(key, bytes('{}'))
+    expect(text(stored)!.startsWith('k8s:enc:aesgcm:v1:a:')).toBe(expected)
+  })
+})
+
+describe('an encrypted value', () => {
+  it('SYS-9 has the format of Kubernetes, a fresh nonce, and is bound to its key in the store', async () => {
+    const encryption = createEncryption(await secretsWith(aesgcm(['a', KEY])))
+    const stored = encryption.encode(`${SECRETS}x`, bytes('{"a":1}'))
+    expect(stored.length).toBe('k8s:enc:aesgcm:v1:a:'.length + 12 + 7 + 16)
+    expect(text(stored)).not.toContain('{"a":1}')
+    expect(encryption.encode(`${SECRETS}x`, bytes('{"a":1}'))).not.toEqual(stored)
+    expect(text(encryption.decode(`${SECRETS}x`, stored))).toBe('{"a":1}')
+    expect(() => encryption.decode(`${SECRETS}y`, stored)).toThrow(
+      `the stored value of ${SECRETS}y cannot be decrypted: key "a" of provider aesgcm of the encryption configuration does not fit, or the value was changed`,
+    )
+  })
+
+  it('SYS-9 is read with any key of its name, and names a missing one', async () => {
+    const stored = createEncryption(await secretsWith(aesgcm(['old', KEY]))).encode(`${SECRETS}x`, bytes('{}'))
+    const both = createEncryption(await secretsWith('{identity: {}}', aesgcm(['new', OTHER_KEY], ['old', KEY])))
+    expect(text(both.decode(`${SECRETS}x`, stored))).toBe('{}')
+    const without = createEncryption(await secretsWith(aesgcm(['new', OTHER_KEY])))
+    expect(() => without.decode(`${SECRETS}x`, stored)).toThrow('does not have key "old" of provider aesgcm')
+    expect(() => createEncryption().decode(`${SECRETS}x`, stored)).toThrow('does not have key "old"')
+  })
+
+  it('SYS-9 in plain is read only with the provider identity', async () => {
+    const withIdentity = createEncryption(await secretsWith(aesgcm(['a', KEY]), '{identity: {}}'))
+    expect(text(withIdentity.decode(`${SECRETS}x`, bytes('{}')))).toBe('{}')
+    const without = createEncryption(await secretsWith(aesgcm(['a', KEY])))
+    expect(() => without.decode(`${SECRETS}x`, bytes('{}'))).toThrow('it is not encrypted')
+  })
+
+  it('SYS-9 is stale unless the first key of the first provider encrypts it', async () => {
+    const old = createEncryption(await secretsWith(aesgcm(['old', KEY])))
+    const rotated = createEncryption(await secretsWith(aesgcm(['new', OTHER_KEY], ['old', KEY])))
+    const key = `${SECRETS}x`
+    const stored = old.encode(key, bytes('{}'))
+    expect(old.isStale(key, stored)).toBe(false)
+    expect(rotated.isStale(key, stored)).toBe(true)
+    expect(rotated.isStale(key, bytes('{}'))).toBe(true)
+    expect(createEncryption(await secretsWith('{identity: {}}', aesgcm(['old', KEY]))).isStale(key, stored)).toBe(true)
+  })
+})
+
+/** A medium whose stored bytes a test can search. */
+function spyMedium(): { medium: Medium; contains(marker: string): boolean } {
+  const written: Buffer[] = []
+  const medium = memoryMedium()
+  return {
+    medium: {
+      ...medium,
+      write: (batch) => {
+        for (const { value } of batch.append) written.push(Buffer.from(value))
+        return medium.write(batch)
+      },
+    },
+    contains: (marker) => written.some((value) => value.includes(marker)),
+  }
+}
+
+async function openStore(medium: Medium, rules: Awaited<ReturnType<typeof secretsWith>> = []) {
+  const encryption = createEncryption(rules)
+  const store = await openMemoryStore({ clock: manualClock(), medium, transformer: encryption })
+  stores.push(store)
+  return { store, encryption }
+}
+
+const put = (store: Store, key: string, value: string) => store.transact(() => [{ put: key, value: bytes(value) }])
+
+describe('a store with encryption', () => {
+  it('SYS-9 stores no plain value of a configured resource, and leaves others as they are', async () => {
+    const { medium, contains } = spyMedium()
+    const { store } = await openStore(medium, await secretsWith(aesgcm(['a', KEY])))
+    const events: string[] = []
+    store.watch({
+      prefix: 'core/',
+      afterRevision: 0,
+      onEvents: (batch) => void events.push(...batch.map(({ entry }) => text(entry?.value) ?? 'deleted')),
+      onEnd: () => {},
+    })
+    await put(store, `${SECRETS}x`, '{"v":"marker-1"}')
+    await put(store, `${SECRETS}x`, '{"v":"marker-2"}')
+    await put(store, 'core/configmaps/default/x', '{"v":"plain"}')
+    expect(contains('marker')).toBe(false)
+    expect(contains('plain')).toBe(true)
+    expect(text((await store.get(`${SECRETS}x`))?.value)).toBe('{"v":"marker-2"}')
+    const { entries } = await store.list({ prefix: SECRETS, atRevision: 1 })
+    expect(entries.map(({ value }) => text(value))).toEqual(['{"v":"marker-1"}'])
+    expect(events).toEqual(['{"v":"marker-1"}', '{"v":"marker-2"}', '{"v":"plain"}'])
+  })
+
+  it('SYS-9 rotates by rewriting: afterwards the old key is not needed', async () => {
+    const { medium } = spyMedium()
+    const plain = await openStore(medium)
+    await put(plain.store, `${SECRETS}a`, '{"n":1}')
+    await plain.store.close()
+    const first = await openStore(medium, await secretsWith(aesgcm(['old', KEY]), '{identity: {}}'))
+    await put(first.store, `${SECRETS}b`, '{"n":2}')
+    await put(first.store, 'core/pods/default/a', '{}')
+    const rotated = await secretsWith(aesgcm(['new', OTHER_KEY], ['old', KEY]), '{identity: {}}')
+    first.encryption.setRules(rotated)
+    const onlyNew = await secretsWith(aesgcm(['new', OTHER_KEY]))
+    const findLost = () =>
+      findUndecryptable(first.store, { current: first.encryption, candidate: createEncryption(onlyNew) })
+    expect((await findLost())?.message).toContain(`${SECRETS}a`)
+    expect(await rewriteStaleValues(first.store, first.encryption, () => expect.fail())).toBe(2)
+    expect(await rewriteStaleValues(first.store, first.encryption, () => expect.fail())).toBe(0)
+    expect(await findLost()).toBeUndefined()
+    await first.store.close()
+    const second = await openStore(medium, onlyNew)
+    const { entries } = await second.store.list({ prefix: SECRETS })
+    expect(entries.map(({ value }) => text(value))).toEqual(['{"n":1}', '{"n":2}'])
+  })
+
+  it('SYS-9 with a lost key rejects only readers of the value, by name', async () => {
+    const { medium } = spyMedium()
+    const { store } = await openStore(medium, await secretsWith(aesgcm(['lost', KEY])))
+    await put(store, `${SECRETS}a`, '{"metadata":{"name":"a","namespace":"default"}}')
+    await store.close()
+    const server = await createServerFixture({
+      medium,
+      transformer: createEncryption(await secretsWith(aesgcm(['new', OTHER_KEY]))),
+    })
+    const { status, json } = await server.get('/api/v1/namespaces/default/secrets/a')
+    expect({ status, message: json.message }).toEqual({
+      status: 500,
+      message: expect.stringContaining(
+        'the stored value of core/secrets/default/a cannot be decrypted: the encryption configuration does not have key "lost" of provider aesgcm',
+      ),
+    })
+    expect((await server.get('/api/v1/secrets')).status).toBe(500)
+    expect((await server.get('/api/v1/namespaces')).status).toBe(200)
+  })
+
+  it('SYS-9 encrypts a plain Secret with an update that changes nothing', async () => {
+    const { medium } = spyMedium()
+    const plain = await createServerFixture({ medium })
+    const secrets = '/api/v1/namespaces/default/secrets'
+    await plain.post(secrets, { metadata: { name: 'a' }, data: { key: 'dmFsdWU=' } })
+    await plain.store.close()
+    const rules = await secretsWith(aesgcm(['a', KEY]), '{identity: {}}')
+    const server = await createServerFixture({ medium, transformer: createEncryption(rules) })
+    const before = (await server.get(`${secrets}/a`)).json
+    const after = (await server.put(`${secrets}/a`, before)).json
+    expect(after.metadata.resourceVersion).not.toBe(before.metadata.resourceVersion)
+    expect((await server.store.get('core/secrets/default/a'))?.isStale).toBe(false)
+    const unchanged = (await server.put(`${secrets}/a`, after)).json
+    expect(unchanged.metadata.resourceVersion).toBe(after.metadata.resourceVersion)
+  })
+
+  it('SYS-9 the generated configuration encrypts Secrets and reads plain ones', async () => {
+    const rules = await parseEncryptionConfiguration(await formatSecretsConfiguration([generateKey('key-1')]))
+    expect(rules).toMatchObject([
+      { prefixes: ['core/secrets/'], providers: [{ is: 'aesgcm', keys: [{ name: 'key-1' }] }, { is: 'identity' }] },
+    ])
+  })
+})

@@ -1,0 +1,87 @@
+// Encrypts the values of configured resources in the store. The configuration can be replaced while the server runs.
+import { UndecryptableError, type ValueTransformer } from '../../store/index.ts'
+import { decryptAesGcm, encryptAesGcm } from './aes-gcm.ts'
+import { ENCRYPTED_PREFIX, type EncryptionKey, type EncryptionRules } from './configuration.ts'
+
+export interface Encryption extends ValueTransformer {
+  setRules(rules: EncryptionRules): void
+  /** The prefixes of the keys to which a rule applies. */
+  prefixes(): readonly string[]
+}
+
+/** Returns a transformer that stores values as they are until it gets rules. */
+export function createEncryption(initialRules: EncryptionRules = []): Encryption {
+  let rules = initialRules
+  const ruleOf = (storeKey: string) =>
+    rules.find(({ prefixes }) => prefixes.some((prefix) => storeKey.startsWith(prefix)))
+
+  /** Returns the key that encrypts new values of the store's key, or undefined if they are stored in plain. */
+  function writeKeyOf(storeKey: string): EncryptionKey | undefined {
+    const provider = ruleOf(storeKey)?.providers[0]
+    return provider?.is === 'aesgcm' ? provider.keys[0] : undefined
+  }
+
+  return {
+    setRules(newRules) {
+      rules = newRules
+    },
+    prefixes: () => rules.flatMap(({ prefixes }) => prefixes),
+
+    encode(storeKey, value) {
+      const key = writeKeyOf(storeKey)
+      return key ? encryptAesGcm(value, { secret: key.secret, storeKey, prefix: key.prefix }) : value
+    },
+
+    isTransformed: (storeKey, stored) => isEncrypted(stored) || ruleOf(storeKey) !== undefined,
+
+    decode(storeKey, stored) {
+      const providers = ruleOf(storeKey)?.providers ?? []
+      if (!isEncrypted(stored)) {
+        if (providers.length === 0 || providers.some(({ is }) => is === 'identity')) return stored
+        throw new UndecryptableError(storeKey, 'it is not encrypted, and the configuration has no provider identity')
+      }
+      let hasKey = false
+      for (const provider of providers) {
+        if (provider.is !== 'aesgcm') continue
+        for (const key of provider.keys) {
+          if (!startsWith(stored, key.prefix)) continue
+          hasKey = true
+          const value = decryptAesGcm(stored.subarray(key.prefix.length), { secret: key.secret, storeKey })
+          if (value) return value
+        }
+      }
+      const name = describeKey(stored)
+      throw new UndecryptableError(
+        storeKey,
+        hasKey
+          ? `${name} of the encryption configuration does not fit, or the value was changed`
+          : `the encryption configuration does not have ${name}`,
+      )
+    },
+
+    isStale(storeKey, stored) {
+      const key = writeKeyOf(storeKey)
+      return key ? !startsWith(stored, key.prefix) : isEncrypted(stored)
+    },
+  }
+}
+
+const MAGIC = Buffer.from(ENCRYPTED_PREFIX)
+
+/** Returns whether the value is encrypted by any provider. Stored objects are JSON, so their first byte is another one. */
+const isEncrypted = (stored: Uint8Array): boolean => stored[0] === MAGIC[0] && startsWith(stored, MAGIC)
+
+function startsWith(bytes: Uint8Array, prefix: Uint8Array): boolean {
+  if (bytes.length < prefix.length) return false
+  for (let index = 0; index < prefix.length; index++) if (bytes[index] !== prefix[index]) return false
+  return true
+}
+
+const PREFIX_CHARACTERS_MAX = 300
+
+/** Returns `key "NAME" of provider PROVIDER` from the prefix of an encrypted value. */
+export function describeKey(stored: Uint8Array): string {
+  const start = Buffer.from(stored.subarray(0, PREFIX_CHARACTERS_MAX)).toString('latin1')
+  const [, , provider, , name] = start.split(':')
+  return `key ${JSON.stringify(name ?? '')} of provider ${provider}`
+}

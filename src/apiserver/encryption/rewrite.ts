@@ -1,0 +1,66 @@
+// Walks over the stored values that encryption applies to: rewrites those that are not encrypted with the current key, and
+// finds those that a new configuration could not decrypt.
+import { type Entry, type Store, UndecryptableError } from '../../store/index.ts'
+import { BRIEF_HISTORY_PREFIXES } from '../keys.ts'
+import type { Encryption } from './encryption.ts'
+
+const PAGE_ENTRIES = 500
+const SECRETS_PREFIX = 'core/secrets/'
+
+/**
+ * Writes stale values again and returns their number. Skips events and leases, which are short-lived and rewritten anyway.
+ * Values that cannot be decrypted are left unchanged and passed to `onError`.
+ */
+export async function rewriteStaleValues(
+  store: Store,
+  encryption: Encryption,
+  onError: (error: UndecryptableError) => void,
+): Promise<number> {
+  let rewritten = 0
+  for await (const { key, isStale } of entriesBelow(store, encryption.prefixes())) {
+    if (!isStale || BRIEF_HISTORY_PREFIXES.some((prefix) => key.startsWith(prefix))) continue
+    try {
+      const { revisions } = await store.transact((view) => {
+        const entry = view.get(key)
+        return entry?.isStale ? [{ put: key, value: entry.value }] : []
+      })
+      rewritten += revisions.length
+    } catch (error) {
+      if (!(error instanceof UndecryptableError)) throw error
+      onError(error)
+    }
+  }
+  return rewritten
+}
+
+/**
+ * Returns the error of the first stored value that the encryption cannot decrypt, or undefined if it decrypts all. Looks at
+ * the resources of `current`, with which the store was opened, and at Secrets even if no configuration names them.
+ */
+export async function findUndecryptable(
+  store: Store,
+  { current, candidate = current }: { readonly current: Encryption; readonly candidate?: Encryption },
+): Promise<UndecryptableError | undefined> {
+  const prefixes = [SECRETS_PREFIX, ...current.prefixes(), ...candidate.prefixes()]
+  for await (const { key, stored } of entriesBelow(store, prefixes)) {
+    try {
+      if (stored && candidate.isTransformed(key, stored)) candidate.decode(key, stored)
+    } catch (error) {
+      if (error instanceof UndecryptableError) return error
+      throw error
+    }
+  }
+  return undefined
+}
+
+async function* entriesBelow(store: Store, prefixes: readonly string[]): AsyncGenerator<Entry> {
+  for (const prefix of new Set(prefixes)) {
+    let after: string | undefined
+    for (;;) {
+      const { entries, more } = await store.list({ prefix, after, limit: PAGE_ENTRIES })
+      yield* entries
+      after = entries.at(-1)?.key
+      if (!more) break
+    }
+  }
+}

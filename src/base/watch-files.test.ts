@@ -1,0 +1,64 @@
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { manualClock } from './manual-clock.ts'
+import { watchFiles } from './watch-files.ts'
+
+let dir: string
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'stowage-watch-files-'))
+})
+afterEach(() => rm(dir, { recursive: true }))
+
+/** Watches the file and returns a function that waits for a number of changes. */
+async function watch(path: string) {
+  const clock = manualClock()
+  let changes = 0
+  const stop = await watchFiles({
+    paths: [path],
+    clock,
+    onChange: async () => {
+      changes++
+    },
+  })
+  /** Polls until there was this number of changes. */
+  const waitForChanges = async (count: number) => {
+    while (changes < count) {
+      await clock.advance(400)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(changes).toBe(count)
+  }
+  return { stop, waitForChanges }
+}
+
+it('SYS-22 notices a file that is written, replaced by a rename, deleted and created', async () => {
+  const path = join(dir, 'file')
+  await writeFile(path, 'a')
+  const { waitForChanges, stop } = await watch(path)
+  await writeFile(path, 'b')
+  await waitForChanges(1)
+  await writeFile(`${path}.tmp`, 'c')
+  await rename(`${path}.tmp`, path)
+  await waitForChanges(2)
+  await rm(path)
+  await waitForChanges(3)
+  await writeFile(path, 'd')
+  await waitForChanges(4)
+  stop()
+})
+
+it('SYS-22 notices that a symbolic link above the file leads elsewhere, as the kubelet updates a mounted Secret', async () => {
+  for (const version of ['v1', 'v2']) {
+    await mkdir(join(dir, version))
+    await writeFile(join(dir, version, 'token'), version)
+  }
+  await symlink('v1', join(dir, '..data'))
+  await symlink('..data/token', join(dir, 'token'))
+  const { waitForChanges, stop } = await watch(join(dir, 'token'))
+  await symlink('v2', join(dir, '..data_tmp'))
+  await rename(join(dir, '..data_tmp'), join(dir, '..data'))
+  await waitForChanges(1)
+  stop()
+})

@@ -1,0 +1,51 @@
+// Notices that files were changed, replaced by a rename, or reached through another symbolic link, as in mounted Secrets. It
+// polls, because notifications of the system miss changes behind symbolic links and on some file systems.
+import { stat } from 'node:fs/promises'
+import type { Clock } from './clock.ts'
+
+export interface WatchFilesOptions {
+  readonly paths: readonly string[]
+  readonly clock: Clock
+  /** Called after a change of any of the files, at most once at a time. It must not reject. */
+  readonly onChange: () => Promise<void>
+}
+
+const POLL_MS = 400
+
+/** Starts with the current state of the files. Returns a function that stops. */
+export async function watchFiles({ paths, clock, onChange }: WatchFilesOptions): Promise<() => void> {
+  let isStopped = false
+  let cancelTimer = () => {}
+  let known = await stateOf(paths)
+
+  async function poll(): Promise<void> {
+    const state = await stateOf(paths)
+    if (state !== known && !isStopped) {
+      known = state // before the files are read, so that a later change is noticed
+      await onChange()
+    }
+    if (!isStopped) schedule()
+  }
+
+  function schedule(): void {
+    cancelTimer = clock.after(POLL_MS, () => void poll())
+  }
+
+  schedule()
+  return () => {
+    isStopped = true
+    cancelTimer()
+  }
+}
+
+const stateOf = async (paths: readonly string[]): Promise<string> =>
+  (await Promise.all(paths.map(fileState))).join('\n')
+
+async function fileState(path: string): Promise<string> {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true })
+    return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unreadable'
+  }
+}

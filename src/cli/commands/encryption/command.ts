@@ -1,0 +1,35 @@
+// `stowage encryption rotate`: flags, help and output. rotate.ts adds the key.
+import { join } from 'node:path'
+import { Argument } from 'commander'
+import type { AddCommand } from '../../command.ts'
+import { dataDirOption, outputOption, parseDataDir, pkiDirOption } from '../../flags/common.ts'
+
+export const addEncryption: AddCommand = (program, deps) => {
+  program
+    .command('encryption')
+    .summary('rotate the key that encrypts Secrets in the store')
+    .description(
+      'Adds a new key to the encryption configuration. A running server reloads the file, encrypts with the new key and ' +
+        'rewrites what older keys encrypt; a stopped one does so when it starts.',
+    )
+    .addArgument(new Argument('<action>', 'what to do').choices(['rotate']))
+    .addOption(dataDirOption())
+    .addOption(pkiDirOption())
+    .option('--encryption-provider-config <file>', 'file of the configuration (default: PKI-DIR/encryption.yaml)')
+    .addOption(outputOption())
+    .addHelpText('after', '\nExample:\n  stowage encryption rotate --data-dir /var/lib/stowage\n')
+    .action(async (_action: string, flags) => {
+      const { rotateKey } = await import('./rotate.ts')
+      const { ENCRYPTION_FILE } = await import('../../../processes/encryption.ts')
+      const pkiDir = flags.pkiDir ?? join(parseDataDir(flags.dataDir), 'pki')
+      const rotation = await rotateKey(flags.encryptionProviderConfig ?? join(pkiDir, ENCRYPTION_FILE))
+      const { file, key, oldKeys } = rotation
+      deps.write(
+        flags.output === 'json'
+          ? `${JSON.stringify(rotation)}\n`
+          : `Added ${key} to ${file}. Servers that use the file encrypt with it now and rewrite all values.\n` +
+              `Keep a copy of the file apart from backups. When the server has logged that it rewrote the values and\n` +
+              `--history-minutes have passed, remove from the file: ${oldKeys.join(', ')}\n`,
+      )
+    })
+}

@@ -1,0 +1,51 @@
+// Adds a new key in the first place of an encryption configuration. Running servers reload the file, encrypt with the new
+// key, and rewrite what older keys encrypt.
+import { isRecord } from '../../../api/decode.ts'
+import type { JsonValue } from '../../../api/json-value.ts'
+import { parseYaml, printYaml } from '../../../api/yaml-body.ts'
+import { generateKey, parseEncryptionConfiguration } from '../../../apiserver/index.ts'
+import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'
+import { UsageError } from '../../../base/usage-error.ts'
+import { newKeyName } from '../../../processes/encryption.ts'
+
+export interface Rotation {
+  readonly file: string
+  /** Name of the new key. */
+  readonly key: string
+  /** Names of the keys that can be removed when all values are rewritten. */
+  readonly oldKeys: readonly string[]
+}
+
+export async function rotateKey(file: string): Promise<Rotation> {
+  const text = await readTextIfPresent(file)
+  if (text === undefined) {
+    throw new UsageError(
+      `There is no encryption configuration at ${file}. A new data directory has one; for an existing one create it as ` +
+        'docs/how-to/encryption.md describes.',
+    )
+  }
+  await parseEncryptionConfiguration(text).catch((error: Error) => {
+    throw new UsageError(`${file}: ${error.message}`)
+  })
+  const { value } = await parseYaml(text)
+  const { name, secret } = generateKey(newKeyName())
+  const oldKeys = new Set<string>()
+  for (const keys of keyLists(value)) {
+    for (const key of keys) if (isRecord(key)) oldKeys.add(String(key.name))
+    keys.unshift({ name, secret: Buffer.from(secret).toString('base64') })
+  }
+  if (oldKeys.size === 0)
+    throw new UsageError(`${file} has no provider aesgcm in the first place, so there is no key to rotate.`)
+  await writePrivateFile(file, await printYaml(value))
+  return { file, key: name, oldKeys: [...oldKeys] }
+}
+
+/** Returns the lists of keys that encrypt: of the first provider of each entry, if it is aesgcm. */
+function keyLists(configuration: JsonValue): JsonValue[][] {
+  const entries = isRecord(configuration) && Array.isArray(configuration.resources) ? configuration.resources : []
+  return entries.flatMap((entry: JsonValue) => {
+    const provider = isRecord(entry) && Array.isArray(entry.providers) ? entry.providers[0] : undefined
+    const aesgcm = isRecord(provider) ? provider.aesgcm : undefined
+    return isRecord(aesgcm) && Array.isArray(aesgcm.keys) ? [aesgcm.keys as JsonValue[]] : []
+  })
+}

@@ -1,0 +1,141 @@
+// Encryption at rest in a server: loads or creates the configuration, reloads it when the file changes, and rewrites the
+// values that are not encrypted with the current key.
+import { randomBytes } from 'node:crypto'
+import { access, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  createEncryption,
+  type Encryption,
+  findUndecryptable,
+  formatSecretsConfiguration,
+  generateKey,
+  parseEncryptionConfiguration,
+  rewriteStaleValues,
+} from '../apiserver/index.ts'
+import type { Clock } from '../base/clock.ts'
+import { ensurePrivateDirectory, restrictFile, writePrivateFile } from '../base/files.ts'
+import type { Logger } from '../base/log.ts'
+import { UsageError } from '../base/usage-error.ts'
+import { watchFiles } from '../base/watch-files.ts'
+import { STORE_FILE, type Store } from '../store/index.ts'
+
+/** The configuration that a server creates with its credentials. */
+export const ENCRYPTION_FILE = 'encryption.yaml'
+
+export interface LoadEncryptionOptions {
+  /** Value of --encryption-provider-config. Default: encryption.yaml in pkiDir. */
+  readonly configFile: string | undefined
+  readonly pkiDir: string
+  /** Directory of an embedded store; undefined for etcd. */
+  readonly storeDir: string | undefined
+  readonly log: Logger
+}
+
+export interface LoadedEncryption {
+  readonly encryption: Encryption
+  /** Undefined if there is no configuration. */
+  readonly file: string | undefined
+}
+
+/** Loads the configuration before the store is opened. Creates one that encrypts Secrets for a new store. */
+export async function loadEncryption(options: LoadEncryptionOptions): Promise<LoadedEncryption> {
+  const { configFile, pkiDir, log } = options
+  const encryption = createEncryption()
+  if (configFile !== undefined) {
+    await checkOthersCannotRead(configFile)
+    encryption.setRules(await readRules(configFile, '--encryption-provider-config '))
+    return { encryption, file: configFile }
+  }
+  const file = join(pkiDir, ENCRYPTION_FILE)
+  if (!(await exists(file))) {
+    if (!(await isNewStore(options))) return { encryption, file: undefined }
+    await ensurePrivateDirectory(pkiDir)
+    await writePrivateFile(file, await formatSecretsConfiguration([generateKey(newKeyName())]))
+    log.info({ file: ENCRYPTION_FILE, reason: 'it did not exist' }, 'credentials written')
+  }
+  await restrictFile(file)
+  encryption.setRules(await readRules(file))
+  return { encryption, file }
+}
+
+/** Returns a name that no other key has, because values name the key that encrypts them. */
+export const newKeyName = (): string => `key-${randomBytes(4).toString('hex')}`
+
+/** An embedded store is new if it has no file. Servers on etcd share their credentials, so that new ones mean a new store. */
+const isNewStore = async ({ storeDir, pkiDir }: LoadEncryptionOptions): Promise<boolean> =>
+  !(await exists(storeDir === undefined ? join(pkiDir, 'ca.crt') : join(storeDir, STORE_FILE)))
+
+/** Throws if the store has a value that cannot be decrypted: serving the others would hide the loss of a key. */
+export async function checkStoredValues(store: Store, { encryption, file }: LoadedEncryption): Promise<void> {
+  const undecryptable = await findUndecryptable(store, { current: encryption })
+  if (!undecryptable) return
+  const location = file ?? `${ENCRYPTION_FILE} in the directory of the credentials`
+  throw new Error(`Cannot use the store: ${undecryptable.message}. Restore ${location} from the copy of the keys.`)
+}
+
+export interface FollowEncryptionOptions extends LoadedEncryption {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** Rewrites stale values now and after each change of the configuration, until the signal is aborted. */
+export async function followEncryption(options: FollowEncryptionOptions): Promise<void> {
+  const { encryption, file, store, clock, log, signal } = options
+  if (file === undefined) return
+
+  async function rewrite(): Promise<void> {
+    const onError = (error: Error) => log.error({ reason: error.message }, 'a value in the store cannot be decrypted')
+    const values = await rewriteStaleValues(store, encryption, onError)
+    if (values > 0) log.info({ values }, 'rewrote stored values with the current encryption key')
+  }
+
+  async function reload(path: string): Promise<void> {
+    const rules = await readRules(path)
+    const undecryptable = await findUndecryptable(store, { current: encryption, candidate: createEncryption(rules) })
+    if (undecryptable) throw undecryptable
+    encryption.setRules(rules)
+    log.info({ file: path }, 'encryption configuration reloaded')
+    await rewrite()
+  }
+
+  const stop = await watchFiles({
+    paths: [file],
+    clock,
+    onChange: () =>
+      reload(file).catch((error: Error) => {
+        if (signal.aborted) return
+        log.error({ file, reason: error.message }, 'the new encryption configuration is not used; the old one stays')
+      }),
+  })
+  signal.addEventListener('abort', stop, { once: true })
+  await rewrite().catch((error: Error) => {
+    if (!signal.aborted) log.error({ reason: error.message }, 'cannot rewrite stored values; the next start repeats it')
+  })
+}
+
+async function readRules(file: string, flag = '') {
+  const text = await readFile(file, 'utf8').catch((error: Error) => {
+    throw new UsageError(`${flag}${file} cannot be read: ${error.message}`)
+  })
+  return parseEncryptionConfiguration(text).catch((error: Error) => {
+    throw new UsageError(`${flag}${file}: ${error.message}`)
+  })
+}
+
+const OTHERS = 0o007
+
+async function checkOthersCannotRead(file: string): Promise<void> {
+  const stats = await stat(file).catch(() => undefined)
+  if (!stats || (stats.mode & OTHERS) === 0) return
+  throw new UsageError(
+    `--encryption-provider-config ${file}: all users of the machine can access the keys. Restrict it: chmod 600 ${file}`,
+  )
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
