@@ -33,6 +33,27 @@ describe('the bootstrap roles', () => {
     expect(isAllowed(ADMIN, 'post /anything')).toBe(true)
   })
 
+  it('SYS-29 allows kube-controller-manager to run its controllers as ServiceAccounts, and each of them only its own work', () => {
+    const manager: UserInfo = { name: 'system:kube-controller-manager', groups: ['system:authenticated'] }
+    for (const request of [
+      'create serviceaccounts/token',
+      'create serviceaccounts',
+      'watch storageclasses.storage.k8s.io',
+    ])
+      expect(isAllowed(manager, request), request).toBe(true)
+    for (const request of ['delete pods', 'update persistentvolumeclaims', 'update leases.coordination.k8s.io'])
+      expect(isAllowed(manager, request), request).toBe(false)
+    const collector: UserInfo = { name: 'system:serviceaccount:kube-system:pod-garbage-collector', groups: [] }
+    expect(isAllowed(collector, 'delete pods')).toBe(true)
+    expect(isAllowed(collector, 'delete nodes')).toBe(false)
+  })
+
+  it('SYS-9 allows ServiceAccounts, and no other user, to read the keys of the issuer', () => {
+    const account: UserInfo = { name: 'system:serviceaccount:shop:robot', groups: ['system:serviceaccounts'] }
+    expect(isAllowed(account, 'get /openid/v1/jwks')).toBe(true)
+    expect(isAllowed(ANN, 'get /openid/v1/jwks')).toBe(false)
+  })
+
   it('allows viewers to read resources and paths', () => {
     for (const verb of READ_VERBS) {
       expect(isAllowed(VIEWER, `${verb} persistentvolumeclaims`)).toBe(true)

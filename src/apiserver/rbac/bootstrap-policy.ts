@@ -142,6 +142,19 @@ const SCHEDULER_RULES: readonly PolicyRule[] = [
   allow(READ, STORAGE, 'csidrivers', 'csinodes', 'csistoragecapacities', 'volumeattachments'),
 ]
 
+/** The rules of kube-controller-manager itself. Its controllers run as service accounts. */
+const CONTROLLER_MANAGER_RULES: readonly PolicyRule[] = [
+  WRITE_EVENTS,
+  allow(['create'], COORDINATION, 'leases'),
+  { ...allow(['get', 'update'], COORDINATION, 'leases'), resourceNames: ['kube-controller-manager'] },
+  allow(['create'], CORE, 'secrets', 'serviceaccounts', 'serviceaccounts/token'),
+  allow(['delete'], CORE, 'secrets'),
+  allow(['get'], CORE, 'configmaps', 'namespaces', 'secrets', 'serviceaccounts'),
+  allow(['update'], CORE, 'secrets', 'serviceaccounts'),
+  ...DELEGATE_AUTH,
+  allow(['list', 'watch'], '*', '*'),
+]
+
 /** The rules of the service accounts in kube-system under which controllers run. */
 const CONTROLLER_RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
   'attachdetach-controller': [
@@ -187,6 +200,11 @@ const CONTROLLER_RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
     WRITE_EVENTS,
     allow(['watch'], CORE, 'events'),
   ],
+  'pod-garbage-collector': [
+    allow(['delete', 'list', 'watch'], CORE, 'pods'),
+    allow(READ, CORE, 'nodes'),
+    allow(['patch'], CORE, 'pods/status'),
+  ],
   'pv-protection-controller': [allow(['update', ...READ], CORE, 'persistentvolumes'), WRITE_EVENTS],
   'pvc-protection-controller': [
     allow(['update', ...READ], CORE, 'persistentvolumeclaims'),
@@ -201,6 +219,11 @@ const CONTROLLER_RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
   ],
   'root-ca-cert-publisher': [allow(['create', 'update'], CORE, 'configmaps'), WRITE_EVENTS],
   'service-account-controller': [allow(['create'], CORE, 'serviceaccounts'), WRITE_EVENTS],
+  'legacy-service-account-token-cleaner': [
+    { ...allow(['get'], CORE, 'configmaps'), resourceNames: ['kube-apiserver-legacy-service-account-token-tracking'] },
+    allow(['delete', 'patch'], CORE, 'secrets'),
+  ],
+  'ttl-controller': [allow([...UPDATE, 'list', 'watch'], CORE, 'nodes'), WRITE_EVENTS],
   'volumeattributesclass-protection-controller': [
     allow(READ, CORE, 'persistentvolumeclaims', 'persistentvolumes'),
     allow(['update', ...READ], STORAGE, 'volumeattributesclasses'),
@@ -277,6 +300,7 @@ export const bootstrapRoles = (resources: readonly Resource[]): readonly Bootstr
       WRITE_EVENTS,
     ],
   },
+  { name: 'system:kube-controller-manager', rules: CONTROLLER_MANAGER_RULES },
   { name: 'system:kube-scheduler', rules: SCHEDULER_RULES },
   {
     name: 'system:volume-scheduler',
@@ -317,6 +341,7 @@ export const BOOTSTRAP_BINDINGS: readonly BootstrapBinding[] = [
   bindTo('system:basic-user', groupSubject(AUTHENTICATED_GROUP)),
   bindTo(ISSUER_DISCOVERY, groupSubject('system:serviceaccounts')),
   bindTo('system:monitoring', groupSubject('system:monitoring')),
+  bindTo('system:kube-controller-manager', userSubject('system:kube-controller-manager')),
   bindTo('system:kube-scheduler', userSubject('system:kube-scheduler')),
   bindTo('system:volume-scheduler', userSubject('system:kube-scheduler')),
   { name: VIEWERS_GROUP, role: VIEWER_ROLE, subjects: [groupSubject(VIEWERS_GROUP)] },
