@@ -29,10 +29,10 @@ export function validateMeta(kind: Kind, meta: ObjectMeta, errors: FieldErrors):
 export function validateMetaUpdate(next: ObjectMeta, old: ObjectMeta, errors: FieldErrors): void {
   if (old.deletionTimestamp) {
     const oldFinalizers = new Set(old.finalizers)
-    const added = (next.finalizers ?? []).filter((finalizer) => !oldFinalizers.has(finalizer))
-    if (added.length > 0) {
+    const newFinalizers = (next.finalizers ?? []).filter((finalizer) => !oldFinalizers.has(finalizer))
+    if (newFinalizers.length > 0) {
       // The list is formatted as Kubernetes does, so that logs of upstream's programs match.
-      const names = added.map((finalizer) => JSON.stringify(finalizer)).join(', ')
+      const names = newFinalizers.map((finalizer) => JSON.stringify(finalizer)).join(', ')
       errors.forbidden(
         'metadata.finalizers',
         `no new finalizers can be added if the object is being deleted, found new finalizers []string{${names}}`,

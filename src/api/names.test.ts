@@ -104,7 +104,7 @@ describe('messages', () => {
     ])
   })
 
-  it('contain the length limit in bytes', () => {
+  it('contain the length limit', () => {
     expect(dns1123LabelProblems('a'.repeat(64))).toEqual(['must be no more than 63 characters'])
     expect(labelValueProblems('a'.repeat(64))).toEqual(['must be no more than 63 bytes'])
     expect(qualifiedNameProblems('a'.repeat(64))).toEqual(['name part must be no more than 63 bytes'])

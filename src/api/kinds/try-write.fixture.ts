@@ -1,7 +1,8 @@
-// Test support: runs decoding, defaults and the rules of a kind on an edit of a stored object, as the API server does, and
-// returns the object that would be stored, the validation errors and the warnings. The stored object is frozen, so that a
-// test fails if a rule modifies it.
+// Test support: runs decoding, defaults and the rules of a kind on a new object or an edit of a stored one, as the API
+// server does, and returns the object that would be stored, the validation errors and the warnings. The stored object is
+// frozen, so that a test fails if a rule modifies it.
 import { clone } from '../../base/clone.ts'
+import { deepFreeze } from '../../base/freeze.ts'
 import { decode } from '../decode.ts'
 import { applyDefaults } from '../defaults.ts'
 import { parseFeatureGates } from '../feature-gates.ts'
@@ -95,14 +96,4 @@ function createResult<T>(object: T, errors: FieldErrors, warnings: readonly stri
   return { object, errors: errors.list.map(({ field, message }) => `${field}: ${message}`), warnings }
 }
 
-function frozenCopy<T>(value: T): T {
-  const copy = clone(value)
-  freeze(copy)
-  return copy
-}
-
-function freeze(value: unknown): void {
-  if (typeof value !== 'object' || value === null) return
-  Object.values(value).forEach(freeze)
-  Object.freeze(value)
-}
+const frozenCopy = <T>(value: T): T => deepFreeze(clone(value))

@@ -11,7 +11,7 @@ import { describeMinViolation, describeRatioViolation, describeRequestMaxViolati
 
 const CLAIM_TYPE = 'PersistentVolumeClaim'
 
-/** Sets the default requests and limits of a new claim, except those for which `isSetByClass` returns true because the attributes class sets them. */
+/** Sets the default requests and limits of a new claim. `isSetByClass` returns whether the attributes class sets a resource. */
 export function applyClaimDefaults(
   claim: PersistentVolumeClaim,
   range: Readonly<LimitRange>,

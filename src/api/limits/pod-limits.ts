@@ -27,8 +27,8 @@ export function applyPodDefaults(pod: Pod, range: Readonly<LimitRange>): void {
     return { ...container, resources: { ...container.resources, ...omitEmpty({ limits, requests }) } }
 
     function recordDefaults(resourceField: string, defaulted: object, original: object = {}): void {
-      const added = Object.keys(defaulted).filter((name) => !Object.hasOwn(original, name))
-      if (added.length > 0) messages.push(`${added.sort().join(', ')} ${resourceField} for ${type} ${container.name}`)
+      const names = Object.keys(defaulted).filter((name) => !Object.hasOwn(original, name))
+      if (names.length > 0) messages.push(`${names.sort().join(', ')} ${resourceField} for ${type} ${container.name}`)
     }
   }
   const containers = pod.spec.containers.map((container) => withDefaults(container, 'container'))

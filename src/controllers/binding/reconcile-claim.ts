@@ -2,7 +2,7 @@
 // of them can be repeated.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
-import { effectiveDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
+import { findDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { type CommitWrite, keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
@@ -59,7 +59,7 @@ function plan(
     claim,
     ...lookup,
     storageClass: className ? classes.get(className) : undefined,
-    defaultClass: () => effectiveDefaultClass(classes.list()),
+    defaultClass: () => findDefaultClass(classes.list()),
     findVolume({ isDelayed }) {
       const requirements = requirementsOf(claim)
       const chosen = chooseVolume(claim, requirements, index, { isDelayed })

@@ -20,17 +20,17 @@ const updateStatus = (claim: PersistentVolumeClaim, status: object) =>
   tryStatus(kind, claim, (draft) => (draft.status = { ...draft.status, ...status })).object
 
 /** Returns the high-water mark and the retained amounts. */
-const chargedOf = (claim: PersistentVolumeClaim) => ({ mark: claim.spec?.allocatedResources, ...retainedIoOf(claim) })
+const chargesOf = (claim: PersistentVolumeClaim) => ({ mark: claim.spec?.allocatedResources, ...retainedIoOf(claim) })
 const MARK = { mark: { storage: '1Gi' } }
 
 describe('iops and throughput that a claim no longer requests', () => {
   it('PIO-7 are retained at the capacity of the volume, each separately', () => {
     const claim = aBoundClaim({ iops: '800', throughput: '100' }, { iops: '800', throughput: '100Mi' })
-    expect(chargedOf(claim)).toEqual(MARK)
+    expect(chargesOf(claim)).toEqual(MARK)
     const { object, errors } = updateRequests(claim, { throughput: '100' })
     expect(errors).toEqual([])
-    expect(chargedOf(object)).toEqual({ ...MARK, iops: '800' })
-    expect(chargedOf(updateRequests(object, {}).object)).toEqual({
+    expect(chargesOf(object)).toEqual({ ...MARK, iops: '800' })
+    expect(chargesOf(updateRequests(object, {}).object)).toEqual({
       ...MARK,
       iops: '800',
       throughput: '100Mi',
@@ -43,32 +43,32 @@ describe('iops and throughput that a claim no longer requests', () => {
       draft.metadata.labels = { a: 'b' }
       draft.metadata.annotations = { [RETAINED_IO_ANNOTATION]: '{"iops":"1"}' }
     })
-    expect(chargedOf(labelled.object)).toEqual({ ...MARK, iops: '800' })
+    expect(chargesOf(labelled.object)).toEqual({ ...MARK, iops: '800' })
     const removed = tryUpdate(kind, labelled.object, (draft) => delete draft.metadata.annotations)
-    expect(chargedOf(removed.object)).toEqual({ ...MARK, iops: '800' })
+    expect(chargesOf(removed.object)).toEqual({ ...MARK, iops: '800' })
   })
 
   it('PIO-7 are no longer retained after a new request or an attributes class', () => {
     const retained = updateRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
-    expect(chargedOf(updateStatus(retained, { capacity: { storage: '1Gi' } }))).toEqual(MARK)
-    expect(chargedOf(updateRequests(retained, { iops: '300' }).object)).toEqual(MARK)
+    expect(chargesOf(updateStatus(retained, { capacity: { storage: '1Gi' } }))).toEqual(MARK)
+    expect(chargesOf(updateRequests(retained, { iops: '300' }).object)).toEqual(MARK)
   })
 
   it('PIO-7 are retained if the driver confirms a request after it was removed', () => {
     const started = updateStatus(aBoundClaim({ iops: '800' }, {}), { allocatedResources: { iops: '800' } })
     const withoutRequest = updateRequests(started, {}).object
-    expect(chargedOf(withoutRequest)).toEqual(MARK)
+    expect(chargesOf(withoutRequest)).toEqual(MARK)
     const confirmed = updateStatus(withoutRequest, {
       allocatedResources: undefined,
       capacity: { storage: '1Gi', iops: '800' },
     })
-    expect(chargedOf(confirmed)).toEqual({ ...MARK, iops: '800' })
+    expect(chargesOf(confirmed)).toEqual({ ...MARK, iops: '800' })
   })
 
   it('PIO-7 are not retained on a claim that never requested them', () => {
     const bound = updateStatus(aBoundClaim({}, {}), { capacity: { storage: '1Gi', iops: '5k' } })
-    expect(chargedOf(bound)).toEqual(MARK)
-    expect(chargedOf(updateRequests(bound, {}).object)).toEqual(MARK)
+    expect(chargesOf(bound)).toEqual(MARK)
+    expect(chargesOf(updateRequests(bound, {}).object)).toEqual(MARK)
   })
 
   it('PIO-7 do not allow a smaller size while the feature gate is disabled', () => {
@@ -76,7 +76,7 @@ describe('iops and throughput that a claim no longer requests', () => {
     const claim = aBoundClaim({ iops: '800' }, { iops: '800' })
     delete claim.spec?.allocatedResources
     const retained = updateRequests(claim, {}, gateDisabled).object
-    expect(chargedOf(retained)).toEqual({ mark: undefined, iops: '800' })
+    expect(chargesOf(retained)).toEqual({ mark: undefined, iops: '800' })
     const { errors } = tryUpdate(
       kind,
       retained,
@@ -86,7 +86,7 @@ describe('iops and throughput that a claim no longer requests', () => {
     expect(errors).toEqual(['spec.resources.requests.storage: Forbidden: field can not be less than previous value'])
   })
 
-  it('PIO-7 are not charged because a client writes the annotation', () => {
+  it('PIO-7 are not charged if only a client wrote the annotation', () => {
     const annotations = { [RETAINED_IO_ANNOTATION]: '{"iops":"800"}', note: 'kept' }
     const { object } = tryCreate(kind, {
       metadata: { name: 'data', namespace: 'shop', annotations },
@@ -103,7 +103,7 @@ describe('iops and throughput that a claim no longer requests', () => {
     stored.spec = { ...stored.spec, allocatedResources: { storage: '1Gi', iops: '800' } }
     expect(retainedIoOf(stored)).toEqual({ iops: '800' })
     for (const written of [updateRequests(stored, {}).object, updateStatus(stored, {})]) {
-      expect(chargedOf(written)).toEqual({ ...MARK, iops: '800' })
+      expect(chargesOf(written)).toEqual({ ...MARK, iops: '800' })
       expect(written.metadata.annotations).toEqual({ [RETAINED_IO_ANNOTATION]: '{"iops":"800"}' })
     }
   })

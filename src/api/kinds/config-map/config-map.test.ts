@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { cellsOf, tryCreate, tryUpdate } from '../kind.fixture.ts'
 import { configMapKind } from './config-map.ts'
 
-const settings = (fields: object) => ({ metadata: { name: 'settings', namespace: 'shop' }, ...fields })
+const aConfigMap = (fields: object) => ({ metadata: { name: 'settings', namespace: 'shop' }, ...fields })
 
 describe('ConfigMap', () => {
   it('accepts text and bytes with valid keys', () => {
     const { object, errors } = tryCreate(
       configMapKind,
-      settings({ data: { 'a.conf': 'x' }, binaryData: { b: 'AA==' } }),
+      aConfigMap({ data: { 'a.conf': 'x' }, binaryData: { b: 'AA==' } }),
     )
     expect(errors).toEqual([])
     expect(cellsOf(configMapKind, object)).toMatchObject({ Name: 'settings', Data: 2 })
@@ -23,15 +23,15 @@ describe('ConfigMap', () => {
     ],
     [{ data: { a: 'é'.repeat(524_289) } }, ': Too long: may not be more than 1048576 bytes'],
   ])('rejects %j', (fields, message) => {
-    expect(tryCreate(configMapKind, settings(fields)).errors).toEqual([message])
+    expect(tryCreate(configMapKind, aConfigMap(fields)).errors).toEqual([message])
   })
 
   it('rejects changes of an immutable ConfigMap', () => {
     const { object } = tryCreate(
       configMapKind,
-      settings({ immutable: true, data: { a: 'x' }, binaryData: { b: 'AA==' } }),
+      aConfigMap({ immutable: true, data: { a: 'x' }, binaryData: { b: 'AA==' } }),
     )
-    expect(tryUpdate(configMapKind, object, settings({ data: { a: 'y' } })).errors).toEqual([
+    expect(tryUpdate(configMapKind, object, aConfigMap({ data: { a: 'y' } })).errors).toEqual([
       'immutable: Forbidden: field is immutable when `immutable` is set',
       'data: Forbidden: field is immutable when `immutable` is set',
       'binaryData: Forbidden: field is immutable when `immutable` is set',
@@ -39,7 +39,7 @@ describe('ConfigMap', () => {
   })
 
   it('accepts an update that changes the content and makes it immutable', () => {
-    const { object } = tryCreate(configMapKind, settings({ data: { a: 'x' } }))
-    expect(tryUpdate(configMapKind, object, settings({ immutable: true, data: { a: 'y' } })).errors).toEqual([])
+    const { object } = tryCreate(configMapKind, aConfigMap({ data: { a: 'x' } }))
+    expect(tryUpdate(configMapKind, object, aConfigMap({ immutable: true, data: { a: 'y' } })).errors).toEqual([])
   })
 })

@@ -59,6 +59,9 @@ describe('the drivers of a node', () => {
       'Age string',
     ])
     expect(cellOf(kind.columns[1]!, stored, { nowMs: 0 })).toBe(1)
+  })
+
+  it('can be updated only with a resourceVersion', () => {
     expect(kind.allowsUnconditionalUpdate).toBe(false)
   })
 })

@@ -23,7 +23,10 @@ export function validateEvent(event: Event, reporterField: string, errors: Field
   validateLength('message', event.message ?? '', MESSAGE_BYTES_MAX, errors)
 }
 
-/** Validates that an event is in the namespace of its object, or in `default` or kube-system if that is cluster-scoped. */
+/**
+ * Validates the namespace of an event. An old-style event is in the namespace of its object, or in `default` if the object
+ * is cluster-scoped. A new-style event about a cluster-scoped object is in `default` or kube-system.
+ */
 function validateNamespace({ metadata, involvedObject, eventTime }: Event, errors: FieldErrors): void {
   const objectNamespace = involvedObject.namespace ?? ''
   const eventNamespace = metadata.namespace ?? ''

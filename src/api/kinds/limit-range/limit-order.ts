@@ -57,7 +57,7 @@ export function validateLimitOrder(limits: ResourceLimits): void {
     )
   }
   const isDifferent =
-    defaultLimit !== undefined && defaultRequest !== undefined && compareQuantities(defaultLimit, defaultRequest)
+    defaultLimit !== undefined && defaultRequest !== undefined && compareQuantities(defaultLimit, defaultRequest) !== 0
   if (isDifferent && !isOvercommitAllowed(name)) {
     errors.invalid(
       fieldOf('defaultRequest'),

@@ -8,7 +8,7 @@ const errorsOf = (...limits: object[]) => tryCreate(limitRangeKind, aRange(...li
 const CLAIM_TYPE = 'PersistentVolumeClaim'
 
 describe('LimitRange', () => {
-  it('defaults default to max, and defaultRequest to default or min, in items for containers', () => {
+  it('sets an absent default to max, and an absent defaultRequest to default or min, in items for containers', () => {
     const item = { type: 'Container', max: { cpu: '2' }, min: { cpu: '1', memory: '1Gi' } }
     expect(tryCreate(limitRangeKind, aRange(item)).object.spec?.limits).toEqual([
       { ...item, default: { cpu: '2' }, defaultRequest: { cpu: '2', memory: '1Gi' } },

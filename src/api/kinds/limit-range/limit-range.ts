@@ -117,7 +117,7 @@ function validateItem(item: LimitRangeItem, field: string, errors: FieldErrors):
   }
 }
 
-/** Rejects defaults that a claim cannot request, because they would make claims without a request invalid. */
+/** Rejects fractions of iops and throughput, and defaults of zero, which would make claims without a request invalid. */
 function validateClaimAmount(
   { part, name, amount }: { part: (typeof ITEM_FIELDS)[number]; name: string; amount: string },
   field: string,

@@ -41,9 +41,9 @@ describe('Namespace', () => {
     expect(tryStatus(namespaceKind, shop, { phase: 'Terminating' }).errors).toEqual([
       'status.Phase: Invalid value: "Terminating": may only be \'Active\' if `deletionTimestamp` is empty',
     ])
-    const deleted = { ...shop, metadata: { ...shop.metadata, deletionTimestamp: '2026-01-02T03:00:00Z' } }
-    expect(tryStatus(namespaceKind, deleted, { phase: 'Terminating' }).errors).toEqual([])
-    expect(tryStatus(namespaceKind, deleted, { phase: 'Active' }).errors).toEqual([
+    const terminatingNamespace = { ...shop, metadata: { ...shop.metadata, deletionTimestamp: '2026-01-02T03:00:00Z' } }
+    expect(tryStatus(namespaceKind, terminatingNamespace, { phase: 'Terminating' }).errors).toEqual([])
+    expect(tryStatus(namespaceKind, terminatingNamespace, { phase: 'Active' }).errors).toEqual([
       'status.Phase: Invalid value: "Active": may only be \'Terminating\' if `deletionTimestamp` is not empty',
     ])
   })

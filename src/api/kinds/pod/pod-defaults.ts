@@ -1,24 +1,24 @@
-// Applies the defaults of a pod. Some depend on other fields: requests default to limits, the pull policy depends on the
+// Sets the defaults of a pod. Some depend on other fields: requests default to limits, the pull policy depends on the
 // image tag, and host ports default to container ports on the host network.
 import type { Container, EphemeralContainer } from './container-schema.ts'
 import type { Pod, PodSpec, PodStatus } from './pod-schema.ts'
-import { defaultVolume } from './pod-volume-defaults.ts'
+import { setVolumeDefaults } from './pod-volume-defaults.ts'
 import { defaultPullPolicy } from './pull-policy.ts'
 
-export function defaultPod(pod: Pod): void {
+export function setPodDefaults(pod: Pod): void {
   pod.spec ??= { containers: [] }
-  defaultSpec(pod.spec)
+  setSpecDefaults(pod.spec)
   if (pod.status) syncPodIPs(pod.status)
 }
 
-function defaultSpec(spec: PodSpec): void {
-  for (const volume of spec.volumes ?? []) defaultVolume(volume)
+function setSpecDefaults(spec: PodSpec): void {
+  for (const volume of spec.volumes ?? []) setVolumeDefaults(volume)
   for (const container of [...spec.containers, ...(spec.initContainers ?? [])]) {
-    defaultContainer(container)
-    defaultRequests(container)
+    setContainerDefaults(container)
+    setRequestDefaults(container)
     if (spec.hostNetwork) for (const port of container.ports ?? []) port.hostPort ??= port.containerPort
   }
-  for (const container of spec.ephemeralContainers ?? []) defaultContainer(container)
+  for (const container of spec.ephemeralContainers ?? []) setContainerDefaults(container)
 
   const serviceAccountName = spec.serviceAccountName ?? spec.serviceAccount // serviceAccount is the deprecated name of the field
   if (serviceAccountName !== undefined) {
@@ -34,7 +34,7 @@ function defaultSpec(spec: PodSpec): void {
   spec.enableServiceLinks ??= true
 }
 
-function defaultContainer(container: Container | EphemeralContainer): void {
+function setContainerDefaults(container: Container | EphemeralContainer): void {
   container.terminationMessagePath ??= '/dev/termination-log'
   container.terminationMessagePolicy ??= 'File'
   container.imagePullPolicy ??= defaultPullPolicy(container.image ?? '')
@@ -48,20 +48,20 @@ function defaultContainer(container: Container | EphemeralContainer): void {
     probe.periodSeconds ??= 10
     probe.successThreshold ??= 1
     probe.failureThreshold ??= 3
-    defaultHandler(probe)
+    setHandlerDefaults(probe)
     if (probe.grpc) probe.grpc.service ??= ''
   }
-  defaultHandler(container.lifecycle?.postStart)
-  defaultHandler(container.lifecycle?.preStop)
+  setHandlerDefaults(container.lifecycle?.postStart)
+  setHandlerDefaults(container.lifecycle?.preStop)
 }
 
-function defaultHandler(handler: { httpGet?: { path?: string; scheme?: string } } | undefined): void {
+function setHandlerDefaults(handler: { httpGet?: { path?: string; scheme?: string } } | undefined): void {
   if (!handler?.httpGet) return
   handler.httpGet.path ??= '/'
   handler.httpGet.scheme ??= 'HTTP'
 }
 
-function defaultRequests(container: Container): void {
+function setRequestDefaults(container: Container): void {
   const { resources } = container
   if (resources?.limits) resources.requests = { ...resources.limits, ...resources.requests }
 }

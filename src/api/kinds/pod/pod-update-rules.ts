@@ -20,8 +20,10 @@ export function validatePodUpdate(next: Pod, old: Pod, errors: FieldErrors): voi
   validateAddedTolerations(after.tolerations ?? [], before.tolerations ?? [], errors)
   validateRemovedGates(after, before, errors)
   if (isGated(before)) validateNarrowedPlacement(after, before, errors)
-  const rejected = changedFields(podSpec, before, withOldMutableFields(after, before))
-  if (rejected.length > 0) errors.forbidden('spec', `${IMMUTABLE_MESSAGE}\n${describeChanges(rejected)}`)
+  const rejectedChanges = changedFields(podSpec, before, withOldMutableFields(after, before))
+  if (rejectedChanges.length > 0) {
+    errors.forbidden('spec', `${IMMUTABLE_MESSAGE}\n${describeChanges(rejectedChanges)}`)
+  }
 }
 
 const IMMUTABLE_MESSAGE = `pod updates may not change fields other than ${[

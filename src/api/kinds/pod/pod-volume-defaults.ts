@@ -1,4 +1,4 @@
-// Applies the defaults of the volumes of a pod: the source emptyDir, and the defaults of each source.
+// Sets the defaults of the volumes of a pod: the source emptyDir, and the defaults of each source.
 
 import { sourcesOf } from './pod-volume-rules.ts'
 import type { Volume } from './pod-volumes-schema.ts'
@@ -6,27 +6,27 @@ import { defaultPullPolicy } from './pull-policy.ts'
 
 const FILE_MODE = 0o644
 
-export function defaultVolume(volume: Volume): void {
+export function setVolumeDefaults(volume: Volume): void {
   if (sourcesOf(volume).length === 0) volume.emptyDir = {}
   if (volume.hostPath) volume.hostPath.type ??= ''
   if (volume.image) volume.image.pullPolicy ??= defaultPullPolicy(volume.image.reference ?? '')
   for (const files of [volume.secret, volume.configMap, volume.downwardAPI, volume.projected]) {
     if (files) files.defaultMode ??= FILE_MODE
   }
-  defaultFieldVersions(volume.downwardAPI?.items)
+  setFieldVersionDefaults(volume.downwardAPI?.items)
   for (const source of volume.projected?.sources ?? []) {
     if (source.serviceAccountToken) source.serviceAccountToken.expirationSeconds ??= 3_600
-    defaultFieldVersions(source.downwardAPI?.items)
+    setFieldVersionDefaults(source.downwardAPI?.items)
   }
   if (volume.ephemeral?.volumeClaimTemplate) volume.ephemeral.volumeClaimTemplate.spec.volumeMode ??= 'Filesystem'
-  defaultInTreeSources(volume)
+  setInTreeDefaults(volume)
 }
 
-function defaultFieldVersions(files: readonly { fieldRef?: { apiVersion?: string } }[] | undefined): void {
+function setFieldVersionDefaults(files: readonly { fieldRef?: { apiVersion?: string } }[] | undefined): void {
   for (const { fieldRef } of files ?? []) if (fieldRef) fieldRef.apiVersion ??= 'v1'
 }
 
-function defaultInTreeSources({ iscsi, rbd, azureDisk, scaleIO }: Volume): void {
+function setInTreeDefaults({ iscsi, rbd, azureDisk, scaleIO }: Volume): void {
   if (iscsi) iscsi.iscsiInterface ??= 'default'
   if (rbd) {
     rbd.pool ??= 'rbd'

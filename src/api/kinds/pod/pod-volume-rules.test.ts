@@ -3,37 +3,7 @@ import { tryCreate } from '../kind.fixture.ts'
 import { aClaimVolume, anEphemeralVolume, aPod } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
 
-const createWithVolumes = (...volumes: object[]) => tryCreate(podKind, aPod({ volumes }))
-const errorsOf = (...volumes: object[]) => createWithVolumes(...volumes).errors
-
-describe('the defaults of a pod volume', () => {
-  it.each([
-    [{}, { emptyDir: {} }],
-    [{ hostPath: { path: '/data' } }, { hostPath: { path: '/data', type: '' } }],
-    [{ secret: { secretName: 's' } }, { secret: { secretName: 's', defaultMode: 420 } }],
-    [{ configMap: { name: 'c' } }, { configMap: { name: 'c', defaultMode: 420 } }],
-    [
-      { downwardAPI: { items: [{ path: 'p', fieldRef: { fieldPath: 'metadata.name' } }] } },
-      {
-        downwardAPI: {
-          defaultMode: 420,
-          items: [{ path: 'p', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } }],
-        },
-      },
-    ],
-    [{ image: { reference: 'tools' } }, { image: { reference: 'tools', pullPolicy: 'Always' } }],
-  ])('change %j to %j', (source, expected) => {
-    const { object, errors } = createWithVolumes({ name: 'v', ...source })
-    expect(errors).toEqual([])
-    expect(object.spec?.volumes).toEqual([{ name: 'v', ...expected }])
-  })
-
-  it('CAP-14 include volumeMode Filesystem in a claim template', () => {
-    const { object, errors } = createWithVolumes(anEphemeralVolume())
-    expect(errors).toEqual([])
-    expect(object.spec?.volumes?.[0]?.ephemeral?.volumeClaimTemplate?.spec.volumeMode).toBe('Filesystem')
-  })
-})
+const errorsOf = (...volumes: object[]) => tryCreate(podKind, aPod({ volumes })).errors
 
 describe('volumes of a pod', () => {
   it.each([

@@ -3,7 +3,7 @@
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { podColumns } from './pod-columns.ts'
-import { defaultPod } from './pod-defaults.ts'
+import { setPodDefaults } from './pod-defaults.ts'
 import { qosClassOf } from './pod-qos.ts'
 import { validateNewPod, validatePodSpec } from './pod-rules.ts'
 import { type Pod, pod } from './pod-schema.ts'
@@ -22,7 +22,7 @@ export const podKind = defineKind<Pod>({
   type: pod,
 
   nameErrors: dns1123SubdomainProblems,
-  defaults: defaultPod,
+  defaults: setPodDefaults,
   prepareForCreate(object) {
     const spec = object.spec ?? { containers: [] }
     object.status = { phase: 'Pending', qosClass: qosClassOf(spec) }

@@ -14,11 +14,11 @@ describe('Role and ClusterRole', () => {
   const clusterRoleErrors = (rule: object) => tryCreate(clusterRoleKind, { metadata, rules: [rule] }).errors
 
   it('SYS-9 accept resource rules, and paths in cluster roles only', () => {
-    const paths = { verbs: ['get'], nonResourceURLs: ['/metrics'] }
+    const pathRule = { verbs: ['get'], nonResourceURLs: ['/metrics'] }
     expect(roleErrors(RULE)).toEqual([])
     expect(clusterRoleErrors(RULE)).toEqual([])
-    expect(clusterRoleErrors(paths)).toEqual([])
-    expect(roleErrors(paths)).toEqual([
+    expect(clusterRoleErrors(pathRule)).toEqual([])
+    expect(roleErrors(pathRule)).toEqual([
       'rules[0].nonResourceURLs: Invalid value: ["/metrics"]: namespaced rules cannot apply to non-resource URLs',
     ])
   })
@@ -37,21 +37,21 @@ describe('Role and ClusterRole', () => {
   })
 
   it('SYS-9 require selectors in an aggregation rule', () => {
-    const aggregated = (aggregationRule: object) =>
+    const aggregationErrors = (aggregationRule: object) =>
       tryCreate(clusterRoleKind, { metadata, rules: [], aggregationRule }).errors
-    expect(aggregated({ clusterRoleSelectors: [{ matchLabels: { a: 'b' } }] })).toEqual([])
-    expect(aggregated({})).toEqual([
+    expect(aggregationErrors({ clusterRoleSelectors: [{ matchLabels: { a: 'b' } }] })).toEqual([])
+    expect(aggregationErrors({})).toEqual([
       'aggregationRule.clusterRoleSelectors: Required value: at least one clusterRoleSelector required if aggregationRule is non-nil',
     ])
-    expect(aggregated({ clusterRoleSelectors: [{ matchExpressions: [{ key: 'a', operator: 'Nope' }] }] })).toHaveLength(
-      1,
-    )
+    expect(
+      aggregationErrors({ clusterRoleSelectors: [{ matchExpressions: [{ key: 'a', operator: 'Nope' }] }] }),
+    ).toHaveLength(1)
   })
 })
 
 describe('RoleBinding and ClusterRoleBinding', () => {
   const roleRef = { apiGroup: GROUP, kind: 'ClusterRole', name: 'view' }
-  const subject = (fields: object) => ({ metadata, roleRef, subjects: [{ name: 'x', ...fields }] })
+  const bindingOfSubject = (fields: object) => ({ metadata, roleRef, subjects: [{ name: 'x', ...fields }] })
 
   it('SYS-9 set the API groups of the role, of users and of groups', () => {
     const { object, errors } = tryCreate(clusterRoleBindingKind, {
@@ -68,25 +68,25 @@ describe('RoleBinding and ClusterRoleBinding', () => {
   })
 
   it('SYS-9 accept a role only in a role binding', () => {
-    const role = { metadata, roleRef: { ...roleRef, kind: 'Role' } }
-    expect(tryCreate(roleBindingKind, role).errors).toEqual([])
-    expect(tryCreate(clusterRoleBindingKind, role).errors).toEqual([
+    const binding = { metadata, roleRef: { ...roleRef, kind: 'Role' } }
+    expect(tryCreate(roleBindingKind, binding).errors).toEqual([])
+    expect(tryCreate(clusterRoleBindingKind, binding).errors).toEqual([
       'roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"',
     ])
   })
 
   it('SYS-9 reject subjects that cannot exist', () => {
-    expect(tryCreate(roleBindingKind, subject({ kind: 'ServiceAccount' })).errors).toEqual([])
-    expect(tryCreate(clusterRoleBindingKind, subject({ kind: 'ServiceAccount' })).errors).toEqual([
+    expect(tryCreate(roleBindingKind, bindingOfSubject({ kind: 'ServiceAccount' })).errors).toEqual([])
+    expect(tryCreate(clusterRoleBindingKind, bindingOfSubject({ kind: 'ServiceAccount' })).errors).toEqual([
       'subjects[0].namespace: Required value',
     ])
-    expect(tryCreate(roleBindingKind, subject({ kind: 'Robot' })).errors).toEqual([
+    expect(tryCreate(roleBindingKind, bindingOfSubject({ kind: 'Robot' })).errors).toEqual([
       'subjects[0].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"',
     ])
-    expect(tryCreate(roleBindingKind, subject({ kind: 'User', apiGroup: 'apps' })).errors).toEqual([
+    expect(tryCreate(roleBindingKind, bindingOfSubject({ kind: 'User', apiGroup: 'apps' })).errors).toEqual([
       `subjects[0].apiGroup: Unsupported value: "apps": supported values: "${GROUP}"`,
     ])
-    expect(tryCreate(roleBindingKind, subject({ kind: 'User', name: '' })).errors).toEqual([
+    expect(tryCreate(roleBindingKind, bindingOfSubject({ kind: 'User', name: '' })).errors).toEqual([
       'subjects[0].name: Required value',
     ])
   })

@@ -1,4 +1,4 @@
-// Validation rules of roles: what a policy rule may contain.
+// Validates the policy rules of roles and cluster roles.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { PolicyRule } from './rbac-schema.ts'
 

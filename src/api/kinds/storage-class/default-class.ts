@@ -12,12 +12,12 @@ const DEFAULT_ANNOTATIONS = [
 export const isMarkedDefault = (storageClass: StorageClass): boolean =>
   DEFAULT_ANNOTATIONS.some((annotation) => annotationOf(storageClass, annotation) === 'true')
 
-export function effectiveDefaultClass(classes: Iterable<StorageClass>): StorageClass | undefined {
-  let chosen: StorageClass | undefined
+export function findDefaultClass(classes: Iterable<StorageClass>): StorageClass | undefined {
+  let best: StorageClass | undefined
   for (const candidate of classes) {
-    if (isMarkedDefault(candidate) && (!chosen || isPreferred(candidate, chosen))) chosen = candidate
+    if (isMarkedDefault(candidate) && (!best || isPreferred(candidate, best))) best = candidate
   }
-  return chosen
+  return best
 }
 
 function isPreferred({ metadata: a }: StorageClass, { metadata: b }: StorageClass): boolean {

@@ -5,7 +5,7 @@ import { dns1123SubdomainProblems } from '../../names.ts'
 import { validateImmutableField } from '../shared/changed-fields.ts'
 import { validateParameters, validateProvisionerName } from '../shared/class-parameters.ts'
 import { deprecatedLabelWarning } from '../shared/deprecated-labels.ts'
-import { effectiveDefaultClass } from './default-class.ts'
+import { findDefaultClass } from './default-class.ts'
 import { type StorageClass, storageClass } from './storage-class-schema.ts'
 import { validateTopologyTerms } from './topology-terms.ts'
 
@@ -93,7 +93,7 @@ const defaultClassNames = new WeakMap<readonly KubeObject[], string>()
 function defaultClassName(siblings: readonly KubeObject[]): string {
   let name = defaultClassNames.get(siblings)
   if (name === undefined) {
-    name = effectiveDefaultClass(siblings as readonly StorageClass[])?.metadata.name ?? ''
+    name = findDefaultClass(siblings as readonly StorageClass[])?.metadata.name ?? ''
     defaultClassNames.set(siblings, name)
   }
   return name

@@ -77,7 +77,7 @@ describe('VolumeAttachment', () => {
     expect(tryCreate(kind, anAttachment(spec)).errors[0]).toMatch(message)
   })
 
-  it('has an immutable spec', () => {
+  it('has an immutable spec, and requires a resourceVersion for updates', () => {
     const { errors } = tryUpdate(kind, stored, (draft) => (draft.spec.nodeName = 'n2'))
     expect(errors).toEqual([expect.stringMatching(/^spec: Invalid value: \{.*"n2".*\}: field is immutable$/)])
     expect(kind.allowsUnconditionalUpdate).toBe(false)

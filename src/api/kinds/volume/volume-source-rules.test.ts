@@ -11,7 +11,7 @@ const createWithSource = (source: object, name = 'pv-1') =>
   })
 
 describe('the source of a volume', () => {
-  it('has a rule for every declared source', () => {
+  it('has a rule for every declared type', () => {
     const allSources = Object.fromEntries(Object.keys(persistentVolumeSource.fields).map((name) => [name, {}]))
     expect(volumeSources(allSources as never).sort()).toEqual(Object.keys(allSources).sort())
   })
@@ -129,7 +129,7 @@ describe('the source of a volume', () => {
     )
   })
 
-  it('has the defaults of the removed plugins', () => {
+  it('has the defaults of its type', () => {
     const spec = createWithSource({ rbd: { monitors: ['m'], image: 'i' } }).object.spec
     expect(spec?.rbd).toMatchObject({ pool: 'rbd', user: 'admin', keyring: '/etc/ceph/keyring' })
     expect(createWithSource({ hostPath: { path: '/a' } }).object.spec?.hostPath).toEqual({ path: '/a', type: '' })

@@ -27,11 +27,12 @@ export function validateVolumeUpdate(
 ): void {
   const before = old.spec ?? {}
   const after = next.spec ?? {}
-  const rejected = changedFields(persistentVolumeSource, before, after).filter((change) => !addsExpandSecret(change))
-  if (rejected.length > 0) {
+  const sourceChanges = changedFields(persistentVolumeSource, before, after)
+  const rejectedChanges = sourceChanges.filter((change) => !addsExpandSecret(change))
+  if (rejectedChanges.length > 0) {
     errors.forbidden(
       'spec.persistentvolumesource',
-      `spec.persistentvolumesource is immutable after creation\n${describeChanges(rejected)}`,
+      `spec.persistentvolumesource is immutable after creation\n${describeChanges(rejectedChanges)}`,
     )
   }
   validateImmutableField(

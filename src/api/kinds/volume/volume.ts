@@ -52,7 +52,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
     validateMountOptions(volume, errors)
   },
   validateUpdate: validateVolumeUpdate,
-  droppedFieldWarnings: droppedVolumeFields,
+  droppedFieldWarnings,
   warnings: (volume) => volumeWarnings(volume),
   status: {
     acceptsMetadata: true,
@@ -136,7 +136,7 @@ function prepareSpec(
   return prepared
 }
 
-function droppedVolumeFields(
+function droppedFieldWarnings(
   { spec }: PersistentVolume,
   old: PersistentVolume | undefined,
   { gates }: RuleContext,
@@ -181,7 +181,7 @@ function validateMountOptions(volume: PersistentVolume, errors: FieldErrors): vo
 }
 
 /** Warnings for sources whose plugins were removed from Kubernetes. Volumes with such a source cannot be mounted. */
-const REMOVED_SOURCES: Partial<Record<VolumeSourceName, string>> = {
+const REMOVED_SOURCE_WARNINGS: Partial<Record<VolumeSourceName, string>> = {
   cephfs: 'spec.cephfs: deprecated in v1.28, non-functional in v1.31+',
   photonPersistentDisk: 'spec.photonPersistentDisk: deprecated in v1.11, non-functional in v1.16+',
   scaleIO: 'spec.scaleIO: deprecated in v1.16, non-functional in v1.22+',
@@ -210,7 +210,7 @@ function volumeWarnings(volume: PersistentVolume): string[] {
     warnings.push(...nodeSelectorTermWarnings(term, `spec.nodeAffinity.required.nodeSelectorTerms[${index}]`))
   })
   for (const source of volumeSources(spec)) {
-    const warning = REMOVED_SOURCES[source]
+    const warning = REMOVED_SOURCE_WARNINGS[source]
     if (warning) warnings.push(warning)
   }
   return warnings
