@@ -37,7 +37,7 @@ export const ageOf = (timestamp: string | undefined, nowMs: number): string =>
   timestamp ? shortDuration(nowMs - Date.parse(timestamp)) : '<unknown>'
 
 /** Formats a duration as kubectl does: 59s, 3m20s, 45m, 5h10m, 3d4h, 80d, 2y30d, 9y. */
-function shortDuration(ms: number): string {
+export function shortDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000)
   if (seconds < -1) return '<invalid>'
   if (seconds < 0) return '0s'

@@ -96,6 +96,8 @@ export interface Kind<T extends KubeObject = KubeObject> {
   warnings?(object: T, old: T | undefined): readonly string[]
   /** The rules of the status subresource, if the kind has one. */
   readonly status?: StatusRules<T>
+  /** The rules of the subresource approval, which changes status.conditions only, if the kind has one. */
+  readonly approval?: Pick<StatusRules<T>, 'prepare' | 'validate'>
 
   /** Field selectors other than metadata.name and metadata.namespace. */
   readonly selectableFields?: { readonly [label: string]: SelectableField<T> }

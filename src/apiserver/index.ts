@@ -13,6 +13,16 @@ export {
 } from './audit/index.ts'
 export { createBuiltIns, type InitialObject, SYSTEM_USER } from './bootstrap.ts'
 export {
+  BOOTSTRAP_TOKEN_NAMESPACE,
+  BOOTSTRAP_TOKEN_TYPE,
+  certificateAdmission,
+  createBootstrapTokens,
+  parseTokenSecret,
+  secretNameOf,
+  splitToken,
+  tokenSecret,
+} from './certificates/index.ts'
+export {
   createEncryption,
   type Encryption,
   findUndecryptable,

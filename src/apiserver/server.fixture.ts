@@ -16,6 +16,7 @@ import { standardAdmission } from './admission/index.ts'
 import { type ApiServer, type ApiServerOptions, createApiServer } from './api-server.ts'
 import type { Audit } from './audit/index.ts'
 import { createBuiltIns, SYSTEM_USER } from './bootstrap.ts'
+import { certificateAdmission } from './certificates/index.ts'
 import type { ApiResponse } from './http/messages.ts'
 import { wholeBody } from './http/whole-body.fixture.ts'
 import { inProcessClient } from './in-process/client.ts'
@@ -134,7 +135,9 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     authenticator: options.authenticator ?? (accountTokens ? tokenAuthenticator(accountTokens) : ADMIN_AUTHENTICATOR),
     ...(accountTokens ? { accountTokens } : {}),
     authorizer,
-    ...(rbac && nodes ? { admission: standardAdmission([rbac.escalationCheck, nodes.restriction]) } : {}),
+    ...(rbac && nodes
+      ? { admission: standardAdmission([rbac.escalationCheck, nodes.restriction, certificateAdmission(authorizer)]) }
+      : {}),
     ...(options.audit ? { audit: options.audit } : {}),
     version: versionInfo(),
     ...(options.limits ? { limits: options.limits } : {}),

@@ -12,12 +12,10 @@ import {
   createAuthenticator,
   createBootstrapRoles,
   createBuiltIns,
-  createNodeAuthorization,
   createRbac,
   inProcessClient,
   listenHttps,
   loadOrCreatePki,
-  nodeUser,
   type PublishedService,
   parseRuntimeConfig,
   publishKubernetesService,
@@ -49,6 +47,7 @@ import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
 import { type StartedNodes, startNodes } from './local-nodes.ts'
+import { createNodeIdentity } from './node-identity.ts'
 import { openStore, parseStore, storeDirOf, type TlsFiles, warnOfPlainText } from './open-store.ts'
 import { serverEndpointOf } from './server-endpoint.ts'
 import { writeUpstreamConfigMaps } from './upstream-config-maps.ts'
@@ -160,7 +159,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     for (const { file, reason } of pki.writtenFiles) log.info({ file, reason }, 'credentials written')
     const rbac = createRbac({ store, clock, log })
     const auditing = await openAudit({ settings: options.audit, dataDir, clock, log })
-    const nodeAuthorization = createNodeAuthorization({ store, clock, log, next: rbac.authorizer })
+    const nodeIdentity = createNodeIdentity({ store, clock, log, next: rbac.authorizer })
     let url = ''
     const accountTokens = await openAccountTokens({
       ...options.accountTokens,
@@ -181,12 +180,16 @@ export async function serve(options: ServeOptions): Promise<void> {
       runtimeConfig,
       authenticator: createAuthenticator({
         caCert: pki.caCert,
-        tokenAuthenticators: [staticTokenAuthenticator(pki.tokens), accountTokens.authenticator],
+        tokenAuthenticators: [
+          staticTokenAuthenticator(pki.tokens),
+          nodeIdentity.authenticateToken,
+          accountTokens.authenticator,
+        ],
         apiAudiences: accountTokens.apiAudiences,
         clock,
       }),
-      authorizer: nodeAuthorization.authorizer,
-      admission: standardAdmission([rbac.escalationCheck, nodeAuthorization.restriction]),
+      authorizer: nodeIdentity.authorizer,
+      admission: standardAdmission([rbac.escalationCheck, ...nodeIdentity.admission]),
       audit: auditing.audit,
       version: versionInfo(),
       accountTokens,
@@ -205,7 +208,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     let service: PublishedService | undefined
     try {
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
-      await nodeAuthorization.start({ objects: server.objects.objects, signal: stop.signal })
+      await nodeIdentity.start(server, stop.signal)
       const client = inProcessClient(server.objects, SYSTEM_USER)
       await createBootstrapRoles(client, server.resources)
       await rbac.start({ client, signal: stop.signal })
@@ -240,7 +243,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       const { poolBytes, runCommands, capacityReservation } = options
       const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
       if (nodeCount > 0) {
-        const clientOf = (node: string) => inProcessClient(server.objects, nodeUser(node), nodeAuthorization.authorizer)
+        const clientOf = (node: string) => nodeIdentity.clientOf(server, node)
         const nodes = startNodes({ ...common, clientOf, count: nodeCount, dir: nodesDir, poolBytes, runCommands })
         void nodes.ready.then((ready) => options.onNodes({ ...ready, idle: idleNodes }))
         stopNodes = nodes.stop
@@ -271,7 +274,8 @@ export async function serve(options: ServeOptions): Promise<void> {
             if (isShared) server.health.addCheck('leader-election', problem, { isReadiness: false })
           },
         })
-        ends.push(parts.controllers)
+        parts.certificates = nodeIdentity.runControllers({ server, pki, random, signal: stop.signal })
+        ends.push(parts.controllers, parts.certificates)
       }
       await Promise.race(ends)
       log.info({}, 'stopping; waiting for requests in flight')

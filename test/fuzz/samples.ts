@@ -19,6 +19,14 @@ const CLASSES = ['gold', 'silver', 'fast.example.com']
 const DRIVERS = ['csi.example.com', 'Local.Stowage.io', 'hostpath']
 const QUALIFIED_NAMES = ['example.com/owner', 'app', 'a.b.c/x_y', 'Tier']
 
+/** A certification request of the node n1, in base64. */
+export const SIGNING_REQUEST =
+  'LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIcU1JR1NBZ0VBTURBeEZUQVRCZ05WQkFvTURITjVjM1JsYlRwdWIyUmxjek' +
+  'VYTUJVR0ExVUVBd3dPYzNsegpkR1Z0T201dlpHVTZiakV3V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPUFFNQkJ3TkNBQVM2N3JQYUpIL3ZsbG0v' +
+  'CnF1Q1VIUHFjcUt5eVdseGRIY0pnYyt1T1lqWjVUN1E4QTRPT2JaZFZCT3lub0kxZTFsbzFIeXorTXZNeWI4SzMKWXlvUnNvSzlvQUF3Q2dZSU' +
+  'tvWkl6ajBFQXdJRFJ3QXdSQUlnRVJWL0xoemFpNVBEMVhsVEo3Wjd1YW5DeFJuRAozekNJRGJ6ZjZTejBnRm9DSUJYRCthQVhiYTU2RTJHV1pa' +
+  'OUV1dldWU1FMeHJyekhFVjQ2dkZoSjZIZVcKLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg=='
+
 const RBAC_GROUP = 'rbac.authorization.k8s.io'
 const rbac = { apiVersions: [`${RBAC_GROUP}/v1`], hasStatus: false }
 const SUBJECTS = [
@@ -465,6 +473,27 @@ export const SERVED: readonly ServedKind[] = [
       metadata: metadataOf(dice),
       roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name: 'view' },
       ...dice.maybe({ subjects: dice.subset(SUBJECTS) }),
+    }),
+  },
+  {
+    kind: 'CertificateSigningRequest',
+    plural: 'certificatesigningrequests',
+    apiVersions: ['certificates.k8s.io/v1'],
+    namespaced: false,
+    hasStatus: true,
+    sample: (dice) => ({
+      metadata: metadataOf(dice),
+      spec: {
+        request: SIGNING_REQUEST,
+        signerName: dice.pick(['kubernetes.io/kube-apiserver-client', 'example.com/signer']),
+        usages: dice.pick([['client auth'], ['digital signature', 'key encipherment', 'server auth']]),
+        ...dice.maybe({ expirationSeconds: 600 + dice.int(10) }),
+      },
+    }),
+    sampleStatus: (dice) => ({
+      conditions: [
+        { type: dice.pick(['Failed', 'Seen']), status: 'True', ...dice.maybe({ reason: 'R', message: 'm' }) },
+      ],
     }),
   },
   {

@@ -20,7 +20,6 @@ const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | '
   ['autoscaling', 'HorizontalPodAutoscaler', 'horizontalpodautoscalers', 'Namespaced', ['v2']],
   ['batch', 'CronJob', 'cronjobs', 'Namespaced', ['v1']],
   ['batch', 'Job', 'jobs', 'Namespaced', ['v1']],
-  ['certificates.k8s.io', 'CertificateSigningRequest', 'certificatesigningrequests', 'Cluster', ['v1']],
   ['certificates.k8s.io', 'ClusterTrustBundle', 'clustertrustbundles', 'Cluster', ['v1', 'v1beta1', 'v1alpha1']],
   [
     'certificates.k8s.io',

@@ -2,6 +2,7 @@
 // <kind>.ts for its declaration, and add it to this list.
 import type { Kind } from '../kind.ts'
 import { volumeAttributesClassKind } from './attributes-class/attributes-class.ts'
+import { certificateSigningRequestKind } from './certificate-signing-request/certificate-signing-request.ts'
 import { persistentVolumeClaimKind } from './claim/claim.ts'
 import { configMapKind } from './config-map/config-map.ts'
 import { csiDriverKind } from './csi-driver/csi-driver.ts'
@@ -40,6 +41,7 @@ export const ALL_KINDS: readonly Kind[] = [
   secretKind,
   serviceAccountKind,
   ...REVIEW_KINDS,
+  certificateSigningRequestKind,
   leaseKind,
   eventsEventKind,
   clusterRoleBindingKind,

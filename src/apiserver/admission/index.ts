@@ -1,5 +1,6 @@
 // The admission plugins, in the order in which they run. To add one, create a file and list it here.
 import { type AdmissionPlugin, createAdmissionChain } from './admission.ts'
+import { certificateRequester } from './certificate-requester.ts'
 import { claimResize } from './claim-resize.ts'
 import { defaultStorageClass } from './default-storage-class.ts'
 import { limitRange } from './limit-range.ts'
@@ -10,6 +11,7 @@ import { storageObjectInUseProtection } from './storage-object-in-use-protection
 
 const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   namespaceLifecycle,
+  certificateRequester,
   storageObjectInUseProtection,
   defaultStorageClass,
   limitRange,

@@ -22,6 +22,7 @@ const STATUS: Subresource = { name: 'status', verbs: ['get', 'patch', 'update'] 
 
 /** The subresources other than `status`, by plural and group. */
 const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>> = {
+  'certificatesigningrequests.certificates.k8s.io': [{ name: 'approval', verbs: ['get', 'patch', 'update'] }],
   'namespaces.': [{ name: 'finalize', verbs: ['update'] }],
   'pods.': [
     { name: 'binding', verbs: ['create'], body: { group: '', version: 'v1', kind: 'Binding' } },

@@ -4,6 +4,7 @@ import type { PolicyRule, Subject } from '../../api/kinds/rbac/rbac-schema.ts'
 import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
 import type { Resource } from '../resources.ts'
 import { AUTHENTICATED_GROUP, MASTERS_GROUP, UNAUTHENTICATED_GROUP, VIEWERS_GROUP } from '../security/index.ts'
+import { CERTIFICATE_BINDINGS, CERTIFICATE_ROLES } from './certificate-policy.ts'
 import { COMPONENT_BINDINGS, COMPONENT_ROLES } from './component-roles.ts'
 
 export interface BootstrapRole {
@@ -310,6 +311,7 @@ export const bootstrapRoles = (resources: readonly Resource[]): readonly Bootstr
     ],
   },
   { name: VIEWER_ROLE, rules: [...viewerRules(resources), allowPaths('*')] },
+  ...CERTIFICATE_ROLES,
   ...Object.entries(CONTROLLER_RULES).map(([name, rules]) => ({ name: `system:controller:${name}`, rules })),
   ...COMPONENT_ROLES,
 ]
@@ -345,6 +347,7 @@ export const BOOTSTRAP_BINDINGS: readonly BootstrapBinding[] = [
   bindTo('system:kube-scheduler', userSubject('system:kube-scheduler')),
   bindTo('system:volume-scheduler', userSubject('system:kube-scheduler')),
   { name: VIEWERS_GROUP, role: VIEWER_ROLE, subjects: [groupSubject(VIEWERS_GROUP)] },
+  ...CERTIFICATE_BINDINGS,
   ...Object.keys(CONTROLLER_RULES).map((name) =>
     bindTo(`system:controller:${name}`, { kind: 'ServiceAccount', name, namespace: 'kube-system' }),
   ),

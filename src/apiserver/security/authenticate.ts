@@ -1,9 +1,9 @@
 // Authenticates a request by client certificate or, failing that, by bearer token. A request without credentials is
 // anonymous; one with invalid credentials is rejected.
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto'
+import { UID_ATTRIBUTE } from '../../api/distinguished-name.ts'
 import type { Clock } from '../../base/clock.ts'
 import { LruCache } from '../../base/lru-cache.ts'
-import { UID_ATTRIBUTE } from './certificate.ts'
 import { type RejectionStatus, unauthorized } from './errors.ts'
 import type { ClientCertificate } from './tls.ts'
 import { firstTokenAuthenticator, type TokenAuthentication, type TokenAuthenticator } from './token-authenticator.ts'

@@ -1,26 +1,20 @@
 // Issues X.509 certificates with ECDSA P-256 keys, in PEM.
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { isIP } from 'node:net'
-import * as der from './der.ts'
-
-export interface SubjectName {
-  commonName: string
-  /** The O entries, which are the groups of the user. */
-  organizations?: readonly string[]
-  uid?: string
-}
-
-/** The subject attribute that contains the UID of a user in Kubernetes. */
-export const UID_ATTRIBUTE = '1.3.6.1.4.1.57683.2'
+import { encodeName, type SubjectName } from '../../api/distinguished-name.ts'
+import * as der from '../../base/der.ts'
 
 export interface CertificateRequest {
-  subject: SubjectName
+  /** A name, or one that is encoded already. */
+  subject: SubjectName | Uint8Array
   issuer: SubjectName
   /** The key to certify; the certificate contains only the public key. */
   key: KeyObject
   /** The private key of the issuer, which is `key` for a self-signed CA. */
   issuerKey: KeyObject
   use: 'ca' | 'server' | 'client'
+  /** Whether the key may also encrypt keys, which clients with an RSA key request. Default: it signs only. */
+  canEncipherKeys?: boolean
   /** DNS names and IP addresses of a server. */
   hosts?: readonly string[]
   /** Random bytes, at most 20. */
@@ -36,7 +30,7 @@ export function issueCertificate(request: CertificateRequest): string {
     ECDSA_WITH_SHA256,
     encodeName(request.issuer),
     der.sequence(der.time(request.notBeforeMs), der.time(request.notAfterMs)),
-    encodeName(request.subject),
+    request.subject instanceof Uint8Array ? request.subject : encodeName(request.subject),
     encodePublicKey(request.key),
     der.explicit(3, der.sequence(...encodeExtensions(request))),
   )
@@ -49,11 +43,13 @@ const SERVER_AUTH = der.objectId('1.3.6.1.5.5.7.3.1')
 const CLIENT_AUTH = der.objectId('1.3.6.1.5.5.7.3.2')
 const CA_KEY_USAGE = der.bitString(Uint8Array.of(0b0000_0110), 1)
 const LEAF_KEY_USAGE = der.bitString(Uint8Array.of(0b1000_0000), 7)
+const LEAF_KEY_USAGE_WITH_ENCIPHERMENT = der.bitString(Uint8Array.of(0b1010_0000), 5)
 
-function encodeExtensions({ use, key, issuerKey, hosts = [] }: CertificateRequest): Uint8Array[] {
+function encodeExtensions({ use, key, issuerKey, hosts = [], canEncipherKeys }: CertificateRequest): Uint8Array[] {
   const isCa = use === 'ca'
+  const leafUsage = canEncipherKeys ? LEAF_KEY_USAGE_WITH_ENCIPHERMENT : LEAF_KEY_USAGE
   const result = [
-    critical('2.5.29.15', isCa ? CA_KEY_USAGE : LEAF_KEY_USAGE), // key usage
+    critical('2.5.29.15', isCa ? CA_KEY_USAGE : leafUsage), // key usage
     critical('2.5.29.19', isCa ? der.sequence(der.TRUE) : der.sequence()), // basic constraints
     extension('2.5.29.14', der.octetString(keyId(key))), // subject key identifier
     extension('2.5.29.35', der.sequence(der.implicit(0, keyId(issuerKey)))), // authority key identifier
@@ -69,19 +65,10 @@ const critical = (id: string, value: Uint8Array) => der.sequence(der.objectId(id
 const alternativeName = (host: string) =>
   isIP(host) ? der.implicit(7, der.ipAddressBytes(host)) : der.implicit(2, Buffer.from(host, 'ascii'))
 
-const encodeName = ({ commonName, organizations = [], uid }: SubjectName) =>
-  der.sequence(
-    ...organizations.map((organization) => nameEntry('2.5.4.10', organization)),
-    nameEntry('2.5.4.3', commonName),
-    ...(uid ? [nameEntry(UID_ATTRIBUTE, uid)] : []),
-  )
-
-const nameEntry = (id: string, value: string) => der.set(der.sequence(der.objectId(id), der.utf8String(value)))
-
 const encodePublicKey = (key: KeyObject) =>
   (key.type === 'private' ? createPublicKey(key) : key).export({ type: 'spki', format: 'der' })
 
-/** Returns the 20-byte identifier of a key: a hash of its P-256 point, which is the last 65 bytes of the public key. */
+/** Returns the 20-byte identifier of a key: a hash of the end of the public key, which for P-256 is the whole point. */
 const keyId = (key: KeyObject) =>
   createHash('sha256').update(encodePublicKey(key).subarray(-65)).digest().subarray(0, 20)
 

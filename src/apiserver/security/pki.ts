@@ -4,9 +4,10 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X50
 import { isIP } from 'node:net'
 import os from 'node:os'
 import { join } from 'node:path'
+import type { SubjectName } from '../../api/distinguished-name.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ensurePrivateDirectory, readTextIfPresent, writePrivateFile } from '../../base/files.ts'
-import { issueCertificate, type SubjectName } from './certificate.ts'
+import { issueCertificate } from './certificate.ts'
 import { invalidHostError, unusableFileError } from './errors.ts'
 import { formatTokens, parseTokens, type TokenRecord } from './tokens.ts'
 import { MASTERS_GROUP, VIEWERS_GROUP } from './user.ts'
@@ -56,8 +57,20 @@ export interface Pki {
   /** Credential with permission to read all resources except secrets. */
   viewer: ClientCredential
   tokens: readonly TokenRecord[]
+  /** Signs a client certificate with the key of the CA. Returns PEM. */
+  signClientCertificate(request: ClientCertificateRequest): string
   /** The files that this start has written, in order, for the log. */
   writtenFiles: readonly { file: string; reason: string }[]
+}
+
+export interface ClientCertificateRequest {
+  /** The encoded subject. */
+  readonly subject: Uint8Array
+  readonly publicKey: KeyObject
+  readonly canEncipherKeys: boolean
+  readonly notBeforeMs: number
+  /** The certificate never outlives the CA. */
+  readonly notAfterMs: number
 }
 
 interface ClientCredential {
@@ -93,6 +106,16 @@ export async function loadOrCreatePki(options: PkiOptions): Promise<Pki> {
     admin: credentialOf(ADMIN, admin),
     viewer: credentialOf(VIEWER, viewer),
     tokens,
+    signClientCertificate: ({ publicKey, notAfterMs, ...request }) =>
+      issueCertificate({
+        ...request,
+        issuer: CA,
+        key: publicKey,
+        issuerKey: ca.key,
+        use: 'client',
+        serialNumber: files.randomBytes(16),
+        notAfterMs: Math.min(notAfterMs, Date.parse(ca.certificate.validTo)),
+      }),
     writtenFiles: files.writtenFiles,
   }
 }

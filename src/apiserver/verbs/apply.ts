@@ -103,7 +103,7 @@ function decodeConfig(sentConfig: JsonObject, target: WriteTarget): AnyObject {
 
 /** Returns the part of the configuration that the endpoint may change. The other parts are neither set nor owned. */
 function limitToEndpoint(config: AnyObject, { resource: { kind }, subresource }: WriteTarget): AnyObject {
-  if (subresource === 'status') {
+  if (subresource === 'status' || subresource === 'approval') {
     const { name, namespace, uid, resourceVersion } = config.metadata
     const metadata = kind.status?.acceptsMetadata
       ? config.metadata

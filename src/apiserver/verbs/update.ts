@@ -114,14 +114,14 @@ function planChange(
   const errors = new FieldErrors()
   const droppedWarnings = subresource === '' ? (kind.droppedFieldWarnings?.(next, old, context) ?? []) : []
   if (subresource === '') kind.prepareForUpdate?.(next, old, context)
-  else if (subresource === 'status') kind.status?.prepare?.(next, old, context)
+  else subresourceRules(target)?.prepare?.(next, old, context)
   validateMeta(kind, next.metadata, errors)
   validateMetaUpdate(next.metadata, old.metadata, errors)
   if (subresource === '') {
     kind.validate(next, errors, context, old)
     kind.validateUpdate?.(next, old, errors, context)
-  } else if (subresource === 'status') kind.status?.validate?.(next, old, errors, context)
-  else kind.validate(next, errors, context, old)
+  } else if (subresource === 'finalize') kind.validate(next, errors, context, old)
+  else subresourceRules(target)?.validate?.(next, old, errors, context)
   if (errors.hasErrors) throw invalid(kind, name, errors.list)
 
   if (kind.generationOf && !jsonEquals(kind.generationOf(next) as JsonValue, kind.generationOf(old) as JsonValue)) {
@@ -218,8 +218,14 @@ function mergeRequested(target: WriteTarget, update: Update, requested: AnyObjec
     const { metadata } = rules?.acceptsMetadata ? requested : old
     return draftOf({ ...old, metadata, status: requested.status })
   }
+  if (target.subresource === 'approval') {
+    return draftOf({ ...old, status: { ...old.status, conditions: requested.status?.conditions } })
+  }
   return draftOf(rules ? { ...requested, status: old.status } : requested)
 }
+
+const subresourceRules = ({ resource: { kind }, subresource }: WriteTarget) =>
+  subresource === 'approval' ? kind.approval : kind.status
 
 /** PUT namespaces/NAME/finalize changes spec.finalizers only. */
 function mergeFinalize(requested: AnyObject, old: AnyObject): AnyObject {

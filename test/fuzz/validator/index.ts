@@ -1,5 +1,6 @@
 // An independent validator of stored objects that follows the API rules and shares no code with the server. It returns the
 // problems of an object that the API returned and, given its previous state, of the change.
+import { checkCertificateSigningRequest } from './certificates.ts'
 import { checkClaim } from './claims.ts'
 import { checkConfigMap, checkSecret } from './configuration.ts'
 import { checkAttachment, checkCsiNode, checkDriver, checkStorageCapacity } from './drivers.ts'
@@ -23,6 +24,7 @@ const inNamespace = { namespaced: true, isName: isDnsSubdomain, knownFinalizersO
 const inCluster = { namespaced: false, isName: isDnsSubdomain, knownFinalizersOnly: true }
 
 const VALIDATORS: Record<string, Validator> = {
+  CertificateSigningRequest: { ...inCluster, isName: isPathSegment, check: checkCertificateSigningRequest },
   ClusterRole: { ...inCluster, isName: isPathSegment, check: checkClusterRole },
   ClusterRoleBinding: { ...inCluster, isName: isPathSegment, check: checkClusterRoleBinding },
   ConfigMap: { ...inNamespace, check: checkConfigMap },

@@ -10,6 +10,7 @@ const TIMES = new Set([
   'lastProbeTime',
   'lastHeartbeatTime',
   'lastPhaseTransitionTime',
+  'lastUpdateTime',
   'timeAdded',
   'startTime',
   'startedAt',

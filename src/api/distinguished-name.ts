@@ -1,0 +1,43 @@
+// The name of the subject of a certificate: the user, its groups and its uid. Encoded as in X.509.
+import * as der from '../base/der.ts'
+import { type DerElement, readElements, readObjectId } from '../base/der-reader.ts'
+
+export interface SubjectName {
+  commonName: string
+  /** The O entries, which are the groups of the user. */
+  organizations?: readonly string[]
+  uid?: string
+}
+
+const COMMON_NAME = '2.5.4.3'
+const ORGANIZATION = '2.5.4.10'
+/** The subject attribute that contains the UID of a user in Kubernetes. */
+export const UID_ATTRIBUTE = '1.3.6.1.4.1.57683.2'
+
+export const encodeName = ({ commonName, organizations = [], uid }: SubjectName): Uint8Array =>
+  der.sequence(
+    ...organizations.map((organization) => nameEntry(ORGANIZATION, organization)),
+    nameEntry(COMMON_NAME, commonName),
+    ...(uid ? [nameEntry(UID_ATTRIBUTE, uid)] : []),
+  )
+
+const nameEntry = (id: string, value: string) => der.set(der.sequence(der.objectId(id), der.utf8String(value)))
+
+/** Decodes a name. Attributes other than those of SubjectName are ignored. */
+export function decodeName(name: DerElement): SubjectName & { organizations: readonly string[] } {
+  let commonName = ''
+  let uid: string | undefined
+  const organizations: string[] = []
+  for (const relativeName of readElements(name.content)) {
+    for (const attribute of readElements(relativeName.content)) {
+      const [id, value] = readElements(attribute.content)
+      if (!id || !value) throw new Error('malformed name')
+      const type = readObjectId(id.content)
+      const text = Buffer.from(value.content).toString('utf8')
+      if (type === COMMON_NAME) commonName = text
+      else if (type === ORGANIZATION) organizations.push(text)
+      else if (type === UID_ATTRIBUTE) uid = text
+    }
+  }
+  return uid === undefined ? { commonName, organizations } : { commonName, organizations, uid }
+}

@@ -1,0 +1,70 @@
+// Authenticates bootstrap tokens from an index of the Secrets of kube-system, which is updated by a watch.
+import { timingSafeEqual } from 'node:crypto'
+import { secretKind } from '../../api/kinds/secret/secret.ts'
+import type { Secret } from '../../api/kinds/secret/secret-schema.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Store } from '../../store/index.ts'
+import { followStore } from '../follow-store.ts'
+import { collectionPrefix } from '../keys.ts'
+import type { StoredObjects } from '../objects/stored-object.ts'
+import type { TokenAuthenticator } from '../security/token-authenticator.ts'
+import { withAuthenticationGroup } from '../security/user.ts'
+import {
+  BOOTSTRAP_TOKEN_NAMESPACE,
+  type BootstrapToken,
+  parseTokenSecret,
+  secretNameOf,
+  splitToken,
+  userOfBootstrapToken,
+} from './bootstrap-token.ts'
+
+export interface BootstrapTokens {
+  readonly authenticate: TokenAuthenticator
+  /** Loads the tokens and follows them until the signal is aborted. */
+  start(options: { readonly objects: StoredObjects; readonly signal: AbortSignal }): Promise<void>
+}
+
+export function createBootstrapTokens({
+  store,
+  clock,
+  log,
+}: {
+  store: Store
+  clock: Clock
+  log: Logger
+}): BootstrapTokens {
+  const prefix = collectionPrefix(secretKind, BOOTSTRAP_TOKEN_NAMESPACE)
+  const tokens = new Map<string, BootstrapToken>()
+  return {
+    authenticate(text) {
+      const parts = splitToken(text)
+      const token = parts && tokens.get(secretNameOf(parts.id))
+      if (!token?.canAuthenticate || !isSame(token.secret, parts!.secret)) return undefined
+      if (clock.nowMs() >= token.expiresAtMs) {
+        const expiredAt = new Date(token.expiresAtMs).toISOString()
+        return { rejection: `the bootstrap token "${token.id}" expired at ${expiredAt}` }
+      }
+      return { user: withAuthenticationGroup(userOfBootstrapToken(token)) }
+    },
+    start: ({ objects, signal }) =>
+      followStore({
+        store,
+        prefix,
+        description: 'bootstrap tokens',
+        clock,
+        log,
+        signal,
+        onEntry(key, entry) {
+          const name = key.slice(prefix.length)
+          if (!name.startsWith(secretNameOf(''))) return
+          const token = entry && parseTokenSecret(objects.decode(entry) as Secret)
+          if (token) tokens.set(name, token)
+          else tokens.delete(name)
+        },
+      }),
+  }
+}
+
+/** Both texts have the length of a token secret. */
+const isSame = (a: string, b: string): boolean => timingSafeEqual(Buffer.from(a), Buffer.from(b))

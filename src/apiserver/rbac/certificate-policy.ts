@@ -1,0 +1,56 @@
+// The cluster roles and bindings with which nodes join and renew their certificates, with the names of Kubernetes. The group
+// of node tokens and the names of its bindings are our own, as those of kubeadm are kubeadm's.
+import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
+import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
+import { NODE_TOKEN_GROUP } from '../certificates/bootstrap-token.ts'
+import { NODES_GROUP } from '../node-authorizer/node-identity.ts'
+import type { BootstrapBinding, BootstrapRole } from './bootstrap-policy.ts'
+
+const GROUP = 'certificates.k8s.io'
+const REQUESTS = 'certificatesigningrequests'
+const NODE_CLIENT = `system:certificates.k8s.io:${REQUESTS}:nodeclient`
+const SELF_NODE_CLIENT = `system:certificates.k8s.io:${REQUESTS}:selfnodeclient`
+const CONTROLLER = 'certificate-controller'
+
+const allow = (verbs: string[], ...resources: string[]): PolicyRule => ({ verbs, apiGroups: [GROUP], resources })
+const allowSigners = (verb: string, ...resourceNames: string[]): PolicyRule => ({
+  ...allow([verb], 'signers'),
+  resourceNames,
+})
+
+export const CERTIFICATE_ROLES: readonly BootstrapRole[] = [
+  { name: NODE_CLIENT, rules: [allow(['create'], `${REQUESTS}/nodeclient`)] },
+  { name: SELF_NODE_CLIENT, rules: [allow(['create'], `${REQUESTS}/selfnodeclient`)] },
+  {
+    name: `system:controller:${CONTROLLER}`,
+    rules: [
+      allow(['delete', 'get', 'list', 'watch'], REQUESTS),
+      allow(['update'], `${REQUESTS}/approval`, `${REQUESTS}/status`),
+      allowSigners('approve', 'kubernetes.io/kube-apiserver-client-kubelet'),
+      allowSigners('sign', 'kubernetes.io/kube-apiserver-client', 'kubernetes.io/kube-apiserver-client-kubelet'),
+    ],
+  },
+  {
+    name: 'system:controller:token-cleaner',
+    rules: [{ verbs: ['delete', 'list', 'watch'], apiGroups: [''], resources: ['secrets'] }],
+  },
+]
+
+const bindToGroup = (name: string, role: string, group: string): BootstrapBinding => ({
+  name,
+  role,
+  subjects: [{ kind: 'Group', apiGroup: RBAC_GROUP, name: group }],
+})
+const bindToController = (name: string): BootstrapBinding => ({
+  name: `system:controller:${name}`,
+  role: `system:controller:${name}`,
+  subjects: [{ kind: 'ServiceAccount', name, namespace: 'kube-system' }],
+})
+
+export const CERTIFICATE_BINDINGS: readonly BootstrapBinding[] = [
+  bindToGroup('stowage:node-bootstrap', 'system:node-bootstrapper', NODE_TOKEN_GROUP),
+  bindToGroup('stowage:node-autoapprove-bootstrap', NODE_CLIENT, NODE_TOKEN_GROUP),
+  bindToGroup('stowage:node-autoapprove-certificate-rotation', SELF_NODE_CLIENT, NODES_GROUP),
+  bindToController(CONTROLLER),
+  bindToController('token-cleaner'),
+]

@@ -1,0 +1,64 @@
+// Reads DER, the inverse of der.ts: one element at a time, with its tag, its content and its complete encoding.
+
+export interface DerElement {
+  readonly tag: number
+  readonly content: Uint8Array
+  /** The element with tag and length. */
+  readonly encoding: Uint8Array
+}
+
+/** Throws an Error if the bytes are not a sequence of complete elements. */
+export function readElements(bytes: Uint8Array): DerElement[] {
+  const elements: DerElement[] = []
+  for (let offset = 0; offset < bytes.length; ) {
+    const element = readElementAt(bytes, offset)
+    elements.push(element)
+    offset += element.encoding.length
+  }
+  return elements
+}
+
+/** Reads the only element of the bytes. */
+export function readElement(bytes: Uint8Array): DerElement {
+  const [element, ...others] = readElements(bytes)
+  if (!element || others.length > 0) throw malformed()
+  return element
+}
+
+const LENGTH_BYTES_MAX = 4
+
+function readElementAt(bytes: Uint8Array, start: number): DerElement {
+  const tag = bytes[start]
+  const first = bytes[start + 1]
+  if (tag === undefined || first === undefined) throw malformed()
+  let contentStart = start + 2
+  let length = first
+  if (first >= 0x80) {
+    const lengthBytes = first & 0x7f
+    if (lengthBytes === 0 || lengthBytes > LENGTH_BYTES_MAX) throw malformed()
+    length = 0
+    for (let i = 0; i < lengthBytes; i++) length = length * 256 + (bytes[contentStart++] ?? 0)
+  }
+  const end = contentStart + length
+  if (end > bytes.length) throw malformed()
+  return { tag, content: bytes.subarray(contentStart, end), encoding: bytes.subarray(start, end) }
+}
+
+/** Decodes the content of an object identifier to a text such as `2.5.4.3`. */
+export function readObjectId(content: Uint8Array): string {
+  const arcs: number[] = []
+  let arc = 0
+  for (const byte of content) {
+    arc = arc * 128 + (byte & 0x7f)
+    if (byte & 0x80) continue
+    if (arcs.length > 0) arcs.push(arc)
+    else {
+      const firstArc = Math.min(Math.floor(arc / 40), 2)
+      arcs.push(firstArc, arc - firstArc * 40)
+    }
+    arc = 0
+  }
+  return arcs.join('.')
+}
+
+const malformed = () => new Error('malformed DER')

@@ -1,0 +1,210 @@
+import { generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createCertificationRequest } from '../../api/certification-request.ts'
+import type { SubjectName } from '../../api/distinguished-name.ts'
+import { loadOrCreatePki } from '../../apiserver/index.ts'
+import { createServerFixture, type Json } from '../../apiserver/server.fixture.ts'
+import { silentLog } from '../../base/log.ts'
+import { createCacheSet } from '../../runtime/index.ts'
+import { createCertificateController } from './certificate-controller.ts'
+import { createTokenCleaner } from './token-cleaner.ts'
+
+const REQUESTS = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
+const HOUR_MS = 3_600_000
+
+async function startController() {
+  const api = await createServerFixture({ usesRbac: true, answers: 'stowage' })
+  const { clock, authorizer } = api
+  const pki = await loadOrCreatePki({ dir: await mkdtemp(join(tmpdir(), 'pki-')), clock })
+  const client = api.client()
+  const caches = createCacheSet({ client, clock, random: () => 0.5, log: silentLog })
+  const deps = { client, caches, clock, random: () => 0.5, log: silentLog }
+  const controller = createCertificateController({
+    ...deps,
+    hasRight: (user, subresource) =>
+      authorizer.authorize({
+        user,
+        verb: 'create',
+        group: 'certificates.k8s.io',
+        version: 'v1',
+        resource: 'certificatesigningrequests',
+        subresource,
+      }).allowed,
+    sign: pki.signClientCertificate,
+  })
+  const stop = new AbortController()
+  const running = Promise.all([controller.run(stop.signal), createTokenCleaner(deps).run(stop.signal)])
+  onTestFinished(async () => {
+    stop.abort()
+    await running
+    await caches.stop()
+  })
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return {
+    api,
+    pki,
+    /** Creates a request as a user and returns its name. */
+    async request(
+      user: { name: string; group?: string },
+      spec: RequestSpec,
+      key: KeyObject = privateKey,
+    ): Promise<Json> {
+      const body = JSON.stringify({ metadata: { generateName: 'csr-' }, spec: specOf(spec, key) })
+      const headers = {
+        'content-type': 'application/json',
+        'impersonate-user': user.name,
+        ...(user.group ? { 'impersonate-group': user.group } : {}),
+      }
+      return (await api.call('POST', REQUESTS, body, headers)).json
+    },
+    read: async (name: string): Promise<Json> => (await api.get(`${REQUESTS}/${name}`)).json,
+    async untilIssued(name: string): Promise<X509Certificate> {
+      let request: Json
+      await api.waitUntil(async () => {
+        request = (await api.get(`${REQUESTS}/${name}`)).json
+        return request.status?.certificate !== undefined
+      }, 'the certificate')
+      return new X509Certificate(Buffer.from(request.status.certificate, 'base64'))
+    },
+  }
+}
+
+interface RequestSpec {
+  readonly subject: SubjectName
+  readonly signerName?: string
+  readonly usages?: readonly string[]
+  readonly expirationSeconds?: number
+}
+
+const KUBELET = 'kubernetes.io/kube-apiserver-client-kubelet'
+const specOf = ({ subject, signerName = KUBELET, ...rest }: RequestSpec, key: KeyObject) => ({
+  request: Buffer.from(createCertificationRequest({ subject, key })).toString('base64'),
+  signerName,
+  usages: ['digital signature', 'client auth'],
+  ...rest,
+})
+const nodeSubject = (name: string) => ({ commonName: `system:node:${name}`, organizations: ['system:nodes'] })
+const TOKEN_USER = { name: 'system:bootstrap:abcdef', group: 'system:bootstrappers:stowage:node-token' }
+
+describe('the certificate controller', () => {
+  it('SYS-19 approves and signs the certificate of a node that joins with a token', async () => {
+    const cluster = await startController()
+    const { metadata, spec } = await cluster.request(TOKEN_USER, { subject: nodeSubject('n1') })
+    expect(spec).toMatchObject({ username: TOKEN_USER.name, groups: [TOKEN_USER.group, 'system:authenticated'] })
+    const certificate = await cluster.untilIssued(metadata.name)
+    expect(certificate.subject).toBe('O=system:nodes\nCN=system:node:n1')
+    expect(certificate.verify(new X509Certificate(cluster.pki.caCert).publicKey)).toBe(true)
+    expect(certificate.keyUsage).toEqual(['1.3.6.1.5.5.7.3.2']) // client auth
+    const lifetimeMs = Date.parse(certificate.validTo) - Date.parse(certificate.validFrom)
+    expect(lifetimeMs).toBe(365 * 24 * HOUR_MS)
+    expect((await cluster.read(metadata.name)).status.conditions).toMatchObject([
+      { type: 'Approved', status: 'True', reason: 'AutoApproved' },
+    ])
+  })
+
+  it('SYS-19 renews the certificate of a node, with the requested lifetime', async () => {
+    const cluster = await startController()
+    const node = { name: 'system:node:n1', group: 'system:nodes' }
+    const { metadata } = await cluster.request(node, { subject: nodeSubject('n1'), expirationSeconds: 3_600 })
+    const certificate = await cluster.untilIssued(metadata.name)
+    expect(Date.parse(certificate.validTo) - cluster.api.clock.nowMs()).toBeLessThanOrEqual(HOUR_MS)
+    expect(Date.parse(certificate.validTo) - cluster.api.clock.nowMs()).toBeGreaterThan(HOUR_MS - 120_000)
+  })
+
+  it('SYS-19 rejects the request of a node for the certificate of another', async () => {
+    const cluster = await startController()
+    const node = { name: 'system:node:n1', group: 'system:nodes' }
+    const { code, message } = await cluster.request(node, { subject: nodeSubject('n2') })
+    expect({ code, message }).toMatchObject({
+      code: 403,
+      message: expect.stringContaining('can only create a node CSR with CN=system:node:n1'),
+    })
+  })
+
+  it('SYS-19 leaves requests of users without the right to an administrator, who can approve and deny', async () => {
+    const cluster = await startController()
+    const admin = { name: 'admin', group: 'system:masters' }
+    const requests = await Promise.all(
+      ['a', 'b'].map((name) =>
+        cluster.request(admin, {
+          subject: { commonName: name, organizations: ['team'] },
+          signerName: 'kubernetes.io/kube-apiserver-client',
+        }),
+      ),
+    )
+    await cluster.api.clock.advance(60_000)
+    const [approved, denied] = requests.map(({ metadata }) => metadata.name)
+    expect((await cluster.read(approved)).status?.conditions ?? []).toEqual([])
+    const decide = async (name: string, type: string) => {
+      const conditions = [{ type, status: 'True', reason: 'Test', message: 'decided' }]
+      const request = await cluster.read(name)
+      return cluster.api.put(`${REQUESTS}/${name}/approval`, { ...request, status: { conditions } })
+    }
+    expect((await decide(approved, 'Approved')).status).toBe(200)
+    expect((await decide(denied, 'Denied')).status).toBe(200)
+    expect((await cluster.untilIssued(approved)).subject).toBe('O=team\nCN=a')
+    expect((await cluster.read(denied)).status.certificate).toBeUndefined()
+  })
+
+  it('SYS-19 fails an approved request that its signer does not allow', async () => {
+    const cluster = await startController()
+    const admin = { name: 'admin', group: 'system:masters' }
+    const spec = {
+      subject: { commonName: 'ann' },
+      usages: ['server auth'],
+      signerName: 'kubernetes.io/kube-apiserver-client',
+    }
+    const request = await cluster.request(admin, spec)
+    const { name } = request.metadata
+    const conditions = [{ type: 'Approved', status: 'True' }]
+    await cluster.api.put(`${REQUESTS}/${name}/approval`, { ...request, status: { conditions } })
+    await cluster.api.waitUntil(
+      async () => (await cluster.read(name)).status.conditions.some(({ type }: Json) => type === 'Failed'),
+      'the condition Failed',
+    )
+    expect((await cluster.read(name)).status.conditions.at(-1)).toMatchObject({
+      reason: 'SignerValidationFailure',
+      message: 'usages must contain "client auth"',
+    })
+  })
+
+  it('SYS-19 deletes an issued request after an hour and a pending one after a day', async () => {
+    const cluster = await startController()
+    const issued = (await cluster.request(TOKEN_USER, { subject: nodeSubject('n1') })).metadata.name
+    const admin = { name: 'admin', group: 'system:masters' }
+    const signerName = 'kubernetes.io/kube-apiserver-client'
+    const pending = (await cluster.request(admin, { subject: { commonName: 'ann' }, signerName })).metadata.name
+    await cluster.untilIssued(issued)
+    const exists = async (name: string) => (await cluster.api.get(`${REQUESTS}/${name}`)).status === 200
+    await cluster.api.clock.advance(0.9 * HOUR_MS)
+    expect(await exists(issued)).toBe(true)
+    await cluster.api.clock.advance(0.2 * HOUR_MS)
+    await cluster.api.waitUntil(async () => !(await exists(issued)), 'the deletion of the issued request')
+    expect(await exists(pending)).toBe(true)
+    await cluster.api.clock.advance(23 * HOUR_MS)
+    await cluster.api.waitUntil(async () => !(await exists(pending)), 'the deletion of the pending request')
+  })
+})
+
+describe('the token cleaner', () => {
+  it('SYS-19 deletes a bootstrap token a day after it expired, and no other', async () => {
+    const { api } = await startController()
+    const secrets = '/api/v1/namespaces/kube-system/secrets'
+    const expiration = new Date(api.clock.nowMs() + HOUR_MS).toISOString()
+    for (const [name, stringData] of Object.entries({
+      'bootstrap-token-aaaaaa': { expiration },
+      'bootstrap-token-bbbbbb': {},
+    })) {
+      await api.post(secrets, { metadata: { name }, type: 'bootstrap.kubernetes.io/token', stringData })
+    }
+    const exists = async (name: string) => (await api.get(`${secrets}/${name}`)).status === 200
+    await api.clock.advance(24 * HOUR_MS)
+    expect(await exists('bootstrap-token-aaaaaa')).toBe(true)
+    await api.clock.advance(2 * HOUR_MS)
+    await api.waitUntil(async () => !(await exists('bootstrap-token-aaaaaa')), 'the deletion of the token')
+    expect(await exists('bootstrap-token-bbbbbb')).toBe(true)
+  })
+})

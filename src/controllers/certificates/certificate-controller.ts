@@ -1,0 +1,115 @@
+// Approves, signs and deletes CertificateSigningRequests (plan-request.ts). It runs in the process of the API server, which
+// has the key of the CA. Several servers on one store may run it: the first write of a decision is kept.
+import type { KeyObject } from 'node:crypto'
+import type { Stored } from '../../api/kind.ts'
+import { certificateSigningRequestKind } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'
+import type { CertificateSigningRequest } from '../../api/kinds/certificate-signing-request/certificate-signing-request-schema.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
+import { keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
+import { createController, done, type Outcome, retryAfter, source, type WorkQueue } from '../../runtime/index.ts'
+import { type NodeCertificateRight, planRequest, type RequestAction, type Validity } from './plan-request.ts'
+
+/** The user who created a request. */
+export interface Requester {
+  readonly name: string
+  readonly uid?: string
+  readonly groups: readonly string[]
+  readonly extra?: Readonly<Record<string, readonly string[]>>
+}
+
+export interface ClientCertificateRequest extends Validity {
+  /** The encoded subject. */
+  readonly subject: Uint8Array
+  readonly publicKey: KeyObject
+  readonly canEncipherKeys: boolean
+}
+
+export interface CertificateControllerDeps extends ControllerDeps {
+  hasRight(requester: Requester, right: NodeCertificateRight): boolean
+  /** Returns the certificate in PEM. */
+  sign(request: ClientCertificateRequest): string
+}
+
+export interface CertificateController {
+  readonly queue: WorkQueue
+  run(signal: AbortSignal): Promise<void>
+}
+
+const NAME = 'certificates'
+const WORKERS = 4
+
+export function createCertificateController(deps: CertificateControllerDeps): CertificateController {
+  const { client, caches, clock, random, log, metrics } = deps
+  const requests = caches.of(certificateSigningRequestKind)
+  const controller = createController({
+    name: NAME,
+    clock,
+    random,
+    log,
+    workers: WORKERS,
+    metrics,
+    sources: [source({ cache: requests, keysOf: (request) => [keyOfObject(request)] })],
+    reconcile,
+  })
+  metrics?.queues.add(controller.queue)
+
+  async function reconcile(key: ObjectKey): Promise<Outcome> {
+    const csr = requests.get(refOfKey(key))
+    if (!csr || csr.metadata.deletionTimestamp) return done
+    const requester = requesterOf(csr)
+    const action = planRequest(csr, { nowMs: clock.nowMs(), hasRight: (right) => deps.hasRight(requester, right) })
+    if (action.do === 'wait') {
+      return retryAfter(action.untilMs - clock.nowMs(), 'the request is deleted when it is old')
+    }
+    try {
+      await apply(csr, action)
+      return done // the change of the request causes the next reconcile
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) return done // changed meanwhile
+      throw error
+    }
+  }
+
+  async function apply(csr: Readonly<Stored<CertificateSigningRequest>>, action: RequestAction): Promise<void> {
+    const { conditions = [], ...status } = csr.status ?? {}
+    const withCondition = (type: string, reason: string, message: string) => ({
+      ...csr,
+      status: { ...status, conditions: [...conditions, { type, status: 'True', reason, message }] },
+    })
+    switch (action.do) {
+      case 'approve': {
+        const approved = withCondition('Approved', 'AutoApproved', action.message)
+        await client.update(certificateSigningRequestKind, approved, { subresource: 'approval' })
+        log.info({ request: csr.metadata.name, user: csr.spec.username }, 'approved the certificate of a node')
+        return
+      }
+      case 'sign': {
+        const { request, canEncipherKeys, validity } = action
+        const { encodedSubject: subject, publicKey } = request
+        const pem = deps.sign({ subject, publicKey, canEncipherKeys, ...validity })
+        const certificate = Buffer.from(pem).toString('base64')
+        const signed = { ...csr, status: { ...status, conditions: [...conditions], certificate } }
+        await client.update(certificateSigningRequestKind, signed, { subresource: 'status' })
+        log.info({ request: csr.metadata.name, subject: request.subject.commonName }, 'issued a client certificate')
+        return
+      }
+      case 'fail': {
+        const failed = withCondition('Failed', 'SignerValidationFailure', action.message)
+        await client.update(certificateSigningRequestKind, failed, { subresource: 'status' })
+        return
+      }
+      case 'delete':
+        await client.delete(certificateSigningRequestKind, { name: csr.metadata.name }, { uid: csr.metadata.uid })
+    }
+  }
+
+  return { queue: controller.queue, run: controller.run }
+}
+
+const requesterOf = ({ spec }: CertificateSigningRequest): Requester => ({
+  name: spec.username ?? '',
+  groups: spec.groups ?? [],
+  ...(spec.uid ? { uid: spec.uid } : {}),
+  ...(spec.extra ? { extra: spec.extra } : {}),
+})

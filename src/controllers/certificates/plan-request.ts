@@ -1,0 +1,116 @@
+// Decides what happens next with a CertificateSigningRequest, with the rules, reasons and times of kube-controller-manager:
+// the certificates of nodes are approved if the requester has the right to them, approved requests are signed, and finished
+// ones are deleted. Pure.
+import { type CertificationRequest, parseCertificationRequest } from '../../api/certification-request.ts'
+import { decodePem, hasCondition } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'
+import type { CertificateSigningRequest } from '../../api/kinds/certificate-signing-request/certificate-signing-request-schema.ts'
+import { API_CLIENT_SIGNER, KUBELET_CLIENT_SIGNER } from '../../api/kinds/certificate-signing-request/signer-name.ts'
+
+/** The subresource of certificatesigningrequests on which the requester needs the verb create. */
+export type NodeCertificateRight = 'selfnodeclient' | 'nodeclient'
+
+export type RequestAction =
+  | { readonly do: 'approve'; readonly message: string }
+  | {
+      readonly do: 'sign'
+      readonly request: CertificationRequest
+      readonly canEncipherKeys: boolean
+      readonly validity: Validity
+    }
+  | { readonly do: 'fail'; readonly message: string }
+  | { readonly do: 'delete' }
+  /** Nothing to do until then, unless the request changes. */
+  | { readonly do: 'wait'; readonly untilMs: number }
+
+export interface Validity {
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+}
+
+export interface PlanContext {
+  readonly nowMs: number
+  /** Returns whether the requester has the right. */
+  hasRight(right: NodeCertificateRight): boolean
+}
+
+const HOUR_MS = 60 * 60 * 1_000
+const DAY_MS = 24 * HOUR_MS
+const LIFETIME_MS_MAX = 365 * DAY_MS
+const BACKDATE_MS = 5 * 60 * 1_000
+/** Certificates with a shorter lifetime get all of it; that of others includes the backdated time. */
+const SHORT_LIFETIME_MS = 8 * HOUR_MS
+const PENDING_MS_MAX = DAY_MS
+const FINISHED_MS_MAX = HOUR_MS
+const APPROVAL_RECHECK_MS = 30_000
+
+export function planRequest(csr: CertificateSigningRequest, context: PlanContext): RequestAction {
+  const deleteAtMs = deletionTimeOf(csr)
+  if (context.nowMs >= deleteAtMs) return { do: 'delete' }
+  const wait = { do: 'wait', untilMs: deleteAtMs } as const
+  if (csr.status?.certificate || hasCondition(csr, 'Denied') || hasCondition(csr, 'Failed')) return wait
+  const { signerName } = csr.spec
+  if (signerName !== KUBELET_CLIENT_SIGNER && signerName !== API_CLIENT_SIGNER) return wait // other signers
+  const request = parseCertificationRequest(decodePem(csr.spec.request)) // valid since its creation
+  if (!hasCondition(csr, 'Approved')) {
+    // The right may be granted later, which does not change the request.
+    const recheckMs = Math.min(deleteAtMs, context.nowMs + APPROVAL_RECHECK_MS)
+    return planApproval(csr, request, context) ?? { do: 'wait', untilMs: recheckMs }
+  }
+  const problem = shapeProblem(csr, request)
+  if (problem) return { do: 'fail', message: problem }
+  const canEncipherKeys = csr.spec.usages?.includes('key encipherment') === true
+  return { do: 'sign', request, canEncipherKeys, validity: validityOf(csr, context.nowMs) }
+}
+
+function planApproval(
+  csr: CertificateSigningRequest,
+  request: CertificationRequest,
+  { hasRight }: PlanContext,
+): RequestAction | undefined {
+  if (csr.spec.signerName !== KUBELET_CLIENT_SIGNER || shapeProblem(csr, request)) return undefined
+  const isOwn = csr.spec.username === request.subject.commonName
+  if (isOwn && hasRight('selfnodeclient')) {
+    return { do: 'approve', message: 'Auto approving self kubelet client certificate after SubjectAccessReview.' }
+  }
+  if (hasRight('nodeclient')) {
+    return { do: 'approve', message: 'Auto approving kubelet client certificate after SubjectAccessReview.' }
+  }
+  return undefined
+}
+
+const CLIENT_USAGES = ['digital signature', 'key encipherment', 'client auth']
+
+/** Returns why the signer does not issue the requested certificate, or undefined if it does. */
+function shapeProblem({ spec }: CertificateSigningRequest, request: CertificationRequest): string | undefined {
+  const usages = spec.usages ?? []
+  if (!usages.includes('client auth')) return 'usages must contain "client auth"'
+  const otherUsage = usages.find((usage) => !CLIENT_USAGES.includes(usage))
+  if (otherUsage !== undefined)
+    return `usages did not match ${JSON.stringify(CLIENT_USAGES)}: "${otherUsage}" is not allowed`
+  if (spec.signerName !== KUBELET_CLIENT_SIGNER) return undefined
+  const { commonName, organizations } = request.subject
+  if (organizations.length !== 1 || organizations[0] !== 'system:nodes')
+    return 'subject organization is not system:nodes'
+  const [name] = request.alternativeNames
+  if (name) return `${name} subjectAltNames are not allowed`
+  if (!commonName.startsWith('system:node:')) return 'subject common name does not begin with system:node:'
+  if (!usages.includes('digital signature')) return 'usages must contain "digital signature"'
+  return undefined
+}
+
+function validityOf({ spec }: CertificateSigningRequest, nowMs: number): Validity {
+  const requestedMs = spec.expirationSeconds === undefined ? LIFETIME_MS_MAX : spec.expirationSeconds * 1_000
+  const lifetimeMs = Math.min(requestedMs, LIFETIME_MS_MAX)
+  const endMs = nowMs + lifetimeMs
+  return { notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: lifetimeMs < SHORT_LIFETIME_MS ? endMs : endMs - BACKDATE_MS }
+}
+
+/** Returns when the request is deleted: an hour after the decision, or a day after its creation if it is still pending. */
+function deletionTimeOf({ metadata, status }: CertificateSigningRequest): number {
+  const createdMs = Date.parse(metadata.creationTimestamp ?? '')
+  const isFinished =
+    status?.certificate || (status?.conditions ?? []).some(({ type }) => type === 'Denied' || type === 'Failed')
+  if (!isFinished) return createdMs + PENDING_MS_MAX
+  const decidedMs = (status?.conditions ?? []).map(({ lastUpdateTime }) => Date.parse(lastUpdateTime ?? ''))
+  return Math.max(createdMs, ...decidedMs.filter((ms) => !Number.isNaN(ms))) + FINISHED_MS_MAX
+}

@@ -1,0 +1,50 @@
+// Deletes the Secrets of bootstrap tokens a day after they have expired. Until then, a node that joins with an expired token
+// learns that it has expired.
+import { secretKind } from '../../api/kinds/secret/secret.ts'
+import type { Secret } from '../../api/kinds/secret/secret-schema.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
+import { keyOfObject, refOfKey } from '../../client/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
+import { createController, done, retryAfter, source, type WorkQueue } from '../../runtime/index.ts'
+
+const NAME = 'token-cleaner'
+const TOKEN_TYPE = 'bootstrap.kubernetes.io/token'
+const EXPIRED_MS_MAX = 24 * 60 * 60 * 1_000
+/** The longest timer. */
+const RECHECK_MS_MAX = 24 * 60 * 60 * 1_000
+
+export function createTokenCleaner(deps: ControllerDeps): {
+  readonly queue: WorkQueue
+  run(signal: AbortSignal): Promise<void>
+} {
+  const { client, caches, clock, random, log, metrics } = deps
+  const secrets = caches.of(secretKind, { namespace: 'kube-system', fieldSelector: `type=${TOKEN_TYPE}` })
+  const controller = createController({
+    name: NAME,
+    clock,
+    random,
+    log,
+    metrics,
+    sources: [source({ cache: secrets, keysOf: (secret) => [keyOfObject(secret)] })],
+    async reconcile(key) {
+      const secret = secrets.get(refOfKey(key))
+      const deleteAtMs = secret && expirationOf(secret) + EXPIRED_MS_MAX
+      if (!secret || deleteAtMs === undefined || Number.isNaN(deleteAtMs)) return done
+      const remainingMs = deleteAtMs - clock.nowMs()
+      if (remainingMs > 0)
+        return retryAfter(Math.min(remainingMs, RECHECK_MS_MAX), 'the token is deleted after it expires')
+      const { uid, resourceVersion } = secret.metadata
+      await client.delete(secretKind, refOfKey(key), { uid, resourceVersion }).catch((error) => {
+        if (!isNotFound(error) && !isConflict(error)) throw error // changed meanwhile, which causes another reconcile
+      })
+      log.info({ secret: secret.metadata.name }, 'deleted an expired bootstrap token')
+      return done
+    },
+  })
+  metrics?.queues.add(controller.queue)
+  return controller
+}
+
+/** Returns NaN if the token does not expire. */
+const expirationOf = ({ data }: Readonly<Secret>): number =>
+  Date.parse(Buffer.from(data?.expiration ?? '', 'base64').toString('utf8'))
