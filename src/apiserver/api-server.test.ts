@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { ApiRequest } from './http/messages.ts'
+import type { ApiRequest, StreamSink } from './http/messages.ts'
 import { MASTERS_GROUP } from './security/index.ts'
 import { createServerFixture, type ServerFixture } from './server.fixture.ts'
 
@@ -126,14 +126,15 @@ describe('the turn of a request', () => {
     const waiting = startList(`${MAPS}?watch=1`)
     expect(await isPending(waiting)).toBe(true)
     const closes: (() => void)[] = []
-    watches[0]!.stream!({
+    const sink: StreamSink = {
       write: () => {},
       pendingBytes: 0,
       onDrain: (run) => run(),
       end: () => {},
       cut: () => {},
       onClose: (run) => void closes.push(run),
-    })
+    }
+    watches[0]!.stream!(sink, watches[0]!.turn)
     expect((await waiting).status).toBe(200)
     for (const close of closes) close()
   })

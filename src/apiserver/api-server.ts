@@ -27,7 +27,6 @@ import {
   jsonResponse,
   type StreamSink,
   statusResponse,
-  type Turn,
   textResponse,
 } from './http/messages.ts'
 import { errorResponse } from './http/object-response.ts'
@@ -151,6 +150,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     audited: AuditedRequest | undefined,
   ): Promise<ApiResponse> {
     const { user: authenticated, impersonationHeaders } = authenticate(received)
+    received.userName = authenticated.name
     const request = audited?.setUser(authenticated) ?? received
     const user = impersonationHeaders ? await impersonate(request, authenticated, impersonationHeaders) : authenticated
     if (user !== authenticated) audited?.setImpersonatedUser(user)
@@ -183,9 +183,8 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
       const response = await handleResource(deps, { request, route, resource, user, authorizeCreate }, options)
       if (verb === 'list') listWidths.recordBytes(route, request.query, bytesOf(response))
-      if (!isList) return verb === 'watch' ? limitWatches(user, labels, response) : response
-      const limited = verb === 'watch' ? limitWatches(user, labels, response, turn) : response
-      if (!turn || limited.body) return limited
+      const limited = verb === 'watch' ? limitWatches(user, labels, response) : response
+      if (!isList || !turn || limited.body) return limited
       isTurnKept = true
       return { ...limited, turn }
     } finally {
@@ -239,7 +238,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     throw noSuchPath()
   }
 
-  function limitWatches(user: UserInfo, labels: RequestLabels, response: ApiResponse, turn?: Turn): ApiResponse {
+  function limitWatches(user: UserInfo, labels: RequestLabels, response: ApiResponse): ApiResponse {
     const { stream } = response
     if (!stream) return response
     const isLimited = !user.groups.includes(MASTERS_GROUP)
@@ -256,14 +255,14 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     }
     return {
       ...response,
-      stream: (sink: StreamSink) => {
+      stream: (sink: StreamSink, turn) => {
         countWatch(user, 1)
         const recordClosed = metrics.recordWatchOpened(labels)
         sink.onClose(() => {
           countWatch(user, -1)
           recordClosed()
         })
-        stream(sink, turn && (() => turn.end()))
+        stream(sink, turn)
       },
     }
   }

@@ -5,6 +5,7 @@ import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
 import { PROTOBUF_MEDIA } from '../api/protobuf/envelope.ts'
 import { checkKind, decodeObjectBody, parseBody } from './http/body.ts'
 import { type ApiRequest, type ApiResponse, JSON_TYPE, warningHeaders } from './http/messages.ts'
+import type { AcceptedForm } from './http/negotiate.ts'
 import {
   listResponse,
   negotiateForm,
@@ -132,7 +133,7 @@ function apiVersionWarnings(resources: Resources): string[] {
 
 async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
-  const accepted = negotiateForm(request, ['table', 'partial'])
+  const accepted = withoutYaml(negotiateForm(request, ['table', 'partial']))
   const options = parseListOptions(request.query, true)
   const stream = await openWatch(deps, {
     resource,
@@ -146,6 +147,10 @@ async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
   const contentType = accepted.media === 'protobuf' ? `${PROTOBUF_MEDIA};stream=watch` : JSON_TYPE
   return { status: 200, headers: { 'content-type': contentType, 'cache-control': 'no-cache, private' }, stream }
 }
+
+/** The events of a watch in YAML are JSON, which is YAML too. */
+const withoutYaml = (accepted: AcceptedForm): AcceptedForm =>
+  accepted.media === 'yaml' ? { ...accepted, media: 'json' } : accepted
 
 async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route } = call

@@ -130,9 +130,9 @@ class RequestRecord implements AuditedRequest {
     return {
       ...response,
       headers,
-      stream: (sink: StreamSink, onInitialized) => {
+      stream: (sink: StreamSink, turn) => {
         sink.onClose(() => this.#write('ResponseComplete', { code: response.status }))
-        stream(sink, onInitialized)
+        stream(sink, turn)
       },
     }
   }

@@ -26,6 +26,10 @@ const REQUEST_TIMEOUT_MS = 30_000
 const CONNECTION_CHECK_MS = 2_000
 /** A smaller response fits into the buffers of its connection, so its bytes are not counted. */
 const COUNTED_BYTES_MIN = 16 * 1024
+const CLIENT_ERROR_STATUSES: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+}
 const DRAIN_MS_MAX = 10_000
 
 export interface HttpsListenerOptions {
@@ -73,7 +77,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
   )
   server.maxConnections = CONNECTIONS_MAX
   const inOrder = createRequestOrder()
-  const websockets = createWebsocketWatches({ handle, requestOf, log })
+  const websockets = createWebsocketWatches({ handle, requestOf, pendingBytes, log })
   server.on('upgrade', (incoming, socket, head) => {
     websockets.upgrade(incoming, socket, head).catch((error) => {
       log.error({ err: error, path: incoming.url }, 'WebSocket upgrade failed')
@@ -81,21 +85,22 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     })
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const status = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? '408 Request Timeout' : '400 Bad Request'
+    const status = CLIENT_ERROR_STATUSES[error.code ?? ''] ?? '400 Bad Request'
     if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
   })
   server.on('tlsClientError', (error) => log.debug({ err: error }, 'TLS handshake failed'))
 
   async function respond(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     try {
-      send(await handle(requestOf(incoming)), incoming, outgoing)
+      const request = requestOf(incoming)
+      send(await handle(request), incoming, outgoing, request.userName)
     } catch (error) {
       log.error({ err: error, path: incoming.url }, 'cannot send the response')
       outgoing.destroy()
     }
   }
 
-  function send(response: ApiResponse, incoming: IncomingMessage, outgoing: ServerResponse): void {
+  function send(response: ApiResponse, incoming: IncomingMessage, outgoing: ServerResponse, user = ''): void {
     const { turn } = response
     if (turn) outgoing.once('close', () => turn.end())
     if (outgoing.destroyed) return void turn?.end()
@@ -106,7 +111,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       if (incoming.method === 'HEAD') return void outgoing.end()
       streams.add(outgoing)
       outgoing.on('close', () => streams.delete(outgoing))
-      response.stream(sinkOf(outgoing, pendingBytes))
+      response.stream(sinkOf(outgoing, pendingBytes, user), turn)
       if (isStopping) outgoing.end()
       return
     }
@@ -117,7 +122,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     outgoing.writeHead(response.status, { ...headers, 'content-length': body.length, ...closeHeader })
     outgoing.end(incoming.method === 'HEAD' ? undefined : body)
     if (outgoing.writableLength < COUNTED_BYTES_MIN) return
-    pendingBytes.update(outgoing, outgoing.writableLength)
+    pendingBytes.update(outgoing, outgoing.writableLength, user)
     outgoing.once('close', () => pendingBytes.remove(outgoing))
   }
 
@@ -186,14 +191,14 @@ function toApiRequest(incoming: IncomingMessage, readBody: ReadBody): ApiRequest
   }
 }
 
-function sinkOf(outgoing: ServerResponse, pendingBytes: PendingBytes): StreamSink {
+function sinkOf(outgoing: ServerResponse, pendingBytes: PendingBytes, user: string): StreamSink {
   outgoing.on('drain', () => pendingBytes.remove(outgoing))
   outgoing.once('close', () => pendingBytes.remove(outgoing))
   return {
     // An event may still arrive after the listener has ended the stream to stop.
     write: (chunk) => {
       if (outgoing.writableEnded) return
-      if (!outgoing.write(chunk)) pendingBytes.update(outgoing, outgoing.writableLength)
+      if (!outgoing.write(chunk)) pendingBytes.update(outgoing, outgoing.writableLength, user)
     },
     get pendingBytes() {
       return outgoing.writableLength

@@ -17,6 +17,8 @@ export interface ApiRequest {
   readonly remoteAddress?: string | undefined
   /** Throws 413 if the body is too large. */
   readBody(): Promise<Uint8Array>
+  /** The server sets it when it has authenticated the request. */
+  userName?: string
   /** Returns whether the client has closed the connection. Default: false. */
   isClosed?(): boolean
 }
@@ -27,8 +29,8 @@ export interface ApiResponse {
   /** Absent for long bodies and streams. */
   readonly body?: Uint8Array
   readonly longBody?: LongBody
-  /** Writes to the open connection until it ends. Calls `onInitialized` after the initial events. */
-  readonly stream?: (sink: StreamSink, onInitialized?: () => void) => void
+  /** Writes to the open connection until it ends. Ends the turn of the request after the initial events. */
+  readonly stream?: (sink: StreamSink, turn?: Turn) => void
   /** The turn of the request, if it lasts until the response is sent. The transport ends it, also if it sends nothing. */
   readonly turn?: Turn
 }

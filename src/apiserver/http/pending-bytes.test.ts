@@ -12,21 +12,29 @@ describe('pending bytes', () => {
       ReturnType<typeof response>,
     ]
     const pending = createPendingBytes(100, () => {})
-    pending.update(a, 40)
-    pending.update(b, 40)
-    pending.update(a, 0) // its client has read everything
-    pending.update(a, 20)
-    pending.update(c, 60)
+    pending.update(a, 40, 'ann')
+    pending.update(b, 40, 'ann')
+    pending.update(a, 0, 'ann') // its client has read everything
+    pending.update(a, 20, 'ann')
+    pending.update(c, 60, 'ann')
     expect(closed).toEqual(['b'])
     expect(pending.total).toBe(80)
     pending.remove(c)
     expect(pending.total).toBe(20)
   })
 
+  it('SYS-19 close responses of the user with the most bytes, although another user waits longer', () => {
+    closed.length = 0
+    const pending = createPendingBytes(100, () => {})
+    pending.update(response('slow'), 30, 'ann')
+    for (const name of ['flood-1', 'flood-2', 'flood-3']) pending.update(response(name), 30, 'bob')
+    expect(closed).toEqual(['flood-1'])
+  })
+
   it('SYS-19 do not close a single response that exceeds the limit alone', () => {
     closed.length = 0
     const pending = createPendingBytes(100, () => {})
-    pending.update(response('large'), 1_000)
+    pending.update(response('large'), 1_000, 'ann')
     expect(closed).toEqual([])
   })
 })

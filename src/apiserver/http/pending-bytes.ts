@@ -1,9 +1,9 @@
 // Limits the bytes of all responses that clients have not received yet. If the limit is exceeded, the connection that has
-// been waiting for its client the longest is closed.
+// waited the longest for its client is closed, of the user with the most pending bytes.
 
 export interface PendingBytes {
-  /** Sets the number of bytes that a response still has to send. */
-  update(response: ClosableResponse, bytes: number): void
+  /** Sets the number of bytes that a response to this user still has to send. */
+  update(response: ClosableResponse, bytes: number, user: string): void
   /** Stops counting a response that has ended. */
   remove(response: ClosableResponse): void
   readonly total: number
@@ -13,23 +13,49 @@ export interface ClosableResponse {
   destroy(): unknown
 }
 
-export function createPendingBytes(bytesMax: number, onClosed: (bytes: number) => void): PendingBytes {
+interface UserResponses {
+  readonly user: string
+  bytes: number
   /** Pending bytes by response, in the order in which the responses began to wait. */
-  const bytesByResponse = new Map<ClosableResponse, number>()
+  readonly bytesByResponse: Map<ClosableResponse, number>
+}
+
+export function createPendingBytes(bytesMax: number, onClosed: (bytes: number) => void): PendingBytes {
+  const users = new Map<string, UserResponses>()
+  const userOf = new Map<ClosableResponse, UserResponses>()
   let total = 0
 
+  function set(responses: UserResponses, response: ClosableResponse, bytes: number): void {
+    const change = bytes - (responses.bytesByResponse.get(response) ?? 0)
+    total += change
+    responses.bytes += change
+    responses.bytesByResponse.set(response, bytes)
+  }
+
   function remove(response: ClosableResponse): void {
-    total -= bytesByResponse.get(response) ?? 0
-    bytesByResponse.delete(response)
+    const responses = userOf.get(response)
+    if (!responses) return
+    set(responses, response, 0)
+    responses.bytesByResponse.delete(response)
+    userOf.delete(response)
+    if (responses.bytesByResponse.size === 0) users.delete(responses.user)
+  }
+
+  function largest(): UserResponses {
+    let largest: UserResponses | undefined
+    for (const responses of users.values()) if (!largest || responses.bytes > largest.bytes) largest = responses
+    return largest!
   }
 
   return {
-    update(response, bytes) {
+    update(response, bytes, user) {
       if (bytes === 0) return remove(response)
-      total += bytes - (bytesByResponse.get(response) ?? 0)
-      bytesByResponse.set(response, bytes)
-      while (total > bytesMax && bytesByResponse.size > 1) {
-        const [slowest, slowestBytes] = bytesByResponse.entries().next().value!
+      const responses = users.get(user) ?? { user, bytes: 0, bytesByResponse: new Map() }
+      users.set(user, responses)
+      userOf.set(response, responses)
+      set(responses, response, bytes)
+      while (total > bytesMax && userOf.size > 1) {
+        const [slowest, slowestBytes] = largest().bytesByResponse.entries().next().value!
         remove(slowest)
         slowest.destroy()
         onClosed(slowestBytes)

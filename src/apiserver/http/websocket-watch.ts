@@ -5,17 +5,19 @@ import type { Duplex } from 'node:stream'
 import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import type { Logger } from '../../base/log.ts'
 import type { ApiRequest, ApiResponse, StreamSink } from './messages.ts'
+import type { PendingBytes } from './pending-bytes.ts'
 
 export interface WebsocketOptions {
   readonly handle: (request: ApiRequest) => Promise<ApiResponse>
   readonly requestOf: (incoming: IncomingMessage) => ApiRequest
+  readonly pendingBytes: PendingBytes
   readonly log: Logger
 }
 
 /** Maximum frame size. Clients send only ping and close frames. */
 const CLIENT_FRAME_BYTES_MAX = 64 * 1024
 
-export function createWebsocketWatches({ handle, requestOf, log }: WebsocketOptions) {
+export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }: WebsocketOptions) {
   // Imported on the first upgrade, because most servers never receive one.
   let webSocketServer: Promise<import('ws').WebSocketServer> | undefined
   const connections = new Set<import('ws').WebSocket>()
@@ -35,7 +37,8 @@ export function createWebsocketWatches({ handle, requestOf, log }: WebsocketOpti
 
   async function upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => socket.destroy())
-    const response = await handle(withoutProtobuf(withProtocolToken(requestOf(incoming), incoming)))
+    const request = withoutProtobuf(withProtocolToken(requestOf(incoming), incoming))
+    const response = await handle(request)
     const { turn } = response
     if (turn) socket.once('close', () => turn.end())
     if (!response.stream) return sendRejection(socket, response)
@@ -45,7 +48,7 @@ export function createWebsocketWatches({ handle, requestOf, log }: WebsocketOpti
       connections.add(connection)
       connection.on('close', () => connections.delete(connection))
       connection.on('error', (error) => log.debug({ err: error }, 'WebSocket failed'))
-      response.stream!(sinkOf(connection))
+      response.stream!(sinkOf(connection, pendingBytes, request.userName ?? ''), turn)
     })
   }
 
@@ -91,10 +94,14 @@ function sendRejection(socket: Duplex, { status, headers, body = new Uint8Array(
   socket.end(body)
 }
 
-function sinkOf(connection: import('ws').WebSocket): StreamSink {
+function sinkOf(connection: import('ws').WebSocket, pendingBytes: PendingBytes, user: string): StreamSink {
   let drainCallbacks: (() => void)[] = []
+  const closable = { destroy: () => connection.terminate() }
+  connection.once('close', () => pendingBytes.remove(closable))
   const runIfDrained = () => {
-    if (drainCallbacks.length === 0 || connection.bufferedAmount > 0) return
+    if (connection.bufferedAmount > 0) return
+    pendingBytes.remove(closable)
+    if (drainCallbacks.length === 0) return
     const callbacks = drainCallbacks
     drainCallbacks = []
     for (const run of callbacks) run()
@@ -103,6 +110,7 @@ function sinkOf(connection: import('ws').WebSocket): StreamSink {
     write(chunk) {
       // A chunk contains complete events, one per line. Each event becomes a frame.
       for (const line of Buffer.from(chunk).toString('utf8').split('\n')) if (line) connection.send(line, runIfDrained)
+      if (connection.bufferedAmount > 0) pendingBytes.update(closable, connection.bufferedAmount, user)
     },
     get pendingBytes() {
       return connection.bufferedAmount

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import type { StreamSink, Turn } from '../http/messages.ts'
 import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
@@ -435,12 +436,50 @@ describe('a slow client', () => {
     expect(client.endReason).toBe('cut')
     expect(client.pendingBytes).toBeLessThan(3 * 1024 * 1024)
   })
+
+  it('SYS-19 is disconnected after 5 s if other requests wait for it to read the initial events', async () => {
+    let isEnded = false
+    const client = await openUnreadWatch({ isAwaited: true, end: () => (isEnded = true) })
+    for (let tick = 0; tick < 20; tick++) await nextTick()
+    expect(isEnded).toBe(false)
+    await api.clock.advance(5_000)
+    expect(client.endReason).toBe('cut')
+    await nextTick()
+    expect(isEnded).toBe(true)
+  })
+
+  it('SYS-19 shares the encoded events with other watches if it accepts YAML', async () => {
+    api = await createServerFixture()
+    const chunks: Uint8Array[] = []
+    for (const accept of ['application/json', 'application/yaml']) {
+      const { stream } = await api.server.handle({
+        method: 'GET',
+        path: MAPS,
+        query: new URLSearchParams(`watch=1&resourceVersion=${api.store.revision}`),
+        headers: { accept },
+        headerNames: () => [],
+        headerValues: () => [],
+        readBody: async () => new Uint8Array(),
+      })
+      stream!({
+        write: (chunk) => void chunks.push(chunk),
+        pendingBytes: 0,
+        onDrain: () => {},
+        end: () => {},
+        cut: () => {},
+        onClose: () => {},
+      })
+    }
+    await api.post(MAPS, { metadata: { name: 'a' } })
+    expect(chunks).toHaveLength(2)
+    expect(chunks[1]).toBe(chunks[0])
+  })
 })
 
 const nextTick = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Opens a watch with 22 MB of initial events. The client reads only when read() is called. */
-async function openUnreadWatch() {
+async function openUnreadWatch(turn?: Turn) {
   api = await createServerFixture()
   const data = { blob: 'x'.repeat(900_000) }
   for (let i = 0; i < 25; i++) await api.post(MAPS, { metadata: { name: `c${i}` }, data })
@@ -459,7 +498,7 @@ async function openUnreadWatch() {
   let pendingBytes = 0
   let endReason: string | undefined
   let drainCallbacks: (() => void)[] = []
-  stream?.({
+  const sink: StreamSink = {
     write(chunk) {
       chunks.push(chunk)
       pendingBytes += chunk.length
@@ -475,7 +514,8 @@ async function openUnreadWatch() {
       endReason ??= 'cut'
     },
     onClose: () => {},
-  })
+  }
+  stream?.(sink, turn)
   return {
     lines: () => Buffer.concat(chunks).toString('utf8').split('\n'),
     get pendingBytes() {

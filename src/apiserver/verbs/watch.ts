@@ -6,7 +6,7 @@ import type { ObjectType } from '../../api/schema.ts'
 import { ApiError, expired } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { CompactedError, type StoreEvent, type Watch } from '../../store/index.ts'
-import type { ApiResponse, StreamSink } from '../http/messages.ts'
+import type { ApiResponse, StreamSink, Turn } from '../http/messages.ts'
 import type { AcceptedForm } from '../http/negotiate.ts'
 import type { ListOptions } from '../http/options.ts'
 import { encodeFrame, encodeTypedValue, partialObjectMetadata, type TypedValue } from '../http/protobuf-response.ts'
@@ -24,12 +24,14 @@ import { listObjects } from './list.ts'
 const WATCH_BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 const BOOKMARK_INTERVAL_MS = 60_000
 /** Maximum size of a slice of initial events, which are written slice by slice. */
-const INITIAL_SLICE_EVENTS = 500
-const INITIAL_SLICE_BYTES = 512 * 1024
+const INITIAL_SLICE_EVENTS = 250
+const INITIAL_SLICE_BYTES = 128 * 1024
 /** With more pending bytes than this, the next slice of initial events waits until the client has read all of them. */
-const INITIAL_PENDING_BYTES_MAX = 1024 * 1024
+const INITIAL_PENDING_BYTES_MAX = 256 * 1024
 /** A client that does not read the pending initial events within this time is disconnected. */
 const INITIAL_STALL_MS_MAX = 60_000
+/** The same while other requests wait for the turn of the watch. */
+const AWAITED_STALL_MS_MAX = 5_000
 
 export interface WatchDeps extends ReadDeps {
   readonly clock: Clock
@@ -51,9 +53,9 @@ export async function openWatch(deps: WatchDeps, request: WatchRequest): Promise
   const { resource, options } = request
   const matches = selectorOf(resource, options)
   await waitForRevision(deps, options.resourceVersion ?? 0)
-  return (sink, onInitialized) => {
-    const stream = new WatchStream(deps, request, matches, sink)
-    void stream.start().finally(onInitialized)
+  return (sink, turn) => {
+    const stream = new WatchStream(deps, request, matches, sink, turn)
+    void stream.start().finally(() => turn?.end())
   }
 }
 
@@ -62,6 +64,8 @@ class WatchStream {
   readonly #request: WatchRequest
   readonly #matches: ((object: Shared) => boolean) | undefined
   readonly #sink: StreamSink
+  /** The turn of the request, which lasts until the initial events are sent. */
+  readonly #turn: Turn | undefined
   readonly #timers = new Set<() => void>()
   #watch: Watch | undefined
   #isEnded = false
@@ -73,11 +77,13 @@ class WatchStream {
     request: WatchRequest,
     matches: ((object: Shared) => boolean) | undefined,
     sink: StreamSink,
+    turn: Turn | undefined,
   ) {
     this.#deps = deps
     this.#request = request
     this.#matches = matches
     this.#sink = sink
+    this.#turn = turn
     sink.onClose(() => this.#stop())
   }
 
@@ -131,7 +137,13 @@ class WatchStream {
   #whenDrained(): Promise<void> {
     if (this.#isEnded) return Promise.resolve()
     return new Promise((resolve) => {
-      const cancel = this.#after(INITIAL_STALL_MS_MAX, () => this.#cut())
+      let stallMs = 0
+      const check = () => {
+        stallMs += AWAITED_STALL_MS_MAX
+        if (this.#turn?.isAwaited || stallMs >= INITIAL_STALL_MS_MAX) this.#cut()
+        else cancel = this.#after(AWAITED_STALL_MS_MAX, check)
+      }
+      let cancel = this.#after(AWAITED_STALL_MS_MAX, check)
       const resolveOnce = () => {
         cancel()
         resolve()
@@ -154,8 +166,7 @@ class WatchStream {
 
   #onEvents(events: readonly StoreEvent[]): void {
     if (this.#isEnded) return
-    const isShareable =
-      !this.#matches && this.#request.accepted.form === 'object' && this.#request.accepted.media !== 'yaml'
+    const isShareable = !this.#matches && this.#request.accepted.form === 'object'
     const chunk = isShareable
       ? encodeSharedBatch(this.#request, events, (event) => this.#encodePlainEvent(event))
       : this.#encodeBatch(events)
@@ -206,7 +217,7 @@ class WatchStream {
 
   #encodeCached(type: EventType, event: StoreEvent, encode: () => Buffer): Buffer {
     const { accepted, resource } = this.#request
-    if (accepted.form === 'table' || accepted.media === 'yaml') return encode() // a table contains ages
+    if (accepted.form === 'table') return encode() // it contains ages
     const encodings = encodingsOf(event)
     const form = `${type} ${accepted.media} ${accepted.form} ${accepted.metaVersion} ${resource.apiVersion}`
     let bytes = encodings.get(form)
