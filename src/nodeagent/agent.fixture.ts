@@ -92,7 +92,7 @@ export interface AgentFixture {
 
 export async function createAgentFixture(options: AgentFixtureOptions = {}): Promise<AgentFixture> {
   const { log = silentLog, wrapClient = (client: Client) => client, autoStart = true } = options
-  const server = await createServerFixture()
+  const server = await createServerFixture({ hasAccountTokens: true })
   const client = wrapClient(server.client())
   const disk = createMemoryDisk()
   const settings = fakeSettings({ controller: ['CREATE_DELETE_VOLUME'], ...options.settings })

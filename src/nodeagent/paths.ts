@@ -29,6 +29,9 @@ export function agentPaths(root: string) {
     emptyDirs: (uid: string) => join(pod(uid), 'volumes', 'kubernetes.io~empty-dir'),
     emptyDir: (uid: string, volume: string) =>
       join(pod(uid), 'volumes', 'kubernetes.io~empty-dir', pathSegment(volume)),
+    projectedVolumes: (uid: string) => join(pod(uid), 'volumes', 'kubernetes.io~projected'),
+    projected: (uid: string, volume: string) =>
+      join(pod(uid), 'volumes', 'kubernetes.io~projected', pathSegment(volume)),
 
     devices,
     blockData: (volume: string) => join(devices, pathSegment(volume), 'data'),

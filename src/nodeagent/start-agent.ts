@@ -32,6 +32,8 @@ export interface NodeAgentOptions {
   readonly driverSockets?: readonly string[]
   /** Whether to run the commands of containers as processes of this machine. Default false. */
   readonly runCommands?: boolean
+  /** URL of the API server for the environment of containers. Default: they have no such variables. */
+  readonly serverUrl?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly podsMax?: number
   /** Whether to read claims, volumes and attachments one by one, for a user who may not list and watch them. Default false. */
@@ -87,7 +89,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
       connect: (address) => connectDriver({ address, clock, log, metrics: metrics.calls }),
       ratesAt: createIoRates({ root, mounts, clock }),
       containers: options.runCommands
-        ? await createHostContainers({ paths, disk, clock, log })
+        ? await createHostContainers({ paths, disk, clock, log, serverUrl: options.serverUrl })
         : withoutNewContainers(await createHostContainers({ paths, disk, clock, log: silentLog })),
       labels: options.labels,
       podsMax: options.podsMax,

@@ -53,10 +53,10 @@ describe('a volume without a CSI driver', () => {
 
   it('SYS-7 is rejected with the name of its source if the source is not supported', async () => {
     const fixture = await createAgentFixture()
-    const config = podFields([{ name: 'conf', configMap: { name: 'c' } }], [{ name: 'conf', mountPath: '/c' }])
+    const config = podFields([{ name: 'conf', nfs: { server: 's', path: '/' } }], [{ name: 'conf', mountPath: '/c' }])
     await fixture.createPod('shop', [], config)
     await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
-    expect((await fixture.events('shop'))[0]).toContain('this node agent does not support configMap volumes')
+    expect((await fixture.events('shop'))[0]).toContain('this node agent does not support nfs volumes')
     expect(await fixture.phase('shop')).toBe('Pending')
   })
 

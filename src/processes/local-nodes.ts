@@ -21,6 +21,8 @@ export interface NodesOptions {
   /** Size of each pool. Default: POOL_BYTES_MAX, or less on a small disk. */
   readonly poolBytes: number | undefined
   readonly runCommands: boolean
+  /** URL of the API server for the environment of containers. */
+  readonly serverUrl: string
   /** Returns a client with the identity of the node. */
   clientOf(node: string): Client
   readonly registry: Registry
@@ -89,6 +91,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
       root: join(dir, node, 'agent'),
       driverSockets: [addressOf(node)],
       runCommands: options.runCommands,
+      serverUrl: options.serverUrl,
       version: `v${stowageVersion}`,
       clock,
       random,

@@ -244,7 +244,15 @@ export async function serve(options: ServeOptions): Promise<void> {
       const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
       if (nodeCount > 0) {
         const clientOf = (node: string) => nodeIdentity.clientOf(server, node)
-        const nodes = startNodes({ ...common, clientOf, count: nodeCount, dir: nodesDir, poolBytes, runCommands })
+        const nodes = startNodes({
+          ...common,
+          clientOf,
+          serverUrl: url,
+          count: nodeCount,
+          dir: nodesDir,
+          poolBytes,
+          runCommands,
+        })
         void nodes.ready.then((ready) => options.onNodes({ ...ready, idle: idleNodes }))
         stopNodes = nodes.stop
         ends.push(nodes.failure)

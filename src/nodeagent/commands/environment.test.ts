@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ConfigError, commandOf, environmentOf, expandVariables } from './environment.ts'
+import { serviceEnvironmentOf } from './host-containers.ts'
 
 const pod = { metadata: { name: 'p', namespace: 'n', uid: 'u', labels: { app: 'shop' } } }
 
@@ -31,6 +32,13 @@ describe('the environment of a container', () => {
     const env = environmentOf(pod, container as never)
     expect(env).toEqual({ NAME: 'p', APP: 'shop', BOTH: 'p/shop/$(LATER)', LATER: 'x' })
     expect(commandOf(container as never, env)).toEqual(['echo', 'p/shop/$(LATER)', 'x'])
+  })
+
+  it('SYS-7 names the API server, unless the container defines the variables itself', () => {
+    const base = serviceEnvironmentOf('https://[::1]:7443')
+    const container = { name: 'c', env: [{ name: 'KUBERNETES_SERVICE_PORT', value: '1' }] }
+    expect(base).toEqual({ KUBERNETES_SERVICE_HOST: '::1', KUBERNETES_SERVICE_PORT: '7443' })
+    expect(environmentOf(pod, container as never, base)).toEqual({ ...base, KUBERNETES_SERVICE_PORT: '1' })
   })
 
   it('SYS-7 names an unsupported source in the error', () => {

@@ -9,8 +9,9 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-export function environmentOf(pod: Readonly<Pod>, container: Readonly<Container>): Environment {
-  const env: Record<string, string> = {}
+/** `base` are the variables that every container has, unless it defines them itself. */
+export function environmentOf(pod: Readonly<Pod>, container: Readonly<Container>, base: Environment = {}): Environment {
+  const env: Record<string, string> = { ...base }
   if (container.envFrom?.length)
     throw new ConfigError('envFrom is not supported by this node agent; use env with values')
   for (const { name, value, valueFrom } of container.env ?? []) {
@@ -36,14 +37,23 @@ const FIELDS: Readonly<Record<string, (pod: Readonly<Pod>) => string | undefined
   'metadata.name': ({ metadata }) => metadata.name,
   'metadata.namespace': ({ metadata }) => metadata.namespace,
   'metadata.uid': ({ metadata }) => metadata.uid,
+  'metadata.labels': ({ metadata }) => formatMap(metadata.labels),
+  'metadata.annotations': ({ metadata }) => formatMap(metadata.annotations),
   'spec.nodeName': ({ spec }) => spec?.nodeName,
   'spec.serviceAccountName': ({ spec }) => spec?.serviceAccountName,
   'status.hostIP': ({ status }) => status?.hostIP,
 }
 
-function fieldOf(pod: Readonly<Pod>, path: string): string {
+/** Returns a field of the pod as text; a map as lines `key="value"`. */
+export function fieldOf(pod: Readonly<Pod>, path: string): string {
   const match = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path)
   if (match) return pod.metadata[match[1] as 'labels' | 'annotations']?.[match[2]!] ?? ''
   if (!Object.hasOwn(FIELDS, path)) throw new ConfigError(`the field ${path} is not supported by this node agent`)
   return FIELDS[path]!(pod) ?? ''
 }
+
+const formatMap = (entries: Readonly<Record<string, string>> = {}): string =>
+  Object.keys(entries)
+    .sort()
+    .map((key) => `${key}=${JSON.stringify(entries[key])}`)
+    .join('\n')

@@ -11,7 +11,7 @@ import type { AgentPaths } from '../paths.ts'
 import type { ContainerView, EndedRun, PodView } from '../pods/pod-status.ts'
 import { openPodCgroups, type PodCgroups } from './cgroup.ts'
 import type { Containers, VolumePaths } from './containers.ts'
-import { ConfigError, commandOf, environmentOf } from './environment.ts'
+import { ConfigError, commandOf, type Environment, environmentOf } from './environment.ts'
 import { type LaunchMount, launch } from './launch.ts'
 import { formatPid, type RunState, readRun, runFiles, startTicksOf } from './run-records.ts'
 
@@ -20,6 +20,8 @@ export interface HostContainersDeps {
   readonly disk: NodeDisk
   readonly clock: Clock
   readonly log: Logger
+  /** URL of the API server, for KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT of the containers. */
+  readonly serverUrl?: string
   /** Default: the cgroups of this machine. */
   readonly cgroups?: PodCgroups
 }
@@ -43,6 +45,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   const isRoot = process.getuid?.() === 0
   const cgroups: PodCgroups & { message?: string } = deps.cgroups ?? (await openPodCgroups())
   if (cgroups.message) log.warn({ reason: cgroups.message }, 'commands run without a cgroup')
+  const serviceEnvironment = deps.serverUrl ? serviceEnvironmentOf(deps.serverUrl) : {}
   const childPids = new Set<number>() // processes whose exit causes an event
   const timers = new Map<string, () => void>()
   const deadlinesMs = new Map<string, number>()
@@ -74,7 +77,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
 
   async function start(pod: Readonly<Pod>, container: Readonly<Container>, run: number, volumes: VolumePaths) {
     const uid = pod.metadata.uid ?? ''
-    const env = environmentOf(pod, container)
+    const env = environmentOf(pod, container, serviceEnvironment)
     const command = withUser(pod, container, commandOf(container, env), isRoot)
     const files = filesOf(uid, container.name, run)
     const scratch = join(files.directory, 'scratch')
@@ -258,6 +261,13 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       notifyChange = listener
     },
   }
+}
+
+/** Returns the variables with which client libraries find the API server from within a pod. */
+export function serviceEnvironmentOf(serverUrl: string): Environment {
+  const { hostname, port } = new URL(serverUrl)
+  const host = hostname.replace(/^\[|\]$/g, '') // client libraries add the brackets of an IPv6 address
+  return { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port || '443' }
 }
 
 /** Whether the container has no command. Images, which could define one, are not supported, so it is reported as running. */

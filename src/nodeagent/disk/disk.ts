@@ -16,6 +16,8 @@ export interface NodeDisk {
   readText(path: string): Promise<string | undefined>
   /** Replaces the file atomically. After a power loss, however, it may be missing or empty. */
   writeText(path: string, text: string): Promise<void>
+  /** Replaces the file atomically, with this mode. */
+  writeFile(path: string, content: Uint8Array, mode: number): Promise<void>
   makeEmptyFile(path: string, mode: number): Promise<void>
   /** Removes a file or link, if it exists. */
   removeFile(path: string): Promise<void>

@@ -53,6 +53,12 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       await writeFile(temporary, text, { mode: RECORD_MODE })
       await rename(temporary, path)
     },
+    async writeFile(path, content, mode) {
+      const temporary = `${path}.tmp`
+      await writeFile(temporary, content, { mode: RECORD_MODE })
+      await chmod(temporary, mode) // exact, regardless of the umask
+      await rename(temporary, path)
+    },
     async makeEmptyFile(path, mode) {
       const file = await open(path, 'a', mode)
       await file.close()

@@ -93,6 +93,11 @@ export function createMemoryDisk(): MemoryDisk {
       requireParent(path)
       entries.set(path, { kind: 'file', text })
     },
+    async writeFile(path, content) {
+      beforeWrite('writeFile', path)
+      requireParent(path)
+      put(path, 'file', Buffer.from(content).toString())
+    },
     async makeEmptyFile(path) {
       beforeWrite('makeEmptyFile', path)
       requireParent(path)

@@ -22,7 +22,9 @@ import { makeEmptyDir, prepareHostPath, removeEmptyDirs } from './in-tree-volume
 import type { MountBackoff } from './mount-backoff.ts'
 import { type PodView, type StatusOptions, statusOf, statusPatch, viewOfAll } from './pod-status.ts'
 import { prepareSubPaths } from './prepare-sub-paths.ts'
-import { type ResolveDeps, resolveVolume } from './resolve-volume.ts'
+import { type IssuedToken, type ProjectedFile, readProjectedFiles } from './projected-files.ts'
+import { removeProjectedVolumes, writeProjectedVolume } from './projected-volumes.ts'
+import { type ResolveDeps, type ResolvedVolume, resolveVolume } from './resolve-volume.ts'
 import { type UsedVolume, usedVolumesOf } from './used-volumes.ts'
 
 export interface PodDeps extends MountDeps, ResolveDeps {
@@ -43,6 +45,9 @@ export interface MountedVolume extends VolumePath {
   readonly csi?: CsiVolume
   /** Monotonic time of the last NodePublishVolume. */
   readonly publishedMs: number
+  /** The files and tokens of a projected volume. */
+  readonly files?: ReadonlyMap<string, ProjectedFile>
+  readonly tokens?: ReadonlyMap<string, IssuedToken>
   /** Delay until the expansion is retried. */
   readonly expandInMs?: number
 }
@@ -52,6 +57,8 @@ const DIRECTORY_MODE = 0o750
 const MOUNT_TIMEOUT_MS = 123_000
 /** Interval of NodePublishVolume for drivers with requiresRepublish. */
 const REPUBLISH_MS = 60_000
+/** Interval at which the objects of projected volumes are read again and expiring tokens are renewed. */
+const PROJECTION_REFRESH_MS = 60_000
 /** Retry delay after the result of an expansion could not be saved. */
 const EXPAND_RETRY_MS = 5_000
 const DEFAULT_GRACE_SECONDS = 30
@@ -130,8 +137,10 @@ async function startPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: 
 function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): Outcome {
   const expandInMs = Math.min(...[...volumes.values()].map((volume) => volume.expandInMs ?? Number.POSITIVE_INFINITY))
   const republishMs = anyRequiresRepublish(volumes, deps) ? REPUBLISH_MS : Number.POSITIVE_INFINITY
+  const isProjected = [...volumes.values()].some(({ files }) => files)
   if (expandInMs < republishMs) return retryAfter(expandInMs, 'a volume expansion is retried')
-  return republishMs === REPUBLISH_MS ? retryAfter(REPUBLISH_MS, 'a driver requires republishing') : done
+  if (republishMs === REPUBLISH_MS) return retryAfter(REPUBLISH_MS, 'a driver requires republishing')
+  return isProjected ? retryAfter(PROJECTION_REFRESH_MS, 'projected volumes are refreshed') : done
 }
 
 /** Returns undefined if the volume is mounted. */
@@ -179,6 +188,8 @@ async function mount(
       const path = await makeEmptyDir(uid, usedVolume.name, resolved, deps)
       return { path, isDevice: false, readOnly: false, publishedMs }
     }
+    case 'projected':
+      return mountProjected(pod, uid, usedVolume.name, { resolved, previous: volumes.get(usedVolume.name), deps })
     case 'csi': {
       const { volume } = resolved
       const previous = volumes.get(usedVolume.name)
@@ -198,6 +209,31 @@ async function mount(
         expandInMs,
       }
     }
+  }
+}
+
+/** Reads the objects and writes the files. If a later read fails, the volume keeps its files until the next attempt. */
+async function mountProjected(
+  pod: Readonly<Pod>,
+  uid: string,
+  name: string,
+  {
+    resolved,
+    previous,
+    deps,
+  }: { resolved: Extract<ResolvedVolume, { is: 'projected' }>; previous: MountedVolume | undefined; deps: PodDeps },
+): Promise<MountedVolume> {
+  const publishedMs = deps.clock.monotonicMs()
+  if (previous?.files && publishedMs - previous.publishedMs < PROJECTION_REFRESH_MS) return previous
+  try {
+    const { files, tokens } = await readProjectedFiles(pod, resolved.projections, previous?.tokens ?? new Map(), deps)
+    const path = await writeProjectedVolume(uid, name, files, previous?.files ?? new Map(), deps)
+    return { path, isDevice: false, readOnly: true, publishedMs, files, tokens }
+  } catch (error) {
+    if (!previous?.files) throw error
+    const message = `MountVolume.SetUp failed for volume "${name}" : ${(error as Error).message}`
+    deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedMount', message })
+    return { ...previous, publishedMs }
   }
 }
 
@@ -279,6 +315,7 @@ async function stopPod(
   deps.mountBackoff.removePod(uid)
   if (problems.length === 0) {
     await removeEmptyDirs(uid, deps)
+    await removeProjectedVolumes(uid, deps)
     return undefined
   }
   const message = problems.join('; ')
@@ -292,7 +329,12 @@ async function removePod(uid: string, deps: PodDeps, signal: AbortSignal): Promi
   const { disk, paths } = deps
   await deps.containers.removeRecords(uid)
   await disk.removeTree(paths.subPaths(uid))
-  for (const path of [paths.csiVolumes(uid), paths.emptyDirs(uid), paths.blockLinks(uid)]) {
+  for (const path of [
+    paths.csiVolumes(uid),
+    paths.emptyDirs(uid),
+    paths.projectedVolumes(uid),
+    paths.blockLinks(uid),
+  ]) {
     await disk.removeEmptyDirectory(path)
     await disk.removeEmptyDirectory(dirname(path))
   }

@@ -1,4 +1,4 @@
-// Resolves a volume of a pod to a CSI volume, a hostPath or an emptyDir. A claim and its PV must be bound to each other.
+// Resolves a volume of a pod to a CSI volume, a hostPath, an emptyDir or files from the API. A claim and its PV must be bound to each other.
 // Throws a VolumeError if the volume must wait for another component or cannot be mounted.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -8,12 +8,14 @@ import { isReachableFrom, type NodeIdentity } from '../../volumes/node-affinity.
 import { type CsiVolume, csiVolumeOf, inlineVolumeOf } from '../csi/csi-volume.ts'
 import { failedMount, waitingFor } from '../volume-error.ts'
 import type { ObjectReader } from '../volume-objects.ts'
+import { projectionsOf } from './projected-files.ts'
 import { sourceOf, type UsedVolume } from './used-volumes.ts'
 
 export type ResolvedVolume =
   | { readonly is: 'csi'; readonly volume: CsiVolume }
   | { readonly is: 'hostPath'; readonly source: Readonly<HostPathVolumeSource>; readonly readOnly: boolean }
   | { readonly is: 'emptyDir'; readonly inMemory: boolean; readonly sizeLimit?: string; readonly mode?: number }
+  | { readonly is: 'projected'; readonly projections: NonNullable<ReturnType<typeof projectionsOf>> }
 
 export interface ResolveDeps {
   readonly claims: ObjectReader<PersistentVolumeClaim>
@@ -34,11 +36,13 @@ export function resolveVolume(pod: Readonly<Pod>, usedVolume: UsedVolume, deps: 
   }
   if (volume.csi) return { is: 'csi', volume: inlineVolumeOf(pod, volume)! }
   if (volume.hostPath) return { is: 'hostPath', source: volume.hostPath, readOnly: false }
+  const projections = projectionsOf(volume)
+  if (projections) return { is: 'projected', projections }
   const source = sourceOf(volume)
   if (source !== 'emptyDir') {
     throw failedMount(
       `MountVolume.SetUp failed for volume "${name}" : this node agent does not support ${source} volumes; ` +
-        'use a claim, an emptyDir or a hostPath',
+        'use a claim, an emptyDir, a hostPath or a projected volume',
     )
   }
   const { medium, sizeLimit, mode } = volume.emptyDir ?? {}

@@ -57,6 +57,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         root: resolve(flags.rootDir),
         driverSockets: (flags.driverSocket ?? []).map((socket) => resolve(socket.replace(/^unix:(\/\/)?/, ''))),
         runCommands: flags.runCommands,
+        serverUrl: url,
         labels,
         podsMax,
         readsByName,

@@ -1,0 +1,44 @@
+// Writes the files of projected volumes: in memory if the agent may mount, and each file atomically. A file that is not in the
+// sources any more is removed.
+import { dirname, join } from 'node:path'
+import type { NodeDisk } from '../disk/disk.ts'
+import type { AgentPaths } from '../paths.ts'
+import type { ProjectedFile } from './projected-files.ts'
+
+export interface ProjectedVolumeDeps {
+  readonly disk: NodeDisk
+  readonly paths: AgentPaths
+}
+
+const DIRECTORY_MODE = 0o755
+
+/** Returns the path of the volume. `previous` are the files that an earlier call has written. */
+export async function writeProjectedVolume(
+  uid: string,
+  name: string,
+  files: ReadonlyMap<string, ProjectedFile>,
+  previous: ReadonlyMap<string, ProjectedFile>,
+  { disk, paths }: ProjectedVolumeDeps,
+): Promise<string> {
+  const root = paths.projected(uid, name)
+  await disk.makeDirectory(root, DIRECTORY_MODE)
+  if (previous.size === 0) await disk.mountTmpfs(root).catch(() => {}) // without root privileges: files on disk
+  for (const [path, file] of files) {
+    const written = previous.get(path)
+    if (written && written.mode === file.mode && Buffer.compare(written.content, file.content) === 0) continue
+    const target = join(root, path)
+    await disk.makeDirectory(dirname(target), DIRECTORY_MODE)
+    await disk.writeFile(target, file.content, file.mode)
+  }
+  for (const path of previous.keys()) if (!files.has(path)) await disk.removeFile(join(root, path))
+  return root
+}
+
+/** Removes all projected volumes of the pod. */
+export async function removeProjectedVolumes(uid: string, { disk, paths }: ProjectedVolumeDeps): Promise<void> {
+  for (const name of await disk.list(paths.projectedVolumes(uid))) {
+    const path = paths.projected(uid, name)
+    if (await disk.isMountPoint(path)) await disk.unmount(path)
+    await disk.removeTree(path)
+  }
+}

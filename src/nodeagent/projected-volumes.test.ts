@@ -1,0 +1,106 @@
+// Tests of volumes whose files come from the API: configMap, secret, downwardAPI, and projected with the token of a ServiceAccount.
+import { describe, expect, it } from 'vitest'
+import { type AgentFixture, createAgentFixture, PODS, ROOT } from './agent.fixture.ts'
+
+const NAMESPACE = '/api/v1/namespaces/default'
+const ACCOUNTS = `${NAMESPACE}/serviceaccounts`
+
+const startPod = (fixture: AgentFixture, volume: object, spec: object = {}) =>
+  fixture.createPod('shop', [], {
+    spec: { volumes: [{ name: 'files', ...volume }], ...spec },
+    container: { volumeMounts: [{ name: 'files', mountPath: '/files' }] },
+  })
+
+/** Returns the files of the volume by path. */
+function filesOf({ disk }: AgentFixture, uid: string): Record<string, string> {
+  const root = `${ROOT}/pods/${uid}/volumes/kubernetes.io~projected/files/`
+  const entries = Object.entries(disk.snapshot()).filter(
+    ([path, text]) => path.startsWith(root) && text !== 'directory',
+  )
+  return Object.fromEntries(entries.map(([path, text]) => [path.slice(root.length), text]))
+}
+
+describe('a projected volume', () => {
+  it('SYS-7 has the entries of ConfigMaps and Secrets, fields of the pod, and a token that is bound to the pod', async () => {
+    const fixture = await createAgentFixture()
+    const { server } = fixture
+    await server.post(`${NAMESPACE}/configmaps`, { metadata: { name: 'conf' }, data: { 'ca.crt': 'PEM', other: 'x' } })
+    await server.post(`${NAMESPACE}/secrets`, { metadata: { name: 'key' }, stringData: { password: 'p' } })
+    await server.post(ACCOUNTS, { metadata: { name: 'robot' } })
+    const sources = [
+      { serviceAccountToken: { path: 'token', expirationSeconds: 3_600 } },
+      { configMap: { name: 'conf', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+      { secret: { name: 'key' } },
+      { configMap: { name: 'absent', optional: true } },
+      { downwardAPI: { items: [{ path: 'pod/namespace', fieldRef: { fieldPath: 'metadata.namespace' } }] } },
+    ]
+    const uid = await startPod(fixture, { projected: { sources } }, { serviceAccountName: 'robot' })
+    await fixture.untilRunning('shop')
+    const files = filesOf(fixture, uid)
+    expect(files).toEqual({
+      token: expect.stringMatching(/^eyJ/),
+      'ca.crt': 'PEM',
+      password: 'p',
+      'pod/namespace': 'default',
+    })
+    const spec = { token: files.token }
+    const { json } = await server.post('/apis/authentication.k8s.io/v1/tokenreviews', { spec })
+    expect(json.status.user).toMatchObject({
+      username: 'system:serviceaccount:default:robot',
+      extra: { 'authentication.kubernetes.io/pod-uid': [uid] },
+    })
+
+    await server.delete(`${PODS}/shop`)
+    await fixture.untilDeleted('shop')
+    await fixture.waitUntil(
+      () => !Object.keys(fixture.disk.snapshot()).some((entry) => entry.includes(uid)),
+      'the directory of the pod to be removed',
+    )
+  })
+
+  it('SYS-7 is refreshed: changed entries are written, removed ones are deleted, and a token is renewed before it expires', async () => {
+    const fixture = await createAgentFixture()
+    const { server } = fixture
+    await server.post(`${NAMESPACE}/configmaps`, { metadata: { name: 'conf' }, data: { a: '1', b: '2' } })
+    await server.post(ACCOUNTS, { metadata: { name: 'robot' } })
+    const sources = [
+      { serviceAccountToken: { path: 'token', expirationSeconds: 600 } },
+      { configMap: { name: 'conf' } },
+    ]
+    const uid = await startPod(fixture, { projected: { sources } }, { serviceAccountName: 'robot' })
+    await fixture.untilRunning('shop')
+    const { token } = filesOf(fixture, uid)
+    await server.patch(`${NAMESPACE}/configmaps/conf`, { data: { a: '3', b: null } }, 'merge')
+    await fixture.waitUntil(() => filesOf(fixture, uid).a === '3', 'the changed entry')
+    expect(Object.keys(filesOf(fixture, uid)).sort()).toEqual(['a', 'token'])
+    expect(filesOf(fixture, uid).token).toBe(token)
+    await server.clock.advance(480_000)
+    await fixture.waitUntil(() => filesOf(fixture, uid).token !== token, 'the renewed token')
+  })
+
+  it.each([
+    ['configMap', { configMap: { name: 'conf' } }, { data: { a: '1' } }, 'configmaps', 'conf'],
+    ['secret', { secret: { secretName: 'key' } }, { stringData: { a: '1' } }, 'secrets', 'key'],
+  ])('SYS-7 of a %s waits with an event until the object exists', async (_source, volume, content, plural, name) => {
+    const fixture = await createAgentFixture()
+    const uid = await startPod(fixture, volume)
+    await fixture.waitUntil(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toMatch(
+      /MountVolume\.SetUp failed for volume "files" : \w+ "\w+" not found/,
+    )
+    await fixture.server.post(`${NAMESPACE}/${plural}`, { metadata: { name }, ...content })
+    await fixture.untilRunning('shop')
+    expect(filesOf(fixture, uid)).toEqual({ a: '1' })
+  })
+
+  it('SYS-7 of the downward API has fields and labels of the pod', async () => {
+    const fixture = await createAgentFixture()
+    const items = [
+      { path: 'name', fieldRef: { fieldPath: 'metadata.name' } },
+      { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
+    ]
+    const uid = await startPod(fixture, { downwardAPI: { items } })
+    await fixture.untilRunning('shop')
+    expect(filesOf(fixture, uid)).toMatchObject({ name: 'shop', labels: expect.any(String) })
+  })
+})
