@@ -88,7 +88,7 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
     csiNodes: caches.of(csiNodeKind),
     drivers: caches.of(csiDriverKind),
     states: new VolumeStates(),
-    detaching: new WeakSet(),
+    detachingAttachments: new WeakSet(),
     forceDetachAfterMs: options.forceDetachAfterMs ?? FORCE_DETACH_AFTER_MS,
   }
   const { pods, claims, volumes, attachments, nodes, csiNodes, drivers, states } = context

@@ -58,7 +58,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
   const nodes = NODES.map((id) => ({ id: `id-${id}` }))
   const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, nodes, ...settings }) })
   const violations: string[] = []
-  const recorded: (EventDetails & { readonly objectName: string })[] = []
+  const recordedEvents: (EventDetails & { readonly objectName: string })[] = []
   const driver = checkedDriver(fake, violations)
   const facts = await readDriverFacts(driver)
   const mounts = new Map<string, Set<string>>(NODES.map((name) => [name, new Set<string>()]))
@@ -90,7 +90,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     const deps = { client: controllerClient, caches, clock: server.clock, random: () => 0.5, log: silentLog }
     const events = {
       record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
-        if (!injector.hasCrashed) recorded.push({ ...event, objectName: metadata.name ?? '' })
+        if (!injector.hasCrashed) recordedEvents.push({ ...event, objectName: metadata.name ?? '' })
       },
     }
     const components = [
@@ -240,8 +240,8 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     client,
     fake,
     violations,
-    events: recorded,
-    eventReasons: () => recorded.map(({ reason }) => reason),
+    events: recordedEvents,
+    eventReasons: () => recordedEvents.map(({ reason }) => reason),
     mounts,
     start,
     aVolume,
@@ -270,7 +270,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
         if (turn % 40 === 39) await server.clock.advance(1_000)
       }
       const state = JSON.stringify(
-        { recorded, violations, published: publishedOn(), all: await fixture.attachments() },
+        { recordedEvents, violations, published: publishedOn(), all: await fixture.attachments() },
         null,
         1,
       )

@@ -27,6 +27,6 @@ export interface AttachingContext {
   readonly drivers: Cache<CSIDriver>
   readonly states: VolumeStates
   /** Attachments whose deletion is being committed. They are no longer reported as attached. */
-  readonly detaching: WeakSet<Attachment>
+  readonly detachingAttachments: WeakSet<Attachment>
   readonly forceDetachAfterMs: number
 }

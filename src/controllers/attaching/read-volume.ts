@@ -63,7 +63,7 @@ export function desiredAttachments(volume: Volume, context: AttachingContext): D
 const byAge = (a: Readonly<Pod>, b: Readonly<Pod>): number => (ageKey(a) < ageKey(b) ? -1 : 1)
 const ageKey = (pod: Readonly<Pod>): string => `${pod.metadata.creationTimestamp} ${keyOfObject(pod)}`
 
-/** Counts attachments that are being created too, so that concurrent reconciles do not exceed the limit. */
+/** Also counts attachments that are being created, so that concurrent reconciles do not exceed the limit. */
 function countVolumesOnNode(
   { driver, nodeName }: { driver: string; nodeName: string },
   { csiNodes, attachments, states }: AttachingContext,

@@ -122,13 +122,13 @@ async function detach(
   force: ForceDetachReason | undefined,
   context: AttachingContext,
 ): Promise<Outcome | undefined> {
-  const { client, nodes, attachments, volumes, detaching, metrics } = context
+  const { client, nodes, attachments, volumes, detachingAttachments, metrics } = context
   const { name, uid } = attachment.metadata
   const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
   const volume = volumes.get(source.persistentVolumeName)
   const nodeStatusPatch = node && patchWithoutVolume(node, attachedVolumeName(attachment, volume, node))
-  detaching.add(attachment)
+  detachingAttachments.add(attachment)
   try {
     const deletion: CommitWrite = { do: 'delete', kind: volumeAttachmentKind, ref: { name }, uid }
     const committed = await client.commit(nodeStatusPatch ? [nodeStatusPatch, deletion] : [deletion])
@@ -139,7 +139,7 @@ async function detach(
     if (force) metrics?.countForcedDetach(force)
     return undefined
   } catch (error) {
-    detaching.delete(attachment)
+    detachingAttachments.delete(attachment)
     if (!isNotFound(error) && !isConflict(error)) throw error
     return backOff(`node ${nodeName} or attachment ${name} changed during the reconcile`)
   }

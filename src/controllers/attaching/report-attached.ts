@@ -36,10 +36,12 @@ export async function reportAttached(nodeName: ObjectKey, context: AttachingCont
 
 function attachedVolumeNames(
   nodeName: string,
-  { attachments, volumes, nodes, detaching }: AttachingContext,
+  { attachments, volumes, nodes, detachingAttachments }: AttachingContext,
 ): Set<string> {
   const names = attachmentsOnNode(attachments, nodeName)
-    .filter((attachment) => isAttached(attachment) && !isBeingDeleted(attachment) && !detaching.has(attachment))
+    .filter(
+      (attachment) => isAttached(attachment) && !isBeingDeleted(attachment) && !detachingAttachments.has(attachment),
+    )
     .map((attachment) => {
       const volume = volumes.get(attachment.spec.source.persistentVolumeName)
       return attachedVolumeName(attachment, volume, nodes.get(nodeName))

@@ -68,10 +68,10 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
   const serverClient = api.client()
   const { wrapClient = (client) => client } = options
   const client = wrapClient(options.isAtomic === false ? withoutAtomicCommits(serverClient) : serverClient)
-  const recorded: { readonly name: string; readonly line: string }[] = []
+  const recordedEvents: { readonly name: string; readonly line: string }[] = []
   const events: EventRecorder = {
     record: (_kind, object, { type, reason, message }) =>
-      void recorded.push({ name: object.metadata.name ?? '', line: `${type} ${reason}: ${message}` }),
+      void recordedEvents.push({ name: object.metadata.name ?? '', line: `${type} ${reason}: ${message}` }),
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
@@ -191,7 +191,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
       await running?.stop()
       running = undefined
     },
-    eventsOf: (name) => recorded.filter((event) => event.name === name).map(({ line }) => line),
+    eventsOf: (name) => recordedEvents.filter((event) => event.name === name).map(({ line }) => line),
     queueStates: () =>
       Object.fromEntries((running?.queueStates() ?? []).map(({ key, is, message }) => [key, `${is}: ${message}`])),
     async stop() {

@@ -17,29 +17,25 @@ export interface OperationTimes {
 }
 
 export function createOperationTimes(
-  operation: 'provision' | 'delete',
+  operationName: 'provision' | 'delete',
   { clock, metrics }: { readonly clock: Clock; readonly metrics: BindingMetrics | undefined },
 ): OperationTimes {
-  const running = new Map<ObjectKey, { readonly plugin: string; readonly startedMs: number }>()
+  const operations = new Map<ObjectKey, { readonly plugin: string; readonly startedMs: number }>()
   return {
     begin(key, plugin) {
-      if (running.has(key) || running.size >= OPERATIONS_MAX) return
-      running.set(key, { plugin, startedMs: clock.monotonicMs() })
+      if (operations.has(key) || operations.size >= OPERATIONS_MAX) return
+      operations.set(key, { plugin, startedMs: clock.monotonicMs() })
     },
     countError(key) {
-      const operationStart = running.get(key)
-      if (operationStart) metrics?.countOperationError(operationStart.plugin, operation)
+      const operation = operations.get(key)
+      if (operation) metrics?.countOperationError(operation.plugin, operationName)
     },
     end(key) {
-      const operationStart = running.get(key)
-      if (!operationStart) return
-      running.delete(key)
-      metrics?.observeOperation(
-        operationStart.plugin,
-        operation,
-        (clock.monotonicMs() - operationStart.startedMs) / 1_000,
-      )
+      const operation = operations.get(key)
+      if (!operation) return
+      operations.delete(key)
+      metrics?.observeOperation(operation.plugin, operationName, (clock.monotonicMs() - operation.startedMs) / 1_000)
     },
-    cancel: (key) => void running.delete(key),
+    cancel: (key) => void operations.delete(key),
   }
 }

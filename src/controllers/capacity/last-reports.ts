@@ -15,20 +15,20 @@ export interface LastReports {
 
 export function createLastReports(): LastReports {
   const reports = new Map<ItemKey, Report>()
-  const omitted = new Set<ItemKey>()
+  const omittedItems = new Set<ItemKey>()
   return {
     get: (key) => reports.get(key),
     set(key, report, isOmitted) {
       reports.set(key, report)
-      if (isOmitted) omitted.add(key)
-      else omitted.delete(key)
+      if (isOmitted) omittedItems.add(key)
+      else omittedItems.delete(key)
     },
     delete(key) {
       reports.delete(key)
-      omitted.delete(key)
+      omittedItems.delete(key)
     },
     get omittedCount() {
-      return omitted.size
+      return omittedItems.size
     },
   }
 }

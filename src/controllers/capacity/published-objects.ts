@@ -23,14 +23,15 @@ const BY_ITEM = 'capacity: item'
 export function createPublishedObjects(cache: Cache<CSIStorageCapacity>): PublishedObjects {
   cache.addIndex(BY_ITEM, itemKeysOf)
   /** Bounded by the number of objects whose watch event has not arrived yet. */
-  const created = new Map<ItemKey, Capacity>()
+  const createdObjects = new Map<ItemKey, Capacity>()
   return {
     of(key) {
       const cached = cache.byIndex(BY_ITEM, key)
-      const createdObject = created.get(key)
+      const createdObject = createdObjects.get(key)
       if (!createdObject) return cached.length > 1 ? [...cached].sort(byAge) : cached
-      if (!isOlder(cache.resourceVersion, createdObject.metadata.resourceVersion)) created.delete(key)
-      const isMissing = created.has(key) && !cached.some(({ metadata }) => metadata.uid === createdObject.metadata.uid)
+      if (!isOlder(cache.resourceVersion, createdObject.metadata.resourceVersion)) createdObjects.delete(key)
+      const isMissing =
+        createdObjects.has(key) && !cached.some(({ metadata }) => metadata.uid === createdObject.metadata.uid)
       return (isMissing ? [...cached, createdObject] : [...cached]).sort(byAge)
     },
     count(isDesired) {
@@ -43,7 +44,7 @@ export function createPublishedObjects(cache: Cache<CSIStorageCapacity>): Publis
     },
     addWritten(object) {
       cache.applyWriteResult(object)
-      if (!cache.get(keyOfObject(object))) created.set(itemKeyOf(object), object)
+      if (!cache.get(keyOfObject(object))) createdObjects.set(itemKeyOf(object), object)
     },
   }
 }

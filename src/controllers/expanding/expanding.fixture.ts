@@ -102,7 +102,7 @@ export async function createExpandingFixture({
   const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...settings }) })
   const driver = createDriverClient(fake)
   const facts = await readDriverFacts(driver)
-  const recorded: (EventDetails & { readonly objectName: string })[] = []
+  const recordedEvents: (EventDetails & { readonly objectName: string })[] = []
   const stops: (() => Promise<void>)[] = []
   /** Views of the claim `data`, one after each write of a controller. */
   const recordedViews: ClaimView[] = []
@@ -145,7 +145,7 @@ export async function createExpandingFixture({
     setMaxListeners(0, abort.signal)
     const events = {
       record: (kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
-        if (!injector.hasCrashed) recorded.push({ ...event, objectName: `${kind.kind} ${metadata.name}` })
+        if (!injector.hasCrashed) recordedEvents.push({ ...event, objectName: `${kind.kind} ${metadata.name}` })
       },
     }
     const deps = { client: controllerClient, caches, clock: server.clock, random: () => 0.5, log: silentLog }
@@ -234,13 +234,13 @@ export async function createExpandingFixture({
     client,
     fake,
     facts,
-    events: recorded,
+    events: recordedEvents,
     recordedViews,
     start,
     aClaim,
     patchStatus,
     eventReasons: (objectName = 'PersistentVolumeClaim data') =>
-      recorded.filter((event) => event.objectName === objectName).map(({ reason }) => reason),
+      recordedEvents.filter((event) => event.objectName === objectName).map(({ reason }) => reason),
     claim: (name = 'data'): Promise<Readonly<PersistentVolumeClaim> | undefined> =>
       orUndefined(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
     volume: (name = 'data'): Promise<Readonly<PersistentVolume> | undefined> =>
@@ -321,7 +321,7 @@ export async function createExpandingFixture({
         if (shouldAdvanceClock && turn % 40 === 39) await server.clock.advance(1_000)
       }
       throw new Error(
-        `still waiting for: ${description}; ${JSON.stringify({ view: await fixture.view(), recorded }, null, 1)}`,
+        `still waiting for: ${description}; ${JSON.stringify({ view: await fixture.view(), recordedEvents }, null, 1)}`,
       )
     },
     waitForState: (state: string | undefined, name = 'data') =>

@@ -25,7 +25,7 @@ export interface LoweredRequestsDeps {
 export class LoweredRequests {
   readonly #deps: LoweredRequestsDeps
   /** The last reported edit (uid and size) by claim. An entry is removed when the expansion ends. */
-  readonly #reported = new Map<ObjectKey, string>()
+  readonly #reportedEdits = new Map<ObjectKey, string>()
 
   constructor(deps: LoweredRequestsDeps) {
     this.#deps = deps
@@ -51,17 +51,17 @@ export class LoweredRequests {
       resizeStateOf(claim) === undefined
     )
       return
-    if (this.#reported.get(keyOfObject(claim)) === editOf(claim)) return
-    if (await this.#hasEvent(claim, signal)) this.#reported.set(keyOfObject(claim), editOf(claim))
+    if (this.#reportedEdits.get(keyOfObject(claim)) === editOf(claim)) return
+    if (await this.#hasEvent(claim, signal)) this.#reportedEdits.set(keyOfObject(claim), editOf(claim))
     else this.#report(subject, previousSize)
   }
 
   delete(key: ObjectKey): void {
-    this.#reported.delete(key)
+    this.#reportedEdits.delete(key)
   }
 
   #report({ claim, volume }: Subject, previousSize: string): void {
-    this.#reported.set(keyOfObject(claim), editOf(claim))
+    this.#reportedEdits.set(keyOfObject(claim), editOf(claim))
     const highWaterMark = claim.spec?.allocatedResources?.storage
     const requestedSize = requestedStorage(claim)
     const event = requestLowered({

@@ -73,7 +73,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
     createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...fixtureOptions.settings }) })
   const driver = createDriverClient(fake)
   const facts = await readDriverFacts(driver)
-  const recorded: (EventDetails & { readonly objectName: string })[] = []
+  const recordedEvents: (EventDetails & { readonly objectName: string })[] = []
   const stops: (() => Promise<void>)[] = []
 
   function start(options: StartOptions = {}) {
@@ -90,7 +90,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
       driver: { ...driver, controller },
       events: {
         record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
-          if (!injector.hasCrashed) recorded.push({ ...event, objectName: metadata.name ?? '' })
+          if (!injector.hasCrashed) recordedEvents.push({ ...event, objectName: metadata.name ?? '' })
         },
       },
       throttle: options.throttle && createChangeThrottle(server.clock, options.throttle),
@@ -178,8 +178,8 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
     server,
     client,
     fake,
-    events: recorded,
-    eventReasons: () => recorded.map(({ reason }) => reason),
+    events: recordedEvents,
+    eventReasons: () => recordedEvents.map(({ reason }) => reason),
     start,
     aClaim,
     aClass: (name: string, parameters: Record<string, string>, driverName = DRIVER) =>
@@ -227,7 +227,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
         if (turn % 40 === 39) await server.clock.advance(1_000)
       }
       const state = JSON.stringify(
-        { recorded, calls: fixture.modifyCalls(), claims: (await client.list(persistentVolumeClaimKind)).items },
+        { recordedEvents, calls: fixture.modifyCalls(), claims: (await client.list(persistentVolumeClaimKind)).items },
         null,
         1,
       )

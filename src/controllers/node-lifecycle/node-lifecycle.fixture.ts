@@ -33,7 +33,7 @@ export async function createNodeLifecycleFixture() {
   const server = await createServerFixture()
   const { clock } = server
   const client = server.client()
-  const recorded: (EventDetails & { readonly objectName: string })[] = []
+  const recordedEvents: (EventDetails & { readonly objectName: string })[] = []
   const writes: string[] = []
   const stops: (() => Promise<void>)[] = []
 
@@ -50,7 +50,7 @@ export async function createNodeLifecycleFixture() {
     })
     const events = {
       record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) =>
-        void recorded.push({ ...event, objectName: metadata.name ?? '' }),
+        void recordedEvents.push({ ...event, objectName: metadata.name ?? '' }),
     }
     const controllers = createNodeLifecycleControllers({
       client: recordWrites(client, writes, intercept),
@@ -112,9 +112,9 @@ export async function createNodeLifecycleFixture() {
     server,
     client,
     clock,
-    events: recorded,
+    events: recordedEvents,
     writes,
-    eventReasons: () => recorded.map(({ reason }) => reason),
+    eventReasons: () => recordedEvents.map(({ reason }) => reason),
     start,
     settle,
     renew,

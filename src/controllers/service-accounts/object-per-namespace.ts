@@ -11,7 +11,7 @@ export interface ObjectPerNamespace<T extends KubeObject> {
   readonly name: string
   readonly kind: Kind<T>
   readonly objectName: string
-  /** Returns the fields beside metadata.name and metadata.namespace of a new object. */
+  /** The fields of a new object besides metadata.name and metadata.namespace. */
   readonly content: Omit<T, 'metadata'> & { readonly metadata?: object }
   /** Returns the repaired object, or undefined if the object is as it should be. */
   repair?(object: Readonly<Stored<T>>): T | undefined

@@ -89,7 +89,10 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
     return Math.max(0, fullMs - random() * node.baseDelayMs)
   }
 
-  /** Returns true if the capacity is unknown, because a failure of CreateVolume is reported as an event. */
+  /**
+   * Whether the node has enough capacity according to the driver. Returns true if the capacity is unknown, because a failure
+   * of CreateVolume is reported as an event.
+   */
   async function mayHaveCapacity(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
     try {
       return await deps.hasCapacity(candidate, signal)

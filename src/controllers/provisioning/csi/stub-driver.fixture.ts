@@ -30,7 +30,7 @@ export function createStubDriver(initialReplies: Replies = {}): StubDriver {
   const createRequests: CreateVolumeRequest[] = []
   const deleteRequests: DeleteVolumeRequest[] = []
   const capacityRequests: GetCapacityRequest[] = []
-  const recorded: Record<string, Message[]> = {
+  const requestsByMethod: Record<string, Message[]> = {
     createVolume: createRequests,
     deleteVolume: deleteRequests,
     getCapacity: capacityRequests,
@@ -41,7 +41,7 @@ export function createStubDriver(initialReplies: Replies = {}): StubDriver {
     request: Message,
     { signal }: { signal?: AbortSignal },
   ): Promise<Message> {
-    recorded[method.localName]?.push(request)
+    requestsByMethod[method.localName]?.push(request)
     const handler = (replies as Record<string, ((request: Message, call: object) => Promise<object>) | undefined>)[
       method.localName
     ]
