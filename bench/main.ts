@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus, release, type } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { accessSuite } from './access.ts'
 import { apiSuite } from './api.ts'
 import { clientsSuite } from './clients.ts'
 import { driverSuite } from './driver.ts'
@@ -32,6 +33,7 @@ import { schedulerSuite } from './scheduler.ts'
 
 const SUITES: Readonly<Record<string, Suite>> = {
   api: apiSuite,
+  access: accessSuite,
   clients: clientsSuite,
   provisioning: provisioningSuite,
   scheduler: schedulerSuite,

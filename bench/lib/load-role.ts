@@ -109,10 +109,10 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
 
 async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob): Promise<TurnsResult> {
   const broken = createSignal<never>()
-  const connections = new Map<number, Connection[]>()
+  const connections = new Map<string, Connection[]>()
   for (const { endpoint } of requests) {
-    if (connections.has(endpoint.port)) continue
-    connections.set(endpoint.port, await openAll(endpoint, clients, broken.reject))
+    if (connections.has(endpointKey(endpoint))) continue
+    connections.set(endpointKey(endpoint), await openAll(endpoint, clients, broken.reject))
   }
   const nextRequests = requests.map(uniqueRequests)
   const rates: number[][] = requests.map(() => [])
@@ -127,7 +127,7 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
     endMs = performance.now() + ms
     firstMs = 0
     count = 0
-    for (const connection of connections.get(requestOf(turn).endpoint.port)!) {
+    for (const connection of connections.get(endpointKey(requestOf(turn).endpoint))!) {
       if (turn < 0 || resting.delete(connection)) ask(connection)
     }
   }
@@ -144,7 +144,7 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
       if (answer.status >= 300) return result.reject(new Error(`${method} ${path}: ${answer.status}`))
       if (requestTurn === turn) countResponse() // responses to requests of an earlier turn are not counted
       if (turn === order.length) return
-      if (requestOf(turn).endpoint.port === endpoint.port) ask(connection)
+      if (endpointKey(requestOf(turn).endpoint) === endpointKey(endpoint)) ask(connection)
       else resting.add(connection)
     })
   }
@@ -162,14 +162,17 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
   }
 
   try {
-    for (const [port, idle] of connections)
-      if (port !== requestOf(0).endpoint.port) for (const connection of idle) resting.add(connection)
+    for (const [key, idle] of connections)
+      if (key !== endpointKey(requestOf(0).endpoint)) for (const connection of idle) resting.add(connection)
     beginTurn(warmUpMs)
     return await Promise.race([result.promise, broken.promise])
   } finally {
     for (const connection of [...connections.values()].flat()) connection.close()
   }
 }
+
+/** Connections to one port differ by the user of their certificate. */
+const endpointKey = ({ port, cert }: Endpoint): string => `${port} ${cert}`
 
 async function runFanOut({ endpoint, watchers, watch, create, creates }: FanOutJob): Promise<LoadResult> {
   const broken = createSignal<never>()

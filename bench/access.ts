@@ -1,0 +1,144 @@
+// The cost of access control: durable creates by a user with a role among many bindings, compared with those of an
+// administrator; and creates with RBAC, audit log and encryption at rest, compared with a server without them. The requests
+// alternate, under the same load of the machine.
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { loadOrCreatePki, type Pki } from '../src/apiserver/security/index.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { claimNamed } from './lib/claims.ts'
+import { type Figure, medianOf } from './lib/figure.ts'
+import type { Endpoint } from './lib/http-connection.ts'
+import { NUMBER, type RequestText, type TurnsJob, type TurnsResult } from './lib/load-role.ts'
+import { post } from './lib/post.ts'
+import { startRole } from './lib/role.ts'
+import { type ServerProcess, startServer } from './lib/server-process.ts'
+import type { PartOptions, Suite } from './lib/suite.ts'
+import { count } from './lib/text.ts'
+
+/** Many short turns, because the speed of the machine changes from second to second. */
+const TURN_MS = 150
+const ROUNDS = 40
+const ROUNDS_LONG = 160
+const WARM_UP_MS = 3_000
+const CLIENTS = 64
+const BINDINGS = 1_000
+const RBAC_RATIO_MIN = 0.97
+const ALL_RATIO_MIN = 0.9
+
+const NAMESPACE = 'kube-public'
+const RBAC = '/apis/rbac.authorization.k8s.io/v1'
+const CLAIM: RequestText = {
+  method: 'POST',
+  path: `/api/v1/namespaces/${NAMESPACE}/persistentvolumeclaims`,
+  body: JSON.stringify(claimNamed(`claim-${NUMBER}`)),
+}
+const SECRET: RequestText = {
+  method: 'POST',
+  path: `/api/v1/namespaces/${NAMESPACE}/secrets`,
+  body: JSON.stringify({ metadata: { name: `secret-${NUMBER}` }, stringData: { password: 'x'.repeat(64) } }),
+}
+
+export const accessSuite: Suite = { parts: { creates: measureAccess } }
+
+async function measureAccess({ dir, profileDir, long, progress }: PartOptions): Promise<Figure[]> {
+  const rounds = long ? ROUNDS_LONG : ROUNDS
+  const servers: ServerProcess[] = []
+  const load = startRole<TurnsJob, TurnsResult>('load')
+  /** Starts a server and returns the endpoints of its administrator and of its viewer. */
+  const start = async (name: string, flags: readonly string[]) => {
+    const dataDir = join(dir, name)
+    await mkdir(dataDir)
+    const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
+    const server = await startServer({ dataDir, profileDir, flags })
+    servers.push(server)
+    const endpoint = (credential: Pki['admin']): Endpoint => ({
+      port: server.port,
+      ca: pki.caCert,
+      cert: credential.cert,
+      key: credential.key,
+    })
+    return { admin: endpoint(pki.admin), viewer: endpoint(pki.viewer) }
+  }
+  try {
+    const { admin, viewer } = await start('with', [])
+    const { admin: bareAdmin } = await start('without', await flagsWithoutAuditAndEncryption(dir))
+    progress(`creating ${count(BINDINGS)} bindings`)
+    await createBindings(admin)
+    progress(`${rounds} rounds of creates`)
+    const requests = [
+      { ...CLAIM, endpoint: admin },
+      { ...CLAIM, endpoint: viewer },
+      { ...CLAIM, endpoint: bareAdmin },
+      { ...SECRET, endpoint: viewer },
+      { ...SECRET, endpoint: bareAdmin },
+    ]
+    const { rates } = await load.run({
+      do: 'turns',
+      clients: CLIENTS,
+      requests,
+      order: Array.from({ length: rounds }, (_, round) => orderOf(round, requests.length)).flat(),
+      warmUpMs: WARM_UP_MS,
+      turnMs: TURN_MS,
+    })
+    return figuresOf(rates.map(medianOf))
+  } finally {
+    load.stop()
+    for (const server of servers) await server.stop()
+  }
+}
+
+/** Each request has every position equally often. */
+const orderOf = (round: number, requests: number): number[] =>
+  Array.from({ length: requests }, (_, position) => (position * 2 + round) % requests)
+
+/** Grants the viewer creates in one namespace, with bindings of other users in the same namespace. */
+async function createBindings(admin: Endpoint): Promise<void> {
+  const rules = [{ apiGroups: [''], resources: ['persistentvolumeclaims', 'secrets'], verbs: ['create'] }]
+  await post(admin, `${RBAC}/namespaces/${NAMESPACE}/roles`, { metadata: { name: 'creator' }, rules })
+  for (let n = 0; n < BINDINGS; n++) {
+    const user = n === BINDINGS - 1 ? 'stowage-viewer' : `user-${n}`
+    await post(admin, `${RBAC}/namespaces/${NAMESPACE}/rolebindings`, {
+      metadata: { name: `creator-${n}` },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'creator' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
+    })
+  }
+}
+
+async function flagsWithoutAuditAndEncryption(dir: string): Promise<string[]> {
+  const policy = join(dir, 'no-audit.yaml')
+  await writeFile(policy, 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: None\n')
+  const encryption = join(dir, 'no-encryption.yaml')
+  await writeFile(
+    encryption,
+    'apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers: [{identity: {}}]\n',
+  )
+  return ['--audit-policy-file', policy, '--encryption-provider-config', encryption]
+}
+
+function figuresOf([admin, viewer, bare, secret, bareSecret]: number[]): Figure[] {
+  const name = (what: string) => `durable creates of ${what}, ${CLIENTS} clients`
+  return [
+    {
+      name: `${name('claims')}, role among ${count(BINDINGS)} bindings`,
+      unit: '/s',
+      value: viewer!,
+      limit: { value: admin!, of: 'an administrator on the same server' },
+      target: { ratioMin: RBAC_RATIO_MIN },
+    },
+    {
+      name: `${name('claims')}, with RBAC, audit log and encryption`,
+      unit: '/s',
+      value: viewer!,
+      limit: { value: bare!, of: 'an administrator without audit log and encryption' },
+      target: { ratioMin: ALL_RATIO_MIN },
+    },
+    {
+      name: `${name('Secrets')}, with RBAC, audit log and encryption`,
+      unit: '/s',
+      value: secret!,
+      limit: { value: bareSecret!, of: 'an administrator without audit log and encryption' },
+      target: { ratioMin: ALL_RATIO_MIN },
+    },
+  ]
+}
