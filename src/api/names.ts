@@ -98,8 +98,9 @@ export function pathSegmentProblems(value: string): NameProblems {
 export function pathSegmentPrefixProblems(value: string): NameProblems {
   if (Buffer.byteLength(value) > PATH_SEGMENT_BYTES_MAX) return [`must be no more than ${PATH_SEGMENT_BYTES_MAX} bytes`]
   if (/\p{Surrogate}/u.test(value)) return ['must be well-formed text']
-  const forbidden = ['/', '%'].filter((character) => value.includes(character))
-  return forbidden.length === 0 ? NO_PROBLEMS : forbidden.map((character) => `may not contain '${character}'`)
+  const forbiddenCharacters = ['/', '%'].filter((character) => value.includes(character))
+  if (forbiddenCharacters.length === 0) return NO_PROBLEMS
+  return forbiddenCharacters.map((character) => `may not contain '${character}'`)
 }
 
 const PATH_SEGMENT_BYTES_MAX = 1_024 // bounds the length of store keys

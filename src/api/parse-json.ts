@@ -65,10 +65,10 @@ function findInvalidByte(body: Uint8Array): number {
   while (invalidLength - validLength > 1) {
     const middle = (validLength + invalidLength) >> 1
     // A prefix may end inside a multi-byte character, so try up to three more bytes.
-    const prefixIsValid = [0, 1, 2, 3].some((extraBytes) =>
+    const isPrefixValid = [0, 1, 2, 3].some((extraBytes) =>
       isUtf8(body.subarray(0, Math.min(middle + extraBytes, body.length))),
     )
-    if (prefixIsValid) validLength = middle
+    if (isPrefixValid) validLength = middle
     else invalidLength = middle
   }
   return validLength

@@ -183,7 +183,7 @@ describe('field selectors', () => {
     ['a===b', "unescaped character in value: '='"],
     ['a=\\x', 'invalid escape sequence: \\x'],
     ['a=b\\', 'invalid escape sequence: \\'],
-  ])('SYS-10 are rejected in %j', (text, message) => {
+  ])('SYS-10 are rejected: %j', (text, message) => {
     expect(() => parseFieldSelector(text)).toThrow(message)
   })
 

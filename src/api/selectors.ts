@@ -68,7 +68,7 @@ export function matchesLabels({ requirements, matchesNothing }: LabelSelector, l
   return true
 }
 
-/** Formats a selector so that it can be parsed again. Equal selectors have equal texts. */
+/** Formats a selector so that it can be parsed again. Equal selectors have equal texts. NOTHING has no text form. */
 export const formatLabelSelector = ({ requirements }: LabelSelector): string =>
   requirements.map(formatRequirement).join(',')
 

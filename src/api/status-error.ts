@@ -110,7 +110,7 @@ const hasReason = (error: unknown, code: number, reason: string): boolean =>
 export const isMissingRight = (error: unknown): boolean =>
   isForbidden(error) && / cannot \S+ (?:resource|path) /.test((error as ApiError).message) && !isUnrelatedToNode(error)
 
-/** 403 of the node authorizer, which has seen no pod of the node that uses the object, or has not seen the object. */
+/** 403 of the node authorizer: it has not received the object, or no pod of the node that uses the object. */
 export const isUnrelatedToNode = (error: unknown): boolean =>
   isForbidden(error) && (error as ApiError).message.includes('no relationship found')
 

@@ -32,7 +32,7 @@ describe('normalizeThroughput', () => {
     )
   })
 
-  it('PIO-1 never returns an integer between 0 and 1Mi', () => {
+  it('PIO-1 returns at least 1Mi for every positive integer', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1 }), (amount) => {
         expect(quantityToBytes(normalizeThroughput(String(amount)))).toBeGreaterThanOrEqual(1_048_576n)

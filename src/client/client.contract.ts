@@ -10,7 +10,7 @@ import { serviceAccountKind } from '../api/kinds/service-account/service-account
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Json, ServerFixture } from '../apiserver/server.fixture.ts'
-import { type Client, failedWrite, type WatchEvent, type WatchRequest } from './client.ts'
+import { type Client, failedWriteIndex, type WatchEvent, type WatchRequest } from './client.ts'
 
 export interface ClientFixture {
   readonly client: Client
@@ -345,7 +345,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         ]),
       )
       expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
-      expect(failedWrite(error)).toBe(1)
+      expect(failedWriteIndex(error)).toBe(1)
       expect(api.store.revision).toBe(before)
       expect(await errorOf(client.get(secretKind, inDefault('b')))).toMatchObject({ code: 404 })
     })
@@ -377,7 +377,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         ]),
       )
       expect(error).toMatchObject({ code: 400 })
-      expect(failedWrite(error)).toBe(1)
+      expect(failedWriteIndex(error)).toBe(1)
     })
 
     it('fails if it deletes an object and creates it again', async () => {
@@ -389,7 +389,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         ]),
       )
       expect(error).toMatchObject({ code: 400 })
-      expect(failedWrite(error)).toBe(1)
+      expect(failedWriteIndex(error)).toBe(1)
     })
 
     it('conflicts on a second conditional write of one object', async () => {
@@ -403,7 +403,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         client.commit([write, { ...write, object: { ...read, data: { k: 'w' } } as object as typeof read }]),
       )
       expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
-      expect(failedWrite(error)).toBe(1)
+      expect(failedWriteIndex(error)).toBe(1)
     })
 
     it('binds a pod and its claim together', async () => {
@@ -440,7 +440,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
           { do: 'create', kind: configMapKind, object: aConfigMap('a') },
         ]),
       )
-      expect(failedWrite(error)).toBe(0)
+      expect(failedWriteIndex(error)).toBe(0)
     })
   })
 }

@@ -125,7 +125,7 @@ export interface Client {
    * Applies at most COMMIT_WRITES_MAX writes in order: in one transaction on a Stowage server, otherwise one by one until
    * one fails. Callers must be correct in both cases, and after a crash between any two writes.
    * Returns the object of each write after the whole commit, or undefined if it was removed.
-   * `failedWrite(error)` returns the index of the write that failed.
+   * `failedWriteIndex(error)` returns the index of the write that failed.
    */
   commit(
     writes: readonly CommitWrite[],
@@ -148,7 +148,7 @@ export function commitWriteFailed(error: unknown, index: number): unknown {
 }
 
 /** Returns the index of the write that made a commit fail, or undefined if the error is not about a single write. */
-export function failedWrite(error: unknown): number | undefined {
+export function failedWriteIndex(error: unknown): number | undefined {
   if (!(error instanceof ApiError)) return undefined
   const cause = error.details?.causes?.find(({ reason }) => reason === 'CommitWriteFailed')
   const index = /^writes\[(\d+)\]$/.exec(cause?.field ?? '')?.[1]

@@ -4,7 +4,7 @@ import { podKind } from '../api/kinds/pod/pod.ts'
 import { secretKind } from '../api/kinds/secret/secret.ts'
 import { isConflict } from '../api/status-error.ts'
 import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
-import { type Client, failedWrite } from './client.ts'
+import { type Client, failedWriteIndex } from './client.ts'
 import { patchByUpdate } from './patch-by-update.ts'
 import { asStock, type StockRequest } from './stock-server.fixture.ts'
 
@@ -119,7 +119,7 @@ describe('a commit of a client that may update but not patch some resources', ()
     expect((await direct.get(configMapKind, ref)).data).toEqual({ kept: 'yes', value: '1' })
     const create = { do: 'create', kind: configMapKind, object: { metadata: { ...ref, name: 'settings' } } } as const
     const failing = client.commit([patchOf(configMapKind, { data: { value: '2' } }), create])
-    expect(failedWrite(await failing.catch((error) => error))).toBe(1)
+    expect(failedWriteIndex(await failing.catch((error) => error))).toBe(1)
     expect((await direct.get(configMapKind, ref)).data?.value, 'nothing is written if a write fails').toBe('1')
   })
 
@@ -172,6 +172,6 @@ describe('a commit of a client that may update but not patch some resources', ()
     isDenied = ({ verb, kind }) => kind === configMapKind && verb !== 'get'
     const error = await client.commit([patchOf(configMapKind, aPatch('1').body)]).catch((failure) => failure)
     expect(error.message).toMatch(/cannot patch resource "configmaps"/)
-    expect(failedWrite(error)).toBe(0)
+    expect(failedWriteIndex(error)).toBe(0)
   })
 })

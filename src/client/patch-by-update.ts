@@ -14,7 +14,7 @@ import {
   type Client,
   type CommitWrite,
   commitWriteFailed,
-  failedWrite,
+  failedWriteIndex,
   type ObjectRef,
   type Patch,
   type WriteOptions,
@@ -88,7 +88,7 @@ export function patchByUpdate<C extends Client>(client: C): C {
       try {
         return await client.commit(sentWrites, options)
       } catch (error) {
-        const index = failedWrite(error) ?? -1
+        const index = failedWriteIndex(error) ?? -1
         if (index === -1 && isMissingRight(error) && !(await client.commitsAtomically())) {
           return commitOneByOne(wrapped, writes, options) // the role does not grant commits
         }

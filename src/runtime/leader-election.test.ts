@@ -9,7 +9,7 @@ import { createServerFixture } from '../apiserver/server.fixture.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import type { ManualClock } from '../base/manual-clock.ts'
-import { type Client, failedWrite } from '../client/client.ts'
+import { type Client, failedWriteIndex } from '../client/client.ts'
 import { createLeaderElection, holdAll, NotLeaderError } from './leader-election.ts'
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -195,7 +195,7 @@ describe('leader election', () => {
     await advance(clock, 25_000)
     expect(b.election.isLeader).toBe(true)
     const error = await client.commit([...fence, create('too-late')]).catch((reason) => reason)
-    expect(failedWrite(error)).toBe(0)
+    expect(failedWriteIndex(error)).toBe(0)
     await expect(client.get(configMapKind, { namespace: 'default', name: 'too-late' })).rejects.toMatchObject({
       code: 404,
     })

@@ -9,7 +9,7 @@ import type { Logger } from '../base/log.ts'
 import {
   type Client,
   type CommitWrite,
-  failedWrite,
+  failedWriteIndex,
   type ObjectRef,
   type WatchEvent,
   type WatchRequest,
@@ -148,7 +148,7 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
       for (const write of writes) recordGrant({ ...accessOf(write), user })
       return objects
     } catch (error) {
-      const write = writes[failedWrite(error) ?? (writes.length === 1 ? 0 : -1)]
+      const write = writes[failedWriteIndex(error) ?? (writes.length === 1 ? 0 : -1)]
       if (write && isMissingRight(error)) recordDenial(client, { ...accessOf(write), user }, error as ApiError)
       throw error
     }

@@ -2,7 +2,7 @@
 // from before its own writes. Only the leader may save: a server that commits atomically checks the lease in the same
 // transaction (LeaderElection.fence); otherwise the lease is checked right before the commit.
 import type { Kind, Stored } from '../api/kind.ts'
-import { type Client, type CommitWrite, failedWrite } from '../client/client.ts'
+import { type Client, type CommitWrite, failedWriteIndex } from '../client/client.ts'
 import { type LeaderElection, NotLeaderError } from './leader-election.ts'
 
 export interface SaverOptions {
@@ -49,7 +49,7 @@ export function createSaver({ client, election, caches }: SaverOptions): Saver {
       objects = (await client.commit([...fence, ...writes])).slice(fenceCount)
     } catch (error) {
       if (error instanceof NotLeaderError) throw error
-      const index = failedWrite(error)
+      const index = failedWriteIndex(error)
       if (index !== undefined && index < fenceCount) {
         throw new NotLeaderError('another process is the leader now: it acquired the lease before this commit')
       }

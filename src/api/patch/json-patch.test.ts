@@ -64,7 +64,7 @@ describe('applyJsonPatch', () => {
       '[{"op":"add","path":"/baz","value":"qux","xyz":123}]',
       '{"foo":"bar","baz":"qux"}',
     ],
-    ['A.14 escapes ~ and /', '{"/":9,"~1":10}', '[{"op":"test","path":"/~01","value":10}]', '{"/":9,"~1":10}'],
+    ['A.14 unescapes ~1 before ~0', '{"/":9,"~1":10}', '[{"op":"test","path":"/~01","value":10}]', '{"/":9,"~1":10}'],
     [
       'A.16 adds a list to a list',
       '{"foo":["bar"]}',

@@ -73,11 +73,11 @@ const anyJson = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<JsonValue>
 
 function createPatch(from: JsonValue, to: JsonValue): JsonValue {
   if (!isJsonObject(from) || !isJsonObject(to)) return to
-  const removed = Object.keys(from)
+  const removals = Object.keys(from)
     .filter((key) => !Object.hasOwn(to, key))
     .map((key) => [key, null] as const)
-  const changed = Object.entries(to).map(
+  const changes = Object.entries(to).map(
     ([key, value]) => [key, createPatch(getOwnProperty(from, key) ?? null, value)] as const,
   )
-  return Object.fromEntries([...removed, ...changed])
+  return Object.fromEntries([...removals, ...changes])
 }

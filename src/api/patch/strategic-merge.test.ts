@@ -426,7 +426,7 @@ describe('strategicMerge (properties)', () => {
     fc.assert(fc.property(anyDocument, (document) => jsonEquals(merge(document, {}), document as JsonObject)))
   })
 
-  it('sets all fields of the patch', () => {
+  it('returns every container of the patch once, with its image', () => {
     fc.assert(
       fc.property(anyDocument, anyContainers, (document, containers) => {
         const result = merge(document, { spec: { containers } }) as { spec: { containers: { name: string }[] } }

@@ -25,8 +25,9 @@ export interface MergeField {
 }
 
 // Directives, which are not part of the result:
-//   $patch: replace | delete | merge    on an object: replace it, delete it, merge (the default)
-//                                       on an item of a merged list: delete all others, delete this one, merge
+//   $patch: replace | delete | merge    on an object: replace it, empty it, merge it (the default)
+//                                       on an item of a merged list: delete the items that the patch does not contain,
+//                                       delete this item, merge it
 //   $retainKeys: [k, …]                 delete all keys that are not listed
 //   $setElementOrder/<list>: [k, …]     the order of the listed items
 //   $deleteFromPrimitiveList/<list>     scalars to delete
@@ -106,10 +107,10 @@ function mergeItems(original: readonly JsonValue[], change: readonly JsonValue[]
   const mergeKey = context.merge!
   const keyOf = (item: JsonValue) => mergeKeyOf(item, mergeKey, context)
   const directives = change.map((item) => (isJsonObject(item) ? parseDirective(item, context) : undefined))
-  const deleted = new Set(change.filter((_, i) => directives[i] === 'delete').map(keyOf))
+  const deletedKeys = new Set(change.filter((_, i) => directives[i] === 'delete').map(keyOf))
   const changes = change.filter((_, i) => directives[i] !== 'delete' && directives[i] !== 'replace') as JsonObject[]
 
-  const remaining = directives.includes('replace') ? [] : original.filter((item) => !deleted.has(keyOf(item)))
+  const remaining = directives.includes('replace') ? [] : original.filter((item) => !deletedKeys.has(keyOf(item)))
   const items = [...remaining] as JsonObject[]
   const positions = new Map<unknown, number>()
   for (const [i, item] of items.entries()) if (!positions.has(keyOf(item))) positions.set(keyOf(item), i)
@@ -189,12 +190,12 @@ function retainKeys(original: JsonObject, patch: JsonObject, context: MergeConte
   const keys = getOwnProperty(patch, '$retainKeys')
   if (keys === undefined) return original
   if (!isJsonArray(keys)) throw inapplicable(context, 'has a $retainKeys that is not a list')
-  const retained = new Set<unknown>(keys)
+  const retainedKeys = new Set<unknown>(keys)
   for (const [key, change] of Object.entries(patch)) {
-    if (change === null || isDirective(key) || retained.has(key)) continue
+    if (change === null || isDirective(key) || retainedKeys.has(key)) continue
     throw inapplicable(context, `contains "${key}", which is not listed in its $retainKeys`)
   }
-  return Object.fromEntries(Object.entries(original).filter(([key]) => retained.has(key)))
+  return Object.fromEntries(Object.entries(original).filter(([key]) => retainedKeys.has(key)))
 }
 
 function parseListName(key: string, prefix: string, context: MergeContext): string | undefined {

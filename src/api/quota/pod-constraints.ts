@@ -22,16 +22,16 @@ export function describeMissingConstraints(
   const { spec } = object as Pod
   if (!spec || spec.resources) return undefined // pod-level resources replace those of the containers
   const containers = [...spec.containers, ...(spec.initContainers ?? [])].map(({ name, resources }) => {
-    const specified = amountsByQuotaKey(parseAmounts(resources?.requests), parseAmounts(resources?.limits))
-    return { name, specifiedKeys: new Set(specified.map(([key]) => key)) }
+    const amounts = amountsByQuotaKey(parseAmounts(resources?.requests), parseAmounts(resources?.limits))
+    return { name, specifiedKeys: new Set(amounts.map(([key]) => key)) }
   })
-  const missing = keys.sort().flatMap((key) => {
+  const messages = keys.sort().flatMap((key) => {
     const containerNames = new Set(
       containers.filter(({ specifiedKeys }) => !specifiedKeys.has(key)).map(({ name }) => name),
     )
     return containerNames.size > 0 ? [`${key} for: ${[...containerNames].sort().join(',')}`] : []
   })
-  return missing.length > 0 ? `must specify ${missing.join('; ')}` : undefined
+  return messages.length > 0 ? `must specify ${messages.join('; ')}` : undefined
 }
 
 const parseAmounts = (list: Readonly<Record<string, string>> = {}) =>

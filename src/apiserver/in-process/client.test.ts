@@ -6,7 +6,7 @@ import { clusterRoleKind } from '../../api/kinds/rbac/cluster-role.ts'
 import { clusterRoleBindingKind } from '../../api/kinds/rbac/cluster-role-binding.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { clientContract } from '../../client/client.contract.ts'
-import { failedWrite } from '../../client/client.ts'
+import { failedWriteIndex } from '../../client/client.ts'
 import { COMMIT_WRITES_MAX, SYSTEM_USER } from '../index.ts'
 import { createServerFixture, type Json } from '../server.fixture.ts'
 import { inProcessClient } from './client.ts'
@@ -219,7 +219,7 @@ describe('the in-process client', () => {
         code: 403,
         message: expect.stringContaining('cannot delete resource "configmaps"'),
       })
-      expect(failedWrite(error)).toBe(1)
+      expect(failedWriteIndex(error)).toBe(1)
       expect(api.store.revision).toBe(revision)
       await client.commit([writes[0]]) // a single write needs no commit
     })

@@ -12,7 +12,7 @@ import {
   type Client,
   type CommitWrite,
   type DeleteRequest,
-  failedWrite,
+  failedWriteIndex,
   type ObjectRef,
   type Patch,
   type WatchEvent,
@@ -224,7 +224,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       return (results as WireObject[]).map((object, index) => object && objectOf(writes[index]!.kind, object))
     } catch (error) {
       // An error without the index of a write denies the commit endpoint, so the next commit is sent as single writes.
-      if (isMissingRight(error) && failedWrite(error) === undefined) hasCommits = false
+      if (isMissingRight(error) && failedWriteIndex(error) === undefined) hasCommits = false
       if (isNotServed(error)) for (const { kind } of writes) versions.invalidate(kind)
       throw error
     }

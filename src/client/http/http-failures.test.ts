@@ -11,7 +11,7 @@ import type { Json } from '../../apiserver/server.fixture.ts'
 import { systemClock } from '../../base/clock.ts'
 import { manualClock } from '../../base/manual-clock.ts'
 import { createCache } from '../../runtime/cache.ts'
-import { failedWrite, type WatchEvent } from '../client.ts'
+import { failedWriteIndex, type WatchEvent } from '../client.ts'
 import { createHttpFixture } from './http.fixture.ts'
 import { type HttpClientOptions, httpClient } from './http-client.ts'
 
@@ -233,7 +233,7 @@ describe('a commit to a server without transactions', () => {
       ]),
     )
     expect(error).toMatchObject({ code: 409 })
-    expect(failedWrite(error)).toBe(1)
+    expect(failedWriteIndex(error)).toBe(1)
     expect(requests).toEqual([
       'POST /api/v1/namespaces/default/configmaps',
       'DELETE /api/v1/namespaces/default/configmaps/a',
