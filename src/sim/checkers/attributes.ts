@@ -23,10 +23,10 @@ export interface ClassParameters {
 
 export function followClasses(view: View): ClassParameters {
   const parametersByClass = new Map<string, string>()
-  const ambiguous = new Set<string>()
+  const ambiguousClasses = new Set<string>()
   const record = (name: string, { parameters = {} }: ObjectOf<'attributesClass'>): void => {
     const text = JSON.stringify(parameters)
-    if (parametersByClass.has(name) && parametersByClass.get(name) !== text) ambiguous.add(name)
+    if (parametersByClass.has(name) && parametersByClass.get(name) !== text) ambiguousClasses.add(name)
     parametersByClass.set(name, text)
   }
   for (const [name, attributesClass] of view.attributesClasses) record(name, attributesClass)
@@ -35,7 +35,7 @@ export function followClasses(view: View): ClassParameters {
   })
   return {
     of: (name) =>
-      ambiguous.has(name) || !parametersByClass.has(name) ? undefined : JSON.parse(parametersByClass.get(name)!),
+      ambiguousClasses.has(name) || !parametersByClass.has(name) ? undefined : JSON.parse(parametersByClass.get(name)!),
   }
 }
 
@@ -98,11 +98,11 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
     const driverVolume = driverVolumeAt(system, asset)
     // A deleted claim reports nothing; if the driver lost its state, the previous attributes are unknown.
     if (!claim || !driverVolume || exemptions.isLost(asset) || exemptions.hadGatesOff) return
-    // A caller that missed the reply repeats the call for what the volume has already.
-    const changed = Object.entries(mutableParameters).filter(
+    // A caller that missed the response repeats the call, although the volume already has the attributes.
+    const changedEntries = Object.entries(mutableParameters).filter(
       ([name, value]) => driverVolume.mutableParameters[name] !== value,
     )
-    if (changed.length === 0) return
+    if (changedEntries.length === 0) return
     const key = keyOf(claim)
     const undo = undoOf(claim)
     const isReported =
@@ -110,10 +110,10 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
       AMOUNTS.some((name) => claim.status?.allocatedResourceStatuses?.[name]?.endsWith('InProgress')) ||
       undo !== undefined
     if (!isReported) {
-      const requested = JSON.stringify(Object.fromEntries(changed))
+      const requested = JSON.stringify(Object.fromEntries(changedEntries))
       report('no intent', `${process} requests ${requested} of ${asset}, and claim ${key} does not report it`)
     }
-    for (const [name, value] of changed) {
+    for (const [name, value] of changedEntries) {
       if (undo && Object.hasOwn(undo, name)) continue
       const actual = driverVolume.mutableParameters[name]
       report('no intent', `${name} of ${asset} changes from ${actual} to ${value}, and claim ${key} records no undo`)

@@ -11,11 +11,11 @@ import type { CheckContext, Problem } from './context.ts'
 
 const FOLLOWED = [configMapKind, persistentVolumeClaimKind] as unknown as readonly Kind[]
 
-/** Returns the violations in the caches at rest. */
+/** Adds the process. Returns a function that returns the violations in its caches at rest. */
 export function addCacheFollower({ system, view, report }: CheckContext): () => Problem[] {
   if (!system.setup.cacheFollower) return () => []
   const caches = new Map<Kind, Cache<KubeObject>>()
-  const process = system.cluster.add('cache-follower', ({ clock, random, signal }, client) => {
+  const instance = system.cluster.add('cache-follower', ({ clock, random, signal }, client) => {
     for (const kind of FOLLOWED) {
       const cache: Cache<KubeObject> = createCache({ client, kind: kind as never, clock, random })
       cache.subscribe(createOrderCheck(kind.plural, (text) => report('cache', text)))
@@ -23,30 +23,32 @@ export function addCacheFollower({ system, view, report }: CheckContext): () => 
       void cache.run(signal)
     }
   })
-  system.cluster.simulation.note(`${process.name} follows ${FOLLOWED.map(({ plural }) => plural).join(' and ')}`)
+  system.cluster.simulation.note(`${instance.name} follows ${FOLLOWED.map(({ plural }) => plural).join(' and ')}`)
   return () =>
-    [...caches].flatMap(([kind, cache]) => differences(kind, cache.list(), view.present(collectionPrefix(kind))))
+    [...caches].flatMap(([kind, cache]) =>
+      cacheProblems(kind, cache.list(), view.revisionsUnder(collectionPrefix(kind))),
+    )
 }
 
-function differences(
+function cacheProblems(
   { plural }: Kind,
-  cached: readonly Readonly<KubeObject>[],
-  stored: ReadonlyMap<string, number>,
+  cachedObjects: readonly Readonly<KubeObject>[],
+  storedRevisions: ReadonlyMap<string, number>,
 ): Problem[] {
   const problem = (text: string): Problem => ({ rule: 'cache', text: `the cache of ${plural} ${text}` })
-  const missing = new Map(stored)
-  const outdated = cached.flatMap((object) => {
+  const missingRevisions = new Map(storedRevisions)
+  const outdatedProblems = cachedObjects.flatMap((object) => {
     const key = keyOfObject(object)
-    const revision = missing.get(key)
-    missing.delete(key)
+    const revision = missingRevisions.get(key)
+    missingRevisions.delete(key)
     const { resourceVersion } = object.metadata
     return String(revision) === resourceVersion
       ? []
       : [problem(`holds ${key} at ${resourceVersion}, the store has ${revision ?? 'nothing'}`)]
   })
   return [
-    ...outdated,
-    ...[...missing].map(([key, revision]) => problem(`lacks ${key}, which the store has at ${revision}`)),
+    ...outdatedProblems,
+    ...[...missingRevisions].map(([key, revision]) => problem(`lacks ${key}, which the store has at ${revision}`)),
   ]
 }
 

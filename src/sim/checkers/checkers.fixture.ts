@@ -84,15 +84,15 @@ export function createFixture() {
     calls,
     /** Stores the objects in one commit. */
     put: (...objects: readonly (readonly [KindKey, FixtureObject])[]) =>
-      view.take(objects.map(([kind, object]) => encodeStored(kind, object))),
+      view.apply(objects.map(([kind, object]) => encodeStored(kind, object))),
     remove: (kind: KindKey, key: string) =>
-      view.take([{ key: storeKeyOf(kind, key), value: undefined, revision: ++revision }]),
+      view.apply([{ key: storeKeyOf(kind, key), value: undefined, revision: ++revision }]),
     addDriverVolume: (driver: DriverName, handle: string, gi = 1) => {
       addPremadeVolume(drivers.get(driver)!, handle, gi * GI)
       return drivers.get(driver)!.state().volumes[handle]!
     },
     recordEvent: (uid: string, reason: string, message = 'because') =>
-      view.take([
+      view.apply([
         encodeStored('event', {
           metadata: { namespace: 'default', name: `${uid}.${reason}` },
           involvedObject: { uid },
@@ -101,7 +101,7 @@ export function createFixture() {
           message,
         }),
       ]),
-    /** A process starts a driver call; the returned function ends it. */
+    /** Starts a driver call of a process. Returns a function that ends it. */
     call(process: string, driver: DriverName, method: string, volume: string, request: object = {}) {
       if (!processes.has(process)) processes.set(process, { alive: true, starts: 1, isFrozen: false })
       const call = {
@@ -113,12 +113,12 @@ export function createFixture() {
         request: request as Message,
         beganMs: simulation.nowMs,
       }
-      const open: DriverCall = { ...call, endedMs: undefined, outcome: undefined }
-      calls.push(open)
-      for (const listener of listeners) listener(open, 'begins')
+      const openCall: DriverCall = { ...call, endedMs: undefined, outcome: undefined }
+      calls.push(openCall)
+      for (const listener of listeners) listener(openCall, 'begins')
       return (outcome = 'OK') => {
-        Object.assign(open, { endedMs: simulation.nowMs, outcome })
-        for (const listener of listeners) listener(open, 'ends')
+        Object.assign(openCall, { endedMs: simulation.nowMs, outcome })
+        for (const listener of listeners) listener(openCall, 'ends')
       }
     },
     startServer: (store: unknown) => follower?.(store),

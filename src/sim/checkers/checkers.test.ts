@@ -298,7 +298,7 @@ describe('checkers of every commit and driver call', () => {
         spec: { holderIdentity, leaseDurationSeconds: 60 },
       }
       const key = `${collectionPrefix(leaseKind)}kube-system/x`
-      fixture.view.take([{ key, value: Buffer.from(JSON.stringify(lease)), revision: ++revision }])
+      fixture.view.apply([{ key, value: Buffer.from(JSON.stringify(lease)), revision: ++revision }])
     }
     writeLease('a')
     await fixture.simulation.runFor(59_000)
@@ -432,7 +432,7 @@ describe('checkers of every commit and driver call', () => {
 })
 
 describe('checker of bindings', () => {
-  function createBound() {
+  function createBoundFixture() {
     const fixture = createFixture()
     checkBindings(fixture.view.store, (text) => fixture.context.report('double binding', text))
     putBound(fixture)
@@ -441,11 +441,11 @@ describe('checker of bindings', () => {
   const volumeOf = (name: string, claim?: string) => ['volume', aVolume(name, { claim })] as const
 
   it('PROV-5 accepts a claim that is bound to its own volume', () => {
-    expect(createBound().violations).toEqual([])
+    expect(createBoundFixture().violations).toEqual([])
   })
 
   it('PROV-5 reports a second claim bound to a volume', () => {
-    const { put, violations } = createBound()
+    const { put, violations } = createBoundFixture()
     put(['claim', aClaim('b', { phase: 'Bound', volumeName: 'pv' })])
     expect(violations).toEqual([
       'double binding: volume pv is bound to the claims team-a/a and team-a/b',
@@ -454,7 +454,7 @@ describe('checker of bindings', () => {
   })
 
   it('PROV-5 reports a volume that is taken from its bound claim, or deleted under it', () => {
-    const { put, remove, violations } = createBound()
+    const { put, remove, violations } = createBoundFixture()
     put(volumeOf('pv', 'b'))
     put(volumeOf('pv', 'a'))
     remove('volume', 'pv')
@@ -465,7 +465,7 @@ describe('checker of bindings', () => {
   })
 
   it('PROV-5 reports a volume assigned or reserved for one claim and given to another, unless it was free in between', () => {
-    const { put, violations } = createBound()
+    const { put, violations } = createBoundFixture()
     put(['claim', aClaim('b')], ['claim', aClaim('c')])
     put(volumeOf('other', 'b'))
     put(volumeOf('other'))
@@ -485,7 +485,7 @@ describe('checker of bindings', () => {
   })
 
   it('PROV-5 reports a claim bound to a volume that does not exist', () => {
-    const { put, violations } = createBound()
+    const { put, violations } = createBoundFixture()
     put(['claim', aClaim('b', { phase: 'Bound', volumeName: 'nothing' })])
     expect(violations).toEqual(['double binding: claim team-a/b became bound to volume nothing, which does not exist'])
   })
@@ -516,7 +516,7 @@ describe('checker of deletions', () => {
 })
 
 describe('checker of charges', () => {
-  const charged = (request: string, mark: string, status: object = {}) =>
+  const aChargedClaim = (request: string, mark: string, status: object = {}) =>
     aClaim('a', {
       phase: 'Bound',
       volumeName: 'pv',
@@ -528,10 +528,10 @@ describe('checker of charges', () => {
   it('REX-4 charge: reports a request above the charge, and a charge that falls', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
-    fixture.put(['claim', charged('3Gi', '3Gi')])
+    fixture.put(['claim', aChargedClaim('3Gi', '3Gi')])
     expect(fixture.violations).toEqual([])
-    fixture.put(['claim', charged('5Gi', '3Gi')])
-    fixture.put(['claim', charged('1Gi', '1Gi')])
+    fixture.put(['claim', aChargedClaim('5Gi', '3Gi')])
+    fixture.put(['claim', aChargedClaim('1Gi', '1Gi')])
     expect(fixture.violations).toEqual([
       `charge: claim team-a/a requests ${5 * GI}, and only ${3 * GI} is charged`,
       `charge: the charge of claim team-a/a fell from ${3 * GI} to ${GI}`,
@@ -542,12 +542,12 @@ describe('checker of charges', () => {
     const fixture = createFixture()
     Object.assign(fixture.system.setup, { expansionQuota: 'actual' })
     checkSizes(fixture.context)
-    fixture.put(['claim', charged('1Gi', '5Gi')])
-    fixture.put(['claim', charged('1Gi', '1Gi')])
+    fixture.put(['claim', aChargedClaim('1Gi', '5Gi')])
+    fixture.put(['claim', aChargedClaim('1Gi', '1Gi')])
     expect(fixture.violations).toEqual([])
     const inProgress = { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } }
-    fixture.put(['claim', charged('1Gi', '5Gi', inProgress)])
-    fixture.put(['claim', charged('1Gi', '1Gi', inProgress)])
+    fixture.put(['claim', aChargedClaim('1Gi', '5Gi', inProgress)])
+    fixture.put(['claim', aChargedClaim('1Gi', '1Gi', inProgress)])
     expect(fixture.violations).toEqual([`charge: the charge of claim team-a/a fell from ${5 * GI} to ${GI}`])
   })
 
@@ -558,7 +558,7 @@ describe('checker of charges', () => {
     const conditions = [{ type: 'ControllerResizeError', status: 'True', message: 'too large' }]
     fixture.put(
       ['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })],
-      ['claim', charged('1Gi', '5Gi', { conditions })],
+      ['claim', aChargedClaim('1Gi', '5Gi', { conditions })],
     )
     expect(fixture.problems()).toEqual([
       'size: claim team-a/a has the size it requests, and still has ControllerResizeError',
@@ -574,7 +574,7 @@ describe('checker of attributes', () => {
     status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: current },
     ...otherParts,
   })
-  function createModified() {
+  function createModifiedFixture() {
     const fixture = createFixture()
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
     driverVolume.mutableParameters = { iops: '1000' }
@@ -589,7 +589,7 @@ describe('checker of attributes', () => {
   }
 
   it('VAC-6 attributes: reports a driver attribute that no status explains', () => {
-    const { fixture, driverVolume } = createModified()
+    const { fixture, driverVolume } = createModifiedFixture()
     expect(fixture.problems()).toEqual([])
     driverVolume.mutableParameters = { iops: '1000', tier: 'left over' }
     expect(fixture.problems()).toEqual([
@@ -598,7 +598,7 @@ describe('checker of attributes', () => {
   })
 
   it('VAC-6 attributes: reports conditions and an undo record that outlive their change', () => {
-    const { fixture, putClaim } = createModified()
+    const { fixture, putClaim } = createModifiedFixture()
     putClaim(withClass('gold', { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a has what it requests, and still records an undo'])
     const conditions = [{ type: 'ModifyVolumeError', status: 'True' }]
@@ -609,7 +609,7 @@ describe('checker of attributes', () => {
   })
 
   it('VAC-7 attributes: requires Pending for a missing class and Infeasible for unknown parameters', () => {
-    const { fixture, putClaim } = createModified()
+    const { fixture, putClaim } = createModifiedFixture()
     fixture.recordEvent('uid-a', 'VolumeModifyFailed')
     putClaim(withClass('gold', { spec: { volumeAttributesClassName: 'missing' } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Pending about missing, and is undefined'])
@@ -618,7 +618,7 @@ describe('checker of attributes', () => {
   })
 
   it('VAC-6 wrong status: reports an event about a class that the claim never had', () => {
-    const { fixture } = createModified()
+    const { fixture } = createModifiedFixture()
     checkAttributes(fixture.context, fixture.classes)
     fixture.recordEvent(
       'uid-a',
@@ -701,10 +701,10 @@ describe('checkers of the state at rest', () => {
       fixture.put(['volume', aVolume('pv', { phase: 'Released', claim: 'a', ...change })])
       return fixture.problems().filter((text) => text.startsWith('missing'))
     }
-    const reported = ['missing: volume pv refers to net.sim^pv, which does not exist']
-    expect(missingProblems({})).toEqual(reported)
+    const expectedProblems = ['missing: volume pv refers to net.sim^pv, which does not exist']
+    expect(missingProblems({})).toEqual(expectedProblems)
     expect(missingProblems({ policy: 'Retain' })).toEqual([])
-    expect(missingProblems({ policy: 'Retain', phase: 'Bound' })).toEqual(reported)
+    expect(missingProblems({ policy: 'Retain', phase: 'Bound' })).toEqual(expectedProblems)
     expect(missingProblems({ phase: 'Available', claim: undefined })).toEqual([])
   })
 
@@ -793,15 +793,15 @@ describe('checkers of the state at rest', () => {
       return fixture.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv')
     }
     fixture.addDriverVolume('net.sim', 'pv', 2)
-    const differs = `size: claim team-a/a reports ${GI}, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`
+    const sizeProblem = `size: claim team-a/a reports ${GI}, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`
     expandFor('before')('ABORTED')
     putBound(fixture)
     expect(fixture.problems()).toEqual([])
     expandFor('a')('ABORTED') // the expansion of the claim itself must be completed
-    expect(fixture.problems()).toEqual([differs])
+    expect(fixture.problems()).toEqual([sizeProblem])
     expandFor('before')('OK')
     putBound(fixture)
-    expect(fixture.problems()).toEqual([differs])
+    expect(fixture.problems()).toEqual([sizeProblem])
   })
 
   it('SYS-14 size: reports a half-expanded volume, unless its claim reports it and waits for a pod', () => {
@@ -814,16 +814,16 @@ describe('checkers of the state at rest', () => {
       metadata: { annotations },
       spec: { capacity: { storage: '2Gi' } },
     }
-    const differs = `size: claim team-a/a reports ${GI}, volume pv states ${2 * GI}, and net.sim^pv has ${2 * GI}`
+    const sizeProblem = `size: claim team-a/a reports ${GI}, volume pv states ${2 * GI}, and net.sim^pv has ${2 * GI}`
     putBound(fixture)
     fixture.put(['volume', aVolume('pv', halfExpanded)])
-    expect(fixture.problems().sort()).toEqual([differs, 'size: volume pv is still annotated as expanding'])
+    expect(fixture.problems().sort()).toEqual([sizeProblem, 'size: volume pv is still annotated as expanding'])
     const conditions = [{ type: 'FileSystemResizePending', status: 'True' }]
     const status = { capacity: { storage: '1Gi' }, conditions }
     fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', status })])
     expect(fixture.problems()).toEqual([])
     fixture.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase: 'Running' } })])
-    expect(fixture.problems()).toContain(differs)
+    expect(fixture.problems()).toContain(sizeProblem)
   })
 
   it('SYS-14 size: reports a volume that does not state the size its node waits for', () => {
@@ -1020,17 +1020,17 @@ describe('checkers of the state at rest', () => {
       spec: { attacher: 'net.sim', nodeName: 'n2', source: { persistentVolumeName: 'pv' } },
       status: { attached: false },
     })
-    const published = 'attachments: net.sim^pv is published on [n2], attachments say []'
+    const publishedProblem = 'attachments: net.sim^pv is published on [n2], attachments say []'
     const volume = (metadata: object) => aVolume('pv', { phase: 'Bound', claim: 'a', metadata })
     const deletion = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['kubernetes.io/pv-protection'] }
     const withFinalizer = attachment(['external-attacher/net-sim'])
     fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv' })])
     fixture.put(['volume', volume({})], ['attachment', withFinalizer])
-    expect(fixture.problems()).toContain(published)
+    expect(fixture.problems()).toContain(publishedProblem)
     fixture.put(['volume', volume(deletion)], ['attachment', withFinalizer])
-    expect(fixture.problems()).not.toContain(published)
+    expect(fixture.problems()).not.toContain(publishedProblem)
     fixture.put(['attachment', attachment([])])
-    expect(fixture.problems()).toContain(published)
+    expect(fixture.problems()).toContain(publishedProblem)
   })
 
   it('SYS-14 capacity, quota: reports wrong capacity objects and uncounted quotas', () => {

@@ -15,12 +15,12 @@ export interface Exemptions {
    * Whether the volume is no leak: a user deleted the PersistentVolume while its policy was Retain or it had no finalizer for
    * deletion, or the volume was imported and has never had a PersistentVolume.
    */
-  isGivenUp(asset: string): boolean
+  isAbandoned(asset: string): boolean
   /**
    * Whether the controller called DeleteVolume while that was right, and only then a user changed the policy or released the
-   * volume: it may be gone all the same.
+   * volume: its storage may have been deleted anyway.
    */
-  isKeptTooLate(volume: ObjectOf<'volume'>): boolean
+  mayHaveBeenDeleted(volume: ObjectOf<'volume'>): boolean
   /** Whether an expansion for an earlier claim was never answered: the volume may be larger than recorded. */
   mayHaveGrownBefore(asset: string, claimUid: string): boolean
   /** Whether a feature gate was off at some time: state that depends on it may be incomplete. */
@@ -99,7 +99,7 @@ export function createExemptions(
     get hadGatesOff() {
       return hadGatesOff
     },
-    isKeptTooLate(volume) {
+    mayHaveBeenDeleted(volume) {
       const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec ?? {}
       const asset = assetOf(volume) ?? ''
       const isFree = volume.status?.phase !== 'Bound'
@@ -112,7 +112,7 @@ export function createExemptions(
     mayHaveGrownBefore: (asset, claimUid) =>
       claimUidByExpandingAsset.has(asset) && claimUidByExpandingAsset.get(asset) !== claimUid,
     isLost: (asset) => lostAssets.has(asset),
-    isGivenUp: (asset) => abandonedAssets.has(asset) || (asset.includes(`^${IMPORTED}`) && !knownAssets.has(asset)),
+    isAbandoned: (asset) => abandonedAssets.has(asset) || (asset.includes(`^${IMPORTED}`) && !knownAssets.has(asset)),
   }
 }
 

@@ -1,5 +1,5 @@
 // Rule `metrics`: every incarnation of every process counted exactly the driver calls whose end it received, and at the end
-// the leader's gauges equal the claims and volumes in the store.
+// the leader's gauges equal the claims and volumes in the store. Also rule `capacity`: the scheduler reserves none at rest.
 import { type CsiCode, goNameOf } from '../../csi/index.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
 import type { System } from '../engine/system.ts'
@@ -11,7 +11,7 @@ type ClaimsAndVolumes = Pick<View, 'claims' | 'volumes'>
 
 /** Histograms of driver calls: of controllers, and of node agents. */
 const CALLS = ['csi_sidecar_operations_seconds', 'csi_operations_seconds']
-/** A closed connection cancels calls, which only the caller sees. */
+/** A closed connection cancels calls, which only the caller observes. */
 const CANCELED = 'Canceled'
 /** Counters of completed work, and the call that must have succeeded at least as often. */
 const COMPLETED_WORK: readonly (readonly [metric: string, method: string])[] = [
@@ -30,18 +30,18 @@ interface Sample {
 
 export async function metricProblems({ registries, calls }: CallsAndRegistries): Promise<Problem[]> {
   const problems: string[] = []
-  const received = new Map<string, Map<string, number>>()
+  const receivedCounts = new Map<string, Map<string, number>>()
   for (const { process, incarnation, method, outcome, endedMs } of calls) {
     if (endedMs === undefined) continue
     const incarnationKey = `${process} ${incarnation}`
-    const counts = received.get(incarnationKey) ?? new Map<string, number>()
-    received.set(incarnationKey, counts)
+    const counts = receivedCounts.get(incarnationKey) ?? new Map<string, number>()
+    receivedCounts.set(incarnationKey, counts)
     const call = `${method} ${goNameOf(outcome as CsiCode)}`
     counts.set(call, (counts.get(call) ?? 0) + 1)
   }
   for (const { process, incarnation, registry } of registries) {
     const processText = `${process} (incarnation ${incarnation})`
-    const counts = received.get(`${process} ${incarnation}`) ?? new Map<string, number>()
+    const counts = receivedCounts.get(`${process} ${incarnation}`) ?? new Map<string, number>()
     const samples = async (name: string): Promise<readonly Sample[]> =>
       ((await registry.getSingleMetric(name)?.get())?.values as readonly Sample[] | undefined) ?? []
     const sum = async (name: string) =>
@@ -49,16 +49,16 @@ export async function metricProblems({ registries, calls }: CallsAndRegistries):
         .filter(({ labels }) => labels.class !== PLUGIN_CLASS) // the plugin is not a driver
         .reduce((total, { value }) => total + value, 0)
 
-    const reported = new Map<string, number>()
+    const reportedCounts = new Map<string, number>()
     for (const name of CALLS) {
       for (const { metricName, labels, value } of await samples(name)) {
         if (metricName !== `${name}_count`) continue
         const call = `${String(labels.method_name).split('/').at(-1)} ${labels.grpc_status_code}`
-        reported.set(call, (reported.get(call) ?? 0) + value)
+        reportedCounts.set(call, (reportedCounts.get(call) ?? 0) + value)
       }
     }
-    for (const call of new Set([...reported.keys(), ...counts.keys()])) {
-      const [counted, receivedCount] = [reported.get(call) ?? 0, counts.get(call) ?? 0]
+    for (const call of new Set([...reportedCounts.keys(), ...counts.keys()])) {
+      const [counted, receivedCount] = [reportedCounts.get(call) ?? 0, counts.get(call) ?? 0]
       const isExpected = call.endsWith(` ${CANCELED}`) ? counted >= receivedCount : counted === receivedCount
       if (!isExpected)
         problems.push(`${processText} counted ${call} ${counted} times, and received it ${receivedCount} times`)
@@ -102,13 +102,13 @@ export async function reservationProblems(
     ({ metadata, spec }) => metadata.annotations?.[SELECTED_NODE] && !spec?.volumeName,
   )
   if (isWaiting) return []
-  const newest = new Map(registries.map((entry) => [entry.process, entry]))
+  const newestRegistries = new Map(registries.map((entry) => [entry.process, entry]))
   const problems: Problem[] = []
-  for (const { process, registry } of newest.values()) {
+  for (const { process, registry } of newestRegistries.values()) {
     const { values = [] } = (await registry.getSingleMetric(RESERVATIONS)?.get()) ?? {}
-    const reserved = values.reduce((total, { value }) => total + value, 0)
-    if (reserved > 0)
-      problems.push({ rule: 'capacity', text: `${process} reserves capacity for ${reserved} volumes at rest` })
+    const reservedCount = values.reduce((total, { value }) => total + value, 0)
+    if (reservedCount > 0)
+      problems.push({ rule: 'capacity', text: `${process} reserves capacity for ${reservedCount} volumes at rest` })
   }
   return problems
 }
@@ -127,27 +127,27 @@ export async function gaugeProblems(
     bound_pvc_count: objects.pvc.filter(isBound).length,
     unbound_pvc_count: objects.pvc.filter((claim) => !isBound(claim)).length,
   }
-  const newest = new Map(registries.map((entry) => [entry.process, entry]))
+  const newestRegistries = new Map(registries.map((entry) => [entry.process, entry]))
   const counts = await Promise.all(
-    [...newest.values()].map(async ({ process, registry }) => {
-      const reported = new Map<string, number>()
+    [...newestRegistries.values()].map(async ({ process, registry }) => {
+      const reportedCounts = new Map<string, number>()
       for (const name of Object.keys(expected)) {
         const { values = [] } = (await registry.getSingleMetric(`pv_collector_${name}`)?.get()) ?? {}
-        reported.set(
+        reportedCounts.set(
           name,
           values.reduce((total, { value }) => total + value, 0),
         )
       }
-      return { process, reported }
+      return { process, reportedCounts }
     }),
   )
-  const leaders = counts.filter(({ reported }) => [...reported.values()].some((value) => value > 0))
-  const problems = leaders.flatMap(({ process, reported }) =>
+  const leaders = counts.filter(({ reportedCounts }) => [...reportedCounts.values()].some((value) => value > 0))
+  const problems = leaders.flatMap(({ process, reportedCounts }) =>
     Object.entries(expected)
-      .filter(([name, expectedCount]) => reported.get(name) !== expectedCount)
+      .filter(([name, expectedCount]) => reportedCounts.get(name) !== expectedCount)
       .map(
         ([name, expectedCount]) =>
-          `${process} reports pv_collector_${name} ${reported.get(name)}, and there are ${expectedCount}`,
+          `${process} reports pv_collector_${name} ${reportedCounts.get(name)}, and there are ${expectedCount}`,
       ),
   )
   if (leaders.length === 0 && objects.pv.length + objects.pvc.length > 0) {

@@ -20,7 +20,7 @@ const NODE_LOST_MS = 6 * 60_000
 export function checkMounts({ system, view, exemptions, report }: CheckContext): void {
   const { simulation } = system.cluster
   /** `asset node` pairs whose attachment was deleted while the node was lost, when its mounts were unknown. */
-  const forceDetached = new Set<string>()
+  const forceDetachedKeys = new Set<string>()
   /** When each node stopped being ready or was deleted. */
   const notReadySinceMs = new Map<string, number>()
 
@@ -38,8 +38,8 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
       if (!asset) continue
       const attachmentKey = `${asset} ${nodeName}`
       const isDeleted = !change.next || change.next.metadata.deletionTimestamp !== undefined
-      if (!isDeleted) forceDetached.delete(attachmentKey)
-      else if (isLost(nodeName)) forceDetached.add(attachmentKey)
+      if (!isDeleted) forceDetachedKeys.delete(attachmentKey)
+      else if (isLost(nodeName)) forceDetachedKeys.add(attachmentKey)
     }
   })
   system.onCall((call, phase) => {
@@ -72,7 +72,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const asset = assetName(call.driver, call.volume)
     const name = nodeOfCall(call)
     const node = system.nodes.get(name)
-    if (!node?.isOn || forceDetached.has(`${asset} ${name}`) || isLost(name)) return
+    if (!node?.isOn || forceDetachedKeys.has(`${asset} ${name}`) || isLost(name)) return
     const mount = node.mounts().find(({ volume }) => volume === asset)
     if (mount) report('wrong mount', `${call.process} detaches ${asset} from ${name}, where ${mount.path} is mounted`)
   }
@@ -81,7 +81,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const asset = assetName(call.driver, call.volume)
     const name = nodeOfCall(call)
     const driverVolume = driverVolumeAt(system, asset)
-    if (!driverVolume || exemptions.isLost(asset) || forceDetached.has(`${asset} ${name}`)) return
+    if (!driverVolume || exemptions.isLost(asset) || forceDetachedKeys.has(`${asset} ${name}`)) return
     if (!driverVolume.attachments[nodeIdOf(name)]) {
       report('wrong mount', `${call.process} mounts ${asset} on ${name}, where it is not attached`)
     }
@@ -92,19 +92,19 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const asset = assetName(driver, handle)
     const claim = view.claimOfUid(view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid ?? '')
     if (claim?.spec?.accessModes?.join() !== 'ReadWriteOncePod') return
-    const pods = new Map<string, string>()
+    const nodeByPodUid = new Map<string, string>()
     for (const node of system.nodes.values()) {
       if (!node.isOn) continue
       for (const { path, volume } of node.mounts()) {
         const uid = volume === asset ? uidOf(path) : undefined
-        if (uid) pods.set(uid, node.name)
+        if (uid) nodeByPodUid.set(uid, node.name)
       }
     }
-    const present = [...view.pods.values()].filter(({ metadata }) => pods.has(metadata.uid ?? ''))
+    const mountedPods = [...view.pods.values()].filter(({ metadata }) => nodeByPodUid.has(metadata.uid ?? ''))
     // Without attachments nothing can enforce a single pod across nodes.
-    const places = new Set(present.map(({ metadata }) => pods.get(metadata.uid ?? '')))
-    if (present.length < 2 || (places.size > 1 && !attaches(system, driver))) return
-    const names = present.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
+    const nodeNames = new Set(mountedPods.map(({ metadata }) => nodeByPodUid.get(metadata.uid ?? '')))
+    if (mountedPods.length < 2 || (nodeNames.size > 1 && !attaches(system, driver))) return
+    const names = mountedPods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
     report('wrong mount', `${asset} is ReadWriteOncePod, and is mounted for ${names.join(' and ')}`)
   }
 }

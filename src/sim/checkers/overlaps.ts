@@ -5,7 +5,7 @@ import { nodeOfId } from '../plan/catalog.ts'
 import type { CheckContext } from './context.ts'
 
 /** Operations that change something; reads may run at any time. */
-const CONTROLLER = [
+const CONTROLLER_METHODS = [
   'CreateVolume',
   'DeleteVolume',
   'ControllerExpandVolume',
@@ -13,7 +13,13 @@ const CONTROLLER = [
   'ControllerPublishVolume',
   'ControllerUnpublishVolume',
 ]
-const NODE = ['NodeStageVolume', 'NodeUnstageVolume', 'NodePublishVolume', 'NodeUnpublishVolume', 'NodeExpandVolume']
+const NODE_METHODS = [
+  'NodeStageVolume',
+  'NodeUnstageVolume',
+  'NodePublishVolume',
+  'NodeUnpublishVolume',
+  'NodeExpandVolume',
+]
 
 export function checkOverlaps({ system, report }: CheckContext): void {
   /** Calls in progress, by the volume they concern. */
@@ -45,8 +51,8 @@ export function checkOverlaps({ system, report }: CheckContext): void {
     const driverVolume = system.drivers.get(driver)?.state().volumes[volume]
     if (driverVolume) names.set(`${driver}^${volume}`, driverVolume.name)
     const name = names.get(`${driver}^${volume}`) ?? volume
-    if (CONTROLLER.includes(method)) return `${driver} ${name}`
-    return NODE.includes(method) ? `${driver} ${name} on ${process}` : undefined
+    if (CONTROLLER_METHODS.includes(method)) return `${driver} ${name}`
+    return NODE_METHODS.includes(method) ? `${driver} ${name} on ${process}` : undefined
   }
 }
 
@@ -57,7 +63,7 @@ function isAwaited(system: System, { process, incarnation }: DriverCall): boolea
 
 /**
  * Three exemptions. A frozen process cannot cancel its call, and another takes over. Sidecars (provisioner, resizer, attacher)
- * do not coordinate: a claim may be deleted while its volume expands, and drivers answer ABORTED. Each sidecar still
+ * do not coordinate: a claim may be deleted while its volume expands, and drivers return ABORTED. Each sidecar still
  * runs one operation per volume at a time. Of two provisioners without leader election, one can save the volume for which
  * the other still awaits CreateVolume; if its claim is deleted then, the other deletes the volume, whose name it cannot match.
  */

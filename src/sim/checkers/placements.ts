@@ -9,7 +9,7 @@ const PROPAGATION_MS = 120_000
 
 export function checkPlacements({ system, view, report }: CheckContext): void {
   const { simulation } = system.cluster
-  /** When each claim was deleted, by key; and since when each node has not existed or been cordoned. */
+  /** When each claim was deleted, by key; and since when each node has been missing or cordoned. */
   const deletedMs = new Map<string, number>()
   const closedNodes = new Map<string, { readonly reason: string; readonly sinceMs: number }>()
 
@@ -35,10 +35,10 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
 
   function check(pod: ObjectOf<'pod'>, nodeName: string): void {
     const text = `pod ${keyOfObject(pod)} was bound to ${nodeName}`
-    const closed = closedNodes.get(nodeName)
-    const tolerates = pod.spec?.tolerations?.some(({ key }) => !key || key === 'node.kubernetes.io/unschedulable')
-    if (closed && hasPropagated(closed.sinceMs) && !(closed.reason === 'is cordoned' && tolerates)) {
-      report('wrong placement', `${text}, which ${closed.reason}`)
+    const closedNode = closedNodes.get(nodeName)
+    const toleratesCordon = pod.spec?.tolerations?.some(({ key }) => !key || key === 'node.kubernetes.io/unschedulable')
+    if (closedNode && hasPropagated(closedNode.sinceMs) && !(closedNode.reason === 'is cordoned' && toleratesCordon)) {
+      report('wrong placement', `${text}, which ${closedNode.reason}`)
     }
     const node = view.nodes.get(nodeName)
     for (const { key, claim } of claimsOf(pod, view)) {

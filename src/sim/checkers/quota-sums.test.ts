@@ -23,23 +23,23 @@ function createQuotaFixture() {
 describe('quota sums', () => {
   it('SYS-14 accept a charge in the same commit as its write, and a quota that is not counted yet', () => {
     const { violations, checker, claim, quota } = createQuotaFixture()
-    checker.take([claim('a', '2Gi')])
-    checker.take([quota({ 'requests.storage': '5Gi' })])
-    checker.take([claim('b', '3Gi'), quota({ 'requests.storage': '5Gi' }, { 'requests.storage': '5Gi' })])
-    checker.take([quota({ 'requests.storage': '1Gi' }, { 'requests.storage': '5Gi' })]) // lowered below the usage
-    checker.take([
+    checker.apply([claim('a', '2Gi')])
+    checker.apply([quota({ 'requests.storage': '5Gi' })])
+    checker.apply([claim('b', '3Gi'), quota({ 'requests.storage': '5Gi' }, { 'requests.storage': '5Gi' })])
+    checker.apply([quota({ 'requests.storage': '1Gi' }, { 'requests.storage': '5Gi' })]) // lowered below the usage
+    checker.apply([
       { key: 'core/persistentvolumeclaims/team/a', object: undefined },
       quota({ 'requests.storage': '1Gi' }, { 'requests.storage': '3Gi' }),
     ])
-    checker.take([{ key: 'core/persistentvolumeclaims/elsewhere/a', object: claim('a', '9Gi').object }])
+    checker.apply([{ key: 'core/persistentvolumeclaims/elsewhere/a', object: claim('a', '9Gi').object }])
     expect(violations).toEqual([])
   })
 
   it('SYS-14 report a write without a charge, and a charge without a write', () => {
     const { violations, checker, claim, quota } = createQuotaFixture()
-    checker.take([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '0' })])
-    checker.take([claim('a', '1Gi')])
-    checker.take([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '2' })])
+    checker.apply([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '0' })])
+    checker.apply([claim('a', '1Gi')])
+    checker.apply([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '2' })])
     expect(violations).toEqual([
       'quota q reports persistentvolumeclaims=0, the objects add up to 1',
       'quota q reports persistentvolumeclaims=2, the objects add up to 1',
@@ -49,13 +49,13 @@ describe('quota sums', () => {
   it('SYS-14 report a charge above the limit, unless a status caused it', () => {
     const { violations, checker, claim, quota } = createQuotaFixture()
     const hard = { 'requests.storage': '3Gi' }
-    checker.take([claim('a', '2Gi'), quota(hard, { 'requests.storage': '2Gi' })])
+    checker.apply([claim('a', '2Gi'), quota(hard, { 'requests.storage': '2Gi' })])
     const allocated = { allocatedResources: { storage: '4Gi' } }
-    checker.take([claim('a', '2Gi', allocated), quota(hard, { 'requests.storage': '4Gi' })])
+    checker.apply([claim('a', '2Gi', allocated), quota(hard, { 'requests.storage': '4Gi' })])
     expect(violations).toEqual([])
-    checker.take([claim('b', '1Gi'), quota(hard, { 'requests.storage': '5Gi' })])
+    checker.apply([claim('b', '1Gi'), quota(hard, { 'requests.storage': '5Gi' })])
     expect(violations).toEqual(['quota q: a charge raised requests.storage from 4Gi to 5368709120, above 4294967296'])
-    checker.take([claim('c', '1Gi', allocated), quota(hard, { 'requests.storage': '9Gi' })]) // created with a status
+    checker.apply([claim('c', '1Gi', allocated), quota(hard, { 'requests.storage': '9Gi' })]) // created with a status
     expect(violations).toHaveLength(1)
   })
 
@@ -65,7 +65,7 @@ describe('quota sums', () => {
       const { key, object } = claim(name, '1Gi', { currentVolumeAttributesClassName: current })
       return { key, object: { ...object, spec: { volumeAttributesClassName, resources: { requests: { iops } } } } }
     }
-    checker.take([
+    checker.apply([
       claimWithIo('a', '300', 'gold'),
       claimWithIo('b', '200', 'silver', 'gold'),
       claimWithIo('c', '500', 'silver'),

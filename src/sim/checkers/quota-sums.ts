@@ -12,14 +12,14 @@ interface ObjectChange {
 }
 
 export interface QuotaSums {
-  /** Takes the changes of one commit. */
-  take(changes: readonly ObjectChange[]): void
+  /** Applies the changes of one commit, and checks the quotas. */
+  apply(changes: readonly ObjectChange[]): void
   readonly quotas: ReadonlyMap<string, StoredJson>
   readonly claims: ReadonlyMap<string, StoredJson>
   /** Returns the amounts that a quota with this spec counts, by key, at present or with one more claim. */
   addUp(spec: StoredJson, extraClaim?: StoredJson): Map<string, bigint>
   /** Whether a quota with this spec would accept one more claim. */
-  hasRoomFor(spec: StoredJson, claim: StoredJson): boolean
+  admits(spec: StoredJson, claim: StoredJson): boolean
 }
 
 const CLAIMS = 'core/persistentvolumeclaims/'
@@ -52,24 +52,24 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
 
   /**
    * `states`: the quota before the commit and after each of its writes; the charge was made against one of them.
-   * `withNewStatus`: claims whose status was written. Status writes are never refused, so they may exceed a limit.
+   * `claimsWithNewStatus`: claims whose status was written. Status writes are never refused, so they may exceed a limit.
    */
-  function check(name: string, states: readonly StoredJson[], withNewStatus: readonly StoredJson[]): void {
+  function check(name: string, states: readonly StoredJson[], claimsWithNewStatus: readonly StoredJson[]): void {
     const [previous] = states
     const quota = states.at(-1)
-    const counted = addUp(quota.spec)
-    const exempt = sumOf(quota.spec, { claims: withNewStatus, pods: [], countOf: () => 0 })
+    const countedAmounts = addUp(quota.spec)
+    const exemptAmounts = sumOf(quota.spec, { claims: claimsWithNewStatus, pods: [], countOf: () => 0 })
     const isSameQuota = previous && states.every((state) => scopeOf(state) === scopeOf(previous))
     for (const [key, usedText] of Object.entries(quota.status?.used ?? {}) as [string, string][]) {
       const used = amountOf(usedText, unitsOf(key))
-      if (used !== counted.get(key)) {
-        report(`quota ${name} reports ${key}=${used}, the objects add up to ${counted.get(key)}`)
+      if (used !== countedAmounts.get(key)) {
+        report(`quota ${name} reports ${key}=${used}, the objects add up to ${countedAmounts.get(key)}`)
       }
       const usedBefore = previous?.status?.used?.[key]
       if (!isSameQuota || usedBefore === undefined) continue // counted for the first time: existing objects may exceed the limit
       const bounds = states.map(({ spec }) => amountOf(spec.hard[key], unitsOf(key)))
       const limit = largest([amountOf(usedBefore, unitsOf(key)), ...bounds])
-      if (used > limit + (exempt.get(key) ?? 0n)) {
+      if (used > limit + (exemptAmounts.get(key) ?? 0n)) {
         report(`quota ${name}: a charge raised ${key} from ${usedBefore} to ${used}, above ${limit}`)
       }
     }
@@ -87,22 +87,23 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
     claims,
     quotas,
     addUp,
-    hasRoomFor(spec, claim) {
+    admits(spec, claim) {
       const used = addUp(spec)
       const isWithin = ([key, amount]: [string, bigint]) =>
         amount <= (used.get(key) ?? 0n) || amount <= amountOf(spec.hard[key], unitsOf(key))
       return [...addUp(spec, claim)].every(isWithin)
     },
-    take(changes) {
+    apply(changes) {
       const statesOf = new Map<string, StoredJson[]>([...quotas].map(([name, quota]) => [name, [quota]]))
-      const newStatus = new Set<string>()
+      const namesWithNewStatus = new Set<string>()
       let concernsNamespace = false
       for (const { key, object } of changes) {
         if (trackObject(key, object !== undefined)) concernsNamespace = true
         const collection = collections.find(({ prefix }) => key.startsWith(prefix))
         if (!collection) continue
         const name = key.slice(collection.prefix.length)
-        if (collection.objects === claims && object && hasNewStatus(object, claims.get(name))) newStatus.add(name)
+        if (collection.objects === claims && object && hasNewStatus(object, claims.get(name)))
+          namesWithNewStatus.add(name)
         if (object === undefined) collection.objects.delete(name)
         else collection.objects.set(name, object)
         if (collection.objects !== quotas) continue
@@ -111,7 +112,9 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
         else statesOf.set(name, [...states, object])
       }
       if (!concernsNamespace) return
-      const claimsWithNewStatus = [...newStatus].map((name) => claims.get(name)).filter((claim) => claim !== undefined)
+      const claimsWithNewStatus = [...namesWithNewStatus]
+        .map((name) => claims.get(name))
+        .filter((claim) => claim !== undefined)
       for (const name of quotas.keys()) check(name, statesOf.get(name) ?? [], claimsWithNewStatus)
     },
   }
@@ -163,10 +166,10 @@ function sumOf(spec: StoredJson, contents: Contents): Map<string, bigint> {
     if (key === 'requests.storage') return sum(amounts('storage'))
     const countKey = /^(?:count\/(.+)|persistentvolumeclaims|configmaps|secrets|resourcequotas)$/.exec(key)
     if (countKey) return BigInt(countOf(countKey[1] ?? key))
-    const running = pods.filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed')
-    if (key === 'pods') return BigInt(running.length)
+    const runningPods = pods.filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed')
+    if (key === 'pods') return BigInt(runningPods.length)
     const [, section = 'requests', name = ''] = /^(?:(requests|limits)\.)?(.+)$/.exec(key) ?? []
-    return sum(running.map((pod) => requestedBy(pod, section, name, unitsOf(key))))
+    return sum(runningPods.map((pod) => requestedBy(pod, section, name, unitsOf(key))))
   }
 
   function countOf(resource: string): number {

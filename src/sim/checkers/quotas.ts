@@ -13,7 +13,7 @@ export function checkQuotas({ view, report }: CheckContext): void {
   view.onWrites((writes) => {
     for (const { namespace, sums } of sumsByNamespace) {
       const changes = writes.filter(({ key }) => mayBeCounted(key, namespace)).map(decodeChange)
-      if (changes.length > 0) sums.take(changes)
+      if (changes.length > 0) sums.apply(changes)
     }
   })
 }

@@ -14,11 +14,11 @@ export interface Retries extends ClientObserver {
 /** Bad request, not found, conflict or already exists, invalid: errors that a retry does not fix. */
 const PERMANENT_CODES: readonly number[] = [400, 404, 409, 422]
 /** A stale cache or a concurrent writer explains a few refusals. */
-const TRIES_MAX = 3
+const REFUSALS_MAX = 3
 
 export function followRetries(): Retries {
-  /** How often each write was refused, with the last message. */
-  const refusals = new Map<string, { times: number; message: string }>()
+  /** The number of refusals of each write, with the last message. */
+  const refusals = new Map<string, { count: number; message: string }>()
   let isCounting = false
 
   async function countRefusals<T>(describe: () => string, write: Promise<T>): Promise<T> {
@@ -27,7 +27,7 @@ export function followRetries(): Retries {
     } catch (error) {
       if (isCounting && error instanceof ApiError && PERMANENT_CODES.includes(error.code)) {
         const key = describe()
-        refusals.set(key, { times: (refusals.get(key)?.times ?? 0) + 1, message: error.message })
+        refusals.set(key, { count: (refusals.get(key)?.count ?? 0) + 1, message: error.message })
       }
       throw error
     }
@@ -38,9 +38,9 @@ export function followRetries(): Retries {
       isCounting = true
     },
     problems: () =>
-      [...refusals].flatMap(([write, { times, message }]): Problem[] => {
-        const text = `${write} was refused ${times} times at rest: ${message}`
-        return times > TRIES_MAX ? [{ rule: 'endless retry', text }] : []
+      [...refusals].flatMap(([write, { count, message }]): Problem[] => {
+        const text = `${write} was refused ${count} times at rest: ${message}`
+        return count > REFUSALS_MAX ? [{ rule: 'endless retry', text }] : []
       }),
     aroundClient: (process, client): Client => {
       const describeWrite = (verb: string, { plural }: Kind, ref: Ref = {}) => {

@@ -1,6 +1,6 @@
 // Sizes. Rule `shrunk`: the size that a driver holds, a volume states or a claim reports never falls, and no call requests
-// less than the claim reports. It may request less than the driver holds: a user who lowers a request before the driver has
-// answered gets the lower size requested at once, and the driver returns the actual one. Rule `wrong status`:
+// less than the claim reports. It may request less than the driver holds: if a user lowers a request before the driver has
+// responded, the lower size is requested immediately, and the driver returns the actual one. Rule `wrong status`:
 // no volume or claim reports more than the driver has. Rule `charge`: spec.allocatedResources, the size a quota charges,
 // holds storage only, covers the request and falls only to a proven size. Rule `no intent`: controllers request at most the
 // charged size.
@@ -36,33 +36,37 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     const otherNames = Object.keys(claim.spec?.allocatedResources ?? {}).filter((name) => name !== 'storage')
     if (otherNames.length > 0)
       report('charge', `spec.allocatedResources of claim ${key} holds ${otherNames.join(', ')}`)
-    const charged = recordedCharge(claim)
-    if (charged === undefined || exemptions.hadGatesOff) return
-    if (charged < requestOf(claim))
-      report('charge', `claim ${key} requests ${requestOf(claim)}, and only ${charged} is charged`)
+    const chargedBytes = recordedCharge(claim)
+    if (chargedBytes === undefined || exemptions.hadGatesOff) return
+    if (chargedBytes < requestOf(claim))
+      report('charge', `claim ${key} requests ${requestOf(claim)}, and only ${chargedBytes} is charged`)
     const previous = old && recordedCharge(old)
-    if (previous === undefined || charged >= previous) return
+    if (previous === undefined || chargedBytes >= previous) return
     const mayFall = system.setup.expansionQuota === 'actual' && isSettled(claim)
-    if (!mayFall) report('charge', `the charge of claim ${key} fell from ${previous} to ${charged}`)
+    if (!mayFall) report('charge', `the charge of claim ${key} fell from ${previous} to ${chargedBytes}`)
   }
 
   function checkClaim(claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
     if (!isBound(claim)) return
     const isSame = old !== undefined && isBound(old) && old.spec?.volumeName === claim.spec?.volumeName
-    const [reported, previous] = [capacityOf(claim), isSame ? capacityOf(old) : 0n]
+    const [reportedBytes, previousBytes] = [capacityOf(claim), isSame ? capacityOf(old) : 0n]
     const key = keyOf(claim)
-    if (reported < previous) report('shrunk', `the capacity of claim ${key} fell from ${previous} to ${reported}`)
-    if (reported <= previous) return
+    if (reportedBytes < previousBytes)
+      report('shrunk', `the capacity of claim ${key} fell from ${previousBytes} to ${reportedBytes}`)
+    if (reportedBytes <= previousBytes) return
     const asset = assetOf(view.volumes.get(claim.spec?.volumeName ?? ''))
     const driverVolume = asset && driverVolumeAt(system, asset)
     if (!driverVolume || exemptions.isLost(asset)) return
-    if (reported > driverVolume.capacityBytes) {
-      report('wrong status', `claim ${key} reports ${reported}, ${asset} has ${driverVolume.capacityBytes}`)
+    if (reportedBytes > driverVolume.capacityBytes) {
+      report('wrong status', `claim ${key} reports ${reportedBytes}, ${asset} has ${driverVolume.capacityBytes}`)
     }
     // Only after an expansion, because a volume that was just bound has a file system of whatever size a node gave it.
-    const fileSystem = isSame && claim.spec?.volumeMode !== 'Block' ? fileSystemBytesOf(asset) : undefined
-    if (fileSystem !== undefined && reported > fileSystem) {
-      report('wrong status', `claim ${key} reports ${reported}, the file system of ${asset} has ${fileSystem}`)
+    const fileSystemBytes = isSame && claim.spec?.volumeMode !== 'Block' ? fileSystemBytesOf(asset) : undefined
+    if (fileSystemBytes !== undefined && reportedBytes > fileSystemBytes) {
+      report(
+        'wrong status',
+        `claim ${key} reports ${reportedBytes}, the file system of ${asset} has ${fileSystemBytes}`,
+      )
     }
   }
 
@@ -76,14 +80,15 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
   }
 
   function checkVolume(volume: ObjectOf<'volume'>, old: ObjectOf<'volume'> | undefined): void {
-    const [stated, previous] = [sizeOf(volume), old ? sizeOf(old) : 0n]
+    const [statedBytes, previousBytes] = [sizeOf(volume), old ? sizeOf(old) : 0n]
     const { name } = volume.metadata
-    if (stated < previous) report('shrunk', `the capacity of volume ${name} fell from ${previous} to ${stated}`)
+    if (statedBytes < previousBytes)
+      report('shrunk', `the capacity of volume ${name} fell from ${previousBytes} to ${statedBytes}`)
     const asset = assetOf(volume)
     const driverVolume = asset && driverVolumeAt(system, asset)
-    if (stated <= previous || !driverVolume || exemptions.isLost(asset)) return
-    if (stated > driverVolume.capacityBytes) {
-      report('wrong status', `volume ${name} states ${stated}, ${asset} has ${driverVolume.capacityBytes}`)
+    if (statedBytes <= previousBytes || !driverVolume || exemptions.isLost(asset)) return
+    if (statedBytes > driverVolume.capacityBytes) {
+      report('wrong status', `volume ${name} states ${statedBytes}, ${asset} has ${driverVolume.capacityBytes}`)
     }
   }
 
@@ -103,25 +108,28 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
 
   function checkCall({ driver, volume: handle, request, process }: DriverCall): void {
     const asset = assetName(driver, handle)
-    const required = requiredBytes(request)
+    const requiredBytes = requiredBytesOf(request)
     const volume = view.volumesOf(driver, handle)[0]
     const claim = view.claimOfUid(volume?.spec?.claimRef?.uid ?? '')
-    if (claim && required < capacityOf(claim)) {
-      report('shrunk', `${process} requests ${required} bytes of ${asset}, whose claim reports ${capacityOf(claim)}`)
+    if (claim && requiredBytes < capacityOf(claim)) {
+      report(
+        'shrunk',
+        `${process} requests ${requiredBytes} bytes of ${asset}, whose claim reports ${capacityOf(claim)}`,
+      )
     }
     // With the gate off no charge was recorded; a deleted claim has none.
     if (!claim || exemptions.hadGatesOff) return
-    const charged = chargeOf(claim)
-    if (required > charged) {
+    const chargedBytes = chargeOf(claim)
+    if (requiredBytes > chargedBytes) {
       report(
         'no intent',
-        `${process} requests ${required} bytes of ${asset}, and claim ${keyOf(claim)} is charged ${charged}`,
+        `${process} requests ${requiredBytes} bytes of ${asset}, and claim ${keyOf(claim)} is charged ${chargedBytes}`,
       )
     }
   }
 }
 
-const requiredBytes = (request: DriverCall['request']): bigint =>
+const requiredBytesOf = (request: DriverCall['request']): bigint =>
   (request as ControllerExpandVolumeRequest).capacityRange?.requiredBytes ?? 0n
 
 const bytes = (text: string | undefined): bigint => (text === undefined ? 0n : quantityToBytes(text))

@@ -1,5 +1,5 @@
 // Rule `watch`: a client behind the faulty network lists, watches, resumes broken watches and relists after 410, as any client
-// does. It must see each revision of each object that the store committed once, in order, without a gap. In setups with a
+// does. It must receive each revision of each object that the store committed once, in order, without a gap. In setups with a
 // watched cache, a second observer lists again every few seconds, because a gap can follow every initial state.
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject } from '../../api/kind.ts'
@@ -17,7 +17,7 @@ import type { StoreWrite } from '../engine/follow-store.ts'
 import type { Env } from '../environment/process.ts'
 import type { CheckContext } from './context.ts'
 
-const WATCHED: readonly Kind[] = [
+const WATCHED_KINDS: readonly Kind[] = [
   persistentVolumeClaimKind,
   persistentVolumeKind,
   podKind,
@@ -26,18 +26,18 @@ const WATCHED: readonly Kind[] = [
   resourceQuotaKind,
 ] as unknown as Kind[]
 /** Kinds that are watched with sendInitialEvents, as our caches do; the others are listed and then watched. */
-const STREAMED: readonly Kind[] = [persistentVolumeClaimKind, podKind, volumeAttachmentKind] as unknown as Kind[]
+const STREAMED_KINDS: readonly Kind[] = [persistentVolumeClaimKind, podKind, volumeAttachmentKind] as unknown as Kind[]
 /** The kinds that the workload `cache` writes most. */
-const RELISTED: readonly Kind[] = [configMapKind, persistentVolumeClaimKind] as unknown as Kind[]
+const RELISTED_KINDS: readonly Kind[] = [configMapKind, persistentVolumeClaimKind] as unknown as Kind[]
 const RETRY_MS = 1_000
 const WATCH_SECONDS = 300
 /** Short, so that lists often coincide with writes. */
 const RELIST_SECONDS = 2
 
 export function addObserver(context: CheckContext): void {
-  addWatcher(context, 'observer', WATCHED, { watchSeconds: WATCH_SECONDS, isRelisting: false })
+  addWatcher(context, 'observer', WATCHED_KINDS, { watchSeconds: WATCH_SECONDS, isRelisting: false })
   if (context.system.setup.cacheFollower)
-    addWatcher(context, 'relisting-observer', RELISTED, { watchSeconds: RELIST_SECONDS, isRelisting: true })
+    addWatcher(context, 'relisting-observer', RELISTED_KINDS, { watchSeconds: RELIST_SECONDS, isRelisting: true })
 }
 
 interface WatchOptions {
@@ -83,7 +83,7 @@ async function follow(
   for (;;) {
     try {
       if (isRelisting) resourceVersion = undefined
-      if (resourceVersion === undefined && !isRelisting && !STREAMED.includes(kind)) {
+      if (resourceVersion === undefined && !isRelisting && !STREAMED_KINDS.includes(kind)) {
         const list = await client.list(kind)
         log.listed(list.items, Number(list.resourceVersion))
         resourceVersion = list.resourceVersion
@@ -147,10 +147,10 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
   const isUnknown = (revision: number): boolean => gap !== undefined && revision > gap.after && revision <= gap.until
 
   function takeUpTo(revision: number): Commit[] {
-    const passed = pending.filter((commit) => commit.revision <= revision)
+    const passedCommits = pending.filter((commit) => commit.revision <= revision)
     pending = pending.filter((commit) => commit.revision > revision)
     cursor = Math.max(cursor, revision)
-    return passed
+    return passedCommits
   }
 
   return {
@@ -191,9 +191,9 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
           )
         }
       }
-      const listed = new Set(items.map((item) => keyOfObject(item)))
+      const listedKeys = new Set(items.map((item) => keyOfObject(item)))
       for (const { key, isDeleted, revision: at } of newest.values()) {
-        if (!isDeleted && at <= revision && !isUnknown(revision) && !listed.has(key)) {
+        if (!isDeleted && at <= revision && !isUnknown(revision) && !listedKeys.has(key)) {
           report(`a list of ${prefix} at ${revision} leaves out ${key} of ${at}`)
         }
       }
@@ -204,13 +204,17 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
         report(`${prefix}${key} is shown at ${revision} after ${cursor}: twice, or out of order`)
         return
       }
-      const passed = takeUpTo(revision)
+      const passedCommits = takeUpTo(revision)
       if (isUnknown(revision)) return
-      const delivered = passed.at(-1)
-      if (delivered?.revision !== revision || delivered.key !== key || delivered.isDeleted !== (type === 'deleted')) {
+      const deliveredCommit = passedCommits.at(-1)
+      if (
+        deliveredCommit?.revision !== revision ||
+        deliveredCommit.key !== key ||
+        deliveredCommit.isDeleted !== (type === 'deleted')
+      ) {
         report(`${prefix}${key} is shown as ${type} at ${revision}, and was not committed so`)
       }
-      for (const { key: omittedKey, revision: at } of passed) {
+      for (const { key: omittedKey, revision: at } of passedCommits) {
         if (at !== revision) report(`${prefix}${omittedKey} of revision ${at} was left out before ${revision}`)
       }
     },

@@ -38,7 +38,7 @@ describe('npm run sim', () => {
     expect(regression).toMatchObject({ found: 'A volume leaked.', rule: 'leak', plan: { seed: 13 } })
     expect(regression!.plan.steps).toHaveLength(1)
     const replayed = await sim(`--plan ${join(dir, 'leak-13.json')}`)
-    expect(replayed).toMatchObject({ code: 1, out: expect.stringContaining('1 steps in') })
+    expect(replayed).toMatchObject({ code: 1, out: expect.stringContaining('1 step in') })
   })
 
   it('SYS-14 --seeds prints one table, shrinks the first failure of each rule and writes figures as JSON', async () => {
@@ -48,7 +48,7 @@ describe('npm run sim', () => {
     expect(out).toContain('Seeds from 1, 2 at once.')
     expect(out).toMatch(/^seeds +30$/m)
     expect(out).toContain('leak: 2 seeds\n')
-    expect(out).toContain('crash: 1 seeds\n')
+    expect(out).toContain('crash: 1 seed\n')
     expect(out).toContain('seed 13  leak: claim team-a/c2 of seed 13 leaks\n')
     expect(out).toContain('Seed 13, rule "leak": shrinking …')
     expect(out).not.toContain('Seed 26, rule "leak": shrinking …')
@@ -60,13 +60,13 @@ describe('npm run sim', () => {
 
   it('SYS-14 gives workers and replay lines every flag that affects the run of a seed', async () => {
     const flags = '--workload quota --answers stock --operations 4 --faults 3 --targeted-faults 12 --twice'
-    const started: string[] = []
+    const startedFlags: string[] = []
     const startWorker: SimProgram['startWorker'] = (workerFlags) => {
-      started.push(workerFlags.join(' '))
+      startedFlags.push(workerFlags.join(' '))
       return workerOf(workerFlags)
     }
     const { out } = await sim(`--seeds 1 --from 13 --workers 1 ${flags}`, { startWorker })
-    expect(started).toEqual([flags])
+    expect(startedFlags).toEqual([flags])
     expect(out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
     const single = await sim(`--seed 13 ${flags}`)
     expect(single.out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
@@ -105,15 +105,15 @@ describe('npm run sim', () => {
   })
 
   it('SYS-14 replaces a worker that crashes and reports its seed without a result', async () => {
-    let started = 0
+    let startCount = 0
     const startWorker: SimProgram['startWorker'] = (flags) => {
-      started++
+      startCount++
       const worker = workerOf(flags)
       return { ...worker, run: (seed) => (seed === 2 ? Promise.reject(new Error('out of memory')) : worker.run(seed)) }
     }
     const { code, out } = await sim('--seeds 4 --from 1 --workers 1', { startWorker })
     expect(code).toBe(1)
-    expect(started).toBe(2)
+    expect(startCount).toBe(2)
     expect(out).toContain('seed 2  no result: out of memory\n')
     expect(out).toContain('Run it alone:\nReplay:  npm run sim -- --seed 2\n')
     expect(out).not.toContain('shrinking')

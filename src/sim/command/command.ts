@@ -4,13 +4,13 @@ import { writeFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import type { SimulationRun } from '../engine/run.ts'
-import { safely, twice } from '../engine/run-safely.ts'
+import { catchCrashes, compareTwoRuns } from '../engine/run-safely.ts'
 import type { Plan } from '../plan/plan.ts'
 import { PlanFileError, readPlanFile, saveRegression } from '../plan/plan-file.ts'
 import { type RunPlan, type ShrinkBudget, type Shrunk, shrink } from '../plan/shrink.ts'
 import { timelineOf } from '../trace/timeline.ts'
 import type { PlanOptions } from '../workload/generate.ts'
-import { type Command, type Common, FlagError, type ManyRuns, type OneRun, readFlags, USAGE } from './flags.ts'
+import { type Command, type CommonOptions, FlagError, type ManyRuns, type OneRun, readFlags, USAGE } from './flags.ts'
 import { addResult, byRule, createTotals, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
 import { NO_RESULT, runSeeds, type SeedWorker } from './seed-pool.ts'
 
@@ -61,13 +61,14 @@ function execute(command: Command, program: SimProgram): number | Promise<number
 /** Runs one seed in a worker. */
 export async function runSeed(
   seed: number,
-  command: Common,
+  command: CommonOptions,
   program: Pick<SimProgram, 'generatePlan' | 'run'>,
 ): Promise<SeedResult> {
   return resultOf(seed, await runnerFor(command, program)(program.generatePlan(seed, command.plan)))
 }
 
-const runnerFor = ({ isTwice }: Common, { run }: Pick<SimProgram, 'run'>): RunPlan => safely(isTwice ? twice(run) : run)
+const runnerFor = ({ isTwice }: CommonOptions, { run }: Pick<SimProgram, 'run'>): RunPlan =>
+  catchCrashes(isTwice ? compareTwoRuns(run) : run)
 
 async function runOne(command: OneRun, program: SimProgram): Promise<number> {
   const { target } = command
@@ -104,10 +105,10 @@ async function runMany(command: ManyRuns, program: SimProgram): Promise<number> 
     workers: command.workers,
     startWorker: () => program.startWorker(flagsOf(command)),
     next: () => (isOver(started) ? undefined : from + started++),
-    progress: (totals) => {
+    progress: (currentTotals) => {
       if (elapsedMs() - printedMs < PROGRESS_MS) return
       printedMs = elapsedMs()
-      program.progress(progressText(totals, printedMs))
+      program.progress(progressText(currentTotals, printedMs))
     },
   })
   print(`\n${reportOf(totals, { realMs: elapsedMs() })}`)
@@ -147,7 +148,7 @@ const lastFailureText = (failures: Totals['failures']): string => {
 
 async function printShrunk(
   plan: Plan,
-  command: Common & { readonly all?: boolean },
+  command: CommonOptions & { readonly all?: boolean },
   budget: ShrinkBudget,
   program: SimProgram,
   flags: readonly string[],
@@ -172,7 +173,7 @@ async function printShrunk(
 
 async function saveShrunk(
   { plan, rule, run }: Shrunk,
-  command: Common,
+  command: CommonOptions,
   { regressionsDir }: SimProgram,
 ): Promise<string> {
   const found = command.found ?? firstLine(run, rule)
@@ -202,7 +203,7 @@ const PLAN_FLAGS = {
   targetedFaults: '--targeted-faults',
 } as const satisfies Record<keyof Required<PlanOptions>, string | undefined>
 
-const flagsOf = ({ plan, isTwice }: Common): string[] => [
+const flagsOf = ({ plan, isTwice }: CommonOptions): string[] => [
   ...(Object.keys(PLAN_FLAGS) as (keyof PlanOptions)[]).flatMap((name) => {
     const [flag, value] = [PLAN_FLAGS[name], plan[name]]
     return flag === undefined || value === undefined ? [] : [flag, `${value}`]
@@ -210,7 +211,7 @@ const flagsOf = ({ plan, isTwice }: Common): string[] => [
   ...(isTwice ? ['--twice'] : []),
 ]
 
-const flagsOfSeed = (seed: number, command: Common): string[] => ['--seed', `${seed}`, ...flagsOf(command)]
+const flagsOfSeed = (seed: number, command: CommonOptions): string[] => ['--seed', `${seed}`, ...flagsOf(command)]
 
 const replayText = (flags: readonly string[]): string => `Replay:  npm run sim -- ${flags.join(' ')}\n`
 

@@ -42,7 +42,7 @@ describe('flags of npm run sim', () => {
     ['--answers odd', '--answers takes "stock", not "odd".'],
     ['--plan a --answers stock', '--plan and --answers exclude each other. A saved plan has its setup'],
     ['--workload nothing', 'There is no workload "nothing". Known workloads: mixed, provisioning'],
-  ])('SYS-14 refuse %s with what to do next', (line, message) => {
+  ])('SYS-14 reject %s with advice', (line, message) => {
     expect(() => read(line)).toThrow(message)
   })
 })

@@ -25,26 +25,26 @@ Both:
   --faults N           number of planned faults per run
   --targeted-faults N  number of faults aimed at an action in progress (mixed: 6 to 10 by default)
   --twice              run each plan twice and compare the traces line by line
-  --save               shrink what fails and write it to src/sim/regressions
+  --save               shrink the failing plan and write it to src/sim/regressions
   --found TEXT         what the regression found, a sentence saved with it
   --json FILE          also write figures and violations to this file
   --help               print this text
 `
 
-export interface Common {
+export interface CommonOptions {
   readonly plan: PlanOptions
   readonly isTwice: boolean
   readonly save: boolean
   readonly found: string | undefined
   readonly json: string | undefined
 }
-export type OneRun = Common & {
+export type OneRun = CommonOptions & {
   readonly do: 'one'
   readonly target: { readonly seed: number } | { readonly file: string }
   readonly shrink: boolean
   readonly all: boolean
 }
-export type ManyRuns = Common & {
+export type ManyRuns = CommonOptions & {
   readonly do: 'many'
   /** The first seed; undefined for a fresh one. */
   readonly from: number | undefined
@@ -95,7 +95,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
   if (values.found !== undefined && !values.save)
     throw new FlagError('--found is saved with a regression, and nothing is saved. Add --save, or omit --found.')
 
-  const common: Common = {
+  const common: CommonOptions = {
     plan: definedOnly({
       operations: numberOf(values, 'operations', { min: 0, max: 100_000 }),
       faults: numberOf(values, 'faults', { min: 0, max: 100_000 }),
@@ -116,7 +116,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
       MANY_RUN_FLAGS,
       'is for many runs, and --seed or --plan ask for one. Omit it, or use --seeds or --minutes.',
     )
-    return { ...common, do: 'one', target: target, shrink: Boolean(values.shrink), all: Boolean(values.all) }
+    return { ...common, do: 'one', target, shrink: Boolean(values.shrink), all: Boolean(values.all) }
   }
   reject(values, SINGLE_RUN_FLAGS, 'is for one run. Add --seed N or --plan FILE.')
   const seeds = numberOf(values, 'seeds', { min: 1, max: SEED_MAX })
@@ -141,12 +141,12 @@ function parse(args: readonly string[]): FlagValues {
 
 /** Joins `--seed -1` to `--seed=-1`, so that the message is about the number and not about a flag -1. */
 function joinNegativeNumbers(args: readonly string[]): string[] {
-  const joined: string[] = []
+  const joinedArgs: string[] = []
   for (const arg of args) {
-    if (/^-[\d.]/.test(arg) && joined.at(-1)?.startsWith('--')) joined.push(`${joined.pop()}=${arg}`)
-    else joined.push(arg)
+    if (/^-[\d.]/.test(arg) && joinedArgs.at(-1)?.startsWith('--')) joinedArgs.push(`${joinedArgs.pop()}=${arg}`)
+    else joinedArgs.push(arg)
   }
-  return joined
+  return joinedArgs
 }
 
 function rejectPair(values: FlagValues, first: Flag, second: Flag, reason: string): void {

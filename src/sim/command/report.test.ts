@@ -23,7 +23,7 @@ faults                  1,540  20
 real seconds                4  0.50 seeds/s
 seeds with violations       1
 
-leak: 1 seeds
+leak: 1 seed
 
 seed 2  leak: two lines
 `)

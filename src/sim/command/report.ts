@@ -1,5 +1,7 @@
 // Adds up the results of seeds and prints them: a table of operations and faults by kind, and the violations.
+
 import type { SimulationRun, Violation } from '../engine/run.ts'
+import { countText } from '../trace/count-text.ts'
 
 /** The part of a run that is kept when many seeds are run. */
 export interface SeedResult {
@@ -21,11 +23,11 @@ export interface Totals {
 }
 
 /** Later violations of one seed add little. */
-const VIOLATIONS_KEPT = 5
+const VIOLATIONS_MAX = 5
 const FAILURES_SHOWN_MAX = 40
 
 export function resultOf(seed: number, { virtualMs, operations, faults, violations }: SimulationRun): SeedResult {
-  return { seed, virtualMs, operations, faults, violations: violations.slice(0, VIOLATIONS_KEPT) }
+  return { seed, virtualMs, operations, faults, violations: violations.slice(0, VIOLATIONS_MAX) }
 }
 
 export function createTotals(): Totals {
@@ -65,7 +67,7 @@ export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }
       ['seeds with violations', formatCount(failures.length), ''],
     ]),
     ...(failures.length > 0
-      ? ['', ...[...byRule(failures)].map(([rule, seeds]) => `${rule}: ${formatCount(seeds.length)} seeds`), '']
+      ? ['', ...[...byRule(failures)].map(([rule, results]) => `${rule}: ${countText(results.length, 'seed')}`), '']
       : []),
     ...bySeed.slice(0, FAILURES_SHOWN_MAX).map(describeFailure),
   ]
@@ -84,8 +86,8 @@ const countOf = {
 
 /** Returns one row per operation, with all its outcomes: `create claim: done` and `create claim: refused 422` share a row. */
 function operationRows(operations: Readonly<Record<string, number>>): string[][] {
-  const requested = Object.entries(operations).filter(([key]) => key.endsWith(REQUESTED))
-  return requested
+  const requestedEntries = Object.entries(operations).filter(([key]) => key.endsWith(REQUESTED))
+  return requestedEntries
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, count]) => {
       const kind = key.slice(0, -REQUESTED.length)
@@ -95,13 +97,13 @@ function operationRows(operations: Readonly<Record<string, number>>): string[][]
 
 function outcomesOf(
   kind: string,
-  requested: number,
+  requestedCount: number,
   operations: Readonly<Record<string, number>>,
 ): Record<string, number> {
   const outcomes: Record<string, number> = {}
   for (const [key, count] of Object.entries(operations))
     if (key.startsWith(`${kind}: `) && !key.endsWith(REQUESTED)) outcomes[key.slice(kind.length + 2)] = count
-  const unanswered = requested - sumOf(outcomes)
+  const unanswered = requestedCount - sumOf(outcomes)
   return unanswered > 0 ? { ...outcomes, 'no answer': unanswered } : outcomes
 }
 

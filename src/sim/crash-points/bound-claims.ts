@@ -125,14 +125,14 @@ export async function runExpandingNode(context: ProcessContext): Promise<void> {
   const deps = controllerDeps(env, client)
   const [claims, volumes] = [deps.caches.of(persistentVolumeClaimKind), deps.caches.of(persistentVolumeKind)]
   const events = createEventRecorder({ ...deps, component: 'node' })
-  const registered: Pick<RegisteredDriver, 'name' | 'csi' | 'capabilities'> = {
+  const registeredDriver: Pick<RegisteredDriver, 'name' | 'csi' | 'capabilities'> = {
     name: DRIVER,
     csi: driver,
     capabilities: new Set(['EXPAND_VOLUME']),
   }
   // A type that lists the used members makes a renamed member a compile error here.
   const agent: AgentStub = {
-    drivers: { get: () => registered as RegisteredDriver },
+    drivers: { get: () => registeredDriver as RegisteredDriver },
     records: { publication: () => ({}) as Publication, stagingOf: () => undefined },
     metrics: { measure: (_driver, _operation, work) => work() },
   }

@@ -71,7 +71,7 @@ export interface CrashSystem {
 const DOWN_MS = 3_000
 /** The expected state must last this long. */
 const STABLE_MS = 10_000
-/** How often a user checks whether the next step is due. */
+/** The interval at which a user checks whether the next step is due. */
 export const POLL_MS = 50
 const TRACE_LINES = Number(process.env.SIM_TRACE_LINES ?? 120)
 
@@ -126,12 +126,12 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
     report('process ended', `${process}: ${(error as Error)?.stack ?? 'without an error'}`),
   )
 
-  /** Crashes a process. An answer that it had not sent yet is lost. */
+  /** Crashes a process. A response that it had not sent yet is lost. */
   function crash({ by, on }: Effect): 'answered' | 'answer lost' {
     const { target } = at!
-    const process = { process: system.processes.get(by)!, server: cluster.server, driver: driver.process }[target]
-    process.crash()
-    simulation.schedule(DOWN_MS, () => process.start())
+    const instance = { process: system.processes.get(by)!, server: cluster.server, driver: driver.process }[target]
+    instance.crash()
+    simulation.schedule(DOWN_MS, () => instance.start())
     return target === on ? 'answer lost' : 'answered'
   }
 
@@ -154,7 +154,7 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
     await client.create(namespaceKind, { metadata: { name: NAMESPACE } })
     await options.prepare(client, driver)
   }
-  await runUntilSettled(simulation, prepare(cluster.direct()!), 'the initial objects')
+  await runUntilSettled(simulation, prepare(cluster.directClient()!), 'the initial objects')
   system.start()
   return result
 }

@@ -2,7 +2,7 @@
 // A failure names its crash point: CRASH_POINT='one by one, 12 after server' replays it alone.
 import { type Crash, type CrashPoint, type CrashRun, crashPointText, type Mode, TARGETS } from './crash-point.ts'
 
-const selected = process.env.CRASH_POINT
+const selectedPoint = process.env.CRASH_POINT
 
 export interface Enumeration {
   readonly effects: readonly string[]
@@ -20,7 +20,7 @@ export async function enumerateCrashPoints(
       TARGETS.map((target): CrashPoint => ({ effect: index + 1, when, target })),
     ),
   )
-  const selectedPoints = selected ? points.filter((at) => selected === crashPointText(mode, at)) : points
+  const selectedPoints = selectedPoint ? points.filter((at) => selectedPoint === crashPointText(mode, at)) : points
   const failures: string[] = []
   for (const at of selectedPoints) {
     await run(mode, { at, expected: end }).catch((error: Error) => {

@@ -3,12 +3,12 @@
 import { describe, expect, it } from 'vitest'
 import { MODES } from './crash-point.ts'
 import { enumerateCrashPoints } from './enumerate.ts'
-import { expansionCrash } from './expansion.ts'
+import { runExpansionCrash } from './expansion.ts'
 
 describe('expansion with one crash at any point', () => {
   for (const mode of MODES) {
     it(`REX-5 REX-8 gives every claim its size or a reason if no process crashes (${mode})`, async () => {
-      const { end } = await expansionCrash(mode)
+      const { end } = await runExpansionCrash(mode)
       const driverVolumes = end.split('\n').filter((line) => line.startsWith('in the driver'))
       expect(driverVolumes).toEqual([
         'in the driver: vol-again, 2Gi, file system 2Gi',
@@ -23,7 +23,7 @@ describe('expansion with one crash at any point', () => {
     })
 
     it(`REX-8 reaches the same final state after a crash before or after any effect (${mode})`, async () => {
-      const { effects, failures } = await enumerateCrashPoints(expansionCrash, mode)
+      const { effects, failures } = await enumerateCrashPoints(runExpansionCrash, mode)
       expect(failures[0] ?? '').toBe('')
       expect(effects.length).toBeGreaterThan(40)
     }, 1_200_000)

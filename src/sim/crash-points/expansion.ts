@@ -20,7 +20,7 @@ const REST_MS = 600_000
 const SLOW_SIZE = '6Gi'
 const NAMES = ['plain', 'twice', 'brave', 'again', 'slow', 'timid']
 
-export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRun> {
+export async function runExpansionCrash(mode: Mode, crash?: Crash): Promise<CrashRun> {
   const crashSystem = await createCrashSystem({
     seed: SEED,
     mode,
@@ -34,7 +34,7 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
   })
   const { simulation, system, driver, effects, claim } = crashSystem
   const requestOf = (name: string) => claim(name)?.spec?.resources?.requests?.storage
-  // Every reply about `slow` is lost until its user lowers the request; the first NodeExpandVolume of `twice` fails.
+  // Every response about `slow` is lost until its user lowers the request; the first NodeExpandVolume of `twice` fails.
   let hasFailed = false
   driver.script.match = (method, [id = '']) => {
     if (method === 'ControllerExpandVolume' && id === handleOf('slow') && requestOf('slow') === SLOW_SIZE)
@@ -51,7 +51,7 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
     if (steps[0] && requestOf(name) === steps[0].size) steps.shift()
     const [step] = steps
     if (!step) return
-    const client = system.cluster.direct()
+    const client = system.cluster.directClient()
     if (client && step.isDue()) {
       const body = { spec: { resources: { requests: { storage: step.size } } } }
       const ref = { namespace: NAMESPACE, name }
@@ -129,14 +129,14 @@ export function objectTexts({ claims, volumes }: CrashSystem['view'], ignored: r
       lastPhaseTransitionTime: undefined,
       ...status,
     }
-    const texts = (conditions as readonly { type: string; message?: string }[])
+    const conditionTexts = (conditions as readonly { type: string; message?: string }[])
       .map(({ type, message = '' }) => `${type}: ${message}`)
       .sort()
     return JSON.stringify({
       name: metadata.name,
       annotations: Object.fromEntries(annotations),
       spec: comparedSpec,
-      status: { ...comparedStatus, lastPhaseTransitionTime: undefined, conditions: texts },
+      status: { ...comparedStatus, lastPhaseTransitionTime: undefined, conditions: conditionTexts },
     })
   })
 }

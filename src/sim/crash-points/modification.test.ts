@@ -3,12 +3,12 @@
 import { describe, expect, it } from 'vitest'
 import { MODES } from './crash-point.ts'
 import { enumerateCrashPoints } from './enumerate.ts'
-import { modificationCrash } from './modification.ts'
+import { runModificationCrash } from './modification.ts'
 
 describe('modification with one crash at any point', () => {
   for (const mode of MODES) {
     it(`VAC-5 VAC-6 VAC-7 gives every claim its attributes or a reason if no process crashes (${mode})`, async () => {
-      const { end, events } = await modificationCrash(mode)
+      const { end, events } = await runModificationCrash(mode)
       const lines = end.split('\n')
       const volumesWithAmounts = [
         'in the driver: vol-all, 3Gi, iops 1000 throughput 30 tier silver',
@@ -38,7 +38,7 @@ describe('modification with one crash at any point', () => {
     })
 
     it(`VAC-7 PIO-4 PLUS-10 reaches the same final state after a crash before or after any effect (${mode})`, async () => {
-      const { effects, failures } = await enumerateCrashPoints(modificationCrash, mode)
+      const { effects, failures } = await enumerateCrashPoints(runModificationCrash, mode)
       expect(failures[0] ?? '').toBe('')
       expect(effects.length).toBeGreaterThan(30)
     }, 1_200_000)

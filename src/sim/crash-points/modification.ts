@@ -34,7 +34,7 @@ export interface ModificationCrashRun extends CrashRun {
   readonly events: Readonly<Record<string, readonly string[]>>
 }
 
-export async function modificationCrash(mode: Mode, crash?: Crash): Promise<ModificationCrashRun> {
+export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<ModificationCrashRun> {
   const names = [...NAMES, ...(mode === 'transactions' ? NAMES_WITH_AMOUNTS : [])]
   const crashSystem = await createCrashSystem({
     seed: SEED,
@@ -52,7 +52,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
   const events = followEvents(crashSystem)
   const isCalled = (name: string) =>
     driver.record.calls.some(({ method, volume }) => method === 'ControllerModifyVolume' && volume === handleOf(name))
-  // Every reply about `undone` is lost until its user reverts it; the first call about `plain` fails.
+  // Every response about `undone` is lost until its user reverts it; the first call about `plain` fails.
   let hasFailed = false
   driver.script.match = (method, [id = '']) => {
     if (method !== 'ControllerModifyVolume') return undefined
@@ -74,7 +74,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
     if (steps[0] && includes(claim(name)?.spec, steps[0].edit)) steps.shift()
     const [step] = steps
     if (!step) return
-    const client = system.cluster.direct()
+    const client = system.cluster.directClient()
     if (client && step.isDue()) {
       const body = { spec: step.edit }
       const ref = { namespace: NAMESPACE, name }
@@ -86,7 +86,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
   /** Creates the class `late` once a claim waits for it. */
   function createLateClass(): void {
     if (isLateCreated) return
-    const client = system.cluster.direct()
+    const client = system.cluster.directClient()
     if (client && claim('patient')?.status?.modifyVolumeStatus?.status === 'Pending') {
       createClass(client, 'late').then(
         () => {

@@ -16,7 +16,7 @@ const GI = 1024 ** 3
 const END_MS_MAX = 900_000
 const REST_MS = 60_000
 
-export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<CrashRun> {
+export async function runProvisioningCrash(mode: Mode, crash?: Crash): Promise<CrashRun> {
   const pluginVolumes = new Map<string, bigint>()
   const crashSystem = await createCrashSystem({
     seed: SEED,
@@ -54,7 +54,7 @@ export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<Cras
     if (steps[0]?.isDone()) steps.shift()
     const [step] = steps
     if (!step) return
-    const client = system.cluster.direct()
+    const client = system.cluster.directClient()
     if (client && step.isDue()) void step.act(client).catch(() => {})
     simulation.schedule(POLL_MS, () => followSteps(steps))
   }

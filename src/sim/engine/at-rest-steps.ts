@@ -47,7 +47,7 @@ export function createAtRestSteps({
 
   /** Makes changes that make no waiting pod schedulable. */
   async function makeUnrelatedChanges(): Promise<void> {
-    const client = cluster.direct()!
+    const client = cluster.directClient()!
     const annotationPatch = {
       type: 'merge',
       body: { metadata: { annotations: { 'sim.example/seen': `${simulation.nowMs}` } } },
@@ -80,10 +80,10 @@ export function createAtRestSteps({
     async restart() {
       const isRestarted = (name: string) =>
         !name.startsWith('server') && !DRIVERS.some((driver) => name === `driver ${driver}`)
-      for (const [name, process] of system.processes) {
+      for (const [name, instance] of system.processes) {
         if (!isRestarted(name)) continue
-        process.crash()
-        process.start()
+        instance.crash()
+        instance.start()
       }
       await simulation.runFor(2 * MINUTE_MS)
     },
@@ -109,7 +109,7 @@ export function createAtRestSteps({
             ? [{ key, object: JSON.parse(Buffer.from(value).toString()) }]
             : [],
         )
-        sums.take(changes)
+        sums.apply(changes)
         const object = {
           metadata: { namespace, name: `last-${nth}` },
           spec: {
@@ -123,7 +123,7 @@ export function createAtRestSteps({
           object,
           limitRanges.map((change) => change.object),
         )
-        const hasRoom = [...sums.quotas.values()].every(({ spec }) => sums.hasRoomFor(spec, chargedClaim))
+        const hasRoom = [...sums.quotas.values()].every(({ spec }) => sums.admits(spec, chargedClaim))
         const outcome = await runUntilSettled(
           simulation,
           users.perform({ do: 'create', kind: 'claim', object }),

@@ -18,7 +18,7 @@ export interface FaultInjector {
   removeTaints(): void
 }
 
-/** How a driver answers some calls for a limited time, in addition to its random faults. */
+/** How a driver responds to some calls for a limited time, in addition to its random faults. */
 interface DriverRule {
   readonly untilMs: number
   readonly method?: string
@@ -38,9 +38,9 @@ export function createFaultInjector(system: System): FaultInjector {
   const { simulation, network, disk } = cluster
   const rules = new Map<DriverName, DriverRule[]>(DRIVERS.map((name) => [name, []]))
   /** Nodes that an administrator has tainted as out of service. */
-  const tainted = new Set<string>()
+  const taintedNodes = new Set<string>()
   /** Processes that a fault keeps down; their start is scheduled. */
-  const keptDown = new Set<SimProcess>()
+  const downProcesses = new Set<SimProcess>()
   const random = simulation.random('restarts')
   let rates: FaultRates | undefined
   let isStopped = false
@@ -50,7 +50,7 @@ export function createFaultInjector(system: System): FaultInjector {
     void simulation.schedule(ms, () => isStopped || run())
 
   for (const [name, driver] of drivers) {
-    driver.scripted = ({ method }) => {
+    driver.scriptedRuleFor = ({ method }) => {
       const rule = rules
         .get(name)!
         .find(
@@ -74,13 +74,13 @@ export function createFaultInjector(system: System): FaultInjector {
 
   const injectors: { readonly [D in Fault['do']]: (action: Extract<Fault, { readonly do: D }>) => void } = {
     crash({ process: name, downMs }) {
-      const process = processes.get(name)
-      if (!process?.alive) return
-      keptDown.add(process)
-      process.crash()
+      const instance = processes.get(name)
+      if (!instance?.alive) return
+      downProcesses.add(instance)
+      instance.crash()
       scheduleUnlessStopped(downMs, () => {
-        keptDown.delete(process)
-        process.start()
+        downProcesses.delete(instance)
+        instance.start()
       })
     },
     freeze: ({ process, ms }) => freeze(process, ms),
@@ -164,19 +164,19 @@ export function createFaultInjector(system: System): FaultInjector {
     process.crash = () => {
       if (!process.alive) return
       crash()
-      if (!keptDown.has(process))
-        scheduleUnlessStopped(random() * RESTART_MS_MAX, () => keptDown.has(process) || process.start())
+      if (!downProcesses.has(process))
+        scheduleUnlessStopped(random() * RESTART_MS_MAX, () => downProcesses.has(process) || process.start())
     }
   }
 
   /** Acts as an administrator, who taints a node that is off and removes the taint before the node boots. */
   function setTaint(name: string, isTainted: boolean): void {
-    if (isTainted) tainted.add(name)
+    if (isTainted) taintedNodes.add(name)
     const taints = isTainted ? [{ key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }] : null
     const patch = { type: 'merge', body: { spec: { taints } } } as const
     simulation.note(`user: admin ${isTainted ? 'taints' : 'untaints'} ${name} (out of service)`)
     cluster
-      .direct()
+      .directClient()
       ?.patch(nodeKind, { name }, patch)
       .catch(() => {}) // the server is down, or the node was deleted
   }
@@ -212,16 +212,16 @@ export function createFaultInjector(system: System): FaultInjector {
       for (const [name, faults] of Object.entries(newRates.drivers))
         Object.assign(driverOf(name as DriverName).faults, faults)
       for (const [name, rate] of Object.entries(newRates.crashes)) {
-        const process = processes.get(name)
-        if (process) process.crashRate = rate
+        const instance = processes.get(name)
+        if (instance) instance.crashRate = rate
       }
-      for (const process of processes.values()) supervise(process)
+      for (const instance of processes.values()) supervise(instance)
     },
     stop() {
       isStopped = true
     },
     removeTaints() {
-      for (const name of tainted) setTaint(name, false)
+      for (const name of taintedNodes) setTaint(name, false)
     },
   }
 }

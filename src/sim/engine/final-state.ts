@@ -5,7 +5,7 @@ import type { View } from './view.ts'
 /** How many of the last events of an object are included. */
 const EVENTS_MAX = 4
 
-export function finalState(view: View, drivers: ReadonlyMap<string, SimDriver>): Record<string, object> {
+export function collectFinalState(view: View, drivers: ReadonlyMap<string, SimDriver>): Record<string, object> {
   const objects: Record<string, object> = {}
   const collections = {
     claim: view.claims,

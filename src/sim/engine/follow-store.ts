@@ -11,11 +11,11 @@ export interface StoreWrite {
   readonly revision: number
 }
 
-/** Calls `take` with the writes that became visible together: whole transactions, although each has its own revision. */
+/** Calls `onWrites` with the writes that became visible together: whole transactions, although each has its own revision. */
 export function followStore(
   cluster: Pick<Cluster, 'follow' | 'store'>,
   prefix: string,
-  take: (writes: readonly StoreWrite[]) => void,
+  onWrites: (writes: readonly StoreWrite[]) => void,
 ): void {
   const presentKeys = new Set<string>()
   const deliver = (writes: readonly StoreWrite[]) => {
@@ -23,7 +23,7 @@ export function followStore(
       if (value === undefined) presentKeys.delete(key)
       else presentKeys.add(key)
     }
-    take(writes)
+    onWrites(writes)
   }
 
   async function attach(store: Store): Promise<void> {

@@ -1,7 +1,7 @@
 // A node's machine. Its disk has the agent's mount records and keeps them; a power cut removes its mounts and its staged and
 // published volumes.
 import { applyNodeCall, createMemoryDisk, type MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
-import { forgetNode, type SimDriver } from '../environment/driver.ts'
+import { clearNode, type SimDriver } from '../environment/driver.ts'
 import type { SimProcess } from '../environment/process.ts'
 import type { Simulation } from '../environment/simulation.ts'
 import { type DriverName, nodeIdOf } from '../plan/catalog.ts'
@@ -54,7 +54,7 @@ export function createMachine(
       simulation.note(`${name} loses its power`)
       machine.agent?.crash()
       disk.reboot()
-      for (const { state } of drivers.values()) forgetNode(state(), nodeIdOf(name))
+      for (const { state } of drivers.values()) clearNode(state(), nodeIdOf(name))
     },
     boot() {
       if (isOn) return

@@ -10,7 +10,7 @@ import { callDriver } from '../../csi/driver.ts'
 import { type ConnectOptions, type CsiConnection, type CsiDriver, CsiError, createCsiDriver } from '../../csi/index.ts'
 import type { Cluster } from '../environment/cluster.ts'
 import type { SimDriver } from '../environment/driver.ts'
-import { oneByOne } from '../environment/one-by-one.ts'
+import { withoutTransactions } from '../environment/one-by-one.ts'
 import type { Env, SimProcess } from '../environment/process.ts'
 import type { Simulation } from '../environment/simulation.ts'
 import type { StockAnswers } from '../environment/stock-answers.ts'
@@ -82,9 +82,9 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
           const callEnded = deps.callBegan({ ...call, beganMs: simulation.nowMs })
           if (volume) simulation.note(`${process}: ${method.name} ${volume}`)
           try {
-            const reply = await callDriver(driver, method, request, options)
+            const response = await callDriver(driver, method, request, options)
             callEnded('OK')
-            return reply
+            return response
           } catch (error) {
             callEnded((error as CsiError).codeName ?? 'UNKNOWN')
             throw error
@@ -104,7 +104,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
   /** Returns the client that a process has in production: of a stock server it may be allowed to update, but not to patch. */
   function clientOf(requests: Client, isAtomic: boolean): Client {
     if (isAtomic) return requests
-    return stockAnswers ? patchByUpdate(oneByOne(requests)) : oneByOne(requests)
+    return stockAnswers ? patchByUpdate(withoutTransactions(requests)) : withoutTransactions(requests)
   }
 
   return {
@@ -122,13 +122,13 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
         function end(error: unknown): void {
           if (!env.alive) return
           deps.processEnded(name, error)
-          process.crash()
-          simulation.schedule(RESTART_MS, () => process.start())
+          instance.crash()
+          simulation.schedule(RESTART_MS, () => instance.start())
         }
       }
-      const process = cluster.add(name, run, isAtomic ? undefined : stockAnswers?.wrap)
-      processes.set(name, process)
-      return process
+      const instance = cluster.add(name, run, isAtomic ? undefined : stockAnswers?.wrap)
+      processes.set(name, instance)
+      return instance
     },
   }
 }

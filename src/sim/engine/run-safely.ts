@@ -7,7 +7,7 @@ import type { SimulationRun, Violation } from './run.ts'
 
 const UNCAUGHT_EVENTS = ['uncaughtException', 'unhandledRejection'] as const
 
-export function safely(run: RunPlan): RunPlan {
+export function catchCrashes(run: RunPlan): RunPlan {
   return async (plan) => {
     const errors: unknown[] = []
     const recordError = (error: unknown): void => void errors.push(error)
@@ -18,8 +18,10 @@ export function safely(run: RunPlan): RunPlan {
         return emptyRun(plan)
       })
       await new Promise((resolve) => setImmediate(resolve)) // unhandled rejections are reported after all microtasks
-      const reported = new Set(result.violations.map(({ text }) => text))
-      const crashes = errors.map((error) => crashViolation(error, result)).filter(({ text }) => !reported.has(text))
+      const reportedTexts = new Set(result.violations.map(({ text }) => text))
+      const crashes = errors
+        .map((error) => crashViolation(error, result))
+        .filter(({ text }) => !reportedTexts.has(text))
       return { ...result, violations: [...result.violations, ...crashes] }
     } finally {
       for (const event of UNCAUGHT_EVENTS) process.off(event, recordError)
@@ -42,7 +44,7 @@ function crashViolation(error: unknown, { virtualMs }: SimulationRun): Violation
 }
 
 /** Runs a plan twice and reports the first difference between the traces. */
-export function twice(run: RunPlan): RunPlan {
+export function compareTwoRuns(run: RunPlan): RunPlan {
   return async (plan) => {
     const [first, second] = [await run(plan), await run(plan)]
     const difference = firstDifference(first, second)

@@ -8,7 +8,7 @@ import { type Action, isFault, type Plan, type UserAction } from '../plan/plan.t
 import { textOfAction } from '../plan/plan-text.ts'
 import { createAtRestSteps } from './at-rest-steps.ts'
 import { createFaultInjector } from './fault-injector.ts'
-import { finalState } from './final-state.ts'
+import { collectFinalState } from './final-state.ts'
 import { createInitialObjects } from './initial-objects.ts'
 import { createSystem, type SystemOptions } from './system.ts'
 import { createUsers } from './users.ts'
@@ -88,7 +88,7 @@ async function run(
   })
   const { cluster } = system
   const view = createView(cluster)
-  await runUntilSettled(simulation, createInitialObjects(cluster.direct()!, plan.setup), 'the initial objects')
+  await runUntilSettled(simulation, createInitialObjects(cluster.directClient()!, plan.setup), 'the initial objects')
   const faults = createFaultInjector(system)
   const users = createUsers({ system, view, note: simulation.note })
   const checkers = createCheckers({ system, view, users, report })
@@ -125,7 +125,7 @@ async function run(
     plan,
     violations: [...violations],
     log: [...simulation.trace()],
-    ...(violations.length > 0 ? { objects: finalState(view, system.drivers) } : {}),
+    ...(violations.length > 0 ? { objects: collectFinalState(view, system.drivers) } : {}),
     fingerprint: simulation.fingerprint,
     virtualMs: simulation.nowMs - startMs,
     operations,

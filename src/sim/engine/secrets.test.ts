@@ -17,7 +17,7 @@ import { createSystem } from './system.ts'
 import { createView } from './view.ts'
 
 const MINUTE_MS = 60_000
-/** How often each call for a volume fails before it succeeds. */
+/** The number of times that each call for a volume fails before it succeeds. */
 const FAILURES_PER_CALL = 2
 const NAMESPACE = 'team-a'
 const PURPOSES = [
@@ -55,7 +55,7 @@ const credentialOf = (purpose: string) => `§${purpose}/credential§`
 const formsOf = (value: string) => [value, encodeURIComponent(value), Buffer.from(value).toString('base64')]
 
 /** Fails each call of a volume that has secrets with an error that quotes all secrets that this process has sent so far. */
-function createQuotingDriver(driver: CsiDriver, quoted: Set<string>, failures: Map<string, number>): CsiDriver {
+function createQuotingDriver(driver: CsiDriver, quotedSecrets: Set<string>, failures: Map<string, number>): CsiDriver {
   return createServiceClients(async (method, request: Message, options) => {
     const { secrets, volumeId, name } = request as unknown as {
       secrets?: Record<string, string>
@@ -63,12 +63,12 @@ function createQuotingDriver(driver: CsiDriver, quoted: Set<string>, failures: M
       name?: string
     }
     if (!secrets) return callDriver(driver, method, request, options)
-    for (const value of Object.values(secrets)) quoted.add(value)
+    for (const value of Object.values(secrets)) quotedSecrets.add(value)
     const key = `${method.name} ${volumeId ?? name}`
     const count = failures.get(key) ?? 0
     failures.set(key, count + 1)
     if (count >= FAILURES_PER_CALL) return callDriver(driver, method, create(method.input, request as never), options)
-    throw new CsiError('INTERNAL', `login failed: ${[...quoted].flatMap(formsOf).join(' ')}`)
+    throw new CsiError('INTERNAL', `login failed: ${[...quotedSecrets].flatMap(formsOf).join(' ')}`)
   })
 }
 
@@ -83,19 +83,19 @@ describe('secrets', () => {
     const failures = new Map<string, number>()
     const system = await createSystem(simulation, SETUP, {
       aroundDriver: ({ name }, driver) => {
-        const quoted = quotedByProcess.get(name) ?? new Set()
-        quotedByProcess.set(name, quoted)
-        return createQuotingDriver(driver, quoted, failures)
+        const quotedSecrets = quotedByProcess.get(name) ?? new Set()
+        quotedByProcess.set(name, quotedSecrets)
+        return createQuotingDriver(driver, quotedSecrets, failures)
       },
     })
     const { cluster } = system
-    const stored: string[] = []
+    const storedTexts: string[] = []
     const view = createView(cluster)
     view.onWrites((writes) => {
       for (const { key, value } of writes)
-        if (value && !key.includes('core/secrets/')) stored.push(`${key} ${Buffer.from(value)}`)
+        if (value && !key.includes('core/secrets/')) storedTexts.push(`${key} ${Buffer.from(value)}`)
     })
-    const client = cluster.direct()!
+    const client = cluster.directClient()!
     const wait = <T>(work: Promise<T>) => runUntilSettled(simulation, work, 'the API server')
     const add = (kind: unknown, object: object) => wait(client.create(kind as Kind, object as never))
     const until = (condition: () => boolean, waitingFor: string) =>
@@ -144,12 +144,12 @@ describe('secrets', () => {
 
     const methods = new Set([...failures.keys()].map((failure) => failure.split(' ')[0]))
     expect([...methods, ...UNUSED_METHODS].sort()).toEqual(METHODS_WITH_SECRETS.map(({ name }) => name).sort())
-    expect([...quotedByProcess.values()].flatMap((quoted) => [...quoted]).sort()).toEqual(
+    expect([...quotedByProcess.values()].flatMap((quotedSecrets) => [...quotedSecrets]).sort()).toEqual(
       PURPOSES.map(credentialOf).sort(),
     )
     const metrics = await Promise.all(system.registries.map(({ registry }) => registry.metrics()))
     system.dispose()
-    const sinks = { stored, lines, metrics, trace: simulation.trace() }
+    const sinks = { stored: storedTexts, lines, metrics, trace: simulation.trace() }
     for (const [sink, texts] of Object.entries(sinks)) {
       expect(texts.length, sink).toBeGreaterThan(0)
       const leaks = texts.filter((text) =>
@@ -158,7 +158,7 @@ describe('secrets', () => {
       expect(leaks[0], sink).toBeUndefined()
     }
     // Every kind of text was produced: otherwise nothing would have been tested.
-    const masked = stored.filter((text) => text.includes('login failed: ***')).join('\n')
+    const maskedTexts = storedTexts.filter((text) => text.includes('login failed: ***')).join('\n')
     for (const text of [
       'ProvisioningFailed',
       'VolumeResizeFailed',
@@ -168,7 +168,7 @@ describe('secrets', () => {
       'attachError',
       'VolumeFailedDelete',
     ])
-      expect(masked).toContain(text)
+      expect(maskedTexts).toContain(text)
     expect(lines.join('\n')).toContain('login failed: ***')
   })
 })

@@ -8,7 +8,7 @@ import { timelineOf } from '../trace/timeline.ts'
 import { generatePlan, type PlanOptions } from '../workload/generate.ts'
 import { WORKLOAD_NAMES, type WorkloadName } from '../workload/workloads.ts'
 import { runPlan } from './run.ts'
-import { safely, twice } from './run-safely.ts'
+import { catchCrashes, compareTwoRuns } from './run-safely.ts'
 
 const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   mixed: [1, 2, 3, 305, 869, 3765, 4267, 4446, 10195, 10237, 40061, 40603],
@@ -31,14 +31,14 @@ const STOCK_SEEDS: readonly (readonly [WorkloadName, number])[] = [
   ['attaching', 1],
   ['scheduling', 1],
 ]
-const TWICE: readonly (readonly [WorkloadName, number, PlanOptions['answers']?])[] = [
+const SEEDS_RUN_TWICE: readonly (readonly [WorkloadName, number, PlanOptions['answers']?])[] = [
   ['mixed', 4],
   ['quota', 7],
   ['expansion', 1, 'stock'],
 ]
 const SHRINK_BUDGET = { runs: 200, ms: 60_000 }
 const TIMEOUT_MS = 900_000
-/** What each plan of the mixed workload has at least. */
+/** The minimum figures of every plan of the mixed workload. */
 const MINIMUM = { virtualMs: 3_600_000, operations: 200, faults: 20 }
 
 const clock = systemClock()
@@ -71,8 +71,8 @@ describe('the whole system', () => {
   it(
     'SYS-14 gives the same trace for the same seed',
     async () => {
-      for (const [workload, seed, answers] of TWICE) {
-        const { violations } = await safely(twice(runPlan))(generatePlan(seed, { workload, answers }))
+      for (const [workload, seed, answers] of SEEDS_RUN_TWICE) {
+        const { violations } = await catchCrashes(compareTwoRuns(runPlan))(generatePlan(seed, { workload, answers }))
         expect(violations).toEqual([])
       }
     },
@@ -87,10 +87,10 @@ async function expectNoViolation(
   answers?: PlanOptions['answers'],
 ): Promise<void> {
   const plan = generatePlan(seed, { workload, answers })
-  const run = await safely(runPlan)(plan)
+  const run = await catchCrashes(runPlan)(plan)
   addResult(totals, resultOf(seed, run))
   if (run.violations.length === 0) return
-  const shrunk = await shrink(plan, safely(runPlan), { budget: SHRINK_BUDGET, clock })
+  const shrunk = await shrink(plan, catchCrashes(runPlan), { budget: SHRINK_BUDGET, clock })
   const workloadFlag = workload === 'mixed' ? '' : ` --workload ${workload}`
   const flags = `--seed ${seed}${workloadFlag}${answers ? ` --answers ${answers}` : ''}`
   throw new Error(`Seed ${seed} has a violation. npm run sim -- ${flags}\n${timelineOf(shrunk?.run ?? run)}`)

@@ -131,7 +131,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
   let host: ProcessHost | undefined
 
   processes.set('server', cluster.server)
-  for (const [name, process] of cluster.replicas) processes.set(name, process)
+  for (const [name, instance] of cluster.replicas) processes.set(name, instance)
   for (const [name, { process }] of drivers) processes.set(`driver ${name}`, process)
 
   return {
@@ -176,24 +176,24 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
           return registry
         },
         callBegan(call) {
-          const open = { ...call, endedMs: undefined, outcome: undefined }
-          calls.push(open)
-          for (const listener of callListeners) listener(open, 'begins')
+          const openCall = { ...call, endedMs: undefined, outcome: undefined }
+          calls.push(openCall)
+          for (const listener of callListeners) listener(openCall, 'begins')
           return (outcome) => {
-            Object.assign(open, { endedMs: simulation.nowMs, outcome })
-            for (const listener of callListeners) listener(open, 'ends')
+            Object.assign(openCall, { endedMs: simulation.nowMs, outcome })
+            for (const listener of callListeners) listener(openCall, 'ends')
           }
         },
         processEnded: (process, error) => {
           for (const listener of endListeners) listener(process, error)
         },
       })
-      for (const [name, process] of host.processes) processes.set(name, process)
+      for (const [name, instance] of host.processes) processes.set(name, instance)
     },
     async heal() {
       for (const machine of machines.values()) machine.boot()
       for (const driver of drivers.values()) {
-        delete driver.scripted
+        delete driver.scriptedRuleFor
         driver.unfreezeCapacity()
         driver.heal()
       }
@@ -201,7 +201,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
       await cluster.heal()
     },
     dispose() {
-      for (const process of processes.values()) process.dispose()
+      for (const instance of processes.values()) instance.dispose()
     },
   }
 }

@@ -70,7 +70,7 @@ const patchStatus = (
   kind: typeof persistentVolumeKind | typeof persistentVolumeClaimKind,
   ref: Ref,
   status: object,
-) => cluster.direct()!.patch(kind as never, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
+) => cluster.directClient()!.patch(kind as never, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
 
 describe('users', () => {
   it('SYS-14 summarize the response to each action', async () => {
@@ -129,7 +129,7 @@ describe('users', () => {
     cluster.disk.faults.refuse = 1
     expect(await perform(createClaim(CLAIM))).toBe('disk refused')
     cluster.disk.faults.refuse = 0
-    const client = cluster.direct()!
+    const client = cluster.directClient()!
     client.create = () => Promise.reject(internalError('a mistake'))
     expect(await perform(createClaim(CLAIM))).toMatch(/^BUG 500 .*a mistake/)
     client.create = () => Promise.reject(new TypeError('cannot read'))
@@ -150,7 +150,7 @@ describe('users', () => {
     await perform(createClaim(CLAIM))
     for (let nth = 0; nth < 60; nth++)
       expect(await perform(invalidAction(rng, claimManifest(CLAIM) as never))).toMatch(/refused|exists/)
-    const client = cluster.direct()!
+    const client = cluster.directClient()!
     const { create } = client
     client.create = (kind, _object, options) =>
       create(kind, { metadata: { namespace: NAMESPACE, name: 'm1' }, data: {} } as never, options)
@@ -174,7 +174,7 @@ describe('users', () => {
     }
     expect(await perform({ do: 'import', driver: 'net.sim', name: 'imported-1', object })).toBe('done')
     expect(drivers.get('net.sim')!.state().volumes['imported-1']?.capacityBytes).toBe(3 * 1024 ** 3)
-    const volume = await waitFor(cluster.direct()!.get(persistentVolumeKind, { name: 's0' }))
+    const volume = await waitFor(cluster.directClient()!.get(persistentVolumeKind, { name: 's0' }))
     expect(volume.spec?.csi?.volumeHandle).toBe('imported-1')
   })
 
@@ -201,7 +201,7 @@ describe('users', () => {
     expect(await perform({ do: 'edit', kind: 'volume', ref: CLAIM, patch: policy, purpose: 'policy' })).toBe('done')
     await waitFor(patchStatus(cluster, persistentVolumeKind, { name: 'pvc-1' }, { phase: 'Released' }))
     expect(await perform(releaseVolume)).toBe('done')
-    const volume = await waitFor(cluster.direct()!.get(persistentVolumeKind, { name: 'pvc-1' }))
+    const volume = await waitFor(cluster.directClient()!.get(persistentVolumeKind, { name: 'pvc-1' }))
     expect(volume.spec).toMatchObject(policy.spec)
     expect(volume.spec?.claimRef).toBeUndefined()
     const patch = { spec: { claimRef: { ...CLAIM } } }
@@ -230,7 +230,7 @@ describe('users', () => {
     }
     await waitFor(patchStatus(cluster, persistentVolumeClaimKind, CLAIM, status))
     expect(await perform({ do: 'revert', ref: CLAIM })).toBe('done')
-    const { spec } = await waitFor(cluster.direct()!.get(persistentVolumeClaimKind, CLAIM))
+    const { spec } = await waitFor(cluster.directClient()!.get(persistentVolumeClaimKind, CLAIM))
     expect(spec?.resources?.requests).toEqual({ storage: '4Gi', iops: '500' })
     expect(spec?.volumeAttributesClassName).toBe('silver')
   })
@@ -241,7 +241,7 @@ describe('users', () => {
     const hold = { metadata: { finalizers: ['sim.example/hold'] } }
     await perform({ do: 'edit', kind: 'claim', ref: CLAIM, patch: hold, purpose: 'hold' })
     const finalizers = async () =>
-      (await waitFor(cluster.direct()!.get(persistentVolumeClaimKind, CLAIM))).metadata.finalizers?.toSorted()
+      (await waitFor(cluster.directClient()!.get(persistentVolumeClaimKind, CLAIM))).metadata.finalizers?.toSorted()
     expect(await finalizers()).toEqual(['kubernetes.io/pvc-protection', 'sim.example/hold'])
     const releaseHold = { metadata: { '$deleteFromPrimitiveList/finalizers': ['sim.example/hold'] } }
     await perform({ do: 'edit', kind: 'claim', ref: CLAIM, patch: releaseHold, purpose: 'release hold' })
@@ -251,7 +251,10 @@ describe('users', () => {
   it('SYS-14 set a gate by restarting server and controllers only', async () => {
     const { simulation, perform, processes, gates, cluster } = await createFixture()
     expect(await perform({ do: 'set gate', gate: 'VolumeProvisionedIO', isOn: false })).toBe('done')
-    await simulation.runUntil(() => cluster.direct() !== undefined, { withinMs: 60_000, waitingFor: 'the server' })
+    await simulation.runUntil(() => cluster.directClient() !== undefined, {
+      withinMs: 60_000,
+      waitingFor: 'the server',
+    })
     expect(gates).toEqual(['VolumeProvisionedIO false'])
     const starts = [...processes].map(([name, process]) => [name, process.starts])
     expect(Object.fromEntries(starts)).toEqual({ server: 2, 'control-1': 2, 'agent-n1': 1, 'driver net.sim': 1 })

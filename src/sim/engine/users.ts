@@ -36,11 +36,11 @@ export interface Users {
    * for a response that no server may give. Never settles if the server crashes during the request.
    */
   perform(action: UserAction): Promise<string>
-  readonly acknowledged: readonly Acknowledged[]
+  readonly acknowledged: readonly AcknowledgedWrite[]
 }
 
 /** A write that the server acknowledged. */
-export interface Acknowledged {
+export interface AcknowledgedWrite {
   readonly atMs: number
   readonly kind: KindName
   /** `namespace/name`, or the name of a cluster-scoped object. */
@@ -67,7 +67,7 @@ const KINDS: Readonly<Record<KindName, Kind>> = {
 
 export function createUsers({ system, view, note }: UsersOptions): Users {
   const { cluster } = system
-  const acknowledged: Acknowledged[] = []
+  const acknowledged: AcknowledgedWrite[] = []
 
   function acknowledge(kind: KindName, { metadata }: Readonly<KubeObject>, isDeleted = false): void {
     const { namespace, name = '', uid = '', resourceVersion = '' } = metadata
@@ -123,25 +123,25 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
   async function editVolume(client: Client, ref: Ref, patch: Manifest): Promise<string> {
     const { claimRef } = (patch.spec ?? {}) as Manifest
     if (claimRef === null) return releaseVolume(client, ref, patch)
-    if (claimRef) return reserve(client, ref, patch)
+    if (claimRef) return reserveVolume(client, ref, patch)
     const volume = volumeOf(ref)
     return volume ? edit(client, 'volume', volume, patch) : 'not there'
   }
 
   /** Clears the claimRef of a volume if it is Released, at the version in the view. */
   async function releaseVolume(client: Client, ref: Ref, patch: Manifest): Promise<string> {
-    const released = [...view.volumes.values()].find(({ metadata, spec, status }) => {
+    const releasedVolume = [...view.volumes.values()].find(({ metadata, spec, status }) => {
       if (status?.phase !== 'Released') return false
       const { namespace, name } = spec?.claimRef ?? {}
       return ref.namespace ? ref.namespace === namespace && ref.name === name : metadata.name === ref.name
     })
-    if (!released) return 'not there'
-    const { name = '', uid, resourceVersion } = released.metadata
+    if (!releasedVolume) return 'not there'
+    const { name = '', uid, resourceVersion } = releasedVolume.metadata
     return edit(client, 'volume', { name }, { ...patch, metadata: { uid, resourceVersion } })
   }
 
   /** Reserves a volume if it is free, at the version in the view. */
-  async function reserve(client: Client, { name }: Ref, patch: Manifest): Promise<string> {
+  async function reserveVolume(client: Client, { name }: Ref, patch: Manifest): Promise<string> {
     const volume = view.volumes.get(name)
     if (!volume || volume.spec?.claimRef) return 'not there'
     const { uid, resourceVersion } = volume.metadata
@@ -152,10 +152,10 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     const claim = view.claims.get(keyOf(ref))
     if (!claim) return 'not there'
     const { capacity, currentVolumeAttributesClassName } = claim.status ?? {}
-    const requested = claim.spec?.resources?.requests ?? {}
-    const amounts = Object.keys(requested).map((key) => [
+    const requests = claim.spec?.resources?.requests ?? {}
+    const amounts = Object.keys(requests).map((key) => [
       key,
-      capacity?.[key] ?? (key === 'storage' ? requested[key] : null),
+      capacity?.[key] ?? (key === 'storage' ? requests[key] : null),
     ])
     const spec = {
       resources: { requests: Object.fromEntries(amounts) },
@@ -189,7 +189,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
 
   async function attempt(action: UserAction): Promise<string> {
     if (action.do === 'set gate') return setGate(action.gate, action.isOn)
-    const client = cluster.anyDirect()
+    const client = cluster.anyDirectClient()
     if (!client) return 'no server'
     switch (action.do) {
       case 'create':

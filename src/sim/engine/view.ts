@@ -113,7 +113,7 @@ export interface View {
   /** Counts the objects of a collection (`core/configmaps`) in a namespace, also for kinds that are not in the view. */
   countOf(collection: string, namespace: string): number
   /** Returns the existing keys under a prefix, without the prefix, with their revisions. */
-  present(prefix: string): ReadonlyMap<string, number>
+  revisionsUnder(prefix: string): ReadonlyMap<string, number>
   /** Returns the newest revision at which a key was seen, existing or deleted. */
   revisionOf(key: string): { readonly revision: number; readonly isDeleted: boolean } | undefined
 
@@ -132,16 +132,16 @@ const EVENTS = [collectionPrefix(eventKind), 'events.k8s.io/']
 
 export function createView(cluster: Cluster): View {
   const view = createViewWithoutStore({ nowMs: () => cluster.simulation.nowMs })
-  followStore(cluster, '', view.take)
+  followStore(cluster, '', view.apply)
   return view
 }
 
-/** Creates a view that gets its contents by `take` instead of from a store. */
+/** Creates a view that gets its contents by `apply` instead of from a store. */
 export function createViewWithoutStore({
   nowMs,
 }: {
   nowMs(): number
-}): View & { take(writes: readonly StoreWrite[]): void } {
+}): View & { apply(writes: readonly StoreWrite[]): void } {
   const collections = Object.fromEntries(Object.keys(KINDS).map((kindKey) => [kindKey, new Map()])) as {
     [W in KindKey]: Map<string, ObjectOf<W>>
   }
@@ -158,7 +158,7 @@ export function createViewWithoutStore({
   const writeChecks: ((writes: readonly StoreWrite[]) => void)[] = []
   let changedMs = nowMs()
 
-  function take(writes: readonly StoreWrite[]): void {
+  function apply(writes: readonly StoreWrite[]): void {
     const newWrites = writes.filter(({ key, revision, value }) => {
       const previous = revisions.get(key)
       return !(previous?.revision === revision && previous.isDeleted === (value === undefined))
@@ -169,8 +169,8 @@ export function createViewWithoutStore({
     if (newWrites.some(({ key }) => !key.startsWith(LEASES) && !EVENTS.some((prefix) => key.startsWith(prefix)))) {
       changedMs = nowMs()
     }
-    const merged = mergeChanges(changes)
-    if (merged.length > 0) for (const check of checks) check(merged)
+    const mergedChanges = mergeChanges(changes)
+    if (mergedChanges.length > 0) for (const check of checks) check(mergedChanges)
   }
 
   function changesOf({ key, value, revision }: StoreWrite): Change[] {
@@ -251,7 +251,7 @@ export function createViewWithoutStore({
       [...(volumesByAsset.get(assetName(driver, handle)) ?? [])].map((name) => collections.volume.get(name)!),
     eventsOf: (uid) => [...(eventsByUid.get(uid)?.values() ?? [])],
     countOf: (collection, namespace) => counts.get(`${collection}/${namespace}`) ?? 0,
-    present: (prefix) =>
+    revisionsUnder: (prefix) =>
       new Map(
         [...revisions]
           .filter(([key, { isDeleted }]) => !isDeleted && key.startsWith(prefix))
@@ -264,7 +264,7 @@ export function createViewWithoutStore({
     },
     onCommit: (check) => void checks.push(check),
     onWrites: (check) => void writeChecks.push(check),
-    take,
+    apply,
   }
 }
 

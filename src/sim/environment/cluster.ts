@@ -22,9 +22,9 @@ export interface Cluster {
   /** Further API servers on the same store, by name. */
   readonly replicas: ReadonlyMap<string, SimProcess>
   /** Returns a client that bypasses the network, for users and checkers; undefined while the server is down. */
-  direct(): Client | undefined
+  directClient(): Client | undefined
   /** Returns such a client of any API server that is up. */
-  anyDirect(): Client | undefined
+  anyDirectClient(): Client | undefined
   /** Returns the store, for checkers; undefined while the server is down. */
   store(): Store | undefined
   /** Calls `listener` with the store of every incarnation of the server, first with the present one. */
@@ -66,17 +66,17 @@ export async function createCluster(
     const store = await env.pass(
       openMemoryStore({ clock: env.clock, medium: disk.mount(), ...(history ? { history } : {}) }),
     )
-    const api = serverOn(env, store)
+    const api = createServerOn(env, store)
     await env.pass(createBuiltIns(api.objects).catch(() => {})) // the next start retries writes that a failing disk rejected
     current = { client: aroundServer(inProcessClient(api.objects, SYSTEM_USER), store), store }
     for (const follow of followers) follow(store)
-    for (const { process } of replicas) {
-      process.crash() // a server that started before the store serves nothing
-      process.start()
+    for (const { process: instance } of replicas) {
+      instance.crash() // a server that started before the store serves nothing
+      instance.start()
     }
   }
 
-  const serverOn = ({ clock, random }: Env, store: Store) =>
+  const createServerOn = ({ clock, random }: Env, store: Store) =>
     createApiServer({
       store,
       clock,
@@ -105,7 +105,7 @@ export async function createCluster(
     }
     async function serve(env: Env, shared: Store): Promise<void> {
       const store = await shareStore({ simulation, env, shared, latencyMs: COPY_LATENCY_MS })
-      replica.client = inProcessClient(serverOn(env, store).objects, SYSTEM_USER)
+      replica.client = inProcessClient(createServerOn(env, store).objects, SYSTEM_USER)
     }
     return replica
   }
@@ -120,7 +120,7 @@ export async function createCluster(
     current = undefined
     disk.powerCut()
     network.breakWatches()
-    for (const { process } of replicas) process.crash() // the shared store ends with the server that runs it
+    for (const { process: instance } of replicas) instance.crash() // the shared store ends with the server that runs it
   }
 
   const cluster: Cluster = {
@@ -129,9 +129,12 @@ export async function createCluster(
     disk,
     server,
     replicas: new Map(replicas.map(({ process }) => [process.name, process])),
-    direct: () => (server.alive ? current?.client : undefined),
-    anyDirect() {
-      const clients = [cluster.direct(), ...replicas.filter(({ process }) => process.alive).map(({ client }) => client)]
+    directClient: () => (server.alive ? current?.client : undefined),
+    anyDirectClient() {
+      const clients = [
+        cluster.directClient(),
+        ...replicas.filter(({ process }) => process.alive).map(({ client }) => client),
+      ]
       return clients[Math.floor(randomServer() * clients.length)]
     },
     store: () => (server.alive ? current?.store : undefined),
@@ -140,10 +143,10 @@ export async function createCluster(
       if (current) listener(current.store)
     },
     add(name, main, answers) {
-      const process = createProcess(simulation, name, (env) => main(env, network.clientFor(env, answers)))
-      processes.push(process)
-      process.start()
-      return process
+      const instance = createProcess(simulation, name, (env) => main(env, network.clientFor(env, answers)))
+      processes.push(instance)
+      instance.start()
+      return instance
     },
     async heal() {
       Object.assign(network.faults, {
@@ -156,11 +159,11 @@ export async function createCluster(
       })
       network.lossesByProcess.clear()
       disk.faults.refuse = 0
-      for (const process of [server, ...replicas.map((replica) => replica.process), ...processes]) {
-        process.crashRate = 0
-        process.start()
+      for (const instance of [server, ...replicas.map((replica) => replica.process), ...processes]) {
+        instance.crashRate = 0
+        instance.start()
       }
-      await simulation.runUntil(() => cluster.direct() !== undefined, {
+      await simulation.runUntil(() => cluster.directClient() !== undefined, {
         withinMs: 60_000,
         waitingFor: 'the server to be up',
       })

@@ -19,7 +19,7 @@ export interface SimDisk {
 
 export function createDisk(simulation: Simulation, name: string): SimDisk {
   const random = simulation.random(`disk ${name}`)
-  const stored = memoryMedium()
+  const medium = memoryMedium()
   const faults: DiskFaults = { refuse: 0, latencyMs: 2 }
   let currentMount = 0
   let pendingWrites: { batch: MediumBatch; mount: number }[] = []
@@ -31,7 +31,7 @@ export function createDisk(simulation: Simulation, name: string): SimDisk {
       // Only a prefix can have reached the disk: batches are written in order.
       for (const { batch } of pendingWrites) {
         if (random() < 0.5) break
-        void stored.write(batch)
+        void medium.write(batch)
       }
       pendingWrites = []
     },
@@ -39,9 +39,9 @@ export function createDisk(simulation: Simulation, name: string): SimDisk {
       const mount = ++currentMount
       pendingWrites = []
       return {
-        scan: (visit) => stored.scan(visit),
-        read: (position) => stored.read(position),
-        bytesOnDisk: () => stored.bytesOnDisk(),
+        scan: (visit) => medium.scan(visit),
+        read: (position) => medium.read(position),
+        bytesOnDisk: () => medium.bytesOnDisk(),
         close: async () => {},
         write: (batch) =>
           new Promise((resolve, reject) => {
@@ -54,7 +54,7 @@ export function createDisk(simulation: Simulation, name: string): SimDisk {
                 simulation.tally('disk refused')
                 return reject(new AppendRejectedError('the disk refused the write'))
               }
-              stored.write(batch).then(resolve, reject)
+              medium.write(batch).then(resolve, reject)
             })
           }),
       }

@@ -15,14 +15,14 @@ const createRequest = (name: string) => ({
 })
 
 /** Starts a caller that creates volumes, retries until they exist, and may crash at any await. */
-function createVolumeCreator(
+function startVolumeCreator(
   simulation: Simulation,
   driver: SimDriver,
   names: readonly string[],
   wrap = serializeCalls,
 ) {
   const idsByName = new Map<string, string>()
-  const process = createProcess(simulation, 'caller', (env) => {
+  const instance = createProcess(simulation, 'caller', (env) => {
     const csi = wrap(driver.driverFor(env))
     const createVolume = async (name: string) => {
       for (;;) {
@@ -39,16 +39,16 @@ function createVolumeCreator(
     }
     for (const name of names) void createVolume(name)
   })
-  process.start()
-  return { process, idsByName }
+  instance.start()
+  return { process: instance, idsByName }
 }
 
-async function faultyRun(seed: number) {
+async function runWithFaults(seed: number) {
   const simulation = createSimulation(seed)
   const random = simulation.random('scenario')
   const driver = createSimDriver(simulation, 'driver')
   const names = Array.from({ length: 12 }, (_, index) => `v${index}`)
-  const creator = createVolumeCreator(simulation, driver, names)
+  const creator = startVolumeCreator(simulation, driver, names)
   Object.assign(driver.faults, {
     latencyMs: random() * 500,
     loseRequest: random() * 0.3,
@@ -78,7 +78,7 @@ async function faultyRun(seed: number) {
 describe('the simulated driver', () => {
   for (let seed = 1; seed <= 20; seed++) {
     it(`SYS-14 creates each volume once despite lost messages and crashes (seed ${seed})`, async () => {
-      const { driver, names } = await faultyRun(seed)
+      const { driver, names } = await runWithFaults(seed)
       const volumes = Object.values(driver.state().volumes)
       expect(volumes.map(({ name }) => name).sort()).toEqual([...names].sort())
       expect(driver.record.overlaps).toEqual([])
@@ -86,8 +86,8 @@ describe('the simulated driver', () => {
   }
 
   it('SYS-14 gives the same run for the same seed', async () => {
-    const first = await faultyRun(7)
-    const second = await faultyRun(7)
+    const first = await runWithFaults(7)
+    const second = await runWithFaults(7)
     expect(second.simulation.fingerprint).toBe(first.simulation.fingerprint)
     expect(second.driver.record.calls.length).toBe(first.driver.record.calls.length)
   })
@@ -96,8 +96,8 @@ describe('the simulated driver', () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ afterMs: 100 }])
-    const unguarded = (csi: CsiDriver) => csi
-    const creator = createVolumeCreator(simulation, driver, ['a', 'a'], unguarded)
+    const withoutSerialization = (csi: CsiDriver) => csi
+    const creator = startVolumeCreator(simulation, driver, ['a', 'a'], withoutSerialization)
     await simulation.runUntil(() => creator.idsByName.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     expect(driver.record.overlaps[0]).toMatchObject({ volume: 'a', first: { number: 1 }, second: { number: 2 } })
   })
@@ -106,7 +106,7 @@ describe('the simulated driver', () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ times: 1, effect: { do: 'hang' } }])
-    const creator = createVolumeCreator(simulation, driver, ['a'])
+    const creator = startVolumeCreator(simulation, driver, ['a'])
     await simulation.runUntil(() => driver.script.hangingCount === 1, { withinMs: 1_000, waitingFor: 'the call' })
     creator.process.crash()
     creator.process.start()
@@ -121,7 +121,7 @@ describe('the simulated driver', () => {
   it('SYS-14 keeps its volumes over a crash, and loses them only with its state', async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
-    const creator = createVolumeCreator(simulation, driver, ['a'])
+    const creator = startVolumeCreator(simulation, driver, ['a'])
     await simulation.runUntil(() => creator.idsByName.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     driver.process.crash()
     driver.process.start()

@@ -1,5 +1,5 @@
 // A simulated CSI driver: the fake driver's model behind a connection that loses requests and replies, in a process that can
-// crash. Callers see a CsiDriver. Its volumes survive crashes; loseState deletes them.
+// crash. To callers it is a CsiDriver. Its volumes survive crashes; loseState deletes them.
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import {
   createFakeDriver,
@@ -66,7 +66,7 @@ export interface SimDriver {
   /** Ends all faults, also scripted ones, and starts the driver. */
   heal(): void
   /** Decides the result of a call before rules and random faults do. */
-  scripted?: (call: ScriptedCall) => FakeRule | undefined
+  scriptedRuleFor?: (call: ScriptedCall) => FakeRule | undefined
 }
 
 interface ScriptedCall {
@@ -106,7 +106,7 @@ export function createSimDriver(
   /** The attributes last requested, by volume. */
   const requestedAttributes = new Map<string, Readonly<Record<string, string>>>()
 
-  const process = createProcess(simulation, name, (env) => {
+  const instance = createProcess(simulation, name, (env) => {
     const fake = createFakeDriver({
       clock: env.clock,
       settings,
@@ -118,17 +118,17 @@ export function createSimDriver(
           withoutFalseDenial(
             method,
             volumes,
-            script.match(method, volumes) ?? driver.scripted?.({ method, volumes }),
+            script.match(method, volumes) ?? driver.scriptedRuleFor?.({ method, volumes }),
           ) ?? randomRule(method, volumes),
         hang: () => env.pass(script.hang()), // a crashed incarnation does not continue when hangs are released
       },
-      onCrash: () => process.crash(),
+      onCrash: () => instance.crash(),
     })
     current = { fake, env }
   })
-  const crash = process.crash
-  process.crash = () => {
-    if (!process.alive) return
+  const crash = instance.crash
+  instance.crash = () => {
+    if (!instance.alive) return
     crash()
     current = undefined
     record.endAllCalls()
@@ -206,13 +206,13 @@ export function createSimDriver(
         if (method.name === 'ControllerModifyVolume') requestedAttributes.set(volumeId, mutableParameters)
         const boot = hooks.bootOf?.(nodeId)
         const action = async () => {
-          const reply = await serviceOf(running.fake, nodeId, method)(request, { signal: endController.signal })
-          if (!method.name.startsWith('Node')) return reply
-          if (boot !== hooks.bootOf?.(nodeId)) forgetNode(state, nodeId)
+          const response = await serviceOf(running.fake, nodeId, method)(request, { signal: endController.signal })
+          if (!method.name.startsWith('Node')) return response
+          if (boot !== hooks.bootOf?.(nodeId)) clearNode(state, nodeId)
           else hooks.onNode?.(nodeId, method.name, request)
-          return reply
+          return response
         }
-        const answer = (outcome: string, settle: () => void) => {
+        const respond = (outcome: string, settle: () => void) => {
           simulation.note(`${name} answers ${method.name}: ${outcome}`)
           if (outcome !== 'OK') simulation.tally(`driver ${outcome}`)
           if (random() < faults.loseReply) {
@@ -224,20 +224,20 @@ export function createSimDriver(
         // The driver may crash before the work, and between the work and the reply.
         const work = running.env.pass(Promise.resolve()).then(() => running.env.pass(action()))
         work.then(
-          (reply) => answer('OK', () => resolve(create(method.output, reply as never))),
-          (error: CsiError) => answer(error.codeName ?? 'INTERNAL', () => reject(error)),
+          (response) => respond('OK', () => resolve(create(method.output, response as never))),
+          (error: CsiError) => respond(error.codeName ?? 'INTERNAL', () => reject(error)),
         )
       })
     })
   }
 
-  process.start()
+  instance.start()
   const driver: SimDriver = {
     faults,
     settings,
     record,
     script,
-    process,
+    process: instance,
     state: () => state,
     loseState() {
       state = emptyState()
@@ -252,8 +252,8 @@ export function createSimDriver(
       Object.assign(faults, { loseRequest: 0, loseReply: 0, refuse: 0, slow: 0 })
       script.setRules([])
       script.release()
-      process.crashRate = 0
-      process.start()
+      instance.crashRate = 0
+      instance.start()
     },
   }
   return driver
@@ -265,7 +265,7 @@ interface ModifyRequest {
 }
 
 /** Removes everything that is staged or mounted on a node, as a power cut does. */
-export function forgetNode(state: FakeState, nodeId: string): void {
+export function clearNode(state: FakeState, nodeId: string): void {
   for (const volume of Object.values(state.volumes)) delete volume.onNodes[nodeId]
 }
 

@@ -142,7 +142,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
   const silentUntilMs = (openStream: OpenStream): number =>
     Math.max(0, ...cuts.filter((cut) => matches(openStream, cut)).map(({ untilMs }) => untilMs))
 
-  async function* stream<T extends KubeObject>(
+  async function* streamEvents<T extends KubeObject>(
     incarnation: Incarnation & Sender,
     open: (client: Client) => AsyncIterable<WatchEvent<T>>,
     {
@@ -253,7 +253,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
       commit: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).commit(...args), true)),
       serves: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).serves(...args))),
       watch: (kind, request) =>
-        stream(incarnation, (client) => answers(client).watch(kind, request), {
+        streamEvents(incarnation, (client) => answers(client).watch(kind, request), {
           plural: kind.plural,
           isResumed: request.resourceVersion !== undefined,
           sendsInitialEvents: request.sendInitialEvents === true,

@@ -55,7 +55,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
     else run()
   }
 
-  const process: SimProcess = {
+  const instance: SimProcess = {
     name,
     crashRate: 0,
     get alive() {
@@ -77,7 +77,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
       starts++
       simulation.note(`${name} starts (${starts})`)
       const crashRandomly = () => {
-        if (current.alive && random() < process.crashRate) process.crash()
+        if (current.alive && random() < instance.crashRate) instance.crash()
       }
       const schedule: Simulation['schedule'] = (ms, run) =>
         simulation.schedule(ms, () => current.alive && whenThawed(() => current.alive && run()))
@@ -138,5 +138,5 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
       simulation.note(`the clock of ${name} jumps by ${byMs} ms`)
     },
   }
-  return process
+  return instance
 }

@@ -11,10 +11,10 @@ export async function runUntilSettled<T>(
   withinMs = DEFAULT_WITHIN_MS,
 ): Promise<T> {
   let isSettled = false
-  const settled = () => {
+  const markSettled = () => {
     isSettled = true
   }
-  promise.then(settled, settled)
+  promise.then(markSettled, markSettled)
   await simulation.runUntil(() => isSettled, { withinMs, waitingFor })
   return promise
 }

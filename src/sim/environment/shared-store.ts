@@ -69,19 +69,19 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
       onEnd: () => {},
       onEvents: (events) => {
         pendingEvents.push(events)
-        env.clock.after(latencyMs * random(), () => take(pendingEvents.shift() ?? []))
+        env.clock.after(latencyMs * random(), () => applyEvents(pendingEvents.shift() ?? []))
       },
     })
     /** Applies changes in their order, whichever delay ends first. */
-    function take(events: readonly StoreEvent[]): void {
+    function applyEvents(events: readonly StoreEvent[]): void {
       for (const { key, entry } of events) {
         if (entry) entriesByKey.set(key, entry)
         else entriesByKey.delete(key)
       }
       revision = events.at(-1)?.revision ?? revision
-      const reached = waiters.filter((waiter) => waiter.revision <= revision)
+      const reachedWaiters = waiters.filter((waiter) => waiter.revision <= revision)
       waiters = waiters.filter((waiter) => waiter.revision > revision)
-      for (const { resolve } of reached) resolve()
+      for (const { resolve } of reachedWaiters) resolve()
     }
     return {
       get: (key: string) => entriesByKey.get(key),

@@ -104,7 +104,7 @@ export function createSimulation(seed: number, options: SimulationOptions = {}):
     trace: () => (lines.length > linesMax ? lines.slice(-linesMax) : lines),
     runUntil: (condition, { withinMs, waitingFor }) => {
       const deadlineMs = nowMs + withinMs
-      return turnByTurn(() => {
+      return runTurnByTurn(() => {
         if (condition()) return false
         const step = queue.pop()
         const problem = !step
@@ -124,7 +124,7 @@ export function createSimulation(seed: number, options: SimulationOptions = {}):
     },
     runFor: (ms) => {
       const untilMs = nowMs + ms
-      return turnByTurn(() => {
+      return runTurnByTurn(() => {
         if (steps > STEPS_MAX)
           throw new Error(`seed ${seed}: the step limit is reached\n${lines.slice(-60).join('\n')}`)
         let step = queue.peek()
@@ -177,7 +177,7 @@ const STEPS_PER_LOOP = 128
  * Calls `step` until it returns false. Node runs all microtasks between two immediates and all queued immediates in one
  * turn; nothing in a simulation waits for anything real.
  */
-function turnByTurn(step: () => boolean): Promise<void> {
+function runTurnByTurn(step: () => boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     let isOver = false
     const turn = (): void => {

@@ -47,18 +47,18 @@ describe('stock answers of a simulated server', () => {
   it('SYS-29 end every watch, and reject a share of the requests until everything is healed', async () => {
     const { simulation, answers, client, codeOf, settle } = await createFixture()
     const { resourceVersion } = await settle(client.list(csiNodeKind))
-    let ended = 0
+    let endCount = 0
     const { signal } = new AbortController()
     for (let i = 0; i < 5; i++) {
       const watch = client.watch(csiNodeKind, { resourceVersion, signal })[Symbol.asyncIterator]()
       const follow = async () => {
         while (!(await watch.next()).done);
-        ended++
+        endCount++
       }
       void follow()
     }
     await simulation.runFor(8 * 60_000)
-    expect(ended).toBe(5)
+    expect(endCount).toBe(5)
     const codes = async () =>
       new Set(await Promise.all(Array.from({ length: 800 }, () => codeOf(client.list(csiNodeKind)))))
     expect([...(await codes())].sort()).toEqual([200, 429])

@@ -19,7 +19,7 @@ export interface StockAnswers {
 }
 
 /** The share of requests that get 429. */
-const REJECTED = 0.005
+const REJECTION_RATE = 0.005
 /** The longest life of a watch. A stock server ends watches after 30 minutes or more, but also whenever it restarts. */
 const WATCH_MS_MAX = 8 * 60_000
 
@@ -31,8 +31,8 @@ interface Denial {
 export function createStockAnswers(simulation: Simulation): StockAnswers {
   const random = simulation.random('stock answers')
   const denials = new Set<Denial>()
-  const unserved = new Set<{ readonly plural: string }>()
-  const wrapped = new WeakMap<Client, Client>()
+  const unservedKinds = new Set<{ readonly plural: string }>()
+  const wrappedClients = new WeakMap<Client, Client>()
   let isHealed = false
 
   const addTo = <T>(set: Set<T>, item: T) => {
@@ -40,38 +40,38 @@ export function createStockAnswers(simulation: Simulation): StockAnswers {
     return () => void set.delete(item)
   }
   const occurs = (rate: number, fault: string): boolean => {
-    const isNow = random() < rate
-    if (isNow) simulation.tally(fault)
-    return isNow
+    const isOccurring = random() < rate
+    if (isOccurring) simulation.tally(fault)
+    return isOccurring
   }
   const isDenied = ({ kind, verb }: StockRequest): boolean =>
     [...denials].some(({ plural, verbs }) => plural === kind.plural && verbs.includes(verb))
 
   return {
     wrap(server) {
-      const known = wrapped.get(server)
-      if (known) return known
+      const existing = wrappedClients.get(server)
+      if (existing) return existing
       const stock = asStock(server, {
         random,
         clock: simulation.clock,
-        serves: ({ plural }) => ![...unserved].some((kind) => kind.plural === plural),
+        serves: ({ plural }) => ![...unservedKinds].some((kind) => kind.plural === plural),
         allows(request) {
           if (!isDenied(request)) return true
           simulation.tally('answered 403')
           return false
         },
-        rejects: () => !isHealed && occurs(REJECTED, 'answered 429'),
+        rejects: () => !isHealed && occurs(REJECTION_RATE, 'answered 429'),
         closesWatchesAfterMs: () => random() * WATCH_MS_MAX,
       })
-      wrapped.set(server, stock)
+      wrappedClients.set(server, stock)
       return stock
     },
     deny: (plural, verbs) => addTo(denials, { plural, verbs }),
-    stopServing: (plural) => addTo(unserved, { plural }),
+    stopServing: (plural) => addTo(unservedKinds, { plural }),
     heal() {
       isHealed = true
       denials.clear()
-      unserved.clear()
+      unservedKinds.clear()
     },
   }
 }

@@ -71,8 +71,8 @@ function refOf(object: Manifest): Ref {
 type Facts = readonly (string | false | undefined)[]
 
 function inParentheses(facts: Facts): string {
-  const present = facts.filter((fact) => fact)
-  return present.length > 0 ? ` (${present.join(', ')})` : ''
+  const presentFacts = facts.filter((fact) => fact)
+  return presentFacts.length > 0 ? ` (${presentFacts.join(', ')})` : ''
 }
 
 /** Returns the facts of an object that a reader needs first. */

@@ -59,7 +59,7 @@ export interface FaultRates {
 
 /**
  * `restart`: every controller and agent restarts and must find nothing to do. `unrelated changes`: objects change in ways
- * that help no pod, and the scheduler must not try any. `use free quota`: claims are created until each quota refuses one.
+ * that make no pod schedulable, and the scheduler must not attempt any. `use free quota`: claims are created until each quota refuses one.
  */
 export type AtRestStep = 'restart' | 'unrelated changes' | 'use free quota'
 

@@ -43,8 +43,8 @@ export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): 
   do {
     previous = search.plan
     await removeSteps(search)
-    for (const simpler of [simplerFaultRates, simplerSetups, simplerTimes, simplerValues])
-      await descend(search, simpler)
+    for (const simplify of [simplerFaultRates, simplerSetups, simplerTimes, simplerValues])
+      await descend(search, simplify)
   } while (search.plan !== previous && !search.isSpent())
 
   return { plan: search.plan, run: search.run, rule: violation.rule, runs: search.runs, isSmallest: !search.isSpent() }
@@ -74,7 +74,7 @@ interface Search {
 function createSearch(plan: Plan, firstRun: SimulationRun, rule: string, run: RunPlan, options: ShrinkOptions): Search {
   const { budget, clock, progress } = options
   const deadlineMs = clock.monotonicMs() + budget.ms
-  const tried = new Set<string>([JSON.stringify(plan)]) // a repeated run gives the same result
+  const triedPlans = new Set<string>([JSON.stringify(plan)]) // a repeated run gives the same result
   let best = { plan, run: firstRun }
   let runs = 1
   let isBudgetSpent = false
@@ -91,12 +91,12 @@ function createSearch(plan: Plan, firstRun: SimulationRun, rule: string, run: Ru
     isSpent: () => isBudgetSpent,
     async attempt(candidate) {
       const text = JSON.stringify(candidate)
-      if (isBudgetSpent || tried.has(text)) return false
+      if (isBudgetSpent || triedPlans.has(text)) return false
       if (runs >= budget.runs || clock.monotonicMs() >= deadlineMs) {
         isBudgetSpent = true
         return false
       }
-      tried.add(text)
+      triedPlans.add(text)
       runs++
       const result = await run(candidate)
       if (!result.violations.some((violation) => violation.rule === rule)) return false
@@ -126,12 +126,12 @@ async function removeSteps(search: Search): Promise<void> {
 }
 
 /** Takes the first simpler plan that still fails, and continues from there. */
-async function descend(search: Search, simpler: Simplifier): Promise<void> {
-  for (let found = true; found && !search.isSpent(); ) {
-    found = false
-    for (const candidate of simpler(search.plan)) {
-      found = await search.attempt(candidate)
-      if (found || search.isSpent()) break
+async function descend(search: Search, simplify: Simplifier): Promise<void> {
+  for (let isSimplified = true; isSimplified && !search.isSpent(); ) {
+    isSimplified = false
+    for (const candidate of simplify(search.plan)) {
+      isSimplified = await search.attempt(candidate)
+      if (isSimplified || search.isSpent()) break
     }
   }
 }

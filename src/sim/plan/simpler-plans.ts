@@ -56,17 +56,17 @@ export function* simplerTimes(plan: Plan): Iterable<Plan> {
     }
   }
   const isLong = (ms: number) => ms > SECOND_MS
-  const halved = (ms: number) => (isLong(ms) ? Math.max(SECOND_MS, Math.floor(ms / 2)) : ms)
+  const halve = (ms: number) => (isLong(ms) ? Math.max(SECOND_MS, Math.floor(ms / 2)) : ms)
   if (pauses.some(isLong)) {
     yield withPauses((ms) => Math.min(ms, SECOND_MS))
     yield withPauses((ms) => Math.min(ms, MINUTE_MS))
-    yield withPauses(halved)
+    yield withPauses(halve)
     for (const [shortenedIndex, ms] of pauses.entries())
       if (isLong(ms)) yield withPauses((pauseMs, index) => (index === shortenedIndex ? SECOND_MS : pauseMs))
   }
-  const floored = (ms: number) => Math.floor(ms / SECOND_MS) * SECOND_MS
+  const floorToSecond = (ms: number) => Math.floor(ms / SECOND_MS) * SECOND_MS
   if (plan.steps.some(({ atMs }) => atMs % SECOND_MS !== 0))
-    yield { ...plan, steps: plan.steps.map((step) => ({ ...step, atMs: floored(step.atMs) })) }
+    yield { ...plan, steps: plan.steps.map((step) => ({ ...step, atMs: floorToSecond(step.atMs) })) }
 }
 
 /** Yields plans with shorter faults, smaller counts, objects without an optional field, or a size of 1Gi. */
@@ -107,7 +107,7 @@ function* simplerObjects(object: object, path: readonly string[]): Iterable<obje
   for (const [key] of entries) {
     if (REQUIRED_FIELDS.has([...path, key].join('.')) || (isList && entries.length === 1)) continue
     if (isList) yield object.filter((_, index) => String(index) !== key)
-    else yield without(object, key)
+    else yield omitKey(object, key)
   }
   for (const [key, value] of entries) {
     const replaceWith = (simpler: unknown): object =>
@@ -120,12 +120,12 @@ function* simplerObjects(object: object, path: readonly string[]): Iterable<obje
   }
 }
 
-function without<T extends object>(object: T, key: string): T {
+function omitKey<T extends object>(object: T, key: string): T {
   const { [key]: _, ...remaining } = object as Record<string, unknown>
   return remaining as T
 }
 
 function* withoutOneKey<T extends object>(object: T): Iterable<T> {
   const keys = Object.keys(object)
-  if (keys.length > 1) for (const key of keys) yield without(object, key)
+  if (keys.length > 1) for (const key of keys) yield omitKey(object, key)
 }

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { runPlan } from '../engine/run.ts'
-import { safely } from '../engine/run-safely.ts'
+import { catchCrashes } from '../engine/run-safely.ts'
 import { fileNameOf, readRegressions } from '../plan/plan-file.ts'
 import { timelineOf } from '../trace/timeline.ts'
 
@@ -19,7 +19,7 @@ describe('regressions', () => {
 
   for (const { file, found, plan } of regressions)
     it(`SYS-14 stay fixed: ${found} (${file})`, async () => {
-      const run = await safely(runPlan)(plan)
+      const run = await catchCrashes(runPlan)(plan)
       expect(run.violations, timelineOf(run)).toEqual([])
     })
 })

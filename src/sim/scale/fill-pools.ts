@@ -23,7 +23,7 @@ export interface ScaleOptions {
 
 export interface ScaleRun extends ScaleOptions {
   readonly pods: number
-  readonly bound: number
+  readonly boundPods: number
   readonly failedCreates: number
   readonly virtualSeconds: number
   /** Scheduling attempts. */
@@ -31,7 +31,7 @@ export interface ScaleRun extends ScaleOptions {
 }
 
 const CLASSES = ['plain', 'tuned']
-/** The maximal age of the capacity that GetCapacity reports. */
+/** The maximum age of the capacity that GetCapacity reports. */
 const REPORT_AGE_MS_MAX = 5_000
 const CONCURRENT_CREATES = 64
 const WITHIN_MS = 3_600_000
@@ -47,16 +47,19 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
     fakeSettings({ pools: nodes.map((node) => poolOf(node, volumesPerNode)) }),
   )
   const view = createView(cluster)
-  const client = cluster.direct()!
+  const client = cluster.directClient()!
   const { name } = driver.settings
 
   await runUntilSettled(simulation, createObjects(), 'objects', WITHIN_MS)
   let failedCreates = 0
   let scheduler: ReturnType<typeof runScheduler> | undefined
   cluster.add('controllers', runClaimControllers)
-  cluster.add('storage', (env, client) => void runStorage(env, client, countFailures(driver.driverFor(env))))
-  cluster.add('scheduler', (env, client) => {
-    scheduler = runScheduler(env, client, { capacityReservation })
+  cluster.add(
+    'storage',
+    (env, processClient) => void runStorage(env, processClient, countFailures(driver.driverFor(env))),
+  )
+  cluster.add('scheduler', (env, processClient) => {
+    scheduler = runScheduler(env, processClient, { capacityReservation })
   })
   const reportCount = nodeCount * CLASSES.length
   await simulation.runUntil(() => view.capacities.size === reportCount, {
@@ -80,7 +83,14 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
     .runUntil(isEveryPodBound, { withinMs: WITHIN_MS, waitingFor: 'every pod to have a node' })
     .catch(() => {})
   const virtualSeconds = (simulation.nowMs - startMs) / 1_000
-  return { ...options, pods, bound: countBound(), failedCreates, virtualSeconds, attempts: scheduler?.attempts ?? 0 }
+  return {
+    ...options,
+    pods,
+    boundPods: countBound(),
+    failedCreates,
+    virtualSeconds,
+    attempts: scheduler?.attempts ?? 0,
+  }
 
   async function createObjects(): Promise<void> {
     await createDriver(client, name)

@@ -10,7 +10,7 @@ export interface RelatedObjects {
   isMentionedIn(text: string): boolean
 }
 
-export function relatedObjects(run: SimulationRun, violation: Violation): RelatedObjects {
+export function findRelatedObjects(run: SimulationRun, violation: Violation): RelatedObjects {
   const knownNames = new Set([...namesInPlan(run.plan), ...Object.keys(run.objects ?? {}).map(nameInTitle)])
   const names = new Set(wordsOf(violation.text).filter((word) => knownNames.has(word) || isUnambiguous(word)))
   const objects = Object.entries(run.objects ?? {}).map(([title, object]) => ({

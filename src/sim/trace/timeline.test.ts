@@ -42,7 +42,7 @@ Fault rates: none.
   1:02.5 ✗ control-1  crashes
   1:07.5 ✗ control-1  starts (2)
   1:08.0 ✗ agent-n1   jumps by 60000 ms
-3 lines about other objects are omitted; --all shows them.
+Omitted lines about other objects: 3; --all shows them.
 
 VIOLATION at 2:10.0, rule "leak": net.sim has pvc-0a1b, which belongs to no volume.
 

@@ -1,9 +1,11 @@
 // Formats a run as a timeline: the trace lines about the objects of the violation, the violation, and the objects at the end.
 // Omits lines about other objects and the middle of a long timeline, and marks the omissions.
+
 import { stringify } from 'yaml'
 import type { SimulationRun, Violation } from '../engine/run.ts'
 import type { Plan } from '../plan/plan.ts'
-import { nameInTitle, type RelatedObjects, relatedObjects } from './related-objects.ts'
+import { countText } from './count-text.ts'
+import { findRelatedObjects, nameInTitle, type RelatedObjects } from './related-objects.ts'
 import { type LogLine, readLog, timeText } from './trace-lines.ts'
 
 export interface TimelineOptions {
@@ -23,7 +25,7 @@ const OTHER_VIOLATIONS_MAX = 5
 
 export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions = {}): string {
   const [violation, ...otherViolations] = run.violations
-  const related = violation && relatedObjects(run, violation)
+  const related = violation && findRelatedObjects(run, violation)
   const log = readLog(run)
   const isSmall = run.plan.steps.length <= SMALL_PLAN_STEPS_MAX
   const isShown = (line: LogLine) =>
@@ -32,7 +34,7 @@ export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions 
   const timeline = mergeRepeated(shownLines)
   const lines = [...headerOf(run.plan), '', ...(all ? timeline.map(lineText) : shorten(timeline, related))]
   if (shownLines.length < log.length)
-    lines.push(`${log.length - shownLines.length} lines about other objects are omitted; --all shows them.`)
+    lines.push(`Omitted lines about other objects: ${log.length - shownLines.length}; --all shows them.`)
   if (!violation) return `${[...lines, '', 'No violation.'].join('\n')}\n`
 
   lines.push('', violationText(violation))
@@ -68,7 +70,7 @@ function headerOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
     ...Object.entries(faultRates.crashes).map(([name, rate]) => `${name} crashes ${rate}`),
   ]
   return [
-    `Seed ${seed}: ${steps.length} steps in ${minutes} minutes; ${nodes} nodes, ${controlReplicas} × control, ` +
+    `Seed ${seed}: ${countText(steps.length, 'step')} in ${countText(minutes, 'minute')}; ${countText(nodes, 'node')}, ${controlReplicas} × control, ` +
       `driver controllers ${driverControllers}, commits ${commits}, ${answers ? `answers as ${answers}, ` : ''}capacity reservation ${capacityReservation ? 'on' : 'off'}, ` +
       `quota by ${expansionQuota} size${netExpandsWithoutNode ? ', net.sim expands without its nodes' : ''}.`,
     `Fault rates: ${faults.join(', ') || 'none'}.`,
@@ -102,17 +104,17 @@ function lineText({ atMs, source, text, mark, times }: TimelineLine): string {
 function shorten(timeline: readonly TimelineLine[], related: RelatedObjects | undefined): string[] {
   const selected = selectLines(timeline, related)
   const lines: string[] = []
-  let skipped: TimelineLine[] = []
+  let skippedLines: TimelineLine[] = []
   const addOmission = () => {
-    if (skipped.length > 0)
+    if (skippedLines.length > 0)
       lines.push(
-        `${' '.repeat(9)}… ${skipped.length} lines until ${timeText(skipped.at(-1)!.atMs)}: ${countsOf(skipped)}`,
+        `${' '.repeat(9)}… ${skippedLines.length} lines until ${timeText(skippedLines.at(-1)!.atMs)}: ${countsOf(skippedLines)}`,
       )
-    skipped = []
+    skippedLines = []
   }
   for (const [index, line] of timeline.entries()) {
     if (!selected.has(index)) {
-      skipped.push(line)
+      skippedLines.push(line)
       continue
     }
     addOmission()
@@ -155,10 +157,13 @@ function countsOf(lines: readonly LogLine[]): string {
 }
 
 function objectsAtEnd({ objects = {} }: SimulationRun, { names }: RelatedObjects): string[] {
-  const named = Object.entries(objects).filter(([title]) => names.has(nameInTitle(title)))
-  if (named.length === 0) return []
-  const shownObjects = named.slice(0, OBJECTS_MAX).flatMap(([title, object]) => [`  ${title}`, ...yamlOf(object)])
-  const omitted = named.length > OBJECTS_MAX ? [`  … and ${named.length - OBJECTS_MAX} more objects.`] : []
+  const namedObjects = Object.entries(objects).filter(([title]) => names.has(nameInTitle(title)))
+  if (namedObjects.length === 0) return []
+  const shownObjects = namedObjects
+    .slice(0, OBJECTS_MAX)
+    .flatMap(([title, object]) => [`  ${title}`, ...yamlOf(object)])
+  const omitted =
+    namedObjects.length > OBJECTS_MAX ? [`  … and ${namedObjects.length - OBJECTS_MAX} more objects.`] : []
   return ['', 'Objects at the end:', ...shownObjects, ...omitted]
 }
 

@@ -13,9 +13,9 @@ const classManifest = (name: string): Manifest => ({ metadata: { name }, ...CLAS
 const attributesClassManifest = (name: string): Manifest => ({ metadata: { name }, ...ATTRIBUTES_CLASSES[name] })
 
 /** Deletes an object and in most cases recreates it later. */
-function deleteAndRecreate({ rng, later }: Draft, kind: KindName, object: Manifest): UserAction {
+function deleteAndRecreate({ rng, addLater }: Draft, kind: KindName, object: Manifest): UserAction {
   const { name } = object.metadata as { readonly name: string }
-  if (rng.chance(0.8)) later(rng.between(10, 420) * 1_000, { do: 'create', kind, object })
+  if (rng.chance(0.8)) addLater(rng.between(10, 420) * 1_000, { do: 'create', kind, object })
   return { do: 'delete', kind, ref: { name } }
 }
 
@@ -32,7 +32,7 @@ export function changeClass(draft: Draft): UserAction {
     case 3: {
       const patch = { allowVolumeExpansion: rng.chance(0.5) }
       if (CLASSES[name]!.allowVolumeExpansion)
-        draft.later(rng.between(1, 8) * MINUTE_MS, {
+        draft.addLater(rng.between(1, 8) * MINUTE_MS, {
           do: 'edit',
           kind: 'storage class',
           ref: { name },
@@ -71,7 +71,7 @@ export function changeNode(draft: Draft): UserAction {
     case 0:
     case 1:
     case 2:
-      if (rng.chance(0.9)) draft.later(rng.between(20, 600) * 1_000, uncordon)
+      if (rng.chance(0.9)) draft.addLater(rng.between(20, 600) * 1_000, uncordon)
       return editNode(name, 'cordon', { spec: { unschedulable: true } })
     case 3:
       return uncordon
@@ -101,7 +101,7 @@ export const MANUAL_CAPACITY = 'manual-'
 export function reportCapacity(draft: Draft): UserAction {
   const { rng, nodes } = draft
   const ref = { namespace: someNamespace(rng), name: `${MANUAL_CAPACITY}${rng.below(2)}` }
-  draft.later(rng.between(30, 120) * 1_000, { do: 'delete', kind: 'capacity', ref })
+  draft.addLater(rng.between(30, 120) * 1_000, { do: 'delete', kind: 'capacity', ref })
   return {
     do: 'create',
     kind: 'capacity',
@@ -123,7 +123,7 @@ export function deleteNamespace(draft: Draft): UserAction {
   // The deletion ends when the namespace is empty: recreating it takes several attempts.
   const object = { metadata: { name } }
   for (const afterMinutes of [1, 3, 6, 9])
-    draft.later(afterMinutes * MINUTE_MS, { do: 'create', kind: 'namespace', object })
+    draft.addLater(afterMinutes * MINUTE_MS, { do: 'create', kind: 'namespace', object })
   return {
     do: 'delete',
     kind: 'namespace',
@@ -136,12 +136,12 @@ export function deleteNamespace(draft: Draft): UserAction {
 export function setGate(draft: Draft): UserAction {
   const { rng } = draft
   const gate = rng.pick(FEATURE_GATES)
-  draft.later(rng.between(2, 12) * MINUTE_MS, { do: 'set gate', gate, isOn: true })
+  draft.addLater(rng.between(2, 12) * MINUTE_MS, { do: 'set gate', gate, isOn: true })
   return { do: 'set gate', gate, isOn: false }
 }
 
 /** Restores classes, namespaces and schedulable nodes at the end of a plan. */
-export const tidyUp = ({ nodes }: Draft): UserAction[] => [
+export const restoreObjects = ({ nodes }: Draft): UserAction[] => [
   ...nodes.map((name) => editNode(name, 'uncordon', { spec: { unschedulable: false } })),
   ...Object.keys(CLASSES).map(
     (name): UserAction => ({ do: 'create', kind: 'storage class', object: classManifest(name) }),

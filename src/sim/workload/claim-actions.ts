@@ -74,7 +74,7 @@ export function dryRunClaim(draft: Draft): UserAction {
   return { do: 'create', kind: 'claim', object: { ...object }, dryRun: true }
 }
 
-export function writeInvalid(draft: Draft): UserAction {
+export function writeInvalidClaim(draft: Draft): UserAction {
   const ref = someClaim(draft.rng)
   return invalidAction(draft.rng, claimManifest(draft, ref).object)
 }
@@ -202,14 +202,14 @@ function someChangeableClaim({ rng, claims }: Draft): Ref {
 }
 
 /** Expands a claim. An impossible size is lowered or reverted later in most cases. */
-export function grow(draft: Draft): UserAction {
+export function growClaim(draft: Draft): UserAction {
   const { rng } = draft
   const ref = someChangeableClaim(draft)
   const claim = draft.claims.get(keyOf(ref))
   const currentGi = claim?.sizeGi ?? 1
   const isTooMuch = rng.chance(0.25)
   const requestedGi = isTooMuch ? NET_MAXIMUM_GI + rng.between(1, 12) : currentGi + rng.between(1, 4)
-  if (isTooMuch && rng.chance(0.8)) draft.later(rng.between(20, 300) * 1_000, lowerTo(draft, ref, currentGi))
+  if (isTooMuch && rng.chance(0.8)) draft.addLater(rng.between(20, 300) * 1_000, lowerTo(draft, ref, currentGi))
   else if (claim) claim.sizeGi = requestedGi
   return editClaim(ref, 'grow', requestsPatch({ storage: `${requestedGi}Gi` }))
 }
@@ -219,19 +219,19 @@ function lowerTo({ rng }: Draft, ref: Ref, currentGi: number): UserAction {
   return editClaim(ref, 'lower', requestsPatch({ storage: `${currentGi + rng.below(3)}Gi` }))
 }
 
-export function lower(draft: Draft): UserAction {
+export function lowerClaim(draft: Draft): UserAction {
   const { rng } = draft
   const ref = pickExisting(rng, draft.claims, () => someClaim(rng))
   const currentGi = draft.claims.get(keyOf(ref))?.sizeGi ?? 3
   return editClaim(ref, 'lower', requestsPatch({ storage: `${Math.max(1, currentGi - rng.between(1, 3))}Gi` }))
 }
 
-export function modify(draft: Draft): UserAction {
+export function modifyClaim(draft: Draft): UserAction {
   const { rng, hasAmounts } = draft
   const ref = someChangeableClaim(draft)
   const claim = draft.claims.get(keyOf(ref))
   const volumeAttributesClassName = someAttributes(draft, claim?.className)
-  if (rng.chance(0.25)) draft.later(rng.between(1, 240) * 1_000, { do: 'revert', ref })
+  if (rng.chance(0.25)) draft.addLater(rng.between(1, 240) * 1_000, { do: 'revert', ref })
   const choice = rng.below(10)
   if (choice < 5 || !hasAmounts) return editClaim(ref, 'modify', { spec: { volumeAttributesClassName } })
   const amounts = {
@@ -245,7 +245,7 @@ export function modify(draft: Draft): UserAction {
   return editClaim(ref, 'modify and grow', { spec: { volumeAttributesClassName, resources } })
 }
 
-export function revert(draft: Draft): UserAction {
+export function revertClaim(draft: Draft): UserAction {
   return { do: 'revert', ref: pickExisting(draft.rng, draft.claims, () => someClaim(draft.rng)) }
 }
 
@@ -257,7 +257,7 @@ export function touchClaim(draft: Draft): UserAction {
   if (choice < 4) return editClaim(ref, 'label', { metadata: { labels: { touched: value } } })
   if (choice < 7) return editClaim(ref, 'annotate', { metadata: { annotations: { 'sim.example/note': value } } })
   const releaseHold = { metadata: { '$deleteFromPrimitiveList/finalizers': [HOLD] } }
-  draft.later(rng.between(1, 5) * MINUTE_MS, editClaim(ref, 'release hold', releaseHold))
+  draft.addLater(rng.between(1, 5) * MINUTE_MS, editClaim(ref, 'release hold', releaseHold))
   return editClaim(ref, 'hold', { metadata: { finalizers: [HOLD] } })
 }
 
@@ -265,7 +265,7 @@ export function deleteClaim(draft: Draft): UserAction {
   const { rng, claims } = draft
   const ref = pickExisting(rng, claims, () => someClaim(rng))
   const { className = '' } = claims.get(keyOf(ref)) ?? {}
-  if (CLASSES[className]?.reclaimPolicy === 'Retain') draft.released.push(ref)
+  if (CLASSES[className]?.reclaimPolicy === 'Retain') draft.releasedClaims.push(ref)
   claims.delete(keyOf(ref))
   return { do: 'delete', kind: 'claim', ref, ...(rng.chance(0.1) ? { propagation: 'Foreground' } : {}) }
 }

@@ -18,11 +18,11 @@ export interface Draft {
   /** Names of statically created volumes. */
   readonly volumes: Set<string>
   /** Deleted claims whose volumes are retained. */
-  readonly released: Ref[]
+  readonly releasedClaims: Ref[]
   /** The number of volumes imported so far. */
   imports: number
   /** Adds an action `ms` after the one that is being generated. */
-  later(ms: number, action: UserAction): void
+  addLater(ms: number, action: UserAction): void
 }
 
 interface LikelyClaim {
@@ -31,24 +31,24 @@ interface LikelyClaim {
   sizeGi: number
 }
 
-/** How many names there are. With few names, actions often concern the same object. */
-const CLAIM_NAMES = 8
-const POD_NAMES = 6
-const STATIC_VOLUME_NAMES = 4
-const QUOTA_NAMES = 3
+/** Numbers of names. With few names, actions often concern the same object. */
+const CLAIM_NAME_COUNT = 8
+const POD_NAME_COUNT = 6
+const STATIC_VOLUME_NAME_COUNT = 4
+const QUOTA_NAME_COUNT = 3
 
 export const keyOf = ({ namespace, name }: Ref): string => (namespace ? `${namespace}/${name}` : name)
 
 /** Returns a namespace, mostly the first. */
 export const someNamespace = (rng: Rng): string => (rng.chance(0.6) ? NAMESPACES[0] : NAMESPACES[1])
 
-export const someClaimName = (rng: Rng): string => `c${rng.below(CLAIM_NAMES)}`
-const somePodName = (rng: Rng): string => `p${rng.below(POD_NAMES)}`
-export const someVolumeName = (rng: Rng): string => `s${rng.below(STATIC_VOLUME_NAMES)}`
-const someQuotaName = (rng: Rng): string => `q${rng.below(QUOTA_NAMES)}`
+export const someClaimName = (rng: Rng): string => `c${rng.below(CLAIM_NAME_COUNT)}`
+const somePodName = (rng: Rng): string => `p${rng.below(POD_NAME_COUNT)}`
+export const someVolumeName = (rng: Rng): string => `s${rng.below(STATIC_VOLUME_NAME_COUNT)}`
+const someQuotaName = (rng: Rng): string => `q${rng.below(QUOTA_NAME_COUNT)}`
 
 /** Whether claims of this name are mostly used as block devices. */
-export const isForBlock = (claimName: string): boolean => claimName === `c${CLAIM_NAMES - 1}`
+export const isForBlock = (claimName: string): boolean => claimName === `c${CLAIM_NAME_COUNT - 1}`
 
 /** Returns a name, mostly an unused one. */
 export function freshName(rng: Rng, usedNames: ReadonlyMap<string, unknown>, generate: () => Ref): Ref {

@@ -17,9 +17,9 @@ export function generateFaultRates(rng: Rng, setup: Setup, severity = 1): FaultR
   const hasAll = kind === 5
   const isIncluded = () => hasAll || rng.chance(0.5)
   return {
-    network: isIncluded() ? badNetwork(rng, severity) : {},
+    network: isIncluded() ? generateNetworkFaults(rng, severity) : {},
     diskErrors: isIncluded() ? round(rng.fraction() * 0.01 * severity) : 0,
-    drivers: Object.fromEntries(DRIVERS.filter(isIncluded).map((name) => [name, badDriver(rng, severity)])),
+    drivers: Object.fromEntries(DRIVERS.filter(isIncluded).map((name) => [name, generateDriverFaults(rng, severity)])),
     crashes: Object.fromEntries(
       processesOf(setup)
         .filter(() => rng.chance(hasAll ? 0.8 : 0.25))
@@ -28,7 +28,7 @@ export function generateFaultRates(rng: Rng, setup: Setup, severity = 1): FaultR
   }
 }
 
-const badNetwork = (rng: Rng, severity: number): Partial<NetworkFaults> => ({
+const generateNetworkFaults = (rng: Rng, severity: number): Partial<NetworkFaults> => ({
   latencyMs: rng.between(1, 150),
   loseRequest: round(rng.fraction() * 0.015 * severity),
   loseReply: round(rng.fraction() * 0.02 * severity),
@@ -38,7 +38,7 @@ const badNetwork = (rng: Rng, severity: number): Partial<NetworkFaults> => ({
   silenceWatch: round(rng.fraction() * 0.002 * severity),
 })
 
-const badDriver = (rng: Rng, severity: number): Partial<DriverFaults> => ({
+const generateDriverFaults = (rng: Rng, severity: number): Partial<DriverFaults> => ({
   latencyMs: rng.between(1, 400),
   loseRequest: round(rng.fraction() * 0.03 * severity),
   loseReply: round(rng.fraction() * 0.06 * severity),

@@ -190,7 +190,7 @@ describe('a plan with stock answers', () => {
     }
   })
 
-  it('SYS-14 leaves the plan of a seed without the option as it was', () => {
+  it('SYS-14 leaves the plan of a seed without the option unchanged', () => {
     for (const plan of [...plans, ...focusedPlans]) {
       expect(plan.setup).not.toHaveProperty('answers')
       expect(plan.steps.filter(isDenial)).toEqual([])
@@ -321,12 +321,12 @@ describe('all plans together', () => {
       ).toBe(true)
   })
 
-  it('SYS-14 crash every process of every setup and use every code and driver', () => {
-    const disrupted = new Set(
+  it('SYS-14 disrupt every process of every setup and use every code and driver', () => {
+    const disruptedProcesses = new Set(
       actions.flatMap((action) => ('process' in action && action.process !== undefined ? [action.process] : [])),
     )
     const allProcesses = new Set(plans.flatMap(({ setup }) => processesOf(setup)))
-    expect([...disrupted].sort()).toEqual([...allProcesses].sort())
+    expect([...disruptedProcesses].sort()).toEqual([...allProcesses].sort())
     expect(new Set(actionsOfType('driver fails').map(({ code }) => code)).size).toBe(15) // all codes except OK and UNIMPLEMENTED, which is a fixed property of a driver
     for (const type of ['driver fails', 'driver hangs', 'lose replies', 'fill pool'] as const)
       expect(new Set(actionsOfType(type).map(({ driver }) => driver)).size).toBe(DRIVERS.length)
@@ -381,7 +381,7 @@ describe('all plans together', () => {
   })
 })
 
-/** Whether an action restores a class, node or namespace, as tidyUp does at the end of a plan. */
+/** Whether an action restores a class, node or namespace, as restoreObjects does at the end of a plan. */
 const isFinalRestore = (action: Action): boolean =>
   (action.do === 'edit' && action.purpose === 'uncordon') ||
   (action.do === 'create' && ['storage class', 'attributes class', 'namespace'].includes(action.kind))

@@ -1,11 +1,11 @@
 // Generates the plan of a seed: setup, fault rates, user actions and faults. The same seed and workload give the same plan.
 // Each purpose draws from its own random stream, so that a change in one part leaves the others as they were.
-// What users do is in *-actions.ts, what breaks in faults.ts, targeted-faults.ts and fault-rates.ts.
+// User actions are in *-actions.ts, faults in faults.ts, targeted-faults.ts and fault-rates.ts.
 
 import { createSimulation } from '../environment/simulation.ts'
 import type { Fault, FaultRates, Plan, Setup, Step, UserAction } from '../plan/plan.ts'
 import { controlProcesses, nodesOf } from '../plan/process-names.ts'
-import { deleteNamespace, setGate, tidyUp } from './admin-actions.ts'
+import { deleteNamespace, restoreObjects, setGate } from './admin-actions.ts'
 import type { Draft } from './draft.ts'
 import { generateFaultRates } from './fault-rates.ts'
 import { generateFault, loseState, restartAgent } from './faults.ts'
@@ -35,7 +35,7 @@ const NAMESPACE_DELETED = 0.12
 const NODE_DELETED = 0.25
 const GATE_CHANGED = 0.03
 const STATE_LOST = 0.02
-const TIDIED_UP = 0.7
+const RESTORED = 0.7
 /** The share of plans with a period in which no controller restarts: a new leader lists everything and hides missed wake-ups. */
 const STEADY_PLANS = 0.5
 
@@ -180,9 +180,9 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
     pods: new Map(),
     quotas: new Map(),
     volumes: new Set(),
-    released: [],
+    releasedClaims: [],
     imports: 0,
-    later: (ms, action) => add(nowMs + ms, action),
+    addLater: (ms, action) => add(nowMs + ms, action),
   }
   const calmCount = Math.round(operations * CALM_OPERATIONS_SHARE)
   const commonMoment = (atMs: number): Moment => ({ atMs, generate: () => actions.weighted(workload.actions)(draft) })
@@ -207,7 +207,8 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
     nowMs = atMs
     add(atMs, generate())
   }
-  if (rare.chance(TIDIED_UP)) for (const action of tidyUp(draft)) add(calmFromMs + rare.fraction() * MINUTE_MS, action)
+  if (rare.chance(RESTORED))
+    for (const action of restoreObjects(draft)) add(calmFromMs + rare.fraction() * MINUTE_MS, action)
   return steps
 }
 
@@ -238,8 +239,10 @@ function generateFaultSteps(period: Period, count: number, userSteps: readonly S
   const lastMs = period.endMs * LAST_FAULT_SHARE
   const stepAt = (atMs: number, action: Fault): Step => ({ atMs: Math.floor(Math.min(atMs, lastMs)), action })
   const someMomentMs = (): number => {
-    const preceding = userSteps.length > 0 && faults.chance(0.65) ? faults.pick(userSteps) : undefined
-    const atMs = preceding ? preceding.atMs + faults.fraction() * SOON_MS : faults.fraction() * period.calmFromMs
+    const precedingStep = userSteps.length > 0 && faults.chance(0.65) ? faults.pick(userSteps) : undefined
+    const atMs = precedingStep
+      ? precedingStep.atMs + faults.fraction() * SOON_MS
+      : faults.fraction() * period.calmFromMs
     // The calm has few faults.
     return atMs > period.calmFromMs && faults.chance(0.7) ? faults.fraction() * period.calmFromMs : atMs
   }

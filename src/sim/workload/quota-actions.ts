@@ -120,7 +120,7 @@ export function editQuota(draft: Draft): UserAction {
   })
   if (rng.chance(0.4)) {
     const key = rng.pick(['persistentvolumeclaims', 'requests.storage', 'pods'])
-    draft.later(rng.between(30, 400) * 1_000, edit('raise', { [key]: key === 'requests.storage' ? '200Gi' : '40' }))
+    draft.addLater(rng.between(30, 400) * 1_000, edit('raise', { [key]: key === 'requests.storage' ? '200Gi' : '40' }))
     return edit('lower', { [key]: key === 'requests.storage' ? '2Gi' : '1' })
   }
   if (rng.chance(0.2)) {

@@ -1,18 +1,18 @@
-// Generates the rights that a stock server denies for a while, and the kinds that it does not serve. Only what the system
-// can do without: optional kinds, events, and patches where a role grants updates.
+// Generates the rights that a stock server denies for a while, and the kinds that it does not serve. Only those that the
+// system can do without: optional kinds, events, and patches where a role grants updates.
 import type { StockVerb } from '../environment/stock-answers.ts'
 import type { Fault, Step } from '../plan/plan.ts'
 import type { Rng } from './rng.ts'
 
-const READ = ['get', 'list', 'watch'] as const satisfies readonly StockVerb[]
-const WRITE = ['create', 'update', 'patch', 'delete'] as const satisfies readonly StockVerb[]
+const READ_VERBS = ['get', 'list', 'watch'] as const satisfies readonly StockVerb[]
+const WRITE_VERBS = ['create', 'update', 'patch', 'delete'] as const satisfies readonly StockVerb[]
 
 const DENIALS: readonly (readonly [weight: number, denied: Omit<Fault & { readonly do: 'deny' }, 'do' | 'ms'>])[] = [
   [2, { plural: 'volumeattributesclasses', verbs: ['list', 'watch'] }],
-  [1, { plural: 'volumeattributesclasses', verbs: READ }],
-  [2, { plural: 'csistoragecapacities', verbs: READ }],
-  [1, { plural: 'csistoragecapacities', verbs: WRITE }],
-  [2, { plural: 'events', verbs: WRITE }],
+  [1, { plural: 'volumeattributesclasses', verbs: READ_VERBS }],
+  [2, { plural: 'csistoragecapacities', verbs: READ_VERBS }],
+  [1, { plural: 'csistoragecapacities', verbs: WRITE_VERBS }],
+  [2, { plural: 'events', verbs: WRITE_VERBS }],
   [3, { plural: 'persistentvolumeclaims', verbs: ['patch'] }],
   [3, { plural: 'persistentvolumes', verbs: ['patch'] }],
   [1, { plural: 'volumeattachments', verbs: ['patch'] }],

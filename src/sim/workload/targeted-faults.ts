@@ -58,7 +58,7 @@ function generate({ rng, setup, count, times, kinds: allKinds, prefix }: Targete
   const kinds = allKinds.filter(({ fits }) => fits?.(setup) ?? true)
   let remaining: TargetedFault[] = []
   for (let nth = 0; nth < count; nth++) {
-    if (remaining.length === 0) remaining = shuffled(rng, kinds)
+    if (remaining.length === 0) remaining = shuffle(rng, kinds)
     const targetedFault = remaining.pop()!
     const beginMs = startMsOf(targetedFault, rng, times)
     const [namespace] = NAMESPACES
@@ -83,7 +83,7 @@ function startMsOf({ isDisruptive }: TargetedFault, rng: Rng, { untilMs, steadyF
   return Math.floor(rng.chance(0.85) ? boundaryMs + fraction * (lastMs - boundaryMs) : fraction * lastMs)
 }
 
-function shuffled<T>(rng: Rng, items: readonly T[]): T[] {
+function shuffle<T>(rng: Rng, items: readonly T[]): T[] {
   const copy = [...items]
   for (let index = copy.length - 1; index > 0; index--) {
     const swapped = rng.below(index + 1)
@@ -115,7 +115,7 @@ const nodeLostUnanswered: TargetedFault = {
     at(READY_MS + 100, create('claim', claimOf(claim, 'local-wait')))
     at(READY_MS + 200, create('pod', { ...podOf(pod, claim), spec: { ...podSpec(claim), nodeName: node } }))
     const crashedMs = READY_MS + 200 + rng.between(500, 4 * SECOND_MS)
-    for (const process of workersOf(setup, 'provisioner', 'local.sim')) at(crashedMs, crashProcess(process, 5))
+    for (const name of workersOf(setup, 'provisioner', 'local.sim')) at(crashedMs, crashProcess(name, 5))
     // Long enough for the next leader to find the node missing and for the scheduler to select another.
     at(crashedMs, crashProcess(agentOf(node), rng.between(150, 220)))
     at(crashedMs + 200, remove('node', { name: node }))
@@ -209,7 +209,7 @@ const twoLeaders: TargetedFault = {
   fits: ({ controlReplicas }) => controlReplicas > 1,
   add({ rng, setup, claim, pod, at }) {
     const pair = rng.pick([workersOf(setup, 'provisioner', 'net.sim'), workersOf(setup, 'resizer', 'net.sim')])
-    const [first = 'control-1', second = first] = shuffled(rng, pair)
+    const [first = 'control-1', second = first] = shuffle(rng, pair)
     for (let nth = 0; nth < 4; nth++) {
       const ownClaim = { ...claim, name: `${claim.name}-${nth}` }
       at(READY_MS + rng.fraction() * 2 * SECOND_MS, create('claim', claimOf(ownClaim, 'net-now')))
@@ -294,7 +294,7 @@ const deletedWhileSilent: TargetedFault = {
       [2, clientsOf(setup)],
     ])
     const seconds = rng.between(25, 70)
-    for (const process of silencedProcesses) at(READY_MS, silenceWatches(process, seconds))
+    for (const name of silencedProcesses) at(READY_MS, silenceWatches(name, seconds))
     const duringSilenceMs = () => READY_MS + SECOND_MS + rng.fraction() * (seconds - 5) * SECOND_MS
     at(duringSilenceMs(), { ...remove('pod', pod), ...(rng.chance(0.6) ? { graceSeconds: 0 } : {}) })
     at(duringSilenceMs(), remove('claim', secondClaim))
@@ -331,7 +331,7 @@ const failingControllers: TargetedFault = {
     const workers = new Set(roles.flatMap((role) => workersOf(setup, role, driver)))
     const atMs = READY_MS - 100 + rng.pick([0, 200, 2_000]) * rng.fraction()
     if (rng.chance(0.1)) at(atMs, { do: 'refuse writes', ms: rng.between(1, 6) * SECOND_MS })
-    else for (const process of workers) at(atMs, fault(process))
+    else for (const name of workers) at(atMs, fault(name))
   },
 }
 

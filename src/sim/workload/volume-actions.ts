@@ -77,11 +77,11 @@ export function changePolicy(draft: Draft): UserAction {
 
 /** Removes the claimRef of a volume. users.ts does this only if the volume is Released. */
 export function releaseVolume(draft: Draft): UserAction {
-  const { rng, volumes, released } = draft
-  const isRetained = released.length > 0 && rng.chance(0.6)
+  const { rng, volumes, releasedClaims } = draft
+  const isRetained = releasedClaims.length > 0 && rng.chance(0.6)
   const isStatic = volumes.size > 0 && rng.chance(0.5)
   // The volume of any deleted claim may be released.
-  const ref = isRetained ? rng.pick(released) : isStatic ? { name: rng.pick([...volumes]) } : someClaim(rng)
+  const ref = isRetained ? rng.pick(releasedClaims) : isStatic ? { name: rng.pick([...volumes]) } : someClaim(rng)
   return editVolume(ref, 'release', { spec: { claimRef: null } })
 }
 

@@ -111,17 +111,17 @@ function mountProblems({ system, view, exemptions }: AtRestContext): Problem[] {
     const node = system.nodes.get(name)
     if (!node) continue
     const mounts = node.mounts()
-    const used = new Set<string>()
+    const usedVolumes = new Set<string>()
     for (const { path, volume } of mounts) {
       const uid = uidOf(path)
       const pod = uid === undefined ? undefined : pods.get(uid)
       if (uid !== undefined && (!pod || pod.spec?.nodeName !== name || hasEnded(pod))) {
         problems.push(attachmentProblem(`${path} is mounted on ${name} for a pod that does not run there`))
       }
-      if (uid !== undefined && volume) used.add(volume)
+      if (uid !== undefined && volume) usedVolumes.add(volume)
     }
     for (const { path, volume } of mounts) {
-      if (uidOf(path) === undefined && volume && !used.has(volume)) {
+      if (uidOf(path) === undefined && volume && !usedVolumes.has(volume)) {
         problems.push(attachmentProblem(`${volume} is staged on ${name} at ${path}, and no pod there uses it`))
       }
     }

@@ -14,23 +14,23 @@ const DRIVER = 'local.sim'
 
 export function capacityProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   if (!system.drivers.has(DRIVER) || exemptions.hadGatesOff) return []
-  const published = new Map<string, bigint[]>()
+  const publishedBytes = new Map<string, bigint[]>()
   for (const { metadata, storageClassName = '', nodeTopology, capacity } of view.capacities.values()) {
     if (metadata.name?.startsWith(MANUAL_CAPACITY)) continue // a user created it, and may have failed to delete it
     const node = nodeTopology?.matchLabels?.[TOPOLOGY_KEY]
     if (node === undefined) continue // it belongs to another driver
     const place = `${storageClassName} on ${node}`
-    published.set(place, [...(published.get(place) ?? []), quantityToBytes(capacity ?? '0')])
+    publishedBytes.set(place, [...(publishedBytes.get(place) ?? []), quantityToBytes(capacity ?? '0')])
   }
   const problems: string[] = []
   for (const [name, { settings }] of system.drivers)
     for (const pool of settings.pools) {
       // Imported volumes reserve no capacity.
       const isCreated = ({ id, pool: poolName }: FakeVolume) => poolName === pool.name && !id.startsWith(IMPORTED)
-      const created = Object.values(system.drivers.get(name)!.state().volumes).filter(isCreated)
-      const used = created.reduce((sum, { capacityBytes, copies }) => sum + capacityBytes * copies, 0)
-      if (used > pool.capacityBytes)
-        problems.push(`pool ${pool.name} of ${name} is over-full: ${used} of ${pool.capacityBytes}`)
+      const createdVolumes = Object.values(system.drivers.get(name)!.state().volumes).filter(isCreated)
+      const usedBytes = createdVolumes.reduce((sum, { capacityBytes, copies }) => sum + capacityBytes * copies, 0)
+      if (usedBytes > pool.capacityBytes)
+        problems.push(`pool ${pool.name} of ${name} is over-full: ${usedBytes} of ${pool.capacityBytes}`)
     }
   for (const [className, storageClass] of view.classes) {
     const { provisioner, volumeBindingMode } = storageClass
@@ -38,10 +38,13 @@ export function capacityProblems({ system, view, exemptions }: AtRestContext): P
     for (const [node, { spec }] of view.csiNodes) {
       if (!spec.drivers.some(({ name }) => name === DRIVER) || !view.nodes.has(node)) continue
       const place = `${className} on ${node}`
-      const free = poolsAt(system, DRIVER, node).reduce((sum, pool) => sum + freeBytes(system, DRIVER, pool), 0)
-      const expected = BigInt(Math.floor(Math.max(0, free) / copiesOf(storageClass)))
-      const [bytes, ...duplicates] = published.get(place) ?? (expected === 0n ? [0n] : [])
-      published.delete(place)
+      const availableBytes = poolsAt(system, DRIVER, node).reduce(
+        (sum, pool) => sum + freeBytes(system, DRIVER, pool),
+        0,
+      )
+      const expected = BigInt(Math.floor(Math.max(0, availableBytes) / copiesOf(storageClass)))
+      const [bytes, ...duplicates] = publishedBytes.get(place) ?? (expected === 0n ? [0n] : [])
+      publishedBytes.delete(place)
       if (bytes !== expected || duplicates.length > 0) {
         problems.push(
           `capacity objects of ${place} state ${[bytes, ...duplicates].join(', ')}, and ${expected} is free`,
@@ -49,7 +52,7 @@ export function capacityProblems({ system, view, exemptions }: AtRestContext): P
       }
     }
   }
-  for (const place of published.keys())
+  for (const place of publishedBytes.keys())
     problems.push(`there is a capacity object of ${place}, which has no driver or node`)
   return problems.map((text) => ({ rule: 'capacity', text }))
 }

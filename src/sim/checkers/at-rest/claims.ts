@@ -52,12 +52,12 @@ export function claimProblems(claim: ObjectOf<'claim'>, context: AtRestContext):
 function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, report: Report): void {
   const { view, events } = context
   const { finalizers = [], uid, namespace, name, ownerReferences = [] } = claim.metadata
-  const users = usersOf(claim, context)
+  const pods = podsUsing(claim, context)
   const isCopied = [...view.claims.values()].some(
     ({ metadata, spec }) => metadata.namespace === namespace && spec?.dataSource?.name === name && !spec?.volumeName,
   )
-  const isHeldBy: Readonly<Record<string, boolean>> = {
-    [CLAIM_PROTECTION_FINALIZER]: users.some(({ spec }) => spec?.nodeName),
+  const isNeeded: Readonly<Record<string, boolean>> = {
+    [CLAIM_PROTECTION_FINALIZER]: pods.some(({ spec }) => spec?.nodeName),
     [CLONE_FINALIZER]: isCopied,
   }
   for (const finalizer of finalizers) {
@@ -67,7 +67,7 @@ function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, repor
     if (!isDeleting(claim)) continue
     if (isIntent && events.about(uid).length === 0)
       report('no reason', 'is being deleted, and no event says what it waits for')
-    if (isHeldBy[finalizer] === false) report('not deleted', `is stuck in deletion, held by ${finalizer}`)
+    if (isNeeded[finalizer] === false) report('not deleted', `is stuck in deletion, held by ${finalizer}`)
   }
   if (isDeleting(claim) && finalizers.length === 0) report('not deleted', 'is stuck in deletion without a finalizer')
   const owner = ownerReferences.find(({ kind }) => kind === 'Pod')
@@ -76,12 +76,12 @@ function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, repor
   }
 }
 
-const usersOf = (claim: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'pod'>[] =>
+const podsUsing = (claim: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'pod'>[] =>
   [...view.pods.values()].filter((pod) => !hasEnded(pod) && claimsOf(pod, view).some(({ key }) => key === keyOf(claim)))
 
 /** Returns the registered node of a pod that uses the claim. */
-const nodeOfUser = (claim: ObjectOf<'claim'>, context: AtRestContext): string | undefined =>
-  usersOf(claim, context)
+const nodeOfPod = (claim: ObjectOf<'claim'>, context: AtRestContext): string | undefined =>
+  podsUsing(claim, context)
     .filter((pod) => !isDeleting(pod) && mayUse(pod, claim, context))
     .map(({ spec }) => spec?.nodeName ?? '')
     .find((name) => context.view.nodes.has(name))
@@ -115,12 +115,12 @@ function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: 
   const isWaiting = storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && !node
   if (isWaiting) {
     // A pod that bypasses the scheduler has a node; any other pod states what it waits for.
-    const podNode = nodeOfUser(claim, context)
+    const podNode = nodeOfPod(claim, context)
     if (podNode && canCreate(claim, storageClass, { system, view }, podNode))
       report('needless wait', `could get a volume on ${podNode}, the node of its pod: ${explanation}`)
     return
   }
-  const volume = [...view.volumes.values()].find((volume) => fits(volume, claim))
+  const volume = [...view.volumes.values()].find((candidate) => fits(candidate, claim))
   if (volume) report('needless wait', `could bind to volume ${volume.metadata.name}: ${explanation}`)
   else if (storageClass && canCreate(claim, storageClass, { system, view }, node)) {
     report('needless wait', `could get a volume from ${driverOf(storageClass)}: ${explanation}`)
@@ -143,20 +143,20 @@ function isOverQuota(claim: ObjectOf<'claim'>, className: string, { view }: AtRe
 
 /** Whether a free volume satisfies the claim; independent of the binder's own matching. */
 function fits({ metadata, spec, status }: ObjectOf<'volume'>, claim: ObjectOf<'claim'>): boolean {
-  const requested = claim.spec ?? {}
+  const claimSpec = claim.spec ?? {}
   const { claimRef } = spec ?? {}
   const isReserved = claimRef && `${claimRef.namespace}/${claimRef.name}` === keyOf(claim) && !claimRef.uid
   return (
     status?.phase === 'Available' &&
     (!claimRef || isReserved === true) &&
     !metadata.deletionTimestamp &&
-    (!requested.volumeName || requested.volumeName === metadata.name) &&
+    (!claimSpec.volumeName || claimSpec.volumeName === metadata.name) &&
     volumeClassName({ metadata, spec }) === (claimClassName(claim) ?? '') &&
-    (spec?.volumeMode ?? 'Filesystem') === (requested.volumeMode ?? 'Filesystem') &&
-    (spec?.volumeAttributesClassName || '') === (requested.volumeAttributesClassName || '') &&
-    compareQuantities(spec?.capacity?.storage ?? '0', requested.resources?.requests?.storage ?? '0') >= 0 &&
-    (requested.accessModes ?? []).every((mode) => spec?.accessModes?.includes(mode)) &&
-    (!requested.selector || matchesLabels(labelSelectorFromObject(requested.selector), metadata.labels))
+    (spec?.volumeMode ?? 'Filesystem') === (claimSpec.volumeMode ?? 'Filesystem') &&
+    (spec?.volumeAttributesClassName || '') === (claimSpec.volumeAttributesClassName || '') &&
+    compareQuantities(spec?.capacity?.storage ?? '0', claimSpec.resources?.requests?.storage ?? '0') >= 0 &&
+    (claimSpec.accessModes ?? []).every((mode) => spec?.accessModes?.includes(mode)) &&
+    (!claimSpec.selector || matchesLabels(labelSelectorFromObject(claimSpec.selector), metadata.labels))
   )
 }
 
@@ -191,7 +191,7 @@ function checkSize(
   if (!driverVolume) return
   // NodeExpandVolume waits for a running pod that may write.
   const hasWriter = (): boolean =>
-    usersOf(claim, context).some(({ status, spec }) => {
+    podsUsing(claim, context).some(({ status, spec }) => {
       const isReadOnly = spec?.volumes?.some(({ persistentVolumeClaim: source }) => source?.readOnly)
       return status?.phase === 'Running' && !isReadOnly
     })
@@ -221,9 +221,9 @@ function checkSize(
   if (isSettled && conditions.length > 0) {
     report('size', `has the size it requests, and still has ${conditions.map(({ type }) => type).join(', ')}`)
   }
-  const charged = Number(chargeOf(claim))
-  if (isSettled && system.setup.expansionQuota === 'actual' && charged > Math.max(reportedBytes, requestedBytes)) {
-    report('charge', `is charged ${charged}, requests ${requestedBytes} and has ${reportedBytes}`)
+  const chargedBytes = Number(chargeOf(claim))
+  if (isSettled && system.setup.expansionQuota === 'actual' && chargedBytes > Math.max(reportedBytes, requestedBytes)) {
+    report('charge', `is charged ${chargedBytes}, requests ${requestedBytes} and has ${reportedBytes}`)
   }
   if (isDeleting(claim)) return
   // A lowered request replaces the earlier target even if the driver never answered it.
@@ -259,7 +259,7 @@ function checkSize(
 
 /** A driver that refused to change a volume in use is called again when no pod uses the volume. */
 const isHeldByUse = (claim: ObjectOf<'claim'>, message: string | undefined, context: AtRestContext): boolean =>
-  /currently in-use|not in use, and pods use/.test(message ?? '') && usersOf(claim, context).length > 0
+  /currently in-use|not in use, and pods use/.test(message ?? '') && podsUsing(claim, context).length > 0
 
 function checkAttributes(
   claim: ObjectOf<'claim'>,
@@ -292,8 +292,8 @@ function checkAttributes(
     }
   }
   if (isDeleting(claim) || exemptions.hadGatesOff) return
-  const recorded: Attributes = JSON.parse(volume.metadata.annotations?.[ATTRIBUTES] ?? '{}').attributes ?? {}
-  for (const [name, value] of Object.entries(isInProgress ? {} : recorded)) {
+  const recordedAttributes: Attributes = JSON.parse(volume.metadata.annotations?.[ATTRIBUTES] ?? '{}').attributes ?? {}
+  for (const [name, value] of Object.entries(isInProgress ? {} : recordedAttributes)) {
     const actual = driverVolume.mutableParameters[name]
     if (actual !== value) report('attributes', `has a volume that records ${name}=${value}, and ${asset} has ${actual}`)
   }
@@ -340,12 +340,12 @@ function checkExpected(
   report: Report,
 ): void {
   if (exemptions.hadGatesOff) return
-  const determined = expected.of(asset)
-  for (const name of new Set([...Object.keys(actual), ...Object.keys(determined.expected)])) {
-    if (determined.uncertain.has(name) || actual[name] === determined.expected[name]) continue
+  const expectation = expected.of(asset)
+  for (const name of new Set([...Object.keys(actual), ...Object.keys(expectation.expected)])) {
+    if (expectation.uncertain.has(name) || actual[name] === expectation.expected[name]) continue
     report(
       'attributes',
-      `amounts to ${name}=${determined.expected[name]} by its statuses, and ${asset} has ${actual[name]}`,
+      `amounts to ${name}=${expectation.expected[name]} by its statuses, and ${asset} has ${actual[name]}`,
     )
   }
 }

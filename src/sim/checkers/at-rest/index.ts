@@ -22,7 +22,7 @@ export const problemsOf = (context: AtRestContext): Problem[] => [
   ...attachmentProblems(context),
   ...capacityProblems(context),
   ...quotaProblems(context),
-  ...otherProblems(context),
+  ...deletionProblems(context),
 ]
 
 /**
@@ -31,14 +31,14 @@ export const problemsOf = (context: AtRestContext): Problem[] => [
  */
 const quotaProblems = ({ system, view }: AtRestContext): Problem[] =>
   [...(system.setup.commits === 'atomic' ? view.quotas : [])].flatMap(([key, { spec, status }]) => {
-    const uncounted = Object.keys(spec?.hard ?? {}).filter((name) => status?.used?.[name] === undefined)
-    if (uncounted.length === 0) return []
-    const text = `quota ${key} reports no usage of ${uncounted}: ${JSON.stringify({ spec, status })}`
+    const uncountedResources = Object.keys(spec?.hard ?? {}).filter((name) => status?.used?.[name] === undefined)
+    if (uncountedResources.length === 0) return []
+    const text = `quota ${key} reports no usage of ${uncountedResources}: ${JSON.stringify({ spec, status })}`
     return [{ rule: 'quota', text }]
   })
 
 /** Returns the namespaces and attributes classes whose deletion does not complete. */
-function otherProblems({ view }: AtRestContext): Problem[] {
+function deletionProblems({ view }: AtRestContext): Problem[] {
   const problems: Problem[] = []
   for (const [name, { metadata, status }] of view.namespaces) {
     if (!metadata.deletionTimestamp) continue

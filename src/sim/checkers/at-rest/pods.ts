@@ -43,8 +43,8 @@ export function podProblems(pod: ObjectOf<'pod'>, context: AtRestContext): Probl
 }
 
 function reasonsOf(pod: ObjectOf<'pod'>, { events }: AtRestContext): string[] {
-  const waiting = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => state?.waiting?.message ?? [])
-  return [...events.about(pod.metadata.uid).filter((text) => text.startsWith('Warning')), ...waiting]
+  const waitingMessages = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => state?.waiting?.message ?? [])
+  return [...events.about(pod.metadata.uid).filter((text) => text.startsWith('Warning')), ...waitingMessages]
 }
 
 type CreateProblem = (rule: Problem['rule'], text: string) => Problem[]
@@ -96,10 +96,10 @@ function canHost(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, context: AtRestCo
 /** Whether another pod uses a ReadWriteOncePod claim. */
 function isUsedByAnotherPod(claim: ObjectOf<'claim'>, pod: ObjectOf<'pod'>, { view }: AtRestContext): boolean {
   if (!claim.spec?.accessModes?.includes('ReadWriteOncePod')) return false
-  return usersOf(claim, view).some((other) => other !== pod && other.spec?.nodeName)
+  return podsUsing(claim, view).some((other) => other !== pod && other.spec?.nodeName)
 }
 
-const usersOf = (claim: ObjectOf<'claim'>, view: AtRestContext['view']): ObjectOf<'pod'>[] =>
+const podsUsing = (claim: ObjectOf<'claim'>, view: AtRestContext['view']): ObjectOf<'pod'>[] =>
   [...view.pods.values()].filter(
     (pod) => !hasEnded(pod) && claimsOf(pod, view).some(({ key }) => key === keyOfObject(claim)),
   )
@@ -129,11 +129,11 @@ function canRun(pod: ObjectOf<'pod'>, context: AtRestContext): boolean {
       pod.spec?.containers.some((container) => container.volumeDevices?.some((device) => device.name === name)) ?? false
     // A claim and a volume that name each other are bound even if they do not match, and the volume's mode counts.
     if (isDevice !== (volume.spec?.volumeMode === 'Block')) return false
-    const otherUsers = usersOf(claim, view).filter((other) => other !== pod && other.spec?.nodeName)
+    const otherPods = podsUsing(claim, view).filter((other) => other !== pod && other.spec?.nodeName)
     const isSinglePod = claim.spec?.accessModes?.includes('ReadWriteOncePod')
-    if (isSinglePod ? otherUsers.length > 0 : otherUsers.some(({ spec }) => spec?.nodeName !== nodeName)) return false
+    if (isSinglePod ? otherPods.length > 0 : otherPods.some(({ spec }) => spec?.nodeName !== nodeName)) return false
     // A driver may refuse to publish a volume read-only for one pod and writable for another.
-    return ![pod, ...otherUsers].some(({ spec }) =>
+    return ![pod, ...otherPods].some(({ spec }) =>
       spec?.volumes?.some(({ persistentVolumeClaim: source }) => source?.readOnly),
     )
   })

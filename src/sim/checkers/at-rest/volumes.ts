@@ -12,11 +12,11 @@ import type { AtRestContext } from './index.ts'
 
 export function storageProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   const problems: Problem[] = []
-  const stored = [
+  const storedAssets = [
     ...[...assetsIn(system)].map(({ asset, driverVolume }) => ({ asset, name: driverVolume.name })),
     ...[...system.pluginVolumes.keys()].map((name) => ({ asset: assetName(MEMORY_PLUGIN_ASSETS, name), name })),
   ]
-  for (const { asset, name } of stored) {
+  for (const { asset, name } of storedAssets) {
     const [driver = '', handle = ''] = asset.split('^')
     const owners = view.volumesOf(driver, handle).map(({ metadata }) => metadata.name)
     if (owners.length > 1)
@@ -24,7 +24,7 @@ export function storageProblems({ system, view, exemptions }: AtRestContext): Pr
     // An intent covers a volume that may have been created; claims.ts checks that such a claim states what it waits for.
     const claim = view.claimOfUid(name.slice(VOLUME_PREFIX.length))
     const isIntended = claim?.metadata.finalizers?.some((finalizer) => finalizer.startsWith(INTENT_PREFIX)) ?? false
-    if (owners.length === 0 && !isIntended && !exemptions.isGivenUp(asset)) {
+    if (owners.length === 0 && !isIntended && !exemptions.isAbandoned(asset)) {
       problems.push({ rule: 'leak', text: `${asset} (${name}) leaked: it has no PersistentVolume` })
     }
   }
@@ -48,7 +48,7 @@ export function volumeProblems(volume: ObjectOf<'volume'>, context: AtRestContex
     hasSimDriver &&
     !isStored(system, asset) &&
     !exemptions.isLost(asset) &&
-    !exemptions.isKeptTooLate(volume)
+    !exemptions.mayHaveBeenDeleted(volume)
   ) {
     report('missing', `volume ${name} refers to ${asset}, which does not exist`)
   }
