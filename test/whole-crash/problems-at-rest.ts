@@ -281,7 +281,7 @@ function quotaProblems({ claims, quotas, configMaps }: RestingState): string[] {
       objects
         .filter(({ metadata }) => metadata.namespace === namespace)
         .map((object) => ({ key: `core/${kind}/${keyOf(object)}`, object }))
-    checker.take([
+    checker.apply([
       ...stored('configmaps', configMaps),
       ...stored('persistentvolumeclaims', claims),
       ...stored('resourcequotas', quotas),
