@@ -21,9 +21,9 @@ import {
   type TurnsResult,
 } from './lib/load-role.ts'
 import { type Role, startRole } from './lib/role.ts'
-import { AS_NPM_START, measureBareNode, type ServerProcess, startServer } from './lib/server-process.ts'
+import { measureBareNode, NPM_START_FLAGS, type ServerProcess, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
-import { count } from './lib/text.ts'
+import { formatCount } from './lib/text.ts'
 
 const SHORT = { rounds: 3, turnPairs: 16, fanOutRounds: 1, measureMs: 500, startRounds: 2 }
 const LONG = { rounds: 5, turnPairs: 64, fanOutRounds: 3, measureMs: 2_000, startRounds: 3 }
@@ -47,7 +47,7 @@ const CREATE_RATIO_MIN = 0.4
 const READY_MS_MAX = { empty: 500, full: 3_000 }
 const RESIDENT_MB_MAX = 120
 
-const LISTED_PATH = (claims: number) => `/api/v1/namespaces/listed-${claims}/persistentvolumeclaims`
+const listedPath = (claims: number) => `/api/v1/namespaces/listed-${claims}/persistentvolumeclaims`
 const CREATES_PATH = '/api/v1/namespaces/kube-public/persistentvolumeclaims'
 const CREATE: RequestText = { method: 'POST', path: CREATES_PATH, body: JSON.stringify(claimNamed(`claim-${NUMBER}`)) }
 const HTTPS_LIMIT = 'an HTTPS echo of the same size'
@@ -75,8 +75,8 @@ interface Bench {
   readonly dir: string
   readonly load: Role<RequestsJob | FanOutJob, LoadResult> & Role<TurnsJob, TurnsResult>
   readonly echo: Role<EchoJob, number>
-  readonly api: Endpoint
-  readonly echoed: Endpoint
+  readonly apiEndpoint: Endpoint
+  readonly echoEndpoint: Endpoint
   readonly size: typeof SHORT
   readonly progress: (text: string) => void
   close(): Promise<void>
@@ -89,15 +89,15 @@ async function openBench({ dir, profileDir, long, progress }: PartOptions): Prom
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
   const server = await startServer({ dataDir, profileDir })
   const load = startRole<RequestsJob | FanOutJob | TurnsJob, LoadResult & TurnsResult>('load') as Bench['load']
-  const echo = startRole<EchoJob, number>('echo', { nodeFlags: AS_NPM_START })
+  const echo = startRole<EchoJob, number>('echo', { nodeFlags: NPM_START_FLAGS })
   const echoPort = await echo.run({ do: 'listen', pki: servingPart(pki) })
   const endpoint = (port: number): Endpoint => ({ port, ca: pki.caCert, ...pki.admin })
   return {
     dir,
     load,
     echo,
-    api: endpoint(server.port),
-    echoed: endpoint(echoPort),
+    apiEndpoint: endpoint(server.port),
+    echoEndpoint: endpoint(echoPort),
     size: long ? LONG : SHORT,
     progress,
     close: async () => {
@@ -110,19 +110,33 @@ async function openBench({ dir, profileDir, long, progress }: PartOptions): Prom
 
 const servingPart = ({ caCert, servingCert, servingKey }: Pki) => ({ caCert, servingCert, servingKey })
 
-async function measureCreates({ dir, load, echo, api, echoed, size, progress }: Bench): Promise<Figure[]> {
+async function measureCreates({
+  dir,
+  load,
+  echo,
+  apiEndpoint,
+  echoEndpoint,
+  size,
+  progress,
+}: Bench): Promise<Figure[]> {
   const figures: Figure[] = []
   const valueBytes = storedClaim(`claim-${NUMBER}`, 'default').length
   for (const clients of CREATING_CLIENTS) {
     progress(`${clients} clients`)
     const isFirst = clients === CREATING_CLIENTS[0]
-    const warmUp = { do: 'requests', clients, request: CREATE, ...windowOf(size, isFirst), endpoint: api } as const
+    const warmUp = {
+      do: 'requests',
+      clients,
+      request: CREATE,
+      ...windowOf(size, isFirst),
+      endpoint: apiEndpoint,
+    } as const
     const { bodyBytes } = await load.run(warmUp)
-    await echo.run({ do: 'answer', bodyBytes })
+    await echo.run({ do: 'setSizes', bodyBytes })
     const { rates } = await load.run({
       do: 'turns',
       clients,
-      requests: [api, echoed].map((endpoint) => ({ ...CREATE, endpoint })),
+      requests: [apiEndpoint, echoEndpoint].map((endpoint) => ({ ...CREATE, endpoint })),
       order: Array.from({ length: size.turnPairs }, (_, pair) => (pair % 2 === 0 ? [0, 1] : [1, 0])).flat(),
       warmUpMs: WARM_UP_MS,
       turnMs: TURN_MS,
@@ -141,25 +155,25 @@ async function measureCreates({ dir, load, echo, api, echoed, size, progress }: 
   return figures
 }
 
-async function measureReads({ load, echo, api, echoed, size, progress }: Bench): Promise<Figure[]> {
+async function measureReads({ load, echo, apiEndpoint, echoEndpoint, size, progress }: Bench): Promise<Figure[]> {
   let isFirst = true
   const measureGets = async (clients: number, path: string, options: { withEcho: boolean }) => {
-    const rounds = { answers: [] as number[], echoes: [] as number[] }
+    const rounds = { responses: [] as number[], echoes: [] as number[] }
     for (let round = 1; round <= size.rounds; round++) {
       progress(`GET ${path} with ${clients} clients, round ${round} of ${size.rounds}`)
       const request: RequestText = { method: 'GET', path }
       const job = { do: 'requests', clients, request, ...windowOf(size, isFirst) } as const
       isFirst = false
-      const response = await load.run({ ...job, endpoint: api })
-      rounds.answers.push(rateOf(response))
+      const response = await load.run({ ...job, endpoint: apiEndpoint })
+      rounds.responses.push(rateOf(response))
       if (!options.withEcho) continue
-      await echo.run({ do: 'answer', bodyBytes: response.bodyBytes })
-      rounds.echoes.push(rateOf(await load.run({ ...job, endpoint: echoed })))
+      await echo.run({ do: 'setSizes', bodyBytes: response.bodyBytes })
+      rounds.echoes.push(rateOf(await load.run({ ...job, endpoint: echoEndpoint })))
     }
-    return { rate: medianOf(rounds.answers), echo: medianOf(rounds.echoes) }
+    return { rate: medianOf(rounds.responses), echo: medianOf(rounds.echoes) }
   }
-  const full = Math.max(...LISTED_CLAIMS)
-  const gets = await measureGets(GETTING_CLIENTS, `${LISTED_PATH(full)}/stored-005000`, { withEcho: true })
+  const maxClaims = Math.max(...LISTED_CLAIMS)
+  const gets = await measureGets(GETTING_CLIENTS, `${listedPath(maxClaims)}/stored-005000`, { withEcho: true })
   const figures: Figure[] = [
     {
       name: `gets, ${GETTING_CLIENTS} clients`,
@@ -170,18 +184,18 @@ async function measureReads({ load, echo, api, echoed, size, progress }: Bench):
   ]
   const points: GrowthPoint[] = []
   for (const claims of LISTED_CLAIMS) {
-    const lists = await measureGets(1, LISTED_PATH(claims), { withEcho: claims === full })
+    const lists = await measureGets(1, listedPath(claims), { withEcho: claims === maxClaims })
     points.push({ size: claims, ms: 1000 / lists.rate })
-    if (claims !== full) continue
+    if (claims !== maxClaims) continue
     const limit = { value: 1000 / lists.echo, of: HTTPS_LIMIT }
-    figures.push({ name: `list of ${count(claims)} claims`, unit: 'ms', value: 1000 / lists.rate, limit })
+    figures.push({ name: `list of ${formatCount(claims)} claims`, unit: 'ms', value: 1000 / lists.rate, limit })
   }
   return [...figures, growthOfAll('list of claims', { of: 'claims', points })]
 }
 
-async function measureFanOut({ load, echo, api, echoed, size, progress }: Bench): Promise<Figure[]> {
+async function measureFanOut({ load, echo, apiEndpoint, echoEndpoint, size, progress }: Bench): Promise<Figure[]> {
   const lineBytes = storedClaim(`claim-${NUMBER}`, 'default').length + EVENT_FRAME_BYTES
-  await echo.run({ do: 'answer', bodyBytes: lineBytes, lineBytes })
+  await echo.run({ do: 'setSizes', bodyBytes: lineBytes, lineBytes })
   const points: GrowthPoint[] = []
   const figures: Figure[] = []
   for (const watchers of WATCHERS) {
@@ -189,17 +203,17 @@ async function measureFanOut({ load, echo, api, echoed, size, progress }: Bench)
     for (let round = 1; round <= size.fanOutRounds; round++) {
       progress(`${watchers} watchers, round ${round} of ${size.fanOutRounds}`)
       const job = { do: 'fanOut', watchers, create: CREATE, creates: FAN_OUT_CREATES } as const
-      const version = await newestVersion(api)
+      const version = await readNewestVersion(apiEndpoint)
       const watch: RequestText = { method: 'GET', path: `${CREATES_PATH}?watch=1&resourceVersion=${version}` }
-      rounds.delivered.push(rateOf(await load.run({ ...job, watch, endpoint: api })))
+      rounds.delivered.push(rateOf(await load.run({ ...job, watch, endpoint: apiEndpoint })))
       if (watchers === Math.max(...WATCHERS))
-        rounds.echoes.push(rateOf(await load.run({ ...job, watch, endpoint: echoed })))
+        rounds.echoes.push(rateOf(await load.run({ ...job, watch, endpoint: echoEndpoint })))
     }
     const value = medianOf(rounds.delivered)
     points.push({ size: watchers, ms: (1000 * watchers) / value })
     if (rounds.echoes.length === 0) continue
     const limit = { value: medianOf(rounds.echoes), of: HTTPS_LIMIT }
-    figures.push({ name: `events to ${count(watchers)} watchers`, unit: '/s', value, limit })
+    figures.push({ name: `events to ${formatCount(watchers)} watchers`, unit: '/s', value, limit })
   }
   return [...figures, growthOfAll('delivery of an event to all watchers', { of: 'watchers', points })]
 }
@@ -209,11 +223,11 @@ const windowOf = ({ measureMs }: typeof SHORT, isFirst: boolean) => ({
   measureMs,
 })
 
-function newestVersion({ port, ca, cert, key }: Endpoint): Promise<string> {
+function readNewestVersion({ port, ca, cert, key }: Endpoint): Promise<string> {
   const path = `${CREATES_PATH}?limit=1`
   return new Promise((resolve, reject) => {
-    get({ host: '127.0.0.1', port, ca, cert, key, path, agent: false }, async (answer) => {
-      resolve(JSON.parse(Buffer.concat(await answer.toArray()).toString()).metadata.resourceVersion)
+    get({ host: '127.0.0.1', port, ca, cert, key, path, agent: false }, async (response) => {
+      resolve(JSON.parse(Buffer.concat(await response.toArray()).toString()).metadata.resourceVersion)
     }).once('error', reject)
   })
 }
@@ -225,35 +239,38 @@ const rateOf = ({ count, seconds }: LoadResult): number => count / seconds
 
 async function measureStarts({ dir, progress, profileDir, long }: PartOptions): Promise<Figure[]> {
   const { startRounds } = long ? LONG : SHORT
-  const full = join(dir, 'full')
-  progress(`creating a data directory with ${count(FULL_DIRECTORY_CLAIMS)} claims`)
-  await mkdir(full)
-  await fillDirectory(full, FULL_DIRECTORY_CLAIMS)
+  const fullDir = join(dir, 'full')
+  progress(`creating a data directory with ${formatCount(FULL_DIRECTORY_CLAIMS)} claims`)
+  await mkdir(fullDir)
+  await fillDirectory(fullDir, FULL_DIRECTORY_CLAIMS)
 
-  const bare: { readyMs: number; residentMb: number }[] = []
-  const started = { empty: [] as Started[], full: [] as Started[] }
+  const bareRounds: { readyMs: number; residentMb: number }[] = []
+  const measurements = { empty: [] as StartMeasurement[], full: [] as StartMeasurement[] }
   for (let round = 1; round <= startRounds; round++) {
     progress(`round ${round} of ${startRounds}`)
-    bare.push(await measureBareNode())
-    started.empty.push(await measureStart({ dataDir: join(dir, `empty-${round}`), profileDir }))
-    started.full.push(await measureStart({ dataDir: full, profileDir }))
+    bareRounds.push(await measureBareNode())
+    measurements.empty.push(await measureStart({ dataDir: join(dir, `empty-${round}`), profileDir }))
+    measurements.full.push(await measureStart({ dataDir: fullDir, profileDir }))
   }
-  const bareReady = { value: medianOf(bare.map(({ readyMs }) => readyMs)), of: 'an idle Node.js process' }
-  const bareResident = { value: medianOf(bare.map(({ residentMb }) => residentMb)), of: 'an idle Node.js process' }
+  const bareReady = { value: medianOf(bareRounds.map(({ readyMs }) => readyMs)), of: 'an idle Node.js process' }
+  const bareResident = {
+    value: medianOf(bareRounds.map(({ residentMb }) => residentMb)),
+    of: 'an idle Node.js process',
+  }
   return (['empty', 'full'] as const).flatMap((variant): Figure[] => {
-    const of = variant === 'empty' ? 'empty' : `${count(FULL_DIRECTORY_CLAIMS)} claims`
+    const of = variant === 'empty' ? 'empty' : `${formatCount(FULL_DIRECTORY_CLAIMS)} claims`
     return [
       {
         name: `start to ready, ${of}`,
         unit: 'ms',
-        value: medianOf(started[variant].map(({ readyMs }) => readyMs)),
+        value: medianOf(measurements[variant].map(({ readyMs }) => readyMs)),
         limit: bareReady,
         target: { valueMax: READY_MS_MAX[variant] },
       },
       {
         name: `resident idle, ${of}`,
         unit: 'MB',
-        value: medianOf(started[variant].map(({ residentMb }) => residentMb)),
+        value: medianOf(measurements[variant].map(({ residentMb }) => residentMb)),
         limit: bareResident,
         ...(variant === 'empty' ? { target: { valueMax: RESIDENT_MB_MAX } } : {}),
       },
@@ -261,15 +278,15 @@ async function measureStarts({ dir, progress, profileDir, long }: PartOptions): 
   })
 }
 
-interface Started {
+interface StartMeasurement {
   readonly readyMs: number
   readonly residentMb: number
 }
 
-async function measureStart(options: { dataDir: string; profileDir?: string }): Promise<Started> {
+async function measureStart(options: { dataDir: string; profileDir?: string }): Promise<StartMeasurement> {
   const server: ServerProcess = await startServer(options)
   await systemClock().sleep(IDLE_MS)
-  const started = { readyMs: server.readyMs, residentMb: server.residentMb() }
+  const measurement = { readyMs: server.readyMs, residentMb: server.residentMb() }
   await server.stop()
-  return started
+  return measurement
 }

@@ -18,7 +18,7 @@ import { profileFlags } from './lib/profiles.ts'
 import { startRole } from './lib/role.ts'
 import { type ServerOptions, type ServerProcess, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
-import { count } from './lib/text.ts'
+import { formatCount } from './lib/text.ts'
 
 const ROUNDS = { short: 2, long: 3 }
 const CALLERS: CallersOptions = { callers: 256, warmUpMs: 300, measureMs: 700 }
@@ -96,8 +96,8 @@ async function measureWrites(options: PartOptions): Promise<Figure[]> {
       const { inProcess, overHttp, limit } = await medianOfRounds(options, `creates, ${store}`, async () => {
         const created = await pair.inProcess.run({ do: 'create', ...CALLERS })
         const createdOverHttp = await pair.overHttp.run({ do: 'create', ...CALLERS })
-        const limit = await writeLimit(store, { pair, dir, valueBytes: created.objectBytes })
-        return { inProcess: callsPerSecond(created), overHttp: callsPerSecond(createdOverHttp), limit }
+        const limitRate = await measureWriteLimit(store, { pair, dir, valueBytes: created.objectBytes })
+        return { inProcess: callsPerSecond(created), overHttp: callsPerSecond(createdOverHttp), limit: limitRate }
       })
       const name = (access: string) => `creates ${access}, ${store}, ${CALLERS.callers} callers`
       const of = store === 'memory' ? 'the store alone, same size' : 'a group commit of the same size'
@@ -112,7 +112,7 @@ async function measureWrites(options: PartOptions): Promise<Figure[]> {
   return figures
 }
 
-async function writeLimit(
+async function measureWriteLimit(
   store: 'memory' | 'lmdb',
   { pair, dir, valueBytes }: { pair: Pair; dir: string; valueBytes: number },
 ): Promise<number> {
@@ -124,10 +124,10 @@ async function measureEvents(options: PartOptions): Promise<Figure[]> {
   const { dir, profileDir } = options
   const pair = await startPair({ store: 'memory', dir: join(dir, 'events'), claims: FOLLOWED_CLAIMS }, profileDir)
   try {
-    const description = `${count(BURSTS * BURST_CHANGES)} changes to a cache`
+    const description = `${formatCount(BURSTS * BURST_CHANGES)} changes to a cache`
     const { inProcess, overHttp } = await medianOfRounds(options, description, async () => ({
-      inProcess: await eventRate(() => followInProcess(pair)),
-      overHttp: await eventRate(() => followOverHttp(pair)),
+      inProcess: await measureEventRate(() => followInProcess(pair)),
+      overHttp: await measureEventRate(() => followOverHttp(pair)),
     }))
     const limit = { value: inProcess, of: IN_PROCESS }
     return [{ name: 'changes applied to a cache over HTTP', unit: '/s', value: overHttp, limit }]
@@ -136,7 +136,7 @@ async function measureEvents(options: PartOptions): Promise<Figure[]> {
   }
 }
 
-async function eventRate(follow: () => Promise<Calls>): Promise<number> {
+async function measureEventRate(follow: () => Promise<Calls>): Promise<number> {
   let [count, seconds] = [0, 0]
   for (let burst = 0; burst < BURSTS; burst++) {
     const followed = await follow()
@@ -160,7 +160,7 @@ async function measureMemory({ dir, profileDir, progress }: PartOptions): Promis
   const figures: Figure[] = []
   const points: GrowthPoint[] = []
   for (const claims of CACHED_CLAIMS) {
-    progress(`a cache of ${count(claims)} claims`)
+    progress(`a cache of ${formatCount(claims)} claims`)
     const pair = await startPair({ store: 'memory', dir: join(dir, String(claims)), claims }, profileDir)
     try {
       const overHttp = await pair.overHttp.run({ do: 'measureMemory' })
@@ -198,14 +198,14 @@ function cachedJsonBytes(): number {
 async function measureBacklog({ progress }: PartOptions): Promise<Figure[]> {
   const points: GrowthPoint[] = []
   for (const keys of BACKLOG_KEYS) {
-    progress(`${count(keys)} keys`)
+    progress(`${formatCount(keys)} keys`)
     const rounds: number[] = []
     while (rounds.length <= ROUNDS.long) rounds.push(await drainQueue(keys))
     points.push({ size: keys, ms: medianOf(rounds.slice(1)) })
   }
   const { size, ms } = points.at(-1)!
   return [
-    { name: `work queue of ${count(size)} keys without work`, unit: '/s', value: (size * 1_000) / ms },
+    { name: `work queue of ${formatCount(size)} keys without work`, unit: '/s', value: (size * 1_000) / ms },
     growthOfAll('draining a work queue', { of: 'keys', points }),
   ]
 }
@@ -242,23 +242,19 @@ async function measureEtcd(options: PartOptions): Promise<Figure[]> {
   })
   const embedded = await startWithKeys({ dataDir: join(dir, 'embedded') })
   const load = startRole<RequestsJob, LoadResult>('load')
-  const raw = startRole<EtcdJob, Calls>('etcd')
+  const etcdLoad = startRole<EtcdJob, Calls>('etcd')
   const { callers, ...times } = job
   try {
-    const {
-      creates,
-      transactions,
-      others: embeddedCreates,
-    } = await medianOfRounds(options, 'creates on etcd', async () => {
+    const { creates, transactions, embeddedCreates } = await medianOfRounds(options, 'creates on etcd', async () => {
       const requests = { do: 'requests', clients: callers, request: CREATE, ...times } as const
       const created = await load.run({ ...requests, endpoint: onEtcd.endpoint })
       const keyPrefix = `${ETCD_PREFIX}-limit/keys/core/persistentvolumeclaims/default/claim-`
-      const limit = await raw.run({ endpoint, keyPrefix, valueBytes: created.bodyBytes, ...job })
+      const stored = await etcdLoad.run({ endpoint, keyPrefix, valueBytes: created.bodyBytes, ...job })
       const embeddedCreated = await load.run({ ...requests, endpoint: embedded.endpoint })
       return {
         creates: callsPerSecond(created),
-        transactions: callsPerSecond(limit),
-        others: callsPerSecond(embeddedCreated),
+        transactions: callsPerSecond(stored),
+        embeddedCreates: callsPerSecond(embeddedCreated),
       }
     })
     const figure = { name, unit: '/s', value: creates } as const
@@ -269,7 +265,7 @@ async function measureEtcd(options: PartOptions): Promise<Figure[]> {
     ]
   } finally {
     load.stop()
-    raw.stop()
+    etcdLoad.stop()
     await onEtcd.stop()
     await embedded.stop()
     await etcd.remove()
@@ -285,15 +281,15 @@ async function startWithKeys(options: ServerOptions): Promise<ServerProcess & { 
 /** Returns the medians over all rounds, without a first round for warm-up. */
 async function medianOfRounds<Name extends string>(
   { progress, long }: Pick<PartOptions, 'progress' | 'long'>,
-  what: string,
+  description: string,
   measure: () => Promise<Record<Name, number>>,
 ): Promise<Record<Name, number>> {
   const roundCount = long ? ROUNDS.long : ROUNDS.short
-  progress(`${what}, warming up`)
+  progress(`${description}, warming up`)
   const names = Object.keys(await measure()) as Name[]
   const rounds: Record<Name, number>[] = []
   while (rounds.length < roundCount) {
-    progress(`${what}, round ${rounds.length + 1} of ${roundCount}`)
+    progress(`${description}, round ${rounds.length + 1} of ${roundCount}`)
     rounds.push(await measure())
   }
   const medians = names.map((name) => [name, medianOf(rounds.map((round) => round[name]))])

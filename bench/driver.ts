@@ -19,7 +19,7 @@ const run = promisify(execFile)
 const ROUNDS = { short: 5, long: 15 }
 const WARM_UP_ROUNDS = 2
 /** Concurrent volumes. The last number is reported as a figure. */
-const PARALLEL = [9, 27, 80]
+const PARALLEL_VOLUMES = [9, 27, 80]
 const VOLUME_BYTES = 1_073_741_824
 const SMALL_VOLUME_BYTES = 314_572_800
 /** Above 1, because disks slow down with more concurrent writes. */
@@ -102,7 +102,7 @@ async function measureMany(csi: CsiDriver, { dir, progress }: PartOptions): Prom
       bytes: SMALL_VOLUME_BYTES,
     }))
   const points: GrowthPoint[] = []
-  for (const volumes of PARALLEL) {
+  for (const volumes of PARALLEL_VOLUMES) {
     progress(`${volumes} volumes at once`)
     const byDriver = await measureTime(() =>
       Promise.all(createRequests('driver', volumes).map((request) => publishWithDriver(csi, request))),
@@ -173,7 +173,7 @@ async function publishWithCommands({ dir, name, fsType, bytes }: VolumeRequest):
   await run('fallocate', ['--length', String(bytes), file])
   const { stdout } = await run('losetup', ['--find', '--show', '--direct-io=on', file])
   const device = stdout.trim()
-  await run(...(fsType === 'xfs' ? XFS : EXT4)(device))
+  await run(...(fsType === 'xfs' ? mkfsXfs : mkfsExt4)(device))
   await run('mount', ['-t', fsType, device, staging])
   await run('mount', ['--bind', staging, target])
   return {
@@ -186,8 +186,8 @@ async function publishWithCommands({ dir, name, fsType, bytes }: VolumeRequest):
   }
 }
 
-const XFS = (device: string): [string, string[]] => ['mkfs.xfs', ['-q', '-K', device]]
-const EXT4 = (device: string): [string, string[]] => [
+const mkfsXfs = (device: string): [string, string[]] => ['mkfs.xfs', ['-q', '-K', device]]
+const mkfsExt4 = (device: string): [string, string[]] => [
   'mkfs.ext4',
   ['-q', '-b', '4096', '-m', '0', '-E', 'nodiscard', device],
 ]

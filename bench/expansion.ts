@@ -14,7 +14,7 @@ import { post } from './lib/post.ts'
 import { type Role, startRole } from './lib/role.ts'
 import { startFakeDriver, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
-import { count } from './lib/text.ts'
+import { formatCount } from './lib/text.ts'
 
 /** Measured rounds by number of claims expanded at once. */
 const ROUNDS = { short: { 250: 2, 1000: 2, 3000: 1 }, long: { 250: 5, 1000: 5, 4000: 3 } }
@@ -57,12 +57,18 @@ async function measureExpansion({ dir, profileDir, long, progress, note }: PartO
   async function expand(claims: number): Promise<Round> {
     const round = ++rounds
     // The limit: as many durable edits of the same claims by the same clients, to which no controller reacts.
-    const idle = await burst(claims, edit({ metadata: { labels: { round: `r${round}` } } }), `"round":"r${round}"`)
+    const idle = await burst(
+      claims,
+      editRequest({ metadata: { labels: { round: `r${round}` } } }),
+      `"round":"r${round}"`,
+    )
     const size = `${FIRST_GI * (round + 1)}Gi`
-    const request = edit({ spec: { resources: { requests: { storage: size } } } })
+    const request = editRequest({ spec: { resources: { requests: { storage: size } } } })
     const before = server.cpuMs()
-    const counted = await countWrites(endpoint, () => burst(claims, request, `"capacity":{"storage":"${size}"}`))
-    return { idle, ...counted, cpuMs: (server.cpuMs() - before) / claims }
+    const writesAndResult = await countWrites(endpoint, () =>
+      burst(claims, request, `"capacity":{"storage":"${size}"}`),
+    )
+    return { idle, ...writesAndResult, cpuMs: (server.cpuMs() - before) / claims }
   }
   try {
     await post(endpoint, '/apis/storage.k8s.io/v1/storageclasses', {
@@ -72,7 +78,7 @@ async function measureExpansion({ dir, profileDir, long, progress, note }: PartO
     })
     const plannedRounds = Object.entries(long ? ROUNDS.long : ROUNDS.short)
     const maxClaims = Math.max(...plannedRounds.map(([claims]) => Number(claims)))
-    progress(`${count(maxClaims)} claims are created`)
+    progress(`${formatCount(maxClaims)} claims are created`)
     await burst(maxClaims, { method: 'POST', path: CLAIMS, body: JSON.stringify(aClaim()) }, '"phase":"Bound"')
     for (let round = 1; round <= WARM_UP_ROUNDS; round++) {
       progress(`warming up, round ${round} of ${WARM_UP_ROUNDS}`)
@@ -82,13 +88,13 @@ async function measureExpansion({ dir, profileDir, long, progress, note }: PartO
     const points: GrowthPoint[] = []
     for (const [claims, roundCount] of plannedRounds) {
       const size = Number(claims)
-      const expanded: Round[] = []
-      while (expanded.length < roundCount) {
-        progress(`expanding ${count(size)}, round ${expanded.length + 1} of ${roundCount}`)
-        expanded.push(await expand(size))
+      const measuredRounds: Round[] = []
+      while (measuredRounds.length < roundCount) {
+        progress(`expanding ${formatCount(size)}, round ${measuredRounds.length + 1} of ${roundCount}`)
+        measuredRounds.push(await expand(size))
       }
-      points.push({ size, ms: 1_000 * medianOf(expanded.map(({ result }) => result.seconds)) })
-      if (size === TARGET_CLAIMS) figures.push(...figuresOf(expanded, note))
+      points.push({ size, ms: 1_000 * medianOf(measuredRounds.map(({ result }) => result.seconds)) })
+      if (size === TARGET_CLAIMS) figures.push(...figuresOf(measuredRounds, note))
     }
     return [...figures, growthOfAll('claims expanded at once', { of: 'claims', points })]
   } finally {
@@ -108,7 +114,7 @@ interface Round {
 
 function figuresOf(rounds: readonly Round[], note: PartOptions['note']): Figure[] {
   const median = (read: (round: Round) => number) => medianOf(rounds.map(read))
-  const description = `${count(TARGET_CLAIMS)} claims expanded at once`
+  const description = `${formatCount(TARGET_CLAIMS)} claims expanded at once`
   const idle = 'as many label edits'
   note(`${description}: server CPU time ${median(({ cpuMs }) => cpuMs).toFixed(2)} ms per claim.`)
   return [
@@ -160,14 +166,14 @@ export async function countWrites(endpoint: Endpoint, run: () => Promise<BurstRe
 }
 
 /** Waits until no write has been counted for half a second. */
-async function waitUntilQuiet(counted: () => number): Promise<void> {
-  for (let last = -1; last !== counted(); ) {
-    last = counted()
+async function waitUntilQuiet(readCount: () => number): Promise<void> {
+  for (let last = -1; last !== readCount(); ) {
+    last = readCount()
     await new Promise((resolve) => setTimeout(resolve, 500))
   }
 }
 
-const edit = (change: object): RequestText => ({
+const editRequest = (change: object): RequestText => ({
   method: 'PATCH',
   path: `${CLAIMS}/claim-${NUMBER}`,
   body: JSON.stringify(change),

@@ -56,9 +56,9 @@ const ROLES: Readonly<Record<string, RunJob>> = {
 
 /** For all suites together, unless --long is given. */
 const BUDGET_SECONDS = 600
-const HERE = dirname(process.argv[1]!)
-const RESULTS = join(HERE, 'bench-results.json')
-const DOCS = join(HERE, '..', 'docs', 'reference')
+const PROGRAM_DIR = dirname(process.argv[1]!)
+const RESULTS = join(PROGRAM_DIR, 'bench-results.json')
+const DOCS = join(PROGRAM_DIR, '..', 'docs', 'reference')
 
 const partsText = Object.entries(SUITES).map(
   ([name, { parts }]) => `  ${name.padEnd(14)}${Object.keys(parts).join(', ')}`,
@@ -99,7 +99,7 @@ async function main(): Promise<number> {
   const defaults = Object.keys(SUITES).filter((name) => !SUITES[name]!.isOptional)
   const names = positionals.length > 0 ? positionals : defaults
   const only = values.only?.split(',') ?? []
-  const problem = problemIn(names, only)
+  const problem = findProblem(names, only)
   if (problem) {
     process.stderr.write(`${problem}\n\n${USAGE}`)
     return 2
@@ -128,7 +128,7 @@ async function main(): Promise<number> {
   return hasFailed || met < all ? 1 : 0
 }
 
-function problemIn(names: readonly string[], only: readonly string[]): string | undefined {
+function findProblem(names: readonly string[], only: readonly string[]): string | undefined {
   const unknown = names.find((name) => !SUITES[name])
   if (unknown !== undefined) return `There is no suite "${unknown}".`
   const missing = only.find((part) => !names.some((name) => SUITES[name]?.parts[part]))
@@ -137,11 +137,11 @@ function problemIn(names: readonly string[], only: readonly string[]): string | 
 
 function textOf({ suites, seconds }: Report): string {
   const { met, all } = targetsOf(suites)
-  const notes = suites.flatMap(({ suite, notes }) => [...new Set(notes)].map((note) => `${suite}: ${note}\n`))
+  const noteLines = suites.flatMap(({ suite, notes }) => [...new Set(notes)].map((note) => `${suite}: ${note}\n`))
   const times = suites.map((suite) => `${suite.suite} ${minutesText(secondsOf(suite))}`)
   return [
     tableOfAll(suites),
-    notes.join(''),
+    noteLines.join(''),
     `${met} of ${all} targets met, in ${minutesText(seconds)} (${times.join(', ')}).\n`,
   ].join('\n')
 }

@@ -1,6 +1,6 @@
-// Modification of volume attributes: bursts of edits sent over HTTPS to `stowage up` on a durable store, with a driver that
-// responds at once, each timed from its edit to the event that shows the new class; the writes per modification, without
-// events; and the cost of an attributes class when volumes are provisioned.
+// Measures the modification of volume attributes: bursts of edits sent over HTTPS to `stowage up` on a durable store,
+// with a driver that responds at once, each timed from its edit to the event that shows the new class; the writes per
+// modification, without events; and the cost of an attributes class when volumes are provisioned.
 //   claims    claims that get another attributes class at once
 //   creates   claims provisioned with and without an attributes class, alternately
 //   stress    the test of KEP-3751: 500 volumes, 5 per second and all at once, by `stowage resizer` alone
@@ -18,7 +18,7 @@ import { post } from './lib/post.ts'
 import { startRole } from './lib/role.ts'
 import { residentMb, startFakeDriver, startProvisioner, startResizer, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
-import { count } from './lib/text.ts'
+import { formatCount } from './lib/text.ts'
 
 const CLIENTS = 128
 const PER_SECOND_MIN = 300
@@ -36,7 +36,7 @@ const ROUNDS = { short: { 250: 2, 1000: 2, 3000: 1 }, long: { 250: 5, 1000: 5, 4
 const FIGURE_CLAIMS_MIN = 1_000
 
 const STRESS_VOLUMES = 500
-/** How many of them are modified at 5 per second. */
+/** The number of them that are modified at 5 per second. */
 const SLOW_VOLUMES = { short: 40, long: 500 }
 const STRESS_PER_SECOND = 5
 /** From the graduation tests of the upstream external-resizer. */
@@ -73,14 +73,19 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
     const round = ++rounds
     // The limit: as many durable edits of the same claims by the same clients, to which no controller reacts.
     const label = { metadata: { labels: { round: `r${round}` } } }
-    const idle = await bench.burst({ count: claims, after: 0, request: edit(label), until: `"round":"r${round}"` })
+    const idle = await bench.burst({
+      count: claims,
+      after: 0,
+      request: editRequest(label),
+      until: `"round":"r${round}"`,
+    })
     const className = `class-${round}`
     await bench.createClass(className, String(1_000 + round))
     const counted = await countWrites(bench.endpoint, () => bench.change(claims, className))
     return { idle, ...counted }
   }
   try {
-    progress(`${count(maxClaims)} claims are created`)
+    progress(`${formatCount(maxClaims)} claims are created`)
     await bench.fill({ count: maxClaims, after: 0, className: 'silver' })
     progress('warming up')
     await change(FIGURE_CLAIMS_MIN)
@@ -88,7 +93,7 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
       const size = Number(claims)
       const changed: Round[] = []
       while (changed.length < roundCount) {
-        progress(`modifying ${count(size)}, round ${changed.length + 1} of ${roundCount}`)
+        progress(`modifying ${formatCount(size)}, round ${changed.length + 1} of ${roundCount}`)
         changed.push(await change(size))
       }
       points.push({ size, ms: 1_000 * medianOf(changed.map(({ result }) => result.seconds)) })
@@ -109,7 +114,7 @@ interface Round {
 
 function burstFigures(claims: number, rounds: readonly Round[]): Figure[] {
   const median = (read: (round: Round) => number) => medianOf(rounds.map(read))
-  const description = `${count(claims)} claims modified at once`
+  const description = `${formatCount(claims)} claims modified at once`
   const limit = { value: median(({ idle }) => claims / idle.seconds), of: 'as many label edits' }
   const rate = median(({ result }) => claims / result.seconds)
   return [
@@ -170,10 +175,10 @@ async function measureStress(options: PartOptions): Promise<Figure[]> {
       const figures: Figure[] = []
       const slow = options.long ? SLOW_VOLUMES.long : SLOW_VOLUMES.short
       const runs = [
-        { volumes: slow, how: `${STRESS_PER_SECOND} per second`, run: () => bench.changeSlowly(slow, 'gold') },
-        { volumes: STRESS_VOLUMES, how: 'all at once', run: () => bench.change(STRESS_VOLUMES, 'bronze') },
+        { volumes: slow, rate: `${STRESS_PER_SECOND} per second`, run: () => bench.changeSlowly(slow, 'gold') },
+        { volumes: STRESS_VOLUMES, rate: 'all at once', run: () => bench.change(STRESS_VOLUMES, 'bronze') },
       ]
-      for (const { volumes, how: rate, run } of runs) {
+      for (const { volumes, rate, run } of runs) {
         options.progress(`${volumes} volumes, ${rate}`)
         const { peakCores, peakMb, errors } = await bench.observePeaks(resizer, run)
         if (errors > 0) throw new Error(`${errors} modifications failed`)
@@ -226,7 +231,7 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
       until: job.until,
     })
   const hasCurrentClass = (className: string) => `"currentVolumeAttributesClassName":"${className}"`
-  const requestClass = (className: string) => edit({ spec: { volumeAttributesClassName: className } })
+  const requestClass = (className: string) => editRequest({ spec: { volumeAttributesClassName: className } })
 
   return {
     endpoint,
@@ -238,7 +243,7 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
       burst({
         count,
         after,
-        request: create(className),
+        request: createRequest(className),
         until: IS_BOUND,
       }),
     /** Creates a batch of claims at once, one per connection; resolves to the seconds until all are Bound. */
@@ -247,11 +252,11 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
       let startMs = 0
       let settle = { resolve: (_seconds: number) => {}, reject: (_error: Error) => {} }
       const connections = await openAll(endpoint, size, (error) => settle.reject(error))
-      const bound = new Set<string>()
+      const boundNames = new Set<string>()
       const watcher = await watchClaims(endpoint, (line) => {
         const name = line.includes(IS_BOUND) && nameIn(line)
-        if (!name || bound.has(name)) return
-        bound.add(name)
+        if (!name || boundNames.has(name)) return
+        boundNames.add(name)
         if (--missing === 0) settle.resolve((performance.now() - startMs) / 1_000)
       })
       return {
@@ -259,10 +264,10 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
           new Promise<number>((resolve, reject) => {
             settle = { resolve, reject }
             missing = size
-            const request = numberedRequest(create(className))
+            const request = numberedRequest(createRequest(className))
             startMs = performance.now()
             for (const connection of connections) {
-              connection.ask(request(++created), ({ status }) => {
+              connection.send(request(++created), ({ status }) => {
                 if (status >= 300) reject(new Error(`a create failed with status ${status}`))
               })
             }
@@ -276,33 +281,33 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
       burst({ count: claims, after: 0, request: requestClass(className), until: hasCurrentClass(className) }),
     /** Sends edits at a fixed rate, whether earlier ones have finished or not. */
     async changeSlowly(claims: number, className: string): Promise<void> {
-      const changed = new Set<string>()
+      const changedNames = new Set<string>()
       const watcher = await watchClaims(endpoint, (line) => {
-        if (line.includes(hasCurrentClass(className))) changed.add(nameIn(line))
+        if (line.includes(hasCurrentClass(className))) changedNames.add(nameIn(line))
       })
       const connection = await openConnection(endpoint, () => {})
       const request = numberedRequest(requestClass(className))
       const startMs = performance.now()
       for (let number = 1; number <= claims; number++) {
         await waitUntil(startMs + (number * 1_000) / STRESS_PER_SECOND)
-        connection.ask(request(number), ({ status }) => {
+        connection.send(request(number), ({ status }) => {
           if (status >= 300) throw new Error(`an edit failed with status ${status}`)
         })
       }
-      while (changed.size < claims) await waitUntil(performance.now() + 50)
+      while (changedNames.size < claims) await waitUntil(performance.now() + 50)
       for (const openConnection of [connection, watcher]) openConnection.close()
     },
-    /** The peak use of a process per second while `run` runs, and how many modifications failed. */
-    async observePeaks(process: { readonly pid: number; cpuMs(): number }, run: () => Promise<unknown>) {
+    /** Returns the peak use of a program while `run` runs, sampled every second, and the number of failed modifications. */
+    async observePeaks(program: { readonly pid: number; cpuMs(): number }, run: () => Promise<unknown>) {
       let [peakCores, peakMb, errors] = [0, 0, 0]
       const watcher = await watchClaims(endpoint, (line) => {
         if (line.includes('"type":"ModifyVolumeError"')) errors++
       })
-      let [lastCpuMs, lastMs] = [process.cpuMs(), performance.now()]
+      let [lastCpuMs, lastMs] = [program.cpuMs(), performance.now()]
       const sample = () => {
-        const [cpuMs, nowMs] = [process.cpuMs(), performance.now()]
+        const [cpuMs, nowMs] = [program.cpuMs(), performance.now()]
         peakCores = Math.max(peakCores, (cpuMs - lastCpuMs) / (nowMs - lastMs))
-        peakMb = Math.max(peakMb, residentMb(process.pid))
+        peakMb = Math.max(peakMb, residentMb(program.pid))
         lastCpuMs = cpuMs
         lastMs = nowMs
       }
@@ -336,13 +341,13 @@ const waitUntil = (atMs: number): Promise<void> =>
 const IS_BOUND = '"phase":"Bound"'
 const nameIn = (line: string): string => /"name":"([a-z0-9-]+)"/.exec(line)?.[1] ?? ''
 
-const create = (className: string | undefined): RequestText => ({
+const createRequest = (className: string | undefined): RequestText => ({
   method: 'POST',
   path: CLAIMS,
   body: JSON.stringify(aClaim(className)),
 })
 
-const edit = (change: object): RequestText => ({
+const editRequest = (change: object): RequestText => ({
   method: 'PATCH',
   path: `${CLAIMS}/claim-${NUMBER}`,
   body: JSON.stringify(change),

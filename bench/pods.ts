@@ -1,5 +1,5 @@
-// Pods with a volume each, from create to Running, on one node: server, driver and agent are separate processes. The limit
-// is the same driver in the same run, called directly for as many volumes at once.
+// Measures pods with a volume each, from create to Running, on one node: server, driver and agent are separate
+// processes. The limit is the same driver in the same run, called directly for as many volumes at once.
 //   loop        volumes with real devices and file systems
 //   directory   volumes that cost the driver almost nothing, which leaves the cost of stowage; and the agent's memory
 import { join } from 'node:path'
@@ -90,7 +90,7 @@ async function measureLoop(options: PartOptions): Promise<Figure[]> {
     const { pods, rounds, warmUpRounds } = options.long ? LOOP.long : LOOP.short
     for (let round = 1; round <= warmUpRounds; round++) {
       options.progress(`warming up, round ${round} of ${warmUpRounds}`)
-      await bench.pods(pods)
+      await bench.runPods(pods)
       await bench.clear()
     }
     await bench.measureDriverAlone(pods)
@@ -98,7 +98,7 @@ async function measureLoop(options: PartOptions): Promise<Figure[]> {
     // Alternately, so that both see the same load of the machine.
     for (let round = 1; round <= rounds; round++) {
       options.progress(`${pods} pods, ${pods} volumes by the driver alone; round ${round} of ${rounds}`)
-      const burst = await bench.pods(pods)
+      const burst = await bench.runPods(pods)
       await bench.clear()
       byPods.push(pods / burst.seconds)
       p50Ms.push(burst.p50Ms)
@@ -123,17 +123,17 @@ async function measureDirectory(options: PartOptions): Promise<Figure[]> {
   const bench = await openBench(options, 'directory')
   try {
     options.progress('warming up')
-    await bench.pods(WARM_UP_PODS)
+    await bench.runPods(WARM_UP_PODS)
     const beforeMb = bench.agentMb()
     const maxPods = Math.max(...DIRECTORY_PODS)
     options.progress(`${MEMORY_PODS} pods`)
-    await bench.pods(MEMORY_PODS - WARM_UP_PODS)
+    await bench.runPods(MEMORY_PODS - WARM_UP_PODS)
     const afterMb = bench.agentMb()
     await bench.clear()
     const points: GrowthPoint[] = []
     for (const pods of DIRECTORY_PODS) {
       options.progress(`${pods} pods with volumes that are directories`)
-      const burst = await bench.pods(pods)
+      const burst = await bench.runPods(pods)
       points.push({ size: pods, ms: burst.seconds * 1_000 })
       await bench.clear()
     }
@@ -160,7 +160,7 @@ async function measureDirectory(options: PartOptions): Promise<Figure[]> {
 
 interface Bench {
   /** Creates this many claims, then times as many pods that use them. */
-  pods(count: number): Promise<BurstResult>
+  runPods(count: number): Promise<BurstResult>
   /** Volumes per second with this many calls at once. */
   measureDriverAlone(count: number): Promise<number>
   /** Deletes pods and claims, and waits until their volumes are deleted. */
@@ -204,13 +204,13 @@ async function openBench({ dir, profileDir }: PartOptions, backend: 'loop' | 'di
     while ((await client.list(podKind, inNamespace)).items.length > 0) await clock.sleep(100)
   }
   return {
-    async pods(count) {
+    async runPods(count) {
       await burst('persistentvolumeclaims', count, claim, '"phase":"Pending"')
       const result = await burst('pods', count, POD, '"phase":"Running"')
       used += count
       return result
     },
-    measureDriverAlone: (count) => driverAlone(csi, dir, count),
+    measureDriverAlone: (count) => measureDriverRate(csi, dir, count),
     clear,
     agentMb: () => residentMb(agent.pid),
     async close() {
@@ -227,7 +227,7 @@ async function openBench({ dir, profileDir }: PartOptions, backend: 'loop' | 'di
 
 let volumesCreated = 0
 
-async function driverAlone(csi: CsiDriver, dir: string, count: number): Promise<number> {
+async function measureDriverRate(csi: CsiDriver, dir: string, count: number): Promise<number> {
   const requests = Array.from({ length: count }, () => ({
     dir,
     name: `alone-${++volumesCreated}`,

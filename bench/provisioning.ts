@@ -1,5 +1,5 @@
-// Binding and provisioning: bursts of claims sent over HTTPS to `stowage up` on a durable store, each timed from its
-// create to the event that shows it Bound; and the memory of a cached claim and its volume.
+// Measures binding and provisioning: bursts of claims sent over HTTPS to `stowage up` on a durable store, each timed
+// from its create to the event that shows it Bound; and the memory of a cached claim and its volume.
 //   binding     to existing volumes
 //   inProcess   a driver that responds at once, the provisioner in the server process
 //   alone       the same with `stowage provisioner` as a separate process
@@ -9,7 +9,7 @@ import { systemClock } from '../src/base/clock.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
 import { claimNamed } from './lib/claims.ts'
 import type { ClientJob } from './lib/client-role.ts'
-import { type Compared, type Figure, type GrowthPoint, medianOf, type Target } from './lib/figure.ts'
+import { type Comparison, type Figure, type GrowthPoint, medianOf, type Target } from './lib/figure.ts'
 import { growthOfAll } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { NUMBER, type RequestText } from './lib/load-role.ts'
@@ -17,7 +17,7 @@ import { post } from './lib/post.ts'
 import { type Role, startRole } from './lib/role.ts'
 import { type Program, startFakeDriver, startProvisioner, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
-import { count } from './lib/text.ts'
+import { formatCount } from './lib/text.ts'
 
 /** Rounds by size of the burst: a burst takes seconds, and the speed of the machine changes between them. */
 const BURSTS = { short: { 250: 2, 1000: 3, 3000: 1 }, long: { 250: 5, 1000: 5, 4000: 3, 10000: 1 } }
@@ -48,7 +48,7 @@ const PUBLISHED = {
     perSecond: { value: 4, of: 'a fake driver in a stock cluster, default request rates, kubernetes#95497' },
   },
   memory: { value: (200 * 1_048.576) / 5_000, of: "a sidecar's memory per volume, external-provisioner#587" },
-} satisfies Record<string, Record<string, Compared> | Compared>
+} satisfies Record<string, Record<string, Comparison> | Comparison>
 
 export const provisioningSuite: Suite = {
   parts: { binding: measureBinding, inProcess: measureInProcess, alone: measureAlone, memory: measureMemory },
@@ -113,7 +113,7 @@ async function measureAlone(options: PartOptions): Promise<Figure[]> {
 interface Scenario {
   readonly name: string
   readonly targets: Targets
-  readonly published: { readonly perSecond: Compared; readonly p99?: Compared }
+  readonly published: { readonly perSecond: Comparison; readonly p99?: Comparison }
   /** Creates what the claims of a burst need. */
   prepare(burst: Burst): Promise<void>
   /** Further processes whose CPU time is reported. */
@@ -138,10 +138,10 @@ async function measureBursts(bench: Bench, scenario: Scenario): Promise<Figure[]
   await bench.run(warmUp)
   for (const [claims, roundCount] of Object.entries(bench.bursts)) {
     const size = Number(claims)
-    bench.progress(`a burst of ${count(size)}${roundCount > 1 ? `, ${roundCount} times` : ''}`)
+    bench.progress(`a burst of ${formatCount(size)}${roundCount > 1 ? `, ${roundCount} times` : ''}`)
     const cpuMs = processes.map(() => 0)
     const addCpu = (sign: 1 | -1) => {
-      for (const [index, [, process]] of processes.entries()) cpuMs[index]! += sign * process.cpuMs()
+      for (const [index, [, program]] of processes.entries()) cpuMs[index]! += sign * program.cpuMs()
     }
     const rounds = await repeat(roundCount, async () => {
       const burst = await bench.nextBurst(size)
@@ -158,25 +158,25 @@ async function measureBursts(bench: Bench, scenario: Scenario): Promise<Figure[]
     const idleRounds = await repeat(roundCount, async () =>
       bench.run({ ...(await bench.nextBurst(size)), className: '' }, '"phase":"Pending"'),
     )
-    const used = processes.map(
-      ([process], index) => `${process} ${(cpuMs[index]! / (size * roundCount)).toFixed(2)} ms`,
+    const cpuTexts = processes.map(
+      ([processName], index) => `${processName} ${(cpuMs[index]! / (size * roundCount)).toFixed(2)} ms`,
     )
-    bench.note(`${count(size)} claims ${name}: CPU time per claim: ${used.join(', ')}.`)
+    bench.note(`${formatCount(size)} claims ${name}: CPU time per claim: ${cpuTexts.join(', ')}.`)
     figures.push(...figuresOf(scenario, { claims: size, result, idle: mediansOf(idleRounds) }))
   }
   return [...figures, growthOfAll(`claims ${name}`, { of: 'claims', points })]
 }
 
-interface Measured {
+interface BurstMeasurement {
   readonly claims: number
   readonly result: Medians
   readonly idle: Medians
 }
 
-function figuresOf({ name, targets, published }: Scenario, { claims, result, idle }: Measured): Figure[] {
-  const description = `${count(claims)} claims ${name}`
-  const limit = (value: number): Compared => ({ value, of: 'the creates alone' })
-  const withTarget = (target: Target, peer: Compared | undefined): Partial<Figure> =>
+function figuresOf({ name, targets, published }: Scenario, { claims, result, idle }: BurstMeasurement): Figure[] {
+  const description = `${formatCount(claims)} claims ${name}`
+  const limit = (value: number): Comparison => ({ value, of: 'the creates alone' })
+  const withTarget = (target: Target, peer: Comparison | undefined): Partial<Figure> =>
     claims === TARGET_BURST ? { target, ...(peer ? { peer } : {}) } : {}
   return [
     {
@@ -295,7 +295,7 @@ const volumeOf = (className: string): RequestText => ({
 })
 
 async function measureMemory({ dir, progress }: PartOptions): Promise<Figure[]> {
-  progress(`caches of ${count(CACHED_PAIRS)} claims and their volumes`)
+  progress(`caches of ${formatCount(CACHED_PAIRS)} claims and their volumes`)
   // biome-ignore lint/suspicious/noExplicitAny: the type of a result depends on its job, which a role cannot express
   const start = () => startRole<ClientJob, any>('client', { nodeFlags: ['--expose-gc'] })
   const [server, client] = [start(), start()]

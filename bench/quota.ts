@@ -1,5 +1,5 @@
-// The cost of quotas: durable creates of claims over HTTPS in namespaces with no, one and ten quotas, and with one quota
-// and thousands of claims. Alternately, so that all see the same machine and store.
+// Measures the cost of quotas: durable creates of claims over HTTPS in namespaces with no, one and ten quotas, and with
+// one quota and thousands of claims. The namespaces alternate, so that all are measured with the same load and store.
 // A new quota counts existing objects at the first write after it, which is measured separately.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/security/index.ts'
@@ -13,7 +13,7 @@ import { post } from './lib/post.ts'
 import { startRole } from './lib/role.ts'
 import { startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
-import { count } from './lib/text.ts'
+import { formatCount } from './lib/text.ts'
 
 /** Many short turns, because the speed of the machine changes from second to second. */
 const TURN_MS = 150
@@ -60,9 +60,9 @@ async function measureQuota({ dir, profileDir, long, progress }: PartOptions): P
     let countedMs = 0
     for (const [name, { quotas }] of Object.entries(NAMESPACES)) {
       await post(endpoint, '/api/v1/namespaces', { metadata: { name } })
-      for (let n = 0; n < quotas; n++) {
+      for (let number = 0; number < quotas; number++) {
         const hard = { persistentvolumeclaims: '100000000', 'requests.storage': '1Ei' }
-        const quota = { metadata: { name: `quota-${n}` }, spec: { hard } }
+        const quota = { metadata: { name: `quota-${number}` }, spec: { hard } }
         await post(endpoint, `/api/v1/namespaces/${name}/resourcequotas`, quota)
       }
       const startMs = performance.now()
@@ -104,11 +104,11 @@ function figuresOf(rates: TurnsResult['rates'], countedMs: number): Figure[] {
     figure('no quota', 'none'),
     figure('1 quota', 'one', { limit: withoutQuota, target: { ratioMin: ONE_QUOTA_RATIO_MIN } }),
     figure('10 quotas', 'ten', { limit: withoutQuota }),
-    figure(`1 quota, with ${count(NAMESPACES.full.claims)} claims`, 'full', {
+    figure(`1 quota, with ${formatCount(NAMESPACES.full.claims)} claims`, 'full', {
       limit: { value: rateOf('one'), of: 'the same in a new namespace' },
       target: { ratioMin: FULL_NAMESPACE_RATIO_MIN },
     }),
-    { name: `first create after a new quota, with ${count(LAST.claims)} claims`, unit: 'ms', value: countedMs },
+    { name: `first create after a new quota, with ${formatCount(LAST.claims)} claims`, unit: 'ms', value: countedMs },
     growthOfEach('a create under a quota', { of: 'existing claims', points }),
   ]
 }

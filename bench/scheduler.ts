@@ -1,5 +1,5 @@
-// Scheduling of pods with volumes, over HTTPS: `stowage up` on a durable store, local storage on 100 to 5,000 nodes with
-// ten classes, and a capacity object for each node and class.
+// Measures the scheduling of pods with volumes over HTTPS: `stowage up` on a durable store, local storage on 100 to
+// 5,000 nodes with ten classes, and a capacity object for each node and class.
 //   decisions   from a pod's create to the selected node of its claim; no volumes are provisioned
 //   pods        from a pod's create to its node, with a volume from `stowage provisioner`, which also maintains the
 //               capacity objects
@@ -10,17 +10,17 @@ import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
-import { type Compared, type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
+import { type Comparison, type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
 import { growthOfEach } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { NUMBER, type RequestText } from './lib/load-role.ts'
-import { CAPACITY_NAMESPACE, className, fillCluster, IMMEDIATE, NODE_TOPOLOGY_KEY } from './lib/local-cluster.ts'
+import { CAPACITY_NAMESPACE, className, fillCluster, IMMEDIATE_CLASS, NODE_TOPOLOGY_KEY } from './lib/local-cluster.ts'
 import type { PoolsJob } from './lib/pools-role.ts'
 import { post } from './lib/post.ts'
 import { type Role, startRole } from './lib/role.ts'
 import { startProvisioner, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
-import { count } from './lib/text.ts'
+import { formatCount } from './lib/text.ts'
 
 const CLUSTERS = [100, 1_000, 5_000]
 const CLASSES = 10
@@ -41,9 +41,9 @@ const PUBLISHED = {
 /** The rate with capacity tracking compared with the rate without. */
 const TRACKING_RATIO_MIN = 0.95
 
-const PODS_PATH = (namespace: string) => `/api/v1/namespaces/${namespace}/pods`
-const CLAIMS_PATH = (namespace: string) => `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
-const SELECTED = '"volume.kubernetes.io/selected-node"'
+const podsPath = (namespace: string) => `/api/v1/namespaces/${namespace}/pods`
+const claimsPath = (namespace: string) => `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
+const HAS_SELECTED_NODE = '"volume.kubernetes.io/selected-node"'
 
 export const schedulerSuite: Suite = {
   parts: { decisions: measureDecisions, pods: measurePods, tracking: measureTracking },
@@ -57,10 +57,10 @@ async function measureDecisions(options: PartOptions): Promise<Figure[]> {
     const bench = await openBench(options, nodes)
     try {
       for (const pods of [warmUpPods, decisions]) {
-        bench.progress(`${count(nodes)} nodes: ${pods === decisions ? 'decisions' : 'warming up'}`)
+        bench.progress(`${formatCount(nodes)} nodes: ${pods === decisions ? 'decisions' : 'warming up'}`)
         const burst = await bench.nextBurst(pods)
-        const claims = CLAIMS_PATH(burst.namespace)
-        const result = await bench.run(burst, { create: podOf(burst), watch: claims, until: SELECTED })
+        const claims = claimsPath(burst.namespace)
+        const result = await bench.run(burst, { create: podOf(burst), watch: claims, until: HAS_SELECTED_NODE })
         if (pods !== decisions) continue
         points.push({ size: nodes, ms: (result.seconds * 1_000) / pods })
         const target = DECISIONS_PER_SECOND_MIN[nodes]
@@ -68,7 +68,7 @@ async function measureDecisions(options: PartOptions): Promise<Figure[]> {
           name: `decisions, ${bench.sizeText}`,
           unit: '/s',
           value: pods / result.seconds,
-          limit: await bench.createsAlone(pods),
+          limit: await bench.measureCreatesAlone(pods),
           ...(target ? { target: { valueMin: target } } : {}),
           ...(nodes === CLUSTERS.at(-1) ? { peer: PUBLISHED.decisions } : {}),
         })
@@ -81,20 +81,20 @@ async function measureDecisions(options: PartOptions): Promise<Figure[]> {
 }
 
 async function measurePods(options: PartOptions): Promise<Figure[]> {
-  const { warmUpPods, pods: measured } = options.long ? LONG : SHORT
+  const { warmUpPods, pods: measuredPods } = options.long ? LONG : SHORT
   const figures: Figure[] = []
   const points: GrowthPoint[] = []
   for (const nodes of CLUSTERS) {
     const bench = await openBench(options, nodes, { provisioner: TRACKING_FLAGS })
     try {
-      for (const pods of [warmUpPods, measured]) {
-        bench.progress(`${count(nodes)} nodes: ${pods === measured ? 'pods with volumes' : 'warming up'}`)
+      for (const pods of [warmUpPods, measuredPods]) {
+        bench.progress(`${formatCount(nodes)} nodes: ${pods === measuredPods ? 'pods with volumes' : 'warming up'}`)
         const burst = await bench.nextBurst(pods)
-        const watch = PODS_PATH(burst.namespace)
-        const writesBefore = await bench.capacityWrites()
+        const watch = podsPath(burst.namespace)
+        const writesBefore = await bench.countCapacityWrites()
         const result = await bench.run(burst, { create: podOf(burst), watch, until: '"nodeName":"' })
-        if (pods !== measured) continue
-        const capacityWrites = (await bench.capacityWrites()) - writesBefore
+        if (pods !== measuredPods) continue
+        const capacityWrites = (await bench.countCapacityWrites()) - writesBefore
         const target = PODS_PER_SECOND_MIN[nodes]
         const name = `pods with a volume each, ${bench.sizeText}`
         points.push({ size: nodes, ms: (result.seconds * 1_000) / pods })
@@ -103,7 +103,7 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
             name,
             unit: '/s',
             value: pods / result.seconds,
-            limit: await bench.createsAlone(pods),
+            limit: await bench.measureCreatesAlone(pods),
             ...(target ? { target: { valueMin: target }, peer: PUBLISHED.pods } : {}),
           },
           { name: `${name}, p50`, unit: 'ms', value: result.p50Ms },
@@ -138,12 +138,12 @@ async function measureTracking(options: PartOptions): Promise<Figure[]> {
       const benches = { on, off }
       for (const tracking of TURNS) {
         options.progress(`${tracking}: warming up`)
-        await claimRate(benches[tracking], warmUpPods)
+        await measureClaimRate(benches[tracking], warmUpPods)
       }
       for (let pair = 0; pair < trackedPairs; pair++) {
         options.progress(`with and without tracking, pair ${pair + 1} of ${trackedPairs}`)
         for (const tracking of pair % 2 === 0 ? TURNS : TURNS.toReversed()) {
-          rates[tracking].push(await claimRate(benches[tracking], trackedClaims))
+          rates[tracking].push(await measureClaimRate(benches[tracking], trackedClaims))
           await waitUntilQuiet(on)
         }
       }
@@ -167,11 +167,11 @@ async function measureTracking(options: PartOptions): Promise<Figure[]> {
 type Tracking = 'on' | 'off'
 const TURNS: readonly Tracking[] = ['off', 'on']
 
-/** Claims provisioned per second. */
-async function claimRate(bench: Bench, claims: number): Promise<number> {
+/** Returns the number of claims provisioned per second. */
+async function measureClaimRate(bench: Bench, claims: number): Promise<number> {
   const burst = await bench.nextBurst(claims, { withClaims: false })
-  const path = CLAIMS_PATH(burst.namespace)
-  const create: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf(IMMEDIATE)) }
+  const path = claimsPath(burst.namespace)
+  const create: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf(IMMEDIATE_CLASS)) }
   const { seconds } = await bench.run(burst, { create, watch: path, until: '"phase":"Bound"' })
   return claims / seconds
 }
@@ -181,7 +181,7 @@ async function waitUntilQuiet(bench: Bench): Promise<void> {
   for (let previousWrites = -1, currentWrites = 0; previousWrites !== currentWrites; ) {
     previousWrites = currentWrites
     await systemClock().sleep(QUIET_MS)
-    currentWrites = await bench.capacityWrites()
+    currentWrites = await bench.countCapacityWrites()
   }
 }
 
@@ -208,9 +208,9 @@ interface Bench {
   nextBurst(count: number, options?: { withClaims: boolean }): Promise<Burst>
   run(burst: Burst, request: { create: RequestText; watch: string; until: string }): Promise<BurstResult>
   /** The limit: as many durable creates of the same pods, for a scheduler that does not exist. */
-  createsAlone(count: number): Promise<Compared>
-  /** How often capacity objects have been written since the server started. */
-  capacityWrites(): Promise<number>
+  measureCreatesAlone(count: number): Promise<Comparison>
+  /** Returns the number of writes of capacity objects since the server started. */
+  countCapacityWrites(): Promise<number>
   close(): Promise<void>
 }
 
@@ -221,7 +221,7 @@ async function openBench(
 ): Promise<Bench> {
   const benchDir = await mkdtemp(join(dir, `${nodes}-`))
   const dataDir = join(benchDir, 'data')
-  progress(`${count(nodes)} nodes: filling the store`)
+  progress(`${formatCount(nodes)} nodes: filling the store`)
   await fillCluster(dataDir, { nodes, classes: CLASSES, driver: DRIVER, poolBytes: POOL_BYTES })
   const server = await startServer({ dataDir, profileDir, command: 'up' })
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
@@ -243,7 +243,7 @@ async function openBench(
   let names = 0
 
   const bench: Bench = {
-    sizeText: `${count(nodes)} nodes × ${CLASSES} classes`,
+    sizeText: `${formatCount(nodes)} nodes × ${CLASSES} classes`,
     progress,
     async nextBurst(pods, { withClaims } = { withClaims: true }) {
       const namespace = `burst-${++names}`
@@ -251,7 +251,7 @@ async function openBench(
       used += pods
       const burst = { namespace, className: className(names % CLASSES), count: pods, after: used - pods }
       if (!withClaims) return burst
-      const path = CLAIMS_PATH(namespace)
+      const path = claimsPath(namespace)
       const create: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf(burst.className)) }
       await bench.run(burst, { create, watch: path, until: '"phase":"Pending"' })
       return burst
@@ -266,17 +266,17 @@ async function openBench(
         watch: { method: 'GET', path: `${watch}?watch=1` },
         until,
       }),
-    async createsAlone(pods) {
+    async measureCreatesAlone(pods) {
       const burst = await bench.nextBurst(pods, { withClaims: false })
       const create = podOf(burst, { schedulerName: 'none' })
       const { seconds } = await bench.run(burst, {
         create,
-        watch: PODS_PATH(burst.namespace),
+        watch: podsPath(burst.namespace),
         until: '"phase":"Pending"',
       })
       return { value: pods / seconds, of: 'the pod creates alone' }
     },
-    async capacityWrites() {
+    async countCapacityWrites() {
       let sum = 0
       for (const line of (await readText(endpoint, '/metrics')).split('\n')) {
         const isWrite = /^apiserver_request_total\{.*verb="(PATCH|POST|PUT|CREATE|UPDATE)"/i.test(line)
@@ -297,9 +297,9 @@ async function openBench(
 
 function readText({ port, ca, cert, key }: Endpoint, path: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    get({ host: '127.0.0.1', port, path, ca, cert, key }, async (answer) => {
+    get({ host: '127.0.0.1', port, path, ca, cert, key }, async (response) => {
       let text = ''
-      for await (const chunk of answer) text += chunk
+      for await (const chunk of response) text += chunk
       resolve(text)
     }).on('error', reject)
   })
@@ -312,7 +312,7 @@ const claimOf = (storageClassName: string) => ({
 
 const podOf = ({ namespace }: Burst, parts: object = {}): RequestText => ({
   method: 'POST',
-  path: PODS_PATH(namespace),
+  path: podsPath(namespace),
   body: JSON.stringify({
     metadata: { name: `pod-${NUMBER}` },
     spec: {

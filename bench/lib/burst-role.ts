@@ -1,6 +1,6 @@
 // Runs a burst in a separate process: clients create or edit objects at once while a watch waits for their final state. The
 // time of an object is from sending its request to reading the event that contains `until`.
-import { type Answer, type Connection, type Endpoint, openConnection } from './http-connection.ts'
+import { type Connection, type Endpoint, openConnection, type ResponseSummary } from './http-connection.ts'
 import { numberedRequest, openAll, type RequestText } from './load-role.ts'
 
 export interface BurstJob {
@@ -60,9 +60,9 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
       if (sent === count) return
       const number = sent++
       sentMs[number] = performance.now()
-      connection.ask(request(after + number + 1), onAnswer)
+      connection.send(request(after + number + 1), onResponse)
     }
-    const onAnswer = ({ status }: Answer) => {
+    const onResponse = ({ status }: ResponseSummary) => {
       if (status >= 300) return fail(new Error(`${create.method} ${create.path}: ${status}`))
       if (++responses < count) return next()
       createdMs = performance.now()

@@ -13,7 +13,7 @@ const share: Figure = { name: 'a list', unit: 'ms', value: 40, limit: { value: 1
 const points = [250, 1_000, 4_000].map((size) => ({ size, ms: size / 2 }))
 
 describe('a chart', () => {
-  it('measures figures by their targets: 1 is met exactly', () => {
+  it('measures figures by their targets: 1 means that the target is met exactly', () => {
     expect(attainment(rate)).toBe(2)
     expect(attainment({ ...rate, target: { valueMax: 1_200 } })).toBe(2)
     expect(attainment({ ...share, target: { ratioMin: 0.5 } })).toBe(0.5)

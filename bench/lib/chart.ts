@@ -5,7 +5,7 @@ import { type Figure, passes, peerRatioOf, ratioOf } from './figure.ts'
 import { drawGrowthPlots } from './growth-plot.ts'
 import type { SuiteReport } from './report.ts'
 import { escapeXml, lineHeight, STYLE, type TextClass, textWidth, wrapText } from './svg.ts'
-import { amount, ratioText, targetText } from './text.ts'
+import { formatAmount, ratioText, targetText } from './text.ts'
 
 const WIDTH_MIN = 860
 const MARGIN = 16
@@ -18,7 +18,7 @@ const GAP = 14
 
 interface Bar {
   readonly label: string
-  /** What the figure is compared with, where the title does not say. */
+  /** Names the value that the figure is compared with, if the title does not. */
   readonly comparedWith?: string | undefined
   /** 1 reaches the line. */
   readonly share: number
@@ -34,7 +34,7 @@ interface BarGroup {
 }
 
 export function chartOf({ suite, figures }: SuiteReport): string {
-  const groups = [comparedWithTargets(figures), comparedWithLimits(figures), comparedWithPublished(figures)].filter(
+  const groups = [compareWithTargets(figures), compareWithLimits(figures), compareWithPublished(figures)].filter(
     ({ bars }) => bars.length > 0,
   )
   const valueWidth = Math.max(0, ...groups.flatMap(({ bars }) => bars.map(({ text }) => textWidth(text, 'value'))))
@@ -42,9 +42,9 @@ export function chartOf({ suite, figures }: SuiteReport): string {
   const parts: string[] = []
   let y = MARGIN
   for (const group of groups) {
-    const drawn = drawBars(group, y)
-    parts.push(...drawn.parts)
-    y += drawn.height + MARGIN
+    const drawnGroup = drawBars(group, y)
+    parts.push(...drawnGroup.parts)
+    y += drawnGroup.height + MARGIN
   }
   const plots = drawGrowthPlots(
     figures.filter(({ growth }) => growth),
@@ -61,7 +61,7 @@ export function chartOf({ suite, figures }: SuiteReport): string {
   ].join('\n')
 }
 
-/** 1 is the target: a rate twice as high, or a time half as long, is 2. */
+/** Returns how far a figure reaches its target: 1 is the target; a rate twice as high, or a time half as long, is 2. */
 export function attainment(figure: Figure): number | undefined {
   const { target, value } = figure
   if (!target) return undefined
@@ -69,39 +69,39 @@ export function attainment(figure: Figure): number | undefined {
   return 'valueMin' in target ? value / target.valueMin : target.valueMax / value
 }
 
-const comparedWithTargets = (figures: readonly Figure[]): BarGroup => ({
+const compareWithTargets = (figures: readonly Figure[]): BarGroup => ({
   title: 'Compared with the target (line)',
   lineAt: 1 / 3,
   bars: figures.flatMap((figure): Bar[] => {
     const share = attainment(figure)
     if (share === undefined || !figure.target || figure.growth) return []
     const isRatio = 'ratioMin' in figure.target
-    const value = isRatio ? ratioText(ratioOf(figure)) : amount(figure.value, figure.unit)
+    const value = isRatio ? ratioText(ratioOf(figure)) : formatAmount(figure.value, figure.unit)
     const text = `${value}, target ${targetText(figure.target, figure.unit)}`
     const comparedWith = isRatio ? figure.limit?.of : undefined
     return [{ label: figure.name, comparedWith, share, text, colour: passes(figure) ? 'good' : 'bad' }]
   }),
 })
 
-const comparedWithLimits = (figures: readonly Figure[]): BarGroup => ({
+const compareWithLimits = (figures: readonly Figure[]): BarGroup => ({
   title: 'Compared with the limit (line)',
   lineAt: 2 / 3,
   bars: figures.flatMap((figure): Bar[] => {
     const share = ratioOf(figure)
     if (share === undefined || !figure.limit || (figure.target && 'ratioMin' in figure.target)) return []
-    const text = `${ratioText(share)} of ${amount(figure.limit.value, figure.unit)}`
+    const text = `${ratioText(share)} of ${formatAmount(figure.limit.value, figure.unit)}`
     return [{ label: figure.name, comparedWith: figure.limit.of, share, text, colour: 'plain' }]
   }),
 })
 
-const comparedWithPublished = (figures: readonly Figure[]): BarGroup => ({
+const compareWithPublished = (figures: readonly Figure[]): BarGroup => ({
   title: 'Compared with published figures (line), logarithmic',
   lineAt: 1 / 6,
   bars: figures.flatMap((figure): Bar[] => {
     const ratio = peerRatioOf(figure)
     if (ratio === undefined || !figure.peer) return []
     const share = Math.max(0.1, 1 + 2 * Math.log10(ratio))
-    const text = `${ratioText(ratio)} of ${amount(figure.peer.value, figure.unit)}`
+    const text = `${ratioText(ratio)} of ${formatAmount(figure.peer.value, figure.unit)}`
     return [{ label: figure.name, comparedWith: figure.peer.of, share, text, colour: 'plain' }]
   }),
 })

@@ -18,7 +18,7 @@ export const claimNamed = (name: string) => ({
   spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'fast', resources: { requests: { storage: '10Gi' } } },
 })
 
-/** The claim above as the API server stores it. */
+/** Returns the claim above as the API server stores it. */
 export function storedClaim(name: string, namespace: string): Buffer {
   const { metadata, spec } = claimNamed(name)
   const created = { uid: randomUuid(systemRandom()), creationTimestamp: '2026-01-31T12:00:00Z' }
@@ -30,7 +30,10 @@ export function storedClaim(name: string, namespace: string): Buffer {
   return encodeStored(object)
 }
 
-/** A stored claim that is bound and in use, with managed fields of three writers: about 1.7 kB, half of it managed fields. */
+/**
+ * Returns a stored claim that is bound and in use, with managed fields of three writers: about 1.7 kB, half of it managed
+ * fields.
+ */
 export function boundClaim({ number, namespace, change }: { number: number; namespace: string; change: number }) {
   const name = `data-orders-${String(number).padStart(6, '0')}`
   const { metadata, spec } = claimNamed(name)
@@ -58,7 +61,7 @@ export function boundClaim({ number, namespace, change }: { number: number; name
   return { name, value: encodeStored(object) }
 }
 
-/** The stored volume of the claim with that number. */
+/** Returns the stored volume of the claim with that number. */
 export function boundVolume(number: number, namespace: string) {
   const { name: claimName } = boundClaim({ number, namespace, change: 0 })
   const uid = `7c9e6679-7425-40de-944b-${String(number).padStart(12, '0')}`

@@ -1,9 +1,13 @@
 // Runs a client of the library in a separate process. The process either runs the API server itself, so that the client
 // calls it directly, or connects to another process.
-//   create   callers create claims, each the next after the response to the last
-//   change   changes claims in the store of this process as fast as possible
-//   follow   a watched cache counts the changes it receives
-//   measureMemory   measures the heap that a full cache adds per claim
+//   serve               runs the API server on a store with claims
+//   connect             connects to the process that runs the server
+//   create              callers create claims, each the next after the response to the last
+//   put                 callers write values to the store of this process
+//   change              changes claims in the store of this process as fast as possible
+//   follow              a watched cache counts the changes it receives
+//   measureMemory       measures the heap that a full cache adds per claim
+//   measurePairMemory   the same per claim and its volume
 import { join } from 'node:path'
 import type { Kind, KubeObject } from '../../src/api/kind.ts'
 import { persistentVolumeClaimKind as claimKind } from '../../src/api/kinds/claim/claim.ts'
@@ -31,7 +35,7 @@ export type ClientJob =
   /** The store alone, with values of the size of created claims. */
   | ({ readonly do: 'put' } & CallersOptions)
   | { readonly do: 'change'; readonly changes: number }
-  /** `here`: this process also makes the changes. */
+  /** `inThisProcess`: this process also makes the changes. */
   | { readonly do: 'follow'; readonly changes: number; readonly inThisProcess: boolean }
   | { readonly do: 'measureMemory' }
   /** Claims and volumes together. */
@@ -63,7 +67,7 @@ const clock = systemClock()
 
 let client: Client
 let store: Store
-let storedClaims = 0
+let storedClaimCount = 0
 let objectBytes = 0
 let numbersUsed = 0
 
@@ -79,7 +83,7 @@ export async function runClient(job: ClientJob): Promise<ClientResults[ClientJob
     case 'put':
       return runCallers(job, putValue)
     case 'change':
-      return change(job.changes)
+      return changeClaims(job.changes)
     case 'follow':
       return follow(job)
     case 'measureMemory':
@@ -103,7 +107,7 @@ async function serve({
     await store.transact(() => Array.from({ length: count }, (_, at) => putClaim(from + at)))
     if (withVolumes) await store.transact(() => Array.from({ length: count }, (_, at) => putVolume(from + at)))
   }
-  storedClaims = claims
+  storedClaimCount = claims
   const { port } = await listen()
   client = inProcessClient(server.objects, USER)
   return { server: `https://127.0.0.1:${port}`, ca: pki.caCert, token: pki.admin.token! }
@@ -134,8 +138,8 @@ async function putValue(): Promise<void> {
 
 const uniqueName = (): string => `claim-${process.pid}-${String(++numbersUsed).padStart(10, '0')}`
 
-async function change(changes: number): Promise<undefined> {
-  const writes = Array.from({ length: changes }, (_, at) => putClaim(at % storedClaims, ++numbersUsed))
+async function changeClaims(changes: number): Promise<undefined> {
+  const writes = Array.from({ length: changes }, (_, at) => putClaim(at % storedClaimCount, ++numbersUsed))
   await Promise.all(writes.map((write) => store.transact(() => [write])))
 }
 
@@ -151,7 +155,7 @@ async function follow({ changes, inThisProcess }: Extract<ClientJob, { do: 'foll
   follower ??= startFollower()
   const { waitForChanges } = await follower
   if (changes === 0) return { count: 0, seconds: 0 }
-  const [received] = await Promise.all([waitForChanges(changes), inThisProcess ? change(changes) : undefined])
+  const [received] = await Promise.all([waitForChanges(changes), inThisProcess ? changeClaims(changes) : undefined])
   return received
 }
 

@@ -30,12 +30,12 @@ describe('a generated block in a document', () => {
     expect(replaceBlock(replaced, 'api', 'new')).toBe(replaced)
   })
 
-  it('that is missing is an error that names the markers to add', () => {
+  it('causes an error that names the markers to add if it is missing', () => {
     expect(() => replaceBlock(PAGE, 'pods', 'x')).toThrow('put <!-- bench:pods --> and <!-- bench:end -->')
   })
 
-  it('without an end is an error', () => {
-    const open = PAGE.replace('old\n<!-- bench:end -->', 'old')
-    expect(() => replaceBlock(open, 'api', 'x')).toThrow('has no end')
+  it('causes an error if it has no end', () => {
+    const openPage = PAGE.replace('old\n<!-- bench:end -->', 'old')
+    expect(() => replaceBlock(openPage, 'api', 'x')).toThrow('has no end')
   })
 })

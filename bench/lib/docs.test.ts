@@ -25,11 +25,11 @@ describe('the figures in the docs', () => {
     await writeFile(join(docs, 'performance.md'), `Written by hand.\n${blocks.join('\n')}`)
   })
   afterEach(() => rm(docs, { recursive: true }))
-  const page = () => readFile(join(docs, 'performance.md'), 'utf8')
+  const readPage = () => readFile(join(docs, 'performance.md'), 'utf8')
 
   it('have a table and a chart for each suite, and a line in the summary', async () => {
     await writeDocs(docs, aReport([aSuiteReport('api', [creates, growth]), aSuiteReport('quota', [creates])]), ORDER)
-    const text = await page()
+    const text = await readPage()
     expect(text).toMatch(/^Written by hand\.$/m)
     expect(text).toMatch(/^creates +400\/s +≥ 300\/s +yes$/m)
     expect(text).toContain('![Figures of quota as a chart](performance/quota.svg)')
@@ -41,15 +41,15 @@ describe('the figures in the docs', () => {
   it('replace only the earlier figures of the same suite', async () => {
     await writeDocs(docs, aReport([aSuiteReport('api', [creates]), aSuiteReport('quota', [creates])]), ORDER)
     await writeDocs(docs, aReport([aSuiteReport('quota', [{ ...creates, value: 200 }])]), ORDER)
-    const text = await page()
+    const text = await readPage()
     expect(text.indexOf('400/s')).toBeLessThan(text.indexOf('200/s'))
     expect(text).toContain('| [api](#api) | 1 of 1 |')
     expect(text).toContain('| [quota](#quota) | 0 of 1 |')
   })
 
   it('have a place in docs/reference/performance.md for every suite', async () => {
-    const real = new URL('../../docs/reference/performance.md', import.meta.url)
-    await cp(real, join(docs, 'performance.md'))
+    const pageUrl = new URL('../../docs/reference/performance.md', import.meta.url)
+    await cp(pageUrl, join(docs, 'performance.md'))
     await mkdir(join(docs, 'performance'))
     const names = [
       ...(await readFile(new URL('../main.ts', import.meta.url), 'utf8')).matchAll(/^ {2}(\w+): \w+Suite,$/gm),
@@ -61,7 +61,7 @@ describe('the figures in the docs', () => {
       aReport(suites),
       suites.map(({ suite }) => suite),
     )
-    expect(await page()).toContain('| all | ')
+    expect(await readPage()).toContain('| all | ')
   })
 
   it('include each note once, below the table', () => {

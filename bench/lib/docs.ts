@@ -12,14 +12,14 @@ import { minutesText } from './text.ts'
 export async function writeDocs(docsDir: string, report: Report, order: readonly string[]): Promise<string[]> {
   const [page, chartsDir] = [join(docsDir, 'performance.md'), join(docsDir, 'performance')]
   const results = join(chartsDir, 'results.json')
-  const merged = mergeReports(await readReport(results), report, order)
+  const mergedReport = mergeReports(await readReport(results), report, order)
   let text = await readFile(page, 'utf8')
   for (const suite of report.suites) text = replaceBlock(text, suite.suite, suiteBlock(suite))
-  text = replaceBlock(text, 'all', summaryBlock(merged))
+  text = replaceBlock(text, 'all', summaryBlock(mergedReport))
   await mkdir(chartsDir, { recursive: true })
   const files: [path: string, text: string][] = [
     ...report.suites.map((suite): [string, string] => [join(chartsDir, `${suite.suite}.svg`), chartOf(suite)]),
-    [results, reportJson(merged)],
+    [results, reportJson(mergedReport)],
     [page, text],
   ]
   for (const [path, content] of files) await writeFile(path, content)
@@ -40,8 +40,8 @@ export function suiteBlock(suite: SuiteReport): string {
 export function summaryBlock({ suites, machine }: Report): string {
   const rows = suites.map((suite) => {
     const { met, all } = targetsOf([suite])
-    const growth = suite.figures.filter(({ growth }) => growth).map(({ value }) => value.toFixed(2))
-    return `| [${suite.suite}](#${suite.suite}) | ${met} of ${all} | ${growth.join(', ')} | ${minutesText(secondsOf(suite))} |`
+    const exponents = suite.figures.filter(({ growth }) => growth).map(({ value }) => value.toFixed(2))
+    return `| [${suite.suite}](#${suite.suite}) | ${met} of ${all} | ${exponents.join(', ')} | ${minutesText(secondsOf(suite))} |`
   })
   const { met, all } = targetsOf(suites)
   const seconds = suites.reduce((sum, suite) => sum + secondsOf(suite), 0)

@@ -9,7 +9,7 @@ import { type Pki, servingTlsOptions } from '../../src/apiserver/security/index.
 export type EchoJob =
   | { readonly do: 'listen'; readonly pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'> }
   /** Sets the size of responses and of lines on open streams. */
-  | { readonly do: 'answer'; readonly bodyBytes: number; readonly lineBytes?: number }
+  | { readonly do: 'setSizes'; readonly bodyBytes: number; readonly lineBytes?: number }
 
 export async function runEcho(job: EchoJob): Promise<number> {
   if (job.do === 'listen') return listen(job.pki)

@@ -6,9 +6,9 @@ export interface Figure {
   readonly unit: Unit
   readonly value: number
   /** The unavoidable part, in the same unit, and how it was measured. */
-  readonly limit?: Compared
+  readonly limit?: Comparison
   /** A published figure of another system, in the same unit, and its source. */
-  readonly peer?: Compared
+  readonly peer?: Comparison
   readonly target?: Target
   /** The points to which an exponent was fitted. */
   readonly growth?: Growth
@@ -16,7 +16,7 @@ export interface Figure {
 
 export type Unit = '/s' | 'ms' | 'MB' | 'kB' | 'writes' | 'cores' | 'exponent'
 
-export interface Compared {
+export interface Comparison {
   readonly value: number
   readonly of: string
 }
@@ -37,7 +37,7 @@ export interface GrowthPoint {
 }
 
 /** A figure that could not be measured, and why. */
-export interface Missing {
+export interface MissingFigure {
   readonly name: string
   readonly message: string
 }
@@ -47,7 +47,7 @@ export const ratioOf = (figure: Figure): number | undefined => ratioTo(figure, f
 
 export const peerRatioOf = (figure: Figure): number | undefined => ratioTo(figure, figure.peer)
 
-function ratioTo({ unit, value }: Figure, other: Compared | undefined): number | undefined {
+function ratioTo({ unit, value }: Figure, other: Comparison | undefined): number | undefined {
   if (!other || unit === 'exponent') return undefined
   return unit === '/s' ? value / other.value : other.value / value
 }

@@ -1,7 +1,7 @@
 // Tests the folding of profiles and the flame graph page.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type CallFrame, type CpuProfile, type Flame, foldProfiles, hottest } from './flame-graph.ts'
+import { type CallFrame, type CpuProfile, type Flame, foldProfiles, hottestFunctions } from './flame-graph.ts'
 import { flamePage } from './flame-page.ts'
 
 const frame = (functionName: string): CallFrame => ({ functionName, url: 'x.js', lineNumber: 0, columnNumber: 0 })
@@ -20,7 +20,7 @@ function profile(calls: readonly [name: string, parent: number, selfMicros: numb
   }
 }
 
-const at = (flame: Flame, ...path: string[]): Flame | undefined =>
+const flameAt = (flame: Flame, ...path: string[]): Flame | undefined =>
   path.reduce<Flame | undefined>((above, name) => above?.children.get(name), flame)
 
 describe('folding profiles', () => {
@@ -36,8 +36,8 @@ describe('folding profiles', () => {
       nameOf,
     )
     expect(root.total).toBe(100)
-    expect(at(root, 'main')).toMatchObject({ self: 10, total: 100 })
-    expect(at(root, 'main', 'create', 'encode')).toMatchObject({ self: 60, total: 60 })
+    expect(flameAt(root, 'main')).toMatchObject({ self: 10, total: 100 })
+    expect(flameAt(root, 'main', 'create', 'encode')).toMatchObject({ self: 60, total: 60 })
   })
 
   it('merges equal stacks of several processes', () => {
@@ -51,8 +51,8 @@ describe('folding profiles', () => {
       ['list', 2, 9],
     ])
     const root = foldProfiles([firstProfile, secondProfile], nameOf)
-    expect(at(root, 'main', 'create')).toMatchObject({ self: 37 })
-    expect(at(root, 'main', 'list')).toMatchObject({ self: 9 })
+    expect(flameAt(root, 'main', 'create')).toMatchObject({ self: 37 })
+    expect(flameAt(root, 'main', 'list')).toMatchObject({ self: 9 })
   })
 
   it('leaves out idle time', () => {
@@ -86,7 +86,7 @@ describe('folding profiles', () => {
         const totalMicros = tree.reduce((sum, [, , micros]) => sum + micros, 0)
         expect(root.total).toBe(totalMicros)
         expect(selfOf(root)).toBe(totalMicros)
-        expect(hottest(root, 10).reduce((sum, { self }) => sum + self, 0)).toBe(totalMicros)
+        expect(hottestFunctions(root, 10).reduce((sum, { self }) => sum + self, 0)).toBe(totalMicros)
       }),
     )
   })
@@ -102,7 +102,7 @@ describe('folding profiles', () => {
       ],
       nameOf,
     )
-    expect(hottest(root, 2)).toEqual([
+    expect(hottestFunctions(root, 2)).toEqual([
       { name: 'leaf', self: 40, total: 40 },
       { name: 'walk', self: 30, total: 70 },
     ])

@@ -32,63 +32,63 @@ export interface Flame {
 }
 
 /** Frames that are not CPU time. */
-const NOT_WORK = new Set(['(idle)', '(root)'])
+const NON_CPU_FRAMES = new Set(['(idle)', '(root)'])
 
 export function foldProfiles(profiles: readonly CpuProfile[], nameOf: (frame: CallFrame) => string): Flame {
-  const root = newFlame('all')
+  const root = createFlame('all')
   for (const profile of profiles) {
     const selfOf = selfTimes(profile)
     const nodes = new Map(profile.nodes.map((node) => [node.id, node]))
-    const called = new Set(profile.nodes.flatMap(({ children }) => children ?? []))
-    const visit = (node: ProfileNode, above: Flame): number => {
+    const calledIds = new Set(profile.nodes.flatMap(({ children }) => children ?? []))
+    const visit = (node: ProfileNode, parent: Flame): number => {
       const name = nameOf(node.callFrame)
-      const flame = NOT_WORK.has(node.callFrame.functionName) ? above : childOf(above, name)
+      const flame = NON_CPU_FRAMES.has(node.callFrame.functionName) ? parent : childOf(parent, name)
       const self = node.callFrame.functionName === '(idle)' ? 0 : (selfOf.get(node.id) ?? 0)
       flame.self += self
       let total = self
       for (const id of node.children ?? []) total += visit(nodes.get(id)!, flame)
-      if (flame !== above) flame.total += total
+      if (flame !== parent) flame.total += total
       return total
     }
-    for (const node of profile.nodes) if (!called.has(node.id)) root.total += visit(node, root)
+    for (const node of profile.nodes) if (!calledIds.has(node.id)) root.total += visit(node, root)
   }
   return root
 }
 
-/** A sample counts the time since the one before it. */
+/** Returns the time of each node. A sample counts the time since the one before it. */
 function selfTimes({ samples = [], timeDeltas = [] }: CpuProfile): Map<number, number> {
   const times = new Map<number, number>()
   for (const [index, id] of samples.entries()) times.set(id, (times.get(id) ?? 0) + Math.max(0, timeDeltas[index] ?? 0))
   return times
 }
 
-function childOf(above: Flame, name: string): Flame {
-  let child = above.children.get(name)
+function childOf(parent: Flame, name: string): Flame {
+  let child = parent.children.get(name)
   if (!child) {
-    child = newFlame(name)
-    above.children.set(name, child)
+    child = createFlame(name)
+    parent.children.set(name, child)
   }
   return child
 }
 
-const newFlame = (name: string): Flame => ({ name, self: 0, total: 0, children: new Map() })
+const createFlame = (name: string): Flame => ({ name, self: 0, total: 0, children: new Map() })
 
-export interface Hot {
+export interface HotFunction {
   readonly name: string
   readonly self: number
   /** Recursion is counted once. */
   readonly total: number
 }
 
-/** Functions by their own time, over all callers. */
-export function hottest(root: Flame, max: number): Hot[] {
+/** Returns the functions with the most time of their own, summed over all callers. */
+export function hottestFunctions(root: Flame, max: number): HotFunction[] {
   const times = new Map<string, { self: number; total: number }>()
-  const visit = (flame: Flame, above: ReadonlySet<string>) => {
+  const visit = (flame: Flame, callers: ReadonlySet<string>) => {
     const time = times.get(flame.name) ?? { self: 0, total: 0 }
     time.self += flame.self
-    if (!above.has(flame.name)) time.total += flame.total
+    if (!callers.has(flame.name)) time.total += flame.total
     times.set(flame.name, time)
-    const withThis = new Set(above).add(flame.name)
+    const withThis = new Set(callers).add(flame.name)
     for (const child of flame.children.values()) visit(child, withThis)
   }
   for (const child of root.children.values()) visit(child, new Set())

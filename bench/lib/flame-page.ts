@@ -1,6 +1,6 @@
-// A flame graph as a self-contained page. The width of a bar is its time; the bars on it are the functions it called. A
-// click zooms, a search highlights, and the table below works without scripts.
-import { type Flame, type Hot, hottest } from './flame-graph.ts'
+// Renders a flame graph as a self-contained page. The width of a bar is its time; the bars on it are the functions it
+// called. A click zooms, a search highlights, and the table below works without scripts.
+import { type Flame, type HotFunction, hottestFunctions } from './flame-graph.ts'
 import { escapeXml } from './svg.ts'
 
 /** Narrower bars are invisible and would make the page megabytes large. */
@@ -8,10 +8,10 @@ const SHARE_MIN = 0.0005
 const HOT_FUNCTIONS = 40
 
 /** Times in microseconds; children are the called functions. */
-type Drawn = [name: string, total: number, self: number, children: Drawn[]]
+type FlameData = [name: string, total: number, self: number, children: FlameData[]]
 
 export function flamePage(title: string, root: Flame): string {
-  const data = JSON.stringify(drawn(root, root.total * SHARE_MIN)).replaceAll('<', '\\u003c')
+  const data = JSON.stringify(flameData(root, root.total * SHARE_MIN)).replaceAll('<', '\\u003c')
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -24,7 +24,7 @@ export function flamePage(title: string, root: Flame): string {
 <div id="graph"></div>
 <h2>Functions by their own time</h2>
 <table><tr><th>function<th>self<th>total</tr>
-${hottest(root, HOT_FUNCTIONS)
+${hottestFunctions(root, HOT_FUNCTIONS)
   .map((hot) => hotRow(hot, root.total))
   .join('\n')}
 </table>
@@ -34,20 +34,20 @@ ${SCRIPT}</script>
 `
 }
 
-const hotRow = ({ name, self, total }: Hot, all: number): string =>
+const hotRow = ({ name, self, total }: HotFunction, all: number): string =>
   `<tr><td>${escapeXml(name)}<td>${percent(self, all)}<td>${percent(total, all)}</tr>`
 
 const percent = (part: number, all: number): string => `${((100 * part) / (all || 1)).toFixed(1)} %`
 const seconds = (microseconds: number): string => `${(microseconds / 1e6).toFixed(1)} s`
 
-const drawn = ({ name, total, self, children }: Flame, totalMin: number): Drawn => [
+const flameData = ({ name, total, self, children }: Flame, totalMin: number): FlameData => [
   name,
   total,
   self,
   [...children.values()]
     .filter((child) => child.total >= totalMin && child.total > 0)
     .sort((a, b) => b.total - a.total)
-    .map((child) => drawn(child, totalMin)),
+    .map((child) => flameData(child, totalMin)),
 ]
 
 const STYLE = `body{font:14px system-ui,sans-serif;margin:16px;background:#fff;color:#1f2328}
@@ -84,28 +84,28 @@ function show(path) {
     graph.append(button)
   }
   path.slice(0, -1).forEach((node, level) => bar(node, 0, 100, level, path.slice(0, level + 1)))
-  const lay = (node, left, width, level, above) => {
-    const here = [...above, node]
-    bar(node, left, width, level, here)
+  const drawNode = (node, left, width, level, callers) => {
+    const nodePath = [...callers, node]
+    bar(node, left, width, level, nodePath)
     let from = left
     for (const child of node[3]) {
       const share = width * child[1] / node[1]
-      if (share > 0.08) lay(child, from, share, level + 1, here)
+      if (share > 0.08) drawNode(child, from, share, level + 1, nodePath)
       from += share
     }
   }
-  lay(focus, 0, 100, path.length - 1, path.slice(0, -1))
+  drawNode(focus, 0, 100, path.length - 1, path.slice(0, -1))
   mark()
 }
 function mark() {
   const query = search.value.toLowerCase()
   let found = 0
   for (const button of graph.children) {
-    const is = query !== '' && button.textContent.toLowerCase().includes(query)
-    button.classList.toggle('found', is)
-    if (is) found++
+    const isFound = query !== '' && button.textContent.toLowerCase().includes(query)
+    button.classList.toggle('found', isFound)
+    if (isFound) found++
   }
-  document.getElementById('found').textContent = query === '' ? '' : found + ' bars'
+  document.getElementById('found').textContent = query === '' ? '' : 'bars found: ' + found
 }
 search.oninput = mark
 show([root])

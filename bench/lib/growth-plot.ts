@@ -2,7 +2,7 @@
 import type { Figure } from './figure.ts'
 import { passes } from './figure.ts'
 import { escapeXml, lineHeight, textWidth, wrapText } from './svg.ts'
-import { amount, count, targetText } from './text.ts'
+import { formatAmount, formatCount, targetText } from './text.ts'
 
 const PLOT_WIDTH = 265
 const FIELD = { left: 58, width: 195, height: 108 }
@@ -46,7 +46,7 @@ function drawPlot(figure: Figure, title: readonly string[], fieldTop: number): s
     values.map((ms, index) => `${index === 0 ? 'M' : 'L'}${x(sizes[index]!)} ${y(ms)}`).join(' ')
   const right = FIELD.left + FIELD.width
   const bottom = fieldTop + FIELD.height
-  const exponent = `size^${amount(figure.value, figure.unit)}`
+  const exponent = `size^${formatAmount(figure.value, figure.unit)}`
   const target = figure.target ? `, target ${targetText(figure.target, figure.unit)}` : ''
   const exponentY = title.length * lineHeight('title') + lineHeight('label')
   return [
@@ -57,12 +57,12 @@ function drawPlot(figure: Figure, title: readonly string[], fieldTop: number): s
     `<path class="curve" d="${path(points.map(({ ms }) => ms))}"/>`,
     ...points.map(
       ({ size, ms }) =>
-        `<circle class="dot" cx="${x(size)}" cy="${y(ms)}" r="3"><title>${escapeXml(`${count(size)}: ${amount(ms, 'ms')}`)}</title></circle>`,
+        `<circle class="dot" cx="${x(size)}" cy="${y(ms)}" r="3"><title>${escapeXml(`${formatCount(size)}: ${formatAmount(ms, 'ms')}`)}</title></circle>`,
     ),
-    ...withoutOverlap(points.map(({ size }, index) => sizeLabel(count(size), x(size), index, points.length))).map(
+    ...withoutOverlap(points.map(({ size }, index) => sizeLabel(formatCount(size), x(size), index, points.length))).map(
       ({ text, at, anchor }) => textAt('small', at, bottom + 13, text, anchor),
     ),
-    ...withoutOverlap(points.map(({ ms }) => timeLabel(amount(ms, 'ms'), y(ms) + 3))).map(({ text, at }) =>
+    ...withoutOverlap(points.map(({ ms }) => timeLabel(formatAmount(ms, 'ms'), y(ms) + 3))).map(({ text, at }) =>
       textAt('small', FIELD.left - 4, at, text, 'end'),
     ),
     textAt('small', right, bottom + 28, of, 'end'),
@@ -70,8 +70,8 @@ function drawPlot(figure: Figure, title: readonly string[], fieldTop: number): s
 }
 
 function textAt(textClass: string, x: number, y: number, text: string, anchor = 'start'): string {
-  const aligned = anchor === 'start' ? '' : ` text-anchor="${anchor}"`
-  return `<text class="${textClass}" x="${x}" y="${y}"${aligned}>${escapeXml(text)}</text>`
+  const anchorAttribute = anchor === 'start' ? '' : ` text-anchor="${anchor}"`
+  return `<text class="${textClass}" x="${x}" y="${y}"${anchorAttribute}>${escapeXml(text)}</text>`
 }
 
 /** A label on an axis, with the range that it covers. */

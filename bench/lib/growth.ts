@@ -1,7 +1,7 @@
 // Computes how cost grows with the work: the exponent k of time = c × size^k, fitted to the measured points. Twice the work
 // takes twice the time with k = 1, the same time with k = 0, and four times as long with k = 2.
 import type { Figure, Growth, GrowthPoint } from './figure.ts'
-import { amount, count } from './text.ts'
+import { formatAmount, formatCount } from './text.ts'
 
 /** Exceeds 1 by so much that one point with an error of 20 % does not fail. */
 const LINEAR_MAX = 1.1
@@ -38,4 +38,4 @@ export const growthOfEach = (name: string, growth: Growth, exponentMax = FLAT_MA
 })
 
 const pointsText = ({ points }: Growth): string =>
-  points.map(({ size, ms }) => `${count(size)} in ${amount(ms, 'ms')}`).join(', ')
+  points.map(({ size, ms }) => `${formatCount(size)} in ${formatAmount(ms, 'ms')}`).join(', ')

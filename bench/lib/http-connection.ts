@@ -10,17 +10,17 @@ export interface Endpoint {
   readonly key: string
 }
 
-export interface Answer {
+export interface ResponseSummary {
   readonly status: number
   readonly bodyBytes: number
 }
 
 export interface Connection {
   /** Sends one request; the next may follow after its response. */
-  ask(request: Uint8Array, onAnswer: (answer: Answer) => void): void
+  send(request: Uint8Array, onResponse: (response: ResponseSummary) => void): void
   /** Sends a watch request; `onLines` gets the number of new lines. Resolves when the response headers arrive. */
   follow(request: Uint8Array, onLines: (count: number) => void): Promise<void>
-  /** The same, with the text of the lines. */
+  /** Like `follow`, but passes the text of each line. */
   read(request: Uint8Array, onLine: (line: string) => void): Promise<void>
   close(): void
 }
@@ -34,22 +34,22 @@ export async function openConnection(endpoint: Endpoint, onBroken: (error: Error
   const socket = connect({ host: '127.0.0.1', port, ca, cert, key })
   socket.setNoDelay(true)
   await new Promise<void>((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject))
-  let closing = false
+  let isClosing = false
   socket.on('error', onBroken)
-  socket.on('close', () => closing || onBroken(new Error('the server closed a connection')))
+  socket.on('close', () => isClosing || onBroken(new Error('the server closed a connection')))
   return {
-    ask: askOn(socket),
+    send: sendOn(socket),
     follow: (request, onLines) => followOn(socket, request, onLines),
     read: (request, onLine) => readOn(socket, request, onLine),
     close: () => {
-      closing = true
+      isClosing = true
       socket.destroy()
     },
   }
 }
 
-function askOn(socket: TLSSocket): Connection['ask'] {
-  let onAnswer: ((answer: Answer) => void) | undefined
+function sendOn(socket: TLSSocket): Connection['send'] {
+  let onResponse: ((response: ResponseSummary) => void) | undefined
   let partialHead: Buffer | undefined // the beginning of an incomplete head
   let status = 0
   let bodyBytes = 0
@@ -74,12 +74,12 @@ function askOn(socket: TLSSocket): Connection['ask'] {
     missingBytes -= remaining.length
     if (missingBytes > 0) return
     missingBytes = -1
-    onAnswer?.({ status, bodyBytes })
+    onResponse?.({ status, bodyBytes })
   }
 
   return (request, callback) => {
-    if (!onAnswer) socket.on('data', onData)
-    onAnswer = callback
+    if (!onResponse) socket.on('data', onData)
+    onResponse = callback
     socket.write(request)
   }
 }

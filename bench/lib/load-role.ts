@@ -2,7 +2,7 @@
 //   requests  each client sends the next request after the response to the last, for a given time
 //   turns     the same with several requests that alternate on open connections, to compare their cost
 //   fan-out   watchers follow one collection while a client creates objects in it, one after the other
-import { type Answer, type Connection, type Endpoint, openConnection } from './http-connection.ts'
+import { type Connection, type Endpoint, openConnection, type ResponseSummary } from './http-connection.ts'
 
 export interface RequestsJob {
   readonly do: 'requests'
@@ -82,12 +82,13 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
   let isFinished = false
 
   for (const connection of connections) {
-    const onAnswer = (answer: Answer) => {
+    const onResponse = (response: ResponseSummary) => {
       if (isFinished) return
-      if (answer.status >= 300) return result.reject(new Error(`${request.method} ${request.path}: ${answer.status}`))
+      if (response.status >= 300)
+        return result.reject(new Error(`${request.method} ${request.path}: ${response.status}`))
       const nowMs = performance.now()
       if (nowMs >= startMs) {
-        bodyBytes = answer.bodyBytes
+        bodyBytes = response.bodyBytes
         // The first response after the warm-up starts the clock and is not counted.
         if (firstMs === 0) firstMs = nowMs
         else count++
@@ -96,9 +97,9 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
           return result.resolve({ count, seconds: (nowMs - firstMs) / 1000, bodyBytes })
         }
       }
-      connection.ask(nextRequest(), onAnswer)
+      connection.send(nextRequest(), onResponse)
     }
-    connection.ask(nextRequest(), onAnswer)
+    connection.send(nextRequest(), onResponse)
   }
   try {
     return await Promise.race([result.promise, broken.promise])
@@ -117,7 +118,7 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
   const nextRequests = requests.map(uniqueRequests)
   const rates: number[][] = requests.map(() => [])
   const result = createSignal<TurnsResult>()
-  const resting = new Set<Connection>()
+  const restingConnections = new Set<Connection>()
   let turn = -1
   let endMs = 0
   let firstMs = 0
@@ -128,24 +129,24 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
     firstMs = 0
     count = 0
     for (const connection of connections.get(endpointKey(requestOf(turn).endpoint))!) {
-      if (turn < 0 || resting.delete(connection)) ask(connection)
+      if (turn < 0 || restingConnections.delete(connection)) sendNext(connection)
     }
   }
 
   /** Turn -1 is the warm-up. */
-  function requestOf(turn: number): TurnsJob['requests'][number] {
-    return requests[order[Math.max(0, turn)]!]!
+  function requestOf(turnNumber: number): TurnsJob['requests'][number] {
+    return requests[order[Math.max(0, turnNumber)]!]!
   }
 
-  function ask(connection: Connection): void {
+  function sendNext(connection: Connection): void {
     const requestTurn = turn
     const { endpoint, method, path } = requestOf(requestTurn)
-    connection.ask(nextRequests[order[Math.max(0, requestTurn)]!]!(), (answer) => {
-      if (answer.status >= 300) return result.reject(new Error(`${method} ${path}: ${answer.status}`))
+    connection.send(nextRequests[order[Math.max(0, requestTurn)]!]!(), (response) => {
+      if (response.status >= 300) return result.reject(new Error(`${method} ${path}: ${response.status}`))
       if (requestTurn === turn) countResponse() // responses to requests of an earlier turn are not counted
       if (turn === order.length) return
-      if (endpointKey(requestOf(turn).endpoint) === endpointKey(endpoint)) ask(connection)
-      else resting.add(connection)
+      if (endpointKey(requestOf(turn).endpoint) === endpointKey(endpoint)) sendNext(connection)
+      else restingConnections.add(connection)
     })
   }
 
@@ -163,7 +164,7 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
 
   try {
     for (const [key, idle] of connections)
-      if (key !== endpointKey(requestOf(0).endpoint)) for (const connection of idle) resting.add(connection)
+      if (key !== endpointKey(requestOf(0).endpoint)) for (const connection of idle) restingConnections.add(connection)
     beginTurn(warmUpMs)
     return await Promise.race([result.promise, broken.promise])
   } finally {
@@ -192,7 +193,7 @@ async function runFanOut({ endpoint, watchers, watch, create, creates }: FanOutJ
     for (let created = 0; created < creates; created++) {
       const { status } = await Promise.race([
         broken.promise,
-        new Promise<Answer>((resolve) => writer.ask(nextCreate(), resolve)),
+        new Promise<ResponseSummary>((resolve) => writer.send(nextCreate(), resolve)),
       ])
       if (status >= 300) throw new Error(`${create.method} ${create.path}: ${status}`)
     }

@@ -27,8 +27,8 @@ export async function fillCluster(dataDir: string, cluster: LocalCluster): Promi
     batch = []
     if (writes.length > 0) await store.transact(() => writes)
   }
-  for (const { key, object: createObject } of objectsOf(cluster)) {
-    batch.push({ put: key, value: encodeStored(createObject) })
+  for (const { key, object } of objectsOf(cluster)) {
+    batch.push({ put: key, value: encodeStored(object) })
     if (batch.length === OBJECTS_PER_TRANSACTION) await write()
   }
   await write()
@@ -36,7 +36,7 @@ export async function fillCluster(dataDir: string, cluster: LocalCluster): Promi
 }
 
 function* objectsOf({ nodes, classes, driver, poolBytes }: LocalCluster) {
-  yield { key: `storage.k8s.io/csidrivers/${driver}`, object: object(driver, { spec: DRIVER_SPEC }) }
+  yield { key: `storage.k8s.io/csidrivers/${driver}`, object: buildObject(driver, { spec: DRIVER_SPEC }) }
   for (let nth = 0; nth < classes; nth++) {
     const name = className(nth)
     const parts = {
@@ -45,30 +45,30 @@ function* objectsOf({ nodes, classes, driver, poolBytes }: LocalCluster) {
       reclaimPolicy: 'Delete',
       volumeBindingMode: 'WaitForFirstConsumer',
     }
-    yield { key: `storage.k8s.io/storageclasses/${name}`, object: object(name, parts) }
+    yield { key: `storage.k8s.io/storageclasses/${name}`, object: buildObject(name, parts) }
   }
   const immediate = { provisioner: driver, reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' }
-  yield { key: `storage.k8s.io/storageclasses/${IMMEDIATE}`, object: object(IMMEDIATE, immediate) }
+  yield { key: `storage.k8s.io/storageclasses/${IMMEDIATE_CLASS}`, object: buildObject(IMMEDIATE_CLASS, immediate) }
   for (let nth = 0; nth < nodes; nth++) {
     const name = `node-${String(nth).padStart(5, '0')}`
     const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux', [NODE_TOPOLOGY_KEY]: name }
     const allocatable = { cpu: '64', memory: '256Gi', pods: '1000' }
-    yield { key: `core/nodes/${name}`, object: object(name, { status: { allocatable } }, { labels }) }
+    yield { key: `core/nodes/${name}`, object: buildObject(name, { status: { allocatable } }, { labels }) }
     const drivers = [{ name: driver, nodeID: name, topologyKeys: [NODE_TOPOLOGY_KEY] }]
-    yield { key: `storage.k8s.io/csinodes/${name}`, object: object(name, { spec: { drivers } }) }
+    yield { key: `storage.k8s.io/csinodes/${name}`, object: buildObject(name, { spec: { drivers } }) }
     for (let classIndex = 0; classIndex < classes; classIndex++) {
       const report = `csisc-${name}-${classIndex}`
-      const labels = { [DRIVER_NAME_LABEL]: driver, [MANAGED_BY_LABEL]: managedBy() }
+      const capacityLabels = { [DRIVER_NAME_LABEL]: driver, [MANAGED_BY_LABEL]: managedBy() }
       yield {
         key: `storage.k8s.io/csistoragecapacities/${CAPACITY_NAMESPACE}/${report}`,
-        object: object(
+        object: buildObject(
           report,
           {
             storageClassName: className(classIndex),
             nodeTopology: { matchLabels: { [NODE_TOPOLOGY_KEY]: name } },
             capacity: String(poolBytes),
           },
-          { namespace: CAPACITY_NAMESPACE, labels },
+          { namespace: CAPACITY_NAMESPACE, labels: capacityLabels },
         ),
       }
     }
@@ -76,7 +76,7 @@ function* objectsOf({ nodes, classes, driver, poolBytes }: LocalCluster) {
 }
 
 /** A class with immediate binding and no topology. */
-export const IMMEDIATE = 'anywhere'
+export const IMMEDIATE_CLASS = 'anywhere'
 
 const DRIVER_SPEC = {
   attachRequired: false,
@@ -87,7 +87,7 @@ const DRIVER_SPEC = {
   requiresRepublish: false,
 }
 
-const object = (name: string, parts: object, metadata: object = {}) => ({
+const buildObject = (name: string, parts: object, metadata: object = {}) => ({
   metadata: {
     name,
     uid: randomUuid(systemRandom()),

@@ -8,16 +8,16 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { SourceMap } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type CallFrame, type CpuProfile, type Flame, foldProfiles, hottest } from './flame-graph.ts'
+import { type CallFrame, type CpuProfile, type Flame, foldProfiles, hottestFunctions } from './flame-graph.ts'
 import { flamePage } from './flame-page.ts'
 import { escapeXml } from './svg.ts'
 
 const PROFILE = '.cpuprofile'
-let started = 0
+let profileCount = 0
 
 /** Flags of Node.js. Each process has its own directory, because its threads write profiles too. */
 export const profileFlags = (dir: string | undefined, program: string): string[] =>
-  dir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', join(dir, `${program}-${++started}`)]
+  dir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', join(dir, `${program}-${++profileCount}`)]
 
 /** Returns the pages to open. */
 export async function writeFlameGraphs(dir: string): Promise<string[]> {
@@ -26,7 +26,7 @@ export async function writeFlameGraphs(dir: string): Promise<string[]> {
     const name = relative(dir, dirname(path)).replaceAll('/', '-').replace(/-\d+$/, '')
     groups.set(name, [...(groups.get(name) ?? []), path])
   }
-  const nameOf = frameNames()
+  const nameOf = createFrameNames()
   const pages: { name: string; flame: Flame }[] = []
   for (const [name, paths] of [...groups].sort()) {
     const profiles: CpuProfile[] = []
@@ -54,7 +54,7 @@ interface FrameNames {
 }
 
 /** Names a frame by its function and its source file, from the source map of the bundle. */
-function frameNames(): FrameNames {
+function createFrameNames(): FrameNames {
   const maps = new Map<string, SourceMap | undefined>()
   const cachedNames = new Map<string, string>()
   const nameOf = (frame: CallFrame): string => {
@@ -90,7 +90,7 @@ const HOT_IN_INDEX = 8
 
 function indexPage(pages: readonly { readonly name: string; readonly flame: Flame }[]): string {
   const rows = pages.map(({ name, flame }) => {
-    const hot = hottest(flame, HOT_IN_INDEX).map(
+    const hot = hottestFunctions(flame, HOT_IN_INDEX).map(
       (entry) => `${((100 * entry.self) / flame.total).toFixed(1)} % ${escapeXml(entry.name)}`,
     )
     return `<h2><a href="${escapeXml(name)}.html">${escapeXml(name)}</a></h2>\n<p>${hot.join('<br>\n')}</p>`

@@ -3,28 +3,30 @@ import { describe, expect, it } from 'vitest'
 import { aReport, aSuiteReport } from './report.fixture.ts'
 import { mergeReports, reportJson, targetsOf } from './report.ts'
 
-const met = { name: 'good', unit: '/s', value: 10, target: { valueMin: 5 } } as const
-const unmet = { name: 'bad', unit: 'ms', value: 10, target: { valueMax: 5 } } as const
+const metFigure = { name: 'good', unit: '/s', value: 10, target: { valueMin: 5 } } as const
+const unmetFigure = { name: 'bad', unit: 'ms', value: 10, target: { valueMax: 5 } } as const
 const withoutTarget = { name: 'plain', unit: 'ms', value: 10 } as const
 
 describe('a report', () => {
   it('counts the targets and those met', () => {
-    expect(targetsOf([aSuiteReport('api', [met, unmet]), aSuiteReport('quota', [withoutTarget, met])])).toEqual({
+    expect(
+      targetsOf([aSuiteReport('api', [metFigure, unmetFigure]), aSuiteReport('quota', [withoutTarget, metFigure])]),
+    ).toEqual({
       met: 2,
       all: 3,
     })
   })
 
   it('as JSON has the ratio and the result of each figure', () => {
-    const figure = { ...met, limit: { value: 20, of: 'x' }, peer: { value: 2, of: 'y' } }
+    const figure = { ...metFigure, limit: { value: 20, of: 'x' }, peer: { value: 2, of: 'y' } }
     const [suite] = JSON.parse(reportJson(aReport([aSuiteReport('api', [figure])]))).suites
     expect(suite.figures[0]).toMatchObject({ name: 'good', ratio: 0.5, peerRatio: 5, pass: true })
   })
 
   it('of one suite replaces the earlier one, in the given order', () => {
-    const earlier = aReport([aSuiteReport('api', [unmet]), aSuiteReport('quota', [withoutTarget])])
-    const merged = mergeReports(earlier, aReport([aSuiteReport('api', [met])]), ['quota', 'api', 'pods'])
+    const earlier = aReport([aSuiteReport('api', [unmetFigure]), aSuiteReport('quota', [withoutTarget])])
+    const merged = mergeReports(earlier, aReport([aSuiteReport('api', [metFigure])]), ['quota', 'api', 'pods'])
     expect(merged.suites.map(({ suite }) => suite)).toEqual(['quota', 'api'])
-    expect(merged.suites[1]?.figures).toEqual([met])
+    expect(merged.suites[1]?.figures).toEqual([metFigure])
   })
 })

@@ -1,5 +1,5 @@
 // The result of a benchmark run: printed, saved, and written to the docs.
-import { type Figure, type Missing, passes, peerRatioOf, ratioOf } from './figure.ts'
+import { type Figure, type MissingFigure, passes, peerRatioOf, ratioOf } from './figure.ts'
 
 export interface Report {
   readonly machine: Machine
@@ -18,7 +18,7 @@ export interface SuiteReport {
   readonly suite: string
   readonly parts: readonly PartTime[]
   readonly figures: readonly Figure[]
-  readonly missing: readonly Missing[]
+  readonly missing: readonly MissingFigure[]
   readonly notes: readonly string[]
 }
 
@@ -27,7 +27,7 @@ export interface PartTime {
   readonly seconds: number
 }
 
-/** JSON with the ratio and the result of each figure. */
+/** Returns the report as JSON, with the ratio and the result of each figure. */
 export const reportJson = (report: Report): string =>
   `${JSON.stringify({ ...report, suites: report.suites.map(withResults) }, null, 2)}\n`
 
@@ -43,7 +43,7 @@ const withResults = (suite: SuiteReport) => ({
 
 export const secondsOf = ({ parts }: SuiteReport): number => parts.reduce((sum, { seconds }) => sum + seconds, 0)
 
-/** The number of targets, and of those met. */
+/** Returns the number of targets, and of those met. */
 export function targetsOf(suites: readonly SuiteReport[]): { readonly met: number; readonly all: number } {
   const results = suites.flatMap(({ figures }) => figures.map(passes)).filter((pass) => pass !== undefined)
   return { met: results.filter((pass) => pass).length, all: results.length }

@@ -23,10 +23,10 @@ export function startRole<Job, Result>(name: string, { nodeFlags = [] }: RoleOpt
   return {
     run: (job) =>
       new Promise<Result>((resolve, reject) => {
-        const exited = (code: number | null) => reject(new Error(`the ${name} process exited with code ${code}`))
-        child.once('exit', exited)
+        const onExit = (code: number | null) => reject(new Error(`the ${name} process exited with code ${code}`))
+        child.once('exit', onExit)
         child.once('message', (message) => {
-          child.off('exit', exited)
+          child.off('exit', onExit)
           const { result, error } = message as { result: Result; error?: string }
           if (error === undefined) resolve(result)
           else reject(new Error(`${name}: ${error}`))

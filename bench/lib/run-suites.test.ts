@@ -8,9 +8,9 @@ import type { MeasurePart, PartOptions } from './suite.ts'
 const figure = (name: string): Figure => ({ name, unit: '/s', value: 1 })
 
 function run(parts: Record<string, MeasurePart>, options: Partial<RunOptions> = {}) {
-  const logged: string[] = []
-  const all = { only: [], long: false, nowMs: () => 0, log: (line: string) => void logged.push(line), ...options }
-  return runSuites({ suites: { api: { parts } }, ...all }).then((ran) => ({ ...ran, logged }))
+  const lines: string[] = []
+  const runOptions = { only: [], long: false, nowMs: () => 0, log: (line: string) => void lines.push(line), ...options }
+  return runSuites({ suites: { api: { parts } }, ...runOptions }).then((result) => ({ ...result, lines }))
 }
 
 describe('running suites', () => {
@@ -54,16 +54,16 @@ describe('running suites', () => {
 
   it('logs the time left, and skips a part that would not finish in time', async () => {
     let nowMs = 0
-    const takes =
+    const partTaking =
       (seconds: number): MeasurePart =>
       async ({ progress }) => {
         nowMs += seconds * 1_000
         progress('half way')
         return [figure(`${seconds}`)]
       }
-    const parts = { creates: takes(90), reads: takes(475), watches: takes(1) }
-    const { suites, logged } = await run(parts, { nowMs: () => nowMs, budgetSeconds: 600 })
-    expect(logged).toEqual([
+    const parts = { creates: partTaking(90), reads: partTaking(475), watches: partTaking(1) }
+    const { suites, lines } = await run(parts, { nowMs: () => nowMs, budgetSeconds: 600 })
+    expect(lines).toEqual([
       '[10:00 left] api creates: started',
       '[8:30 left] api creates: half way',
       '[8:30 left] api reads: started',
@@ -85,7 +85,7 @@ describe('running suites', () => {
     const fail = async ({ dir }: PartOptions) => {
       dirs.push(dir)
       await access(dir)
-      throw new Error('hasFailed')
+      throw new Error('failed')
     }
     await run({ one: fail, other: fail })
     expect(new Set(dirs).size).toBe(2)

@@ -3,7 +3,7 @@
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Figure, Missing } from './figure.ts'
+import type { Figure, MissingFigure } from './figure.ts'
 import type { PartTime, SuiteReport } from './report.ts'
 import type { MeasurePart, PartOptions, Suite } from './suite.ts'
 import { minutesText } from './text.ts'
@@ -44,7 +44,7 @@ export async function runSuites(options: RunOptions): Promise<RunResult> {
   for (const [suite, { parts }] of Object.entries(suites)) {
     const results = {
       figures: [] as Figure[],
-      missing: [] as Missing[],
+      missing: [] as MissingFigure[],
       notes: [] as string[],
       parts: [] as PartTime[],
     }

@@ -26,7 +26,7 @@ export interface ServerOptions {
 }
 
 /** A larger young generation: most garbage of a request is short-lived and then need not be copied. */
-export const AS_NPM_START: readonly string[] = ['--max-semi-space-size=32']
+export const NPM_START_FLAGS: readonly string[] = ['--max-semi-space-size=32']
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const { dataDir, store, profileDir, command = 'server', flags: extraFlags = [] } = options
@@ -48,7 +48,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     file: 'stowage.js',
     args: [command, ...flags],
     profileDir,
-    nodeFlags: AS_NPM_START,
+    nodeFlags: NPM_START_FLAGS,
   })
   return {
     port: Number(new URL(JSON.parse(program.output).url).port),
@@ -59,7 +59,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   }
 }
 
-/** A CSI driver that keeps its volumes in memory and responds at once. */
+/** Starts a CSI driver that keeps its volumes in memory and responds at once. */
 export const startFakeDriver = (options: {
   socket: string
   name: string
@@ -71,7 +71,7 @@ export const startFakeDriver = (options: {
     profileDir: options.profileDir,
   })
 
-/** The local CSI driver with its own pool. */
+/** Starts the local CSI driver with its own pool. */
 export const startLocalDriver = (options: {
   socket: string
   pool: string
@@ -88,7 +88,7 @@ export const startLocalDriver = (options: {
     profileDir: options.profileDir,
   })
 
-/** The agent of the node `bench`. */
+/** Starts the agent of the node `bench`. */
 export const startNode = (options: {
   kubeconfig: string
   rootDir: string
@@ -191,19 +191,19 @@ async function startProgram(options: ProgramOptions): Promise<Program> {
   }
 }
 
-/** An idle Node.js process: the limit of start time and memory. */
+/** Measures an idle Node.js process, which is the limit of start time and memory. */
 export async function measureBareNode(): Promise<{ readyMs: number; residentMb: number }> {
   const startMs = performance.now()
   const script = 'process.stdout.write("ready\\n"); setInterval(() => {}, 1000)'
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
   await new Promise((resolve) => child.stdout.once('data', resolve))
   const readyMs = performance.now() - startMs
-  const measured = { readyMs, residentMb: residentMb(child.pid!) }
+  const result = { readyMs, residentMb: residentMb(child.pid!) }
   child.kill()
-  return measured
+  return result
 }
 
-/** Fields 14 and 15 of /proc/PID/stat, in ticks of 10 ms; the name in field 2 may contain spaces. */
+/** Adds fields 14 and 15 of /proc/PID/stat, which are in ticks of 10 ms; the name in field 2 may contain spaces. */
 function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')
