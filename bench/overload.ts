@@ -1,5 +1,5 @@
-// Attacks by one user, and what another user notices: the 99th percentile of reads by the administrator before, during and
-// after each attack, and the memory of the server. Each attack has a new server, with lists of about 5 MB.
+// Measures the effect of attacks by one user on another: the 99th percentile of reads by the administrator before, during
+// and after each attack, and the memory of the server. Each attack has a new server, with lists of about 5 MB.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadOrCreatePki } from '../src/apiserver/security/index.ts'
@@ -11,7 +11,7 @@ import { type Endpoint, openConnection } from './lib/http-connection.ts'
 import { startRole } from './lib/role.ts'
 import { type ServerProcess, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
-import { count } from './lib/text.ts'
+import { formatCount } from './lib/text.ts'
 
 const CLAIMS = 8_000
 const PROBES = 300
@@ -21,7 +21,7 @@ const PROBE_MS_MAX = 5_000
 const SETTLE_MS = 2_000
 const P99_MS_MAX = 100
 const MEMORY_MB_MAX = 400
-/** Of what the server used before. */
+/** The memory before the attack compared with the memory after it. */
 const MEMORY_AFTER_RATIO_MIN = 0.5
 
 const CLAIMS_PATH = '/api/v1/persistentvolumeclaims'
@@ -134,12 +134,12 @@ async function measureAttack({ dir, profileDir, progress, note }: PartOptions, p
     await probe(server, admin)
     const before = await probe(server, admin)
     progress(name)
-    const started = attacker.run({ do: 'start', endpoint: { ...endpoint, ...pki.viewer }, attack })
+    const attackStarted = attacker.run({ do: 'start', endpoint: { ...endpoint, ...pki.viewer }, attack })
     const opening = await probe(server, admin)
-    await started
+    await attackStarted
     const running = await probe(server, admin)
     const { statuses, closed } = await attacker.run({ do: 'stop' })
-    note(`${name}: responses ${JSON.stringify(statuses)}, ${count(closed)} connections closed by the server`)
+    note(`${name}: responses ${JSON.stringify(statuses)}, ${formatCount(closed)} connections closed by the server`)
     await sleep(SETTLE_MS)
     const after = await probe(server, admin)
     const during = { p99Ms: Math.max(opening.p99Ms, running.p99Ms), mb: Math.max(opening.mb, running.mb) }
@@ -165,7 +165,7 @@ async function probe(server: ServerProcess, endpoint: Endpoint): Promise<Probe> 
   const endMs = performance.now() + PROBE_MS_MAX
   while (times.length < PROBES && performance.now() < endMs) {
     const startMs = performance.now()
-    const { status } = await new Promise<{ status: number }>((resolve) => connection.ask(request, resolve))
+    const { status } = await new Promise<{ status: number }>((resolve) => connection.send(request, resolve))
     times.push(performance.now() - startMs)
     if (status !== 200) throw new Error(`the administrator got ${status}`)
     if (times.length % 50 === 1) mb = Math.max(mb, server.residentMb())

@@ -1,5 +1,5 @@
-// Attacks a server from a separate process, as one user: opens many connections and sends on each what the attack says. The
-// number of connections and requests is fixed, and everything ends with the process.
+// Attacks a server from a separate process, as one user: opens many connections and sends the text of the attack on each.
+// The number of connections and requests is fixed, and everything ends with the process.
 import { connect, type TLSSocket } from 'node:tls'
 import type { Endpoint } from './http-connection.ts'
 
@@ -25,8 +25,8 @@ export interface AttackResult {
   readonly closed: number
 }
 
-/** Connections that are opened at a time: a TLS handshake takes the server about 1 ms. */
-const HANDSHAKES = 25
+/** Connections that are opened at once: a TLS handshake takes the server about 1 ms. */
+const CONCURRENT_HANDSHAKES = 25
 
 let sockets: TLSSocket[] = []
 let statuses: Record<string, number> = {}
@@ -44,7 +44,7 @@ export async function runAttack(job: AttackJob): Promise<AttackResult> {
 async function start(endpoint: Endpoint, attack: Attack): Promise<void> {
   ;[sockets, statuses, closed, isStopping] = [[], {}, 0, false]
   while (sockets.length < attack.connections) {
-    const count = Math.min(HANDSHAKES, attack.connections - sockets.length)
+    const count = Math.min(CONCURRENT_HANDSHAKES, attack.connections - sockets.length)
     sockets.push(...(await Promise.all(Array.from({ length: count }, () => attackOnce(endpoint, attack)))))
   }
 }
@@ -70,6 +70,6 @@ function readStatus(socket: TLSSocket, data: Buffer, { text, repeatMs }: Attack)
 
 async function stop(): Promise<void> {
   isStopping = true
-  const open = sockets.filter((socket) => !socket.closed)
-  await Promise.all(open.map((socket) => new Promise((resolve) => socket.once('close', resolve).destroy())))
+  const openSockets = sockets.filter((socket) => !socket.closed)
+  await Promise.all(openSockets.map((socket) => new Promise((resolve) => socket.once('close', resolve).destroy())))
 }
