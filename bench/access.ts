@@ -1,6 +1,6 @@
-// The cost of access control: durable creates by a user with a role among many bindings, compared with those of an
-// administrator; and creates with RBAC, audit log and encryption at rest, compared with a server without them. The requests
-// alternate, under the same load of the machine.
+// Measures the cost of access control: durable creates by a user with a role among many bindings, compared with those of
+// an administrator; and creates with RBAC, audit log and encryption at rest, compared with those of an administrator on a
+// server without audit log and encryption. The requests alternate, under the same load of the machine.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadOrCreatePki, type Pki } from '../src/apiserver/security/index.ts'
@@ -13,7 +13,7 @@ import { post } from './lib/post.ts'
 import { startRole } from './lib/role.ts'
 import { type ServerProcess, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
-import { count } from './lib/text.ts'
+import { formatCount } from './lib/text.ts'
 
 /** Many short turns, because the speed of the machine changes from second to second. */
 const TURN_MS = 150
@@ -62,7 +62,7 @@ async function measureAccess({ dir, profileDir, long, progress }: PartOptions): 
   try {
     const { admin, viewer } = await start('with', [])
     const { admin: bareAdmin } = await start('without', await flagsWithoutAuditAndEncryption(dir))
-    progress(`creating ${count(BINDINGS)} bindings`)
+    progress(`creating ${formatCount(BINDINGS)} bindings`)
     await createBindings(admin)
     progress(`${rounds} rounds of creates`)
     const requests = [
@@ -95,10 +95,10 @@ const orderOf = (round: number, requests: number): number[] =>
 async function createBindings(admin: Endpoint): Promise<void> {
   const rules = [{ apiGroups: [''], resources: ['persistentvolumeclaims', 'secrets'], verbs: ['create'] }]
   await post(admin, `${RBAC}/namespaces/${NAMESPACE}/roles`, { metadata: { name: 'creator' }, rules })
-  for (let n = 0; n < BINDINGS; n++) {
-    const user = n === BINDINGS - 1 ? 'stowage-viewer' : `user-${n}`
+  for (let number = 0; number < BINDINGS; number++) {
+    const user = number === BINDINGS - 1 ? 'stowage-viewer' : `user-${number}`
     await post(admin, `${RBAC}/namespaces/${NAMESPACE}/rolebindings`, {
-      metadata: { name: `creator-${n}` },
+      metadata: { name: `creator-${number}` },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'creator' },
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
     })
@@ -117,10 +117,10 @@ async function flagsWithoutAuditAndEncryption(dir: string): Promise<string[]> {
 }
 
 function figuresOf([admin, viewer, bare, secret, bareSecret]: number[]): Figure[] {
-  const name = (what: string) => `durable creates of ${what}, ${CLIENTS} clients`
+  const name = (kinds: string) => `durable creates of ${kinds}, ${CLIENTS} clients`
   return [
     {
-      name: `${name('claims')}, role among ${count(BINDINGS)} bindings`,
+      name: `${name('claims')}, role among ${formatCount(BINDINGS)} bindings`,
       unit: '/s',
       value: viewer!,
       limit: { value: admin!, of: 'an administrator on the same server' },
