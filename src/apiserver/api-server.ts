@@ -35,6 +35,7 @@ import { type PathRequest, parseRoute, type ResourceRequest } from './http/route
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
 import { createStoredObjects } from './objects/stored-object.ts'
+import { createOpenWatches } from './open-watches.ts'
 import { createOpenApi } from './openapi/index.ts'
 import { handleResource } from './resource-handler.ts'
 import { createResources, type Resources, type RuntimeConfig } from './resources.ts'
@@ -86,6 +87,8 @@ const LIMITS: Limits = { watchesMax: 10_000, userWatchesMax: 1_000 }
 
 export interface ApiServer {
   handle(request: ApiRequest): Promise<ApiResponse>
+  /** Ends the watches whose credentials are no longer valid, after a change of the credentials. Returns their number. */
+  endUnauthenticatedWatches(): number
   readonly resources: Resources
   readonly health: Health
   readonly metrics: ApiMetrics
@@ -117,6 +120,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const listWidths = createListWidths()
   let watches = 0
   const watchesByUser = new Map<string, number>()
+  const openWatches = createOpenWatches(options.authenticator)
 
   async function handle(request: ApiRequest): Promise<ApiResponse> {
     const startedMs = clock.monotonicMs()
@@ -183,7 +187,8 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
       const response = await handleResource(deps, { request, route, resource, user, authorizeCreate }, options)
       if (verb === 'list') listWidths.recordBytes(route, request.query, bytesOf(response))
-      const limited = verb === 'watch' ? limitWatches(user, labels, response) : response
+      const track = (sink: StreamSink) => openWatches.add(received, authenticated, sink)
+      const limited = verb === 'watch' ? limitWatches({ user, labels, response, track }) : response
       if (!isList || !turn || limited.body) return limited
       isTurnKept = true
       return { ...limited, turn }
@@ -238,7 +243,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     throw noSuchPath()
   }
 
-  function limitWatches(user: UserInfo, labels: RequestLabels, response: ApiResponse): ApiResponse {
+  function limitWatches({ user, labels, response, track }: LimitedWatch): ApiResponse {
     const { stream } = response
     if (!stream) return response
     const isLimited = !user.groups.includes(MASTERS_GROUP)
@@ -257,6 +262,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       ...response,
       stream: (sink: StreamSink, turn) => {
         countWatch(user, 1)
+        track(sink)
         const recordClosed = metrics.recordWatchOpened(labels)
         sink.onClose(() => {
           countWatch(user, -1)
@@ -283,7 +289,21 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     return internalError('unexpected failure; the log of the server has the details')
   }
 
-  return { handle, resources, health, metrics, objects: deps }
+  return {
+    handle,
+    endUnauthenticatedWatches: () => openWatches.endUnauthenticated(),
+    resources,
+    health,
+    metrics,
+    objects: deps,
+  }
+}
+
+interface LimitedWatch {
+  readonly user: UserInfo
+  readonly labels: RequestLabels
+  readonly response: ApiResponse
+  readonly track: (sink: StreamSink) => void
 }
 
 const isUnexpected = (error: unknown): boolean => !(error instanceof ApiError) && !apiErrorOfStore(error)

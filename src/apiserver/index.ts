@@ -42,11 +42,19 @@ export { type InProcessComponent, userOf } from './rbac/component-roles.ts'
 export { createBootstrapRoles, createRbac } from './rbac/index.ts'
 export { parseRuntimeConfig } from './resources.ts'
 export {
+  type Authenticator,
+  type AuthenticatorOptions,
   type Authorizer,
   createAuthenticator,
+  createStaticTokens,
   issueKeylessCa,
   loadOrCreatePki,
+  NO_REVOCATIONS,
   type Pki,
+  parseRevocations,
+  parseTokens,
+  type ReloadableAuthenticator,
+  type StaticTokens,
   staticTokenAuthenticator,
   type TokenAuthenticator,
 } from './security/index.ts'

@@ -9,19 +9,17 @@ import { ALL_KINDS } from '../api/kinds/index.ts'
 import {
   BRIEF_HISTORY_PREFIXES,
   createApiServer,
-  createAuthenticator,
   createBootstrapRoles,
   createBuiltIns,
   createRbac,
   inProcessClient,
   listenHttps,
-  loadOrCreatePki,
+  type Pki,
   type PublishedService,
   parseRuntimeConfig,
   publishKubernetesService,
   SYSTEM_USER,
   standardAdmission,
-  staticTokenAuthenticator,
   versionInfo,
 } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
@@ -42,6 +40,7 @@ import { type AuditSettings, openAudit } from './audit.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { createComponentClients } from './component-clients.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from './controllers.ts'
+import { openCredentials } from './credentials.ts'
 import { checkStoredValues, followEncryption, loadEncryption } from './encryption.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
@@ -155,8 +154,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     const volumesRoot =
       options.hasControllers && location.is === 'embedded' ? await openVolumesRoot(options) : undefined
     const { address } = await serverEndpointOf(options.listen)
-    const pki = await loadOrCreatePki({ dir: pkiDir, hosts: [...hostsOf(options.listen), address], clock })
-    for (const { file, reason } of pki.writtenFiles) log.info({ file, reason }, 'credentials written')
+    const hosts = [...hostsOf(options.listen), address]
+    const credentials = await openCredentials({ dir: pkiDir, hosts, clock, log })
+    const { pki } = credentials
     const rbac = createRbac({ store, clock, log })
     const auditing = await openAudit({ settings: options.audit, dataDir, clock, log })
     const nodeIdentity = createNodeIdentity({ store, clock, log, next: rbac.authorizer })
@@ -169,6 +169,10 @@ export async function serve(options: ServeOptions): Promise<void> {
       log,
       serverUrl: () => url,
     })
+    const authenticator = await credentials.createAuthenticator({
+      tokenAuthenticators: [nodeIdentity.authenticateToken, accountTokens.authenticator],
+      apiAudiences: accountTokens.apiAudiences,
+    })
     const server = createApiServer({
       store,
       clock,
@@ -178,23 +182,14 @@ export async function serve(options: ServeOptions): Promise<void> {
       gates,
       expansionQuota: options.expansionQuota,
       runtimeConfig,
-      authenticator: createAuthenticator({
-        caCert: pki.caCert,
-        tokenAuthenticators: [
-          staticTokenAuthenticator(pki.tokens),
-          nodeIdentity.authenticateToken,
-          accountTokens.authenticator,
-        ],
-        apiAudiences: accountTokens.apiAudiences,
-        clock,
-      }),
+      authenticator,
       authorizer: nodeIdentity.authorizer,
       admission: standardAdmission([rbac.escalationCheck, ...nodeIdentity.admission]),
       audit: auditing.audit,
       version: versionInfo(),
       accountTokens,
     })
-    registerCertificateMetrics(server.metrics.registry, pki)
+    const updateCertificateMetrics = registerCertificateMetrics(server.metrics.registry, pki)
     auditing.registerMetrics(server.metrics.registry)
     const bootstrap = server.health.addReadiness('bootstrap')
     if (store.problem) server.health.addCheck(location.is === 'etcd' ? 'etcd' : 'store', () => store.problem!())
@@ -230,7 +225,14 @@ export async function serve(options: ServeOptions): Promise<void> {
       if (idleNodes.length > 0)
         log.warn({ nodes: idleNodes }, 'nodes of an earlier start are not running; increase --nodes to start them')
       const kubeconfig = join(dataDir, 'admin.kubeconfig')
-      await writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki.admin }))
+      const writeKubeconfig = ({ caCert, admin }: Pki) =>
+        writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert, credential: admin }))
+      await writeKubeconfig(pki)
+      const onRenewed = async (renewed: Pki) => {
+        updateCertificateMetrics(renewed)
+        await writeKubeconfig(renewed)
+      }
+      await credentials.follow({ listener, server, onRenewed, signal: stop.signal })
       const inProcessProvisioners = volumesRoot ? [await openDirectoryProvisioner(volumesRoot, options)] : []
       bootstrap.ok()
       log.info({ url, dataDir, revision: store.revision }, 'ready')

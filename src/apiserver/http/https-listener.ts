@@ -46,6 +46,8 @@ export interface HttpsListenerOptions {
 export interface HttpsListener {
   readonly host: string
   readonly port: number
+  /** Uses other certificates for new connections. Throws if the certificate does not belong to the key. */
+  setCertificates(pki: HttpsListenerOptions['pki']): void
   /** Resolves after the last connection is closed. */
   stop(): Promise<void>
 }
@@ -140,6 +142,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
   return {
     host,
     port: (server.address() as AddressInfo).port,
+    setCertificates: (newPki) => server.setSecureContext(servingTlsOptions(newPki)),
     stop: () => {
       isStopping = true
       websockets.closeAll()

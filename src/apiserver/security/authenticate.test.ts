@@ -13,6 +13,7 @@ import { manualClock } from '../../base/manual-clock.ts'
 import { type Authentication, createAuthenticator } from './authenticate.ts'
 import { issueCertificate } from './certificate.ts'
 import { loadOrCreatePki, type Pki } from './pki.ts'
+import { parseRevocations } from './revocations.ts'
 import { staticTokenAuthenticator } from './static-tokens.ts'
 import { clientCertificateOf, servingTlsOptions } from './tls.ts'
 
@@ -55,6 +56,45 @@ describe('a client certificate', () => {
     })
     const extra = userOf(authentication).extra
     expect(extra?.['authentication.kubernetes.io/credential-id']?.[0]).toMatch(/^X509SHA256=[0-9a-f]{64}$/)
+  })
+
+  it('SYS-22 is rejected at the next request on its connection after it was revoked', () => {
+    const authenticator = createAuthenticator({ caCert: pki.caCert, tokenAuthenticators: [], clock: systemClock() })
+    const certificate = new X509Certificate(pki.admin.cert)
+    const clientCert = { der: certificate.raw, trusted: true }
+    const { serialNumber, fingerprint256 } = certificate
+    for (const line of [`serial 00${serialNumber}`, `sha256 ${fingerprint256} # lost laptop`]) {
+      expect(authenticator.authenticate({ clientCert }).is).toBe('authenticated')
+      authenticator.setRevocations(parseRevocations(`# revoked\n\n${line}\n`))
+      expect(authenticator.authenticate({ clientCert })).toMatchObject({
+        status: { code: 401, message: 'Unauthorized: the client certificate of "stowage-admin" is revoked' },
+      })
+      authenticator.setRevocations(parseRevocations('serial 01\n'))
+    }
+    expect(authenticator.authenticate({ clientCert }).is).toBe('authenticated')
+  })
+
+  it.each(['serial', 'serial xyz', 'sha256 abcd', 'name ann'])(
+    'SYS-22 a revocation "%s" is rejected with its line',
+    (line) => {
+      expect(() => parseRevocations(`serial 0A\n${line}`)).toThrow('line 2: expected "serial HEX" or "sha256 HEX"')
+    },
+  )
+
+  it('SYS-22 is accepted if any CA of the bundle has issued it, until the bundle is replaced', () => {
+    const bundle = `${foreignPki.caCert}${pki.caCert}`
+    const authenticator = createAuthenticator({ caCert: bundle, tokenAuthenticators: [], clock: systemClock() })
+    const [own, foreign] = [pki, foreignPki].map(({ admin }) => ({
+      der: new X509Certificate(admin.cert).raw,
+      trusted: true,
+    }))
+    expect(authenticator.authenticate({ clientCert: own! }).is).toBe('authenticated')
+    expect(authenticator.authenticate({ clientCert: foreign! }).is).toBe('authenticated')
+    authenticator.setCaCert(pki.caCert)
+    expect(authenticator.authenticate({ clientCert: own! }).is).toBe('authenticated')
+    expect(authenticator.authenticate({ clientCert: foreign! }).is).toBe('rejected')
+    expect(() => authenticator.setCaCert('nonsense')).toThrow()
+    expect(authenticator.authenticate({ clientCert: own! }).is).toBe('authenticated')
   })
 
   it('is parsed once for many connections', () => {

@@ -5,6 +5,7 @@ import { UID_ATTRIBUTE } from '../../api/distinguished-name.ts'
 import type { Clock } from '../../base/clock.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 import { type RejectionStatus, unauthorized } from './errors.ts'
+import { type CertificateId, NO_REVOCATIONS, normalizeSerial, type Revocations } from './revocations.ts'
 import type { ClientCertificate } from './tls.ts'
 import { firstTokenAuthenticator, type TokenAuthentication, type TokenAuthenticator } from './token-authenticator.ts'
 import { ANONYMOUS, type UserInfo, withAuthenticationGroup } from './user.ts'
@@ -27,8 +28,15 @@ export interface Authenticator {
   authenticateToken(token: string, audiences?: readonly string[]): TokenAuthentication | undefined
 }
 
+/** An authenticator whose CA and revocations can be replaced. The next request is checked by the new ones. */
+export interface ReloadableAuthenticator extends Authenticator {
+  /** Throws if the PEM has no valid certificate. */
+  setCaCert(caCert: string): void
+  setRevocations(revocations: Revocations): void
+}
+
 export interface AuthenticatorOptions {
-  /** The CA certificate in PEM. Only certificates that this CA has issued directly are accepted. */
+  /** One or more CA certificates in PEM. Only certificates that one of them has issued directly are accepted. */
   caCert: string
   /** Tried in order. */
   tokenAuthenticators: readonly TokenAuthenticator[]
@@ -45,11 +53,11 @@ export function createAuthenticator({
   tokenAuthenticators,
   apiAudiences = [],
   clock,
-}: AuthenticatorOptions): Authenticator {
-  const ca = new X509Certificate(caCert)
-  const { publicKey: caKey } = ca // the getter creates a new key object on each access
-  const identities = new WeakMap<ClientCertificate, ConnectionIdentity>()
-  const validCertificates = new LruCache<string, CertificateIdentity>(CERTIFICATES_CACHED_MAX)
+}: AuthenticatorOptions): ReloadableAuthenticator {
+  let issuers = parseIssuers(caCert)
+  let isRevoked = NO_REVOCATIONS
+  let identities = new WeakMap<ClientCertificate, ConnectionIdentity>()
+  let validCertificates = new LruCache<string, CertificateIdentity>(CERTIFICATES_CACHED_MAX)
   const authenticateToken = firstTokenAuthenticator(tokenAuthenticators, apiAudiences)
 
   const identityOf = (clientCert: ClientCertificate): ConnectionIdentity => {
@@ -57,7 +65,7 @@ export function createAuthenticator({
     if (cached) return cached
     const { der, trusted } = clientCert
     const fingerprint = createHash('sha256').update(der).digest('hex')
-    const parsed = validCertificates.get(fingerprint) ?? parseCertificate(der, { fingerprint, ca, caKey })
+    const parsed = validCertificates.get(fingerprint) ?? parseCertificate(der, { fingerprint, issuers })
     // Cache only valid certificates, because unknown clients can send any number of invalid ones.
     if (!('rejection' in parsed)) validCertificates.set(fingerprint, parsed)
     const identity = 'rejection' in parsed ? parsed : { ...parsed, trusted }
@@ -68,29 +76,53 @@ export function createAuthenticator({
   return {
     authenticateToken,
     authenticate({ authorization, clientCert }) {
-      const byCertificate = clientCert && authenticateIdentity(identityOf(clientCert), clock.nowMs())
+      const byCertificate = clientCert && authenticateIdentity(identityOf(clientCert), isRevoked, clock.nowMs())
       if (byCertificate?.is === 'authenticated') return byCertificate
       const byHeader = authorization?.trim() ? authenticateHeader(authorization, authenticateToken) : undefined
       if (byHeader?.is === 'authenticated') return byHeader
       return byCertificate ?? byHeader ?? { is: 'anonymous', user: ANONYMOUS }
     },
+    setCaCert(newCaCert) {
+      issuers = parseIssuers(newCaCert)
+      identities = new WeakMap()
+      validCertificates = new LruCache(CERTIFICATES_CACHED_MAX)
+    },
+    setRevocations(revocations) {
+      isRevoked = revocations
+    },
   }
 }
 
+interface Issuer {
+  readonly certificate: X509Certificate
+  readonly publicKey: KeyObject
+}
+
+function parseIssuers(pem: string): Issuer[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [pem]
+  return blocks.map((block) => {
+    const certificate = new X509Certificate(block)
+    return { certificate, publicKey: certificate.publicKey } // the getter creates a new key object on each access
+  })
+}
+
 /** The user and validity of a certificate, or the reason for its rejection. */
-type CertificateIdentity = { user: UserInfo; notBeforeMs: number; notAfterMs: number } | { rejection: string }
+type CertificateIdentity =
+  | { user: UserInfo; notBeforeMs: number; notAfterMs: number; id: CertificateId }
+  | { rejection: string }
 
 /** The identity of a certificate with the result of the TLS handshake of its connection. */
 type ConnectionIdentity =
   | (Exclude<CertificateIdentity, { rejection: string }> & { trusted: boolean })
   | { rejection: string }
 
-/** Checks the validity period on every request, because a connection can outlive its certificate. */
-function authenticateIdentity(identity: ConnectionIdentity, nowMs: number): Authentication {
+/** Checks validity and revocation on every request, because a connection can outlive its certificate. */
+function authenticateIdentity(identity: ConnectionIdentity, isRevoked: Revocations, nowMs: number): Authentication {
   if ('rejection' in identity) return rejected(identity.rejection)
-  const { user, notBeforeMs, notAfterMs, trusted } = identity
-  if (trusted && nowMs >= notBeforeMs && nowMs <= notAfterMs) return { is: 'authenticated', user }
+  const { user, notBeforeMs, notAfterMs, trusted, id } = identity
   const certificate = `the client certificate of "${user.name}"`
+  if (isRevoked(id)) return rejected(`${certificate} is revoked`)
+  if (trusted && nowMs >= notBeforeMs && nowMs <= notAfterMs) return { is: 'authenticated', user }
   if (nowMs < notBeforeMs) return rejected(`${certificate} is not valid before ${new Date(notBeforeMs).toISOString()}`)
   if (nowMs > notAfterMs) return rejected(`${certificate} expired at ${new Date(notAfterMs).toISOString()}`)
   return rejected(`${certificate} is not a client certificate, or the TLS handshake found it invalid`)
@@ -101,10 +133,12 @@ const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id'
 /** Maps the subject's CN to the user and each O to a group. Verifies the issuer, because TLS may trust other CAs too. */
 function parseCertificate(
   der: Uint8Array,
-  { fingerprint, ca, caKey }: { fingerprint: string; ca: X509Certificate; caKey: KeyObject },
+  { fingerprint, issuers }: { fingerprint: string; issuers: readonly Issuer[] },
 ): CertificateIdentity {
   const certificate = new X509Certificate(der)
-  const isIssuedByCa = certificate.checkIssued(ca) && certificate.verify(caKey)
+  const isIssuedByCa = issuers.some(
+    (issuer) => certificate.checkIssued(issuer.certificate) && certificate.verify(issuer.publicKey),
+  )
   if (!isIssuedByCa) return { rejection: "the client certificate was not issued by this server's CA" }
 
   const subject = certificate.toLegacyObject().subject as unknown as Record<string, string | string[] | undefined>
@@ -119,7 +153,12 @@ function parseCertificate(
     uid: uids[0],
     extra: { [CREDENTIAL_ID]: [`X509SHA256=${fingerprint}`] },
   })
-  return { user, notBeforeMs: Date.parse(certificate.validFrom), notAfterMs: Date.parse(certificate.validTo) }
+  return {
+    user,
+    notBeforeMs: Date.parse(certificate.validFrom),
+    notAfterMs: Date.parse(certificate.validTo),
+    id: { fingerprint, serialNumber: normalizeSerial(certificate.serialNumber) },
+  }
 }
 
 function authenticateHeader(header: string, authenticateToken: Authenticator['authenticateToken']): Authentication {

@@ -1,5 +1,10 @@
 // Public exports of security: TLS certificates, authentication, impersonation and authorization.
-export { type Authenticator, createAuthenticator } from './authenticate.ts'
+export {
+  type Authenticator,
+  type AuthenticatorOptions,
+  createAuthenticator,
+  type ReloadableAuthenticator,
+} from './authenticate.ts'
 export type {
   AuthorizationAttributes,
   Authorizer,
@@ -11,9 +16,11 @@ export { apiErrorOf, authorizeRequest } from './authorize-request.ts'
 export { resolveImpersonation } from './impersonate.ts'
 export { issueKeylessCa } from './keyless-ca.ts'
 export { loadOrCreatePki, type Pki } from './pki.ts'
-export { staticTokenAuthenticator } from './static-tokens.ts'
+export { NO_REVOCATIONS, parseRevocations } from './revocations.ts'
+export { createStaticTokens, type StaticTokens, staticTokenAuthenticator } from './static-tokens.ts'
 export { type ClientCertificate, clientCertificateOf, servingTlsOptions } from './tls.ts'
 export type { TokenAuthentication, TokenAuthenticator } from './token-authenticator.ts'
+export { parseTokens } from './tokens.ts'
 export {
   ANONYMOUS,
   AUTHENTICATED_GROUP,

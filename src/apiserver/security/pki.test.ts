@@ -298,13 +298,29 @@ describe('a damaged directory', () => {
     ['{"tokens":[{"token":"t","user":"ann"}]}', 'tokens[0] must have a token, a user and a list of groups'],
     ['{"tokens":[null]}', 'tokens[0] must have a token, a user and a list of groups'],
     [
-      '{"tokens":[{"token":"t","user":"ann","groups":[]},{"token":"t","user":"bob","groups":[]}]}',
+      `{"tokens":[{"token":"${'t'.repeat(22)}","user":"ann","groups":[]},{"token":"${'t'.repeat(22)}","user":"bob","groups":[]}]}`,
       'tokens[1] repeats an earlier token',
+    ],
+    [
+      `{"tokens":[{"token":"${'z'.repeat(21)}","user":"ann","groups":[]}]}`,
+      'tokens[0] of user "ann" has less than 128 bits; use at least 22 random characters, or 32 hexadecimal ones',
+    ],
+    [
+      `{"tokens":[{"token":"${'0f'.repeat(15)}","user":"ann","groups":[]}]}`,
+      'tokens[0] of user "ann" has less than 128 bits; use at least 22 random characters, or 32 hexadecimal ones',
     ],
   ])('is rejected if tokens.json contains %s', async (content, reason) => {
     const dir = createDirectory()
     await loadPki(dir)
     writeFileSync(join(dir, 'tokens.json'), content)
     await expect(loadPki(dir)).rejects.toThrow(`tokens.json: ${reason}.`)
+  })
+
+  it('SYS-22 makes keys and tokens private again', async () => {
+    const dir = createDirectory()
+    await loadPki(dir)
+    for (const name of ['ca.key', 'admin.key', 'tokens.json']) chmodSync(join(dir, name), 0o644)
+    await loadPki(dir)
+    for (const name of ['ca.key', 'admin.key', 'tokens.json']) expect(modeOf(join(dir, name)), name).toBe(0o600)
   })
 })

@@ -1,12 +1,13 @@
 // Manages the server's keys, certificates and tokens in a directory that only the owner can access. Every start creates
 // missing files and renews certificates, so the next start recovers from a crash between any two writes.
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import os from 'node:os'
 import { join } from 'node:path'
 import type { SubjectName } from '../../api/distinguished-name.ts'
 import type { Clock } from '../../base/clock.ts'
-import { ensurePrivateDirectory, readTextIfPresent, writePrivateFile } from '../../base/files.ts'
+import { ensurePrivateDirectory, readTextIfPresent, restrictFile, writePrivateFile } from '../../base/files.ts'
 import { issueCertificate } from './certificate.ts'
 import { invalidHostError, unusableFileError } from './errors.ts'
 import { formatTokens, parseTokens, type TokenRecord } from './tokens.ts'
@@ -85,6 +86,7 @@ export async function loadOrCreatePki(options: PkiOptions): Promise<Pki> {
   const hosts = servingHosts(options)
   const files = openPkiFiles(options)
   await ensurePrivateDirectory(options.dir)
+  for (const name of await readdir(options.dir)) if (isPrivateFile(name)) await restrictFile(join(options.dir, name))
 
   const ca = await ensureCa(files)
   const serving = await ensureLeaf(files, ca, { name: 'serving', use: 'server', subject: SERVING, hosts })
@@ -119,6 +121,8 @@ export async function loadOrCreatePki(options: PkiOptions): Promise<Pki> {
     writtenFiles: files.writtenFiles,
   }
 }
+
+const isPrivateFile = (name: string): boolean => name.endsWith('.key') || name === 'tokens.json'
 
 interface CertificateAuthority {
   key: KeyObject

@@ -1,4 +1,4 @@
-// Parses and formats tokens.json, which lists the bearer tokens and their users. Changes take effect at the next start.
+// Parses and formats tokens.json, which lists the bearer tokens and their users.
 import { unusableFileError } from './errors.ts'
 
 export interface TokenRecord {
@@ -28,10 +28,22 @@ export function parseTokens(content: string, file: string): TokenRecord[] {
   for (const [index, record] of tokens.entries()) {
     if (!isTokenRecord(record)) throw unusableError(`tokens[${index}] must have a token, a user and a list of groups`)
     if (seenTokens.has(record.token)) throw unusableError(`tokens[${index}] repeats an earlier token`)
+    if (bitsOf(record.token) < TOKEN_BITS_MIN) {
+      const description = `tokens[${index}] of user ${JSON.stringify(record.user)}`
+      throw unusableError(
+        `${description} has less than ${TOKEN_BITS_MIN} bits; use at least 22 random characters, or 32 hexadecimal ones`,
+      )
+    }
     seenTokens.add(record.token)
   }
   return tokens
 }
+
+/** Shorter tokens can be guessed. */
+const TOKEN_BITS_MIN = 128
+
+/** Returns the largest number of random bits that a token of this length and alphabet can have. */
+const bitsOf = (token: string): number => token.length * (/^[0-9a-f]+$/i.test(token) ? 4 : 6)
 
 function isTokenRecord(value: unknown): value is TokenRecord {
   const { token, user, uid, groups } = (value ?? {}) as Record<string, unknown>

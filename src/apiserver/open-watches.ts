@@ -1,0 +1,39 @@
+// Tracks the open watches with the credentials of their requests, so that a change of the credentials can end them.
+import type { ApiRequest, StreamSink } from './http/messages.ts'
+import type { Authenticator, UserInfo } from './security/index.ts'
+
+interface OpenWatch {
+  readonly authorization: string | undefined
+  readonly clientCert: ApiRequest['clientCert']
+  /** The authenticated user, who may have impersonated another one. */
+  readonly user: UserInfo
+  readonly sink: StreamSink
+}
+
+export interface OpenWatches {
+  add(request: ApiRequest, user: UserInfo, sink: StreamSink): void
+  /** Ends the watches whose credentials are no longer valid, or belong to another user or other groups. Returns their number. */
+  endUnauthenticated(): number
+}
+
+export function createOpenWatches(authenticator: Authenticator): OpenWatches {
+  const watches = new Set<OpenWatch>()
+  return {
+    add({ headers, clientCert }, user, sink) {
+      const watch = { authorization: headers.authorization, clientCert, user, sink }
+      watches.add(watch)
+      sink.onClose(() => watches.delete(watch))
+    },
+    endUnauthenticated() {
+      const endedWatches = [...watches].filter(({ authorization, clientCert, user }) => {
+        const authentication = authenticator.authenticate({ authorization, clientCert })
+        return authentication.is === 'rejected' || !isSameUser(authentication.user, user)
+      })
+      for (const { sink } of endedWatches) sink.end()
+      return endedWatches.length
+    },
+  }
+}
+
+const isSameUser = (a: UserInfo, b: UserInfo): boolean =>
+  a === b || (a.name === b.name && a.uid === b.uid && a.groups.join('\n') === b.groups.join('\n'))

@@ -1,0 +1,170 @@
+// Keeps the credentials of a running server current: reloads tokens, certificates and revocations when their files change,
+// ends the watches of credentials that are no longer valid, and renews certificates before they expire.
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  type ApiServer,
+  type Authenticator,
+  type AuthenticatorOptions,
+  createAuthenticator,
+  createStaticTokens,
+  type HttpsListener,
+  loadOrCreatePki,
+  NO_REVOCATIONS,
+  type Pki,
+  parseRevocations,
+  parseTokens,
+  type ReloadableAuthenticator,
+  type StaticTokens,
+} from '../apiserver/index.ts'
+import type { Clock } from '../base/clock.ts'
+import { readTextIfPresent } from '../base/files.ts'
+import type { Logger } from '../base/log.ts'
+import { watchFiles } from '../base/watch-files.ts'
+
+/** The file with revoked client certificates, which the administrator creates. */
+const REVOCATIONS_FILE = 'revoked-certificates'
+const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1_000
+
+/** How a server uses its credentials after it has started. */
+export interface CredentialUsers {
+  readonly listener: Pick<HttpsListener, 'setCertificates'>
+  readonly server: Pick<ApiServer, 'endUnauthenticatedWatches'>
+  /** Called after certificates were renewed. */
+  onRenewed(pki: Pki): Promise<void>
+  readonly signal: AbortSignal
+}
+
+export interface OpenCredentials {
+  readonly pki: Pki
+  /** Authenticates client certificates, the tokens of tokens.json, and then those of other authenticators. */
+  createAuthenticator(
+    options: Pick<AuthenticatorOptions, 'tokenAuthenticators' | 'apiAudiences'>,
+  ): Promise<Authenticator>
+  /** Resolves when the files are watched. Continues until the signal is aborted. */
+  follow(users: CredentialUsers): Promise<void>
+}
+
+export interface OpenCredentialsOptions {
+  /** The directory of the files. */
+  readonly dir: string
+  /** Hosts of the serving certificate. */
+  readonly hosts: readonly string[]
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Loads the credentials of a server, and creates or renews them where necessary. */
+export async function openCredentials({ dir, hosts, clock, log }: OpenCredentialsOptions): Promise<OpenCredentials> {
+  const load = async (): Promise<Pki> => {
+    const loaded = await loadOrCreatePki({ dir, hosts, clock })
+    for (const { file, reason } of loaded.writtenFiles) log.info({ file, reason }, 'credentials written')
+    return loaded
+  }
+  const pki = await load()
+  const tokens = createStaticTokens(pki.tokens)
+  let authenticator: ReloadableAuthenticator | undefined
+  return {
+    pki,
+    async createAuthenticator({ tokenAuthenticators, apiAudiences }) {
+      const { caCert } = pki
+      authenticator = createAuthenticator({
+        caCert,
+        tokenAuthenticators: [tokens.authenticator, ...tokenAuthenticators],
+        ...(apiAudiences ? { apiAudiences } : {}),
+        clock,
+      })
+      await loadRevocations(dir, authenticator)
+      return authenticator
+    },
+    async follow(users) {
+      if (!authenticator) throw new Error('follow() needs an authenticator')
+      await watchCredentials({ ...users, dir, pki, tokens, authenticator, clock, log })
+      const renew = async () => {
+        const renewed = await load()
+        if (renewed.writtenFiles.length > 0) await users.onRenewed(renewed)
+      }
+      scheduleRenewal({ renew, clock, log, signal: users.signal })
+    },
+  }
+}
+
+/** Loads the revocations; the file may be missing. Throws an error that names an invalid line. */
+async function loadRevocations(dir: string, authenticator: ReloadableAuthenticator): Promise<void> {
+  const path = join(dir, REVOCATIONS_FILE)
+  const text = await readTextIfPresent(path)
+  try {
+    authenticator.setRevocations(text === undefined ? NO_REVOCATIONS : parseRevocations(text))
+  } catch (error) {
+    throw new Error(`Cannot use ${path}: ${(error as Error).message}. Correct it.`)
+  }
+}
+
+interface WatchCredentialsOptions extends Omit<CredentialUsers, 'onRenewed'> {
+  readonly dir: string
+  readonly pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'>
+  readonly tokens: StaticTokens
+  readonly authenticator: ReloadableAuthenticator
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+async function watchCredentials(options: WatchCredentialsOptions): Promise<void> {
+  const { dir, authenticator, tokens, listener, server, clock, log, signal } = options
+  let served = options.pki
+  const path = (file: string) => join(dir, file)
+  const read = (file: string) => readFile(path(file), 'utf8')
+
+  /** Applies a changed file. An invalid file is reported, and what it replaced stays valid. */
+  const watch = async (files: readonly string[], apply: () => Promise<void>) => {
+    const onChange = async () => {
+      try {
+        await apply()
+        const watches = server.endUnauthenticatedWatches()
+        log.info({ files, ...(watches > 0 ? { endedWatches: watches } : {}) }, 'credentials reloaded')
+      } catch (error) {
+        log.error({ files, reason: (error as Error).message }, 'the changed credentials are not used')
+      }
+    }
+    const stop = await watchFiles({ paths: files.map(path), clock, onChange })
+    signal.addEventListener('abort', stop, { once: true })
+  }
+
+  await watch([REVOCATIONS_FILE], () => loadRevocations(dir, authenticator))
+  await watch(['tokens.json'], async () => tokens.set(parseTokens(await read('tokens.json'), path('tokens.json'))))
+  await watch(['ca.crt'], async () => {
+    const caCert = await read('ca.crt')
+    authenticator.setCaCert(caCert)
+    served = { ...served, caCert }
+    listener.setCertificates(served)
+  })
+  await watch(['serving.crt', 'serving.key'], async () => {
+    const [servingCert, servingKey] = [await read('serving.crt'), await read('serving.key')]
+    new X509Certificate(servingCert) // throws a precise error
+    const changed = { ...served, servingCert, servingKey }
+    listener.setCertificates(changed)
+    served = changed
+  })
+}
+
+interface RenewalOptions {
+  /** Writes certificates again that expire soon. The changed files are then reloaded. */
+  readonly renew: () => Promise<void>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+function scheduleRenewal({ renew, clock, log, signal }: RenewalOptions): void {
+  let cancelTimer = () => {}
+  const schedule = () => {
+    cancelTimer = clock.after(RENEWAL_CHECK_MS, () => void run())
+  }
+  const run = async () => {
+    await renew().catch((error: Error) => log.error({ reason: error.message }, 'cannot renew the certificates'))
+    if (!signal.aborted) schedule()
+  }
+  schedule()
+  signal.addEventListener('abort', () => cancelTimer(), { once: true })
+}
