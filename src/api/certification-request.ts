@@ -6,14 +6,14 @@ import { type DerElement, readElement, readElements, readObjectId } from '../bas
 import { decodeName, encodeName, type SubjectName } from './distinguished-name.ts'
 
 /** The kinds of subject alternative names, as messages name them. */
-export type AlternativeName = 'DNS' | 'Email' | 'IP' | 'URI' | 'other'
+export type AlternativeNameKind = 'DNS' | 'Email' | 'IP' | 'URI' | 'other'
 
 export interface CertificationRequest {
   readonly subject: SubjectName & { readonly organizations: readonly string[] }
   /** The subject as encoded in the request, with all attributes. */
   readonly encodedSubject: Uint8Array
   readonly publicKey: KeyObject
-  readonly alternativeNames: readonly AlternativeName[]
+  readonly alternativeNameKinds: readonly AlternativeNameKind[]
 }
 
 const PEM_LABEL = 'CERTIFICATE REQUEST'
@@ -59,7 +59,7 @@ export function parseCertificationRequest(pem: string): CertificationRequest {
       subject: decodeName(name),
       encodedSubject: name.encoding,
       publicKey,
-      alternativeNames: attributes ? alternativeNamesOf(attributes) : [],
+      alternativeNameKinds: attributes ? alternativeNameKindsOf(attributes) : [],
     }
   } catch {
     throw malformed()
@@ -107,19 +107,19 @@ function checkSignature({ info, algorithm, signature, publicKey }: SignedRequest
   if (!isValid) throw new Error('the signature of the certificate request is not valid')
 }
 
-const NAMES_BY_TAG: Readonly<Record<number, AlternativeName>> = { 1: 'Email', 2: 'DNS', 6: 'URI', 7: 'IP' }
+const NAME_KIND_BY_TAG: Readonly<Record<number, AlternativeNameKind>> = { 1: 'Email', 2: 'DNS', 6: 'URI', 7: 'IP' }
 
-/** Finds the names in the attribute extensionRequest. */
-function alternativeNamesOf(attributes: DerElement): AlternativeName[] {
-  const names: AlternativeName[] = []
+/** Returns the kinds of the names in the attribute extensionRequest. */
+function alternativeNameKindsOf(attributes: DerElement): AlternativeNameKind[] {
+  const names: AlternativeNameKind[] = []
   for (const attribute of readElements(attributes.content)) {
     const [type, values] = readElements(attribute.content)
     if (!type || !values || readObjectId(type.content) !== EXTENSION_REQUEST) continue
     for (const extension of readElements(readElement(values.content).content)) {
-      const [id, ...rest] = readElements(extension.content)
+      const [id, ...criticalAndValue] = readElements(extension.content) // critical is optional
       if (!id || readObjectId(id.content) !== SUBJECT_ALTERNATIVE_NAME) continue
-      const generalNames = readElements(readElement(rest.at(-1)!.content).content)
-      names.push(...generalNames.map(({ tag }) => NAMES_BY_TAG[tag & 0x1f] ?? 'other'))
+      const generalNames = readElements(readElement(criticalAndValue.at(-1)!.content).content)
+      names.push(...generalNames.map(({ tag }) => NAME_KIND_BY_TAG[tag & 0x1f] ?? 'other'))
     }
   }
   return names

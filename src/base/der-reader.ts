@@ -20,8 +20,8 @@ export function readElements(bytes: Uint8Array): DerElement[] {
 
 /** Reads the only element of the bytes. */
 export function readElement(bytes: Uint8Array): DerElement {
-  const [element, ...others] = readElements(bytes)
-  if (!element || others.length > 0) throw malformed()
+  const [element, ...furtherElements] = readElements(bytes)
+  if (!element || furtherElements.length > 0) throw malformed()
   return element
 }
 
@@ -29,15 +29,15 @@ const LENGTH_BYTES_MAX = 4
 
 function readElementAt(bytes: Uint8Array, start: number): DerElement {
   const tag = bytes[start]
-  const first = bytes[start + 1]
-  if (tag === undefined || first === undefined) throw malformed()
+  const firstLengthByte = bytes[start + 1]
+  if (tag === undefined || firstLengthByte === undefined) throw malformed()
   let contentStart = start + 2
-  let length = first
-  if (first >= 0x80) {
-    const lengthBytes = first & 0x7f
-    if (lengthBytes === 0 || lengthBytes > LENGTH_BYTES_MAX) throw malformed()
+  let length = firstLengthByte
+  if (firstLengthByte >= 0x80) {
+    const lengthByteCount = firstLengthByte & 0x7f
+    if (lengthByteCount === 0 || lengthByteCount > LENGTH_BYTES_MAX) throw malformed()
     length = 0
-    for (let i = 0; i < lengthBytes; i++) length = length * 256 + (bytes[contentStart++] ?? 0)
+    for (let i = 0; i < lengthByteCount; i++) length = length * 256 + (bytes[contentStart++] ?? 0)
   }
   const end = contentStart + length
   if (end > bytes.length) throw malformed()

@@ -11,7 +11,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(dir, { recursive: true }))
 
-/** Watches the file and returns a function that waits for a number of changes. */
+/** Watches the file with a manual clock and counts the changes. */
 async function watch(path: string) {
   const clock = manualClock()
   let changes = 0

@@ -16,12 +16,12 @@ const POLL_MS = 400
 export async function watchFiles({ paths, clock, onChange }: WatchFilesOptions): Promise<() => void> {
   let isStopped = false
   let cancelTimer = () => {}
-  let known = await stateOf(paths)
+  let lastState = await stateOf(paths)
 
   async function poll(): Promise<void> {
     const state = await stateOf(paths)
-    if (state !== known && !isStopped) {
-      known = state // before the files are read, so that a later change is noticed
+    if (state !== lastState && !isStopped) {
+      lastState = state // before the files are read, so that a later change is noticed
       await onChange()
     }
     if (!isStopped) schedule()

@@ -62,7 +62,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
 
   async function send(verb: string, kind: Kind | undefined, request: TransportRequest): Promise<WireObject> {
     const isRead = request.method === 'GET'
-    for (let tries = 0; ; tries++) {
+    for (let retries = 0; ; retries++) {
       const startedMs = clock.monotonicMs()
       const observe = (code: number) => {
         const seconds = (clock.monotonicMs() - startedMs) / 1_000
@@ -74,13 +74,13 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       } catch (error) {
         observe(error instanceof ApiError ? error.code : 0)
         // The server may have closed a keep-alive connection: retry once with a new one.
-        if (isRead && tries === 0 && isUnavailable(error)) continue
+        if (isRead && retries === 0 && isUnavailable(error)) continue
         throw error
       }
       observe(response.status)
       if (response.status === 401) connection.invalidateCredentials?.()
       const waitMs = retryAfterMs(response)
-      if (waitMs === undefined || tries >= RETRIES_MAX) return bodyOf(kind, response)
+      if (waitMs === undefined || retries >= RETRIES_MAX) return bodyOf(kind, response)
       await clock.sleep(waitMs, request.signal).catch(() => {
         throw errorOfResponse(response)
       })

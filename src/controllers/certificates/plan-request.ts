@@ -91,8 +91,8 @@ function shapeProblem({ spec }: CertificateSigningRequest, request: Certificatio
   const { commonName, organizations } = request.subject
   if (organizations.length !== 1 || organizations[0] !== 'system:nodes')
     return 'subject organization is not system:nodes'
-  const [name] = request.alternativeNames
-  if (name) return `${name} subjectAltNames are not allowed`
+  const [nameKind] = request.alternativeNameKinds
+  if (nameKind) return `${nameKind} subjectAltNames are not allowed`
   if (!commonName.startsWith('system:node:')) return 'subject common name does not begin with system:node:'
   if (!usages.includes('digital signature')) return 'usages must contain "digital signature"'
   return undefined

@@ -32,14 +32,14 @@ export const certificateSigningRequestKind = defineKind<CertificateSigningReques
     validateConditions(conditionsOf(request), errors)
     validateCertificate(request.status?.certificate, errors)
   },
-  validateUpdate: (next, old, errors) => validateKept(next, old, errors),
+  validateUpdate: (next, old, errors) => validateFinalConditionsKept(next, old, errors),
   status: {
     acceptsMetadata: true,
     prepare: (next, old, context) => setConditionTimes(next, old, context),
     validate(next, old, errors) {
       validateConditions(conditionsOf(next), errors)
       validateCertificate(next.status?.certificate, errors)
-      validateKept(next, old, errors)
+      validateFinalConditionsKept(next, old, errors)
       for (const type of DECISIONS) {
         if (jsonEquals(ofType(next, type), ofType(old, type))) continue
         const isAdded = ofType(next, type).length > ofType(old, type).length
@@ -60,7 +60,7 @@ export const certificateSigningRequestKind = defineKind<CertificateSigningReques
     prepare: (next, old, context) => setConditionTimes(next, old, context),
     validate(next, old, errors) {
       validateConditions(conditionsOf(next), errors)
-      validateKept(next, old, errors)
+      validateFinalConditionsKept(next, old, errors)
     },
   },
 
@@ -160,9 +160,9 @@ function validateConditions(conditions: readonly Condition[], errors: FieldError
   conditions.forEach(({ type, status }, index) => {
     const field = `status.conditions[${index}]`
     if (type === '') errors.required(`${field}.type`)
-    const allowed = FINAL_CONDITIONS.includes(type) ? ['True'] : STATUSES
+    const allowedStatuses = FINAL_CONDITIONS.includes(type) ? ['True'] : STATUSES
     if (status === '') errors.required(`${field}.status`)
-    else if (!allowed.includes(status)) errors.notSupported(`${field}.status`, status, allowed)
+    else if (!allowedStatuses.includes(status)) errors.notSupported(`${field}.status`, status, allowedStatuses)
     if (seenTypes.has(type)) errors.duplicate(`${field}.type`, type)
     seenTypes.add(type)
   })
@@ -193,7 +193,11 @@ function isCertificate(pem: string): boolean {
 }
 
 /** Rejects the removal of a final condition. */
-function validateKept(next: CertificateSigningRequest, old: CertificateSigningRequest, errors: FieldErrors): void {
+function validateFinalConditionsKept(
+  next: CertificateSigningRequest,
+  old: CertificateSigningRequest,
+  errors: FieldErrors,
+): void {
   for (const type of FINAL_CONDITIONS) {
     if (hasCondition(next, type) || !hasCondition(old, type)) continue
     errors.forbidden('status.conditions', `updates may not remove a condition of type "${type}"`)
@@ -217,6 +221,6 @@ function setConditionTimes(
 
 function describeConditions(request: CertificateSigningRequest): string {
   const decision = ['Denied', 'Approved'].find((type) => hasCondition(request, type)) ?? 'Pending'
-  const failed = hasCondition(request, 'Failed') ? ',Failed' : ''
-  return `${decision}${failed}${request.status?.certificate ? ',Issued' : ''}`
+  const failedSuffix = hasCondition(request, 'Failed') ? ',Failed' : ''
+  return `${decision}${failedSuffix}${request.status?.certificate ? ',Issued' : ''}`
 }

@@ -6,15 +6,15 @@ export const KUBELET_CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client-kubele
 export const KUBELET_SERVING_SIGNER = 'kubernetes.io/kubelet-serving'
 export const API_CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client'
 
-const LENGTH_MAX = 571 // a domain, a slash and two labels of a service account
+const LENGTH_MAX = 571 // a domain (253), a slash, a namespace (63), a dot and a name (253)
 
 export function validateSignerName(name: string, field: string, errors: FieldErrors): void {
   if (name === '') {
     errors.required(field)
     return
   }
-  const [domain = '', path, ...rest] = name.split('/')
-  if (path === undefined || rest.length > 0) {
+  const [domain = '', path, ...furtherSegments] = name.split('/')
+  if (path === undefined || furtherSegments.length > 0) {
     errors.invalid(field, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")
     return
   }

@@ -102,9 +102,9 @@ describe('iops and throughput that a claim no longer requests', () => {
     const stored = aBoundClaim({}, { iops: '800' })
     stored.spec = { ...stored.spec, allocatedResources: { storage: '1Gi', iops: '800' } }
     expect(retainedIoOf(stored)).toEqual({ iops: '800' })
-    for (const written of [updateRequests(stored, {}).object, updateStatus(stored, {})]) {
-      expect(chargesOf(written)).toEqual({ ...MARK, iops: '800' })
-      expect(written.metadata.annotations).toEqual({ [RETAINED_IO_ANNOTATION]: '{"iops":"800"}' })
+    for (const writtenClaim of [updateRequests(stored, {}).object, updateStatus(stored, {})]) {
+      expect(chargesOf(writtenClaim)).toEqual({ ...MARK, iops: '800' })
+      expect(writtenClaim.metadata.annotations).toEqual({ [RETAINED_IO_ANNOTATION]: '{"iops":"800"}' })
     }
   })
 })
