@@ -1,5 +1,5 @@
 // Runs real processes, which needs permission to mount. Each test has its own root directory.
-import { chmod, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { access, chmod, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -74,6 +74,16 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
       await change
     }
   }
+
+  it('SYS-7 resolves links of the machine in a mount path inside the root of the container', async () => {
+    await writeFile(join(volume, 'token'), 'secret')
+    // On most machines, /var/run is a link to /run.
+    const mountPath = '/var/run/stowage-test/serviceaccount'
+    const volumeMounts = [{ name: 'data', mountPath, readOnly: true }]
+    const { view, log } = await untilEnded(aPod(['cat', `${mountPath}/token`], { volumeMounts }))
+    expect([view?.is === 'ended' && view.code, log]).toEqual([0, 'secret'])
+    await expect(access('/run/stowage-test')).rejects.toThrow(/ENOENT/)
+  })
 
   it('SYS-7 mounts the volume at its mount path and discards files outside it', async () => {
     const script = 'echo hello > /data/inner/greeting; echo discarded > /stowage-discarded; pwd; exit 3'

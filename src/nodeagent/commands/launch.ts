@@ -30,7 +30,8 @@ export interface LaunchOptions {
 
 // If the root of the machine cannot be overlaid as a whole, e.g. without root privileges, each top-level directory is
 // overlaid or bind-mounted. Each argument list ends with an empty argument. If a step fails, the command is not started and
-// the log contains the error. Finally all other mounts are removed from the namespace, because they would keep the volumes
+// the log contains the error. Paths are resolved inside the new root, because a link such as /var/run -> /run would lead out
+// of it to the machine. Finally all other mounts are removed from the namespace, because they would keep the volumes
 // of other pods mounted.
 const SCRIPT = `
 pid_file=$1 exit_file=$2 scratch=$3 working_dir=$4; shift 4
@@ -75,13 +76,14 @@ trap : TERM INT
     mkdir -p "$root/run/systemd/resolve"
     mount --bind /run/systemd/resolve "$root/run/systemd/resolve"
   fi
+  inside() { echo "$root$(chroot "$root" realpath -m -- "$1")"; }
   while [ -n "$1" ]; do
-    from=$1 to=$root$2 mode=$3; shift 3
+    from=$1 mode=$3 to=$(inside "$2"); shift 3
     if [ -d "$from" ]; then mkdir -p "$to"; else mkdir -p "$(dirname "$to")"; [ -e "$to" ] || : > "$to"; fi
     mount --bind "$from" "$to"
     if [ "$mode" = ro ]; then mount -o remount,bind,ro "$to"; fi
   done; shift
-  mkdir -p "$root$working_dir" "$root/.machine"
+  mkdir -p "$(inside "$working_dir")" "$root/.machine"
   pivot_root "$root" "$root/.machine"
   cd /
   umount -l /.machine
