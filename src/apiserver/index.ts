@@ -58,6 +58,11 @@ export {
   staticTokenAuthenticator,
   type TokenAuthenticator,
 } from './security/index.ts'
-export { type AccountTokens, createAccountTokens, loadTokenKeys } from './service-accounts/index.ts'
+export {
+  type AccountTokens,
+  createAccountTokens,
+  loadTokenKeys,
+  serviceAccountAdmission,
+} from './service-accounts/index.ts'
 export { COMMIT_WRITES_MAX } from './verbs/commit.ts'
 export { versionInfo } from './version.ts'

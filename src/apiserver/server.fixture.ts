@@ -12,7 +12,7 @@ import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import type { Client } from '../client/client.ts'
 import { asStock } from '../client/stock-server.fixture.ts'
 import { type HistoryOptions, type Medium, openMemoryStore, type Store, type ValueTransformer } from '../store/index.ts'
-import { standardAdmission } from './admission/index.ts'
+import { type AdmissionPlugin, standardAdmission } from './admission/index.ts'
 import { type ApiServer, type ApiServerOptions, createApiServer } from './api-server.ts'
 import type { Audit } from './audit/index.ts'
 import { createBuiltIns, SYSTEM_USER } from './bootstrap.ts'
@@ -51,6 +51,8 @@ export interface ServerFixtureOptions {
    */
   readonly usesRbac?: boolean
   readonly audit?: Audit
+  /** Admission plugins beside the standard ones, if `usesRbac` is not set. */
+  readonly admissionPlugins?: readonly AdmissionPlugin[]
   /** Issues and accepts the tokens of ServiceAccounts. A request with an Authorization header has the user of its token. */
   readonly hasAccountTokens?: boolean
   /** The API server that the clients of the fixture emulate. Default: the environment variable SERVER_ANSWERS, or Stowage. */
@@ -137,7 +139,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     authorizer,
     ...(rbac && nodes
       ? { admission: standardAdmission([rbac.escalationCheck, nodes.restriction, certificateAdmission(authorizer)]) }
-      : {}),
+      : { admission: standardAdmission(options.admissionPlugins) }),
     ...(options.audit ? { audit: options.audit } : {}),
     version: versionInfo(),
     ...(options.limits ? { limits: options.limits } : {}),

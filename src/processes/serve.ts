@@ -19,6 +19,7 @@ import {
   parseRuntimeConfig,
   publishKubernetesService,
   SYSTEM_USER,
+  serviceAccountAdmission,
   standardAdmission,
   versionInfo,
 } from '../apiserver/index.ts'
@@ -184,7 +185,11 @@ export async function serve(options: ServeOptions): Promise<void> {
       runtimeConfig,
       authenticator,
       authorizer: nodeIdentity.authorizer,
-      admission: standardAdmission([rbac.escalationCheck, ...nodeIdentity.admission]),
+      admission: standardAdmission([
+        rbac.escalationCheck,
+        ...nodeIdentity.admission,
+        serviceAccountAdmission({ random, rootCa: pki.caCert }),
+      ]),
       audit: auditing.audit,
       version: versionInfo(),
       accountTokens,

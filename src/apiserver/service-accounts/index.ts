@@ -15,6 +15,7 @@ import type { TokenKeys } from './token-keys.ts'
 
 export type { TokenSubject } from './claims.ts'
 export { ISSUER_PATHS } from './issuer-discovery.ts'
+export { serviceAccountAdmission } from './service-account-admission.ts'
 export { loadTokenKeys, type TokenKeys } from './token-keys.ts'
 
 export interface AccountTokensOptions {

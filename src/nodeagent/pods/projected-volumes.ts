@@ -1,5 +1,5 @@
-// Writes the files of projected volumes: in memory if the agent may mount, and each file atomically. A file that is not in the
-// sources any more is removed.
+// Writes the files of projected volumes, each atomically. Secrets are kept in memory if the agent may mount. A file that is not in
+// the sources any more is removed.
 import { dirname, join } from 'node:path'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
@@ -17,12 +17,12 @@ export async function writeProjectedVolume(
   uid: string,
   name: string,
   files: ReadonlyMap<string, ProjectedFile>,
-  previous: ReadonlyMap<string, ProjectedFile>,
+  { previous, hasSecrets }: { previous: ReadonlyMap<string, ProjectedFile>; hasSecrets: boolean },
   { disk, paths }: ProjectedVolumeDeps,
 ): Promise<string> {
   const root = paths.projected(uid, name)
   await disk.makeDirectory(root, DIRECTORY_MODE)
-  if (previous.size === 0) await disk.mountTmpfs(root).catch(() => {}) // without root privileges: files on disk
+  if (hasSecrets && previous.size === 0) await disk.mountTmpfs(root).catch(() => {}) // without root privileges: files on disk
   for (const [path, file] of files) {
     const written = previous.get(path)
     if (written && written.mode === file.mode && Buffer.compare(written.content, file.content) === 0) continue

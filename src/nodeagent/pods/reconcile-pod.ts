@@ -227,7 +227,9 @@ async function mountProjected(
   if (previous?.files && publishedMs - previous.publishedMs < PROJECTION_REFRESH_MS) return previous
   try {
     const { files, tokens } = await readProjectedFiles(pod, resolved.projections, previous?.tokens ?? new Map(), deps)
-    const path = await writeProjectedVolume(uid, name, files, previous?.files ?? new Map(), deps)
+    const hasSecrets = resolved.projections.sources.some(({ secret }) => secret)
+    const written = { previous: previous?.files ?? new Map<string, ProjectedFile>(), hasSecrets }
+    const path = await writeProjectedVolume(uid, name, files, written, deps)
     return { path, isDevice: false, readOnly: true, publishedMs, files, tokens }
   } catch (error) {
     if (!previous?.files) throw error
