@@ -16,6 +16,7 @@ import { addProvisioner } from './commands/provisioner/command.ts'
 import { addResizer } from './commands/resizer/command.ts'
 import { addScheduler } from './commands/scheduler/command.ts'
 import { addServer } from './commands/server/command.ts'
+import { addToken } from './commands/token/command.ts'
 import { addUp } from './commands/up/command.ts'
 import { addVersion } from './commands/version/command.ts'
 
@@ -27,6 +28,7 @@ const COMMANDS: readonly AddCommand[] = [
   addProvisioner,
   addResizer,
   addNode,
+  addToken,
   addGrow,
   addMigrate,
   addBackup,

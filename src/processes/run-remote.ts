@@ -57,12 +57,14 @@ export async function runRemote(work: RemoteWork, flags: RemoteFlags, deps: Proc
   }
 }
 
+/** Starts the host with the client of the flags, or with the given one. */
 export async function startRemoteHost(
   userAgent: string,
   flags: RemoteServerFlags,
   deps: Pick<ProcessDeps, 'clock' | 'env' | 'random' | 'log'>,
+  ownConfig?: ClientConfig,
 ): Promise<Host> {
-  const config = await loadClientConfig(flags.kubeconfig, deps)
+  const config = ownConfig ?? (await loadClientConfig(flags.kubeconfig, deps))
   const server: ClientConfig = flags.server
     ? { ...config, connection: { ...config.connection, server: flags.server } }
     : config

@@ -39,6 +39,7 @@ import type { Store } from '../store/index.ts'
 import { type AccountTokenSettings, openAccountTokens } from './account-tokens.ts'
 import { type AuditSettings, openAudit } from './audit.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
+import { publishClusterInfo } from './cluster-info.ts'
 import { createComponentClients } from './component-clients.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from './controllers.ts'
 import { openCredentials } from './credentials.ts'
@@ -223,6 +224,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         isShared: location.is === 'etcd',
       })
       await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
+      await publishClusterInfo(client, { server: url, caCert: pki.caCert })
       if (nodeCount > 0) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')
       const hasNodes = options.hasControllers && location.is === 'embedded'

@@ -15,6 +15,13 @@ export const addNode: AddCommand = (program, deps) => {
     )
     .addOption(kubeconfigOption())
     .option('--server <url>', 'address of the API server; overrides the kubeconfig')
+    .option('--join <url>', 'address of the API server to join with --token; without effect once the node has joined')
+    .option('--token <token>', 'token of "stowage token create" for this node')
+    .option(
+      '--ca-cert-hash <hash>',
+      'hash of the CA of the server, as "stowage token create" prints it; may be repeated',
+      collect,
+    )
     .option('--node-name <name>', 'name of the node (default: the name of this machine)')
     .option('--root-dir <dir>', 'directory for pods, plugins and mount records', DEFAULT_ROOT)
     .option('--driver-socket <path>', 'socket of a CSI driver without a registrar; may be repeated', collect)
@@ -27,7 +34,7 @@ export const addNode: AddCommand = (program, deps) => {
     .addOption(outputOption())
     .addHelpText(
       'after',
-      '\nExample:\n  stowage node --kubeconfig ~/.kube/config --node-name $(hostname) --driver-socket /run/stowage/csi.sock\n',
+      '\nExamples:\n  stowage node --join https://10.0.0.1:7443 --token abcdef.0123456789abcdef --ca-cert-hash sha256:…\n  stowage node --kubeconfig ~/.kube/config --node-name $(hostname) --driver-socket /run/stowage/csi.sock\n',
     )
     .action(async (flags) => {
       const { runNode } = await import('./run.ts')

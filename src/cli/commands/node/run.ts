@@ -7,6 +7,12 @@ import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { canWatchVolumes, NodeNameTakenError, startNodeAgent } from '../../../nodeagent/index.ts'
+import {
+  joinCluster,
+  loadCredentials,
+  type NodeCredentials,
+  nodeKubeconfigPath,
+} from '../../../nodeagent/join/index.ts'
 import { startRemoteHost } from '../../../processes/run-remote.ts'
 import { whenAborted } from '../../../runtime/stop-signal.ts'
 import { stopWithin } from '../../../runtime/stop-within.ts'
@@ -23,6 +29,10 @@ export interface NodeFlags {
   /** Labels as `key=value`. */
   readonly label?: readonly string[]
   readonly maxPods: string
+  /** URL of the server to join. */
+  readonly join?: string
+  readonly token?: string
+  readonly caCertHash?: readonly string[]
   readonly httpEndpoint?: string
 }
 
@@ -37,13 +47,16 @@ export interface NodeDeps {
 
 export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   const { clock, random, log, signal } = deps
-  const nodeName = parseNodeName(flags.nodeName)
+  const root = resolve(flags.rootDir)
+  const credentials = flags.kubeconfig ? undefined : await joinedCredentials(flags, root, deps)
+  const nodeName = credentials?.nodeName ?? parseNodeName(flags.nodeName)
   const labels = parseLabels(flags.label ?? [])
   const podsMax = Number(flags.maxPods)
   if (!Number.isInteger(podsMax) || podsMax < 1) {
     throw new UsageError(`--max-pods ${JSON.stringify(flags.maxPods)}: expected a whole number above 0`)
   }
-  const host = await startRemoteHost('stowage-node', flags, deps)
+  const joined = credentials && { connection: credentials.connection, namespace: 'default' }
+  const host = await startRemoteHost('stowage-node', flags, deps, joined)
   const { client, url, registry, monitoringUrl } = host
   host.setHealth({ '/healthz': () => undefined })
   try {
@@ -54,7 +67,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
       return startNodeAgent({
         client,
         nodeName,
-        root: resolve(flags.rootDir),
+        root,
         driverSockets: (flags.driverSocket ?? []).map((socket) => resolve(socket.replace(/^unix:(\/\/)?/, ''))),
         runCommands: flags.runCommands,
         serverUrl: url,
@@ -69,6 +82,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         signal,
       })
     }
+    void credentials?.renew({ client, clock, random, log, signal }).catch(() => {}) // rejects when the signal is aborted
     const agent = start()
     const stopped = agent
       .then((runningAgent) => {
@@ -87,6 +101,28 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
     await host.close()
     log.info({}, 'stopped; volumes stay mounted')
   }
+}
+
+/** Returns the credentials of a node that has joined, now or earlier. A node that has joined ignores --join. */
+async function joinedCredentials(flags: NodeFlags, root: string, deps: NodeDeps): Promise<NodeCredentials | undefined> {
+  const { join: server, token, caCertHash: pins = [] } = flags
+  const earlier = await loadCredentials(root, deps.clock)
+  if (earlier && flags.nodeName !== undefined && flags.nodeName !== earlier.nodeName) {
+    throw new UsageError(
+      `This machine has joined as node "${earlier.nodeName}", not as --node-name ${JSON.stringify(flags.nodeName)}. ` +
+        `Set another --root-dir, or remove ${nodeKubeconfigPath(root)} to join again.`,
+    )
+  }
+  if (earlier || server === undefined) return earlier
+  if (!/^https:\/\/./.test(server))
+    throw new UsageError(`--join ${JSON.stringify(server)}: expected a URL with https://`)
+  if (!token || pins.length === 0) {
+    throw new UsageError('--join requires --token and --ca-cert-hash, as "stowage token create" prints them.')
+  }
+  const nodeName = parseNodeName(flags.nodeName)
+  const { clock, log, signal } = deps
+  await joinCluster({ root, nodeName, server, token, pins, clock, log, signal })
+  return loadCredentials(root, clock)
 }
 
 function parseNodeName(text: string | undefined): string {

@@ -1,0 +1,129 @@
+// Runs `stowage token create`, `list` and `delete` with the client of an administrator.
+import { randomInt } from 'node:crypto'
+import { secretKind } from '../../../api/kinds/secret/secret.ts'
+import { dns1123SubdomainProblems } from '../../../api/names.ts'
+import {
+  BOOTSTRAP_TOKEN_NAMESPACE,
+  BOOTSTRAP_TOKEN_TYPE,
+  parseTokenSecret,
+  secretNameOf,
+  tokenSecret,
+} from '../../../apiserver/index.ts'
+import type { Clock } from '../../../base/clock.ts'
+import { parseDuration } from '../../../base/duration.ts'
+import { timestamp } from '../../../base/timestamps.ts'
+import { UsageError } from '../../../base/usage-error.ts'
+import { loadClientConfig } from '../../../client/connection/client-config.ts'
+import { type Client, type Connection, httpClient } from '../../../client/index.ts'
+import { caPinOf } from '../../../nodeagent/join/index.ts'
+
+interface TokenFlags {
+  readonly kubeconfig?: string
+  readonly output?: 'text' | 'json'
+}
+
+export interface CreateTokenFlags extends TokenFlags {
+  readonly node?: string
+  readonly ttl: string
+  readonly description?: string
+}
+
+export interface TokenDeps {
+  readonly clock: Clock
+  /** Default: that of the process. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+}
+
+const TTL_MS_MIN = 60_000
+
+/** Returns the output of the command. */
+export async function createToken(flags: CreateTokenFlags, deps: TokenDeps): Promise<string> {
+  const { node, ttl, description = '' } = flags
+  if (!node)
+    throw new UsageError('stowage token create requires --node: the name of the node that joins with the token.')
+  const [problem] = dns1123SubdomainProblems(node)
+  if (problem !== undefined) throw new UsageError(`--node ${JSON.stringify(node)}: ${problem}`)
+  const ttlMs = parseDuration(ttl)
+  if (ttlMs === undefined || ttlMs < TTL_MS_MIN) {
+    throw new UsageError(`--ttl ${JSON.stringify(ttl)}: expected a duration of a minute or more, such as 30m or 24h`)
+  }
+  return withClient(flags, deps, async (client, { server, ca }) => {
+    const expiration = timestamp(deps.clock.nowMs() + ttlMs)
+    const parts = { id: randomText(6), secret: randomText(16) }
+    await client.create(secretKind, tokenSecret({ ...parts, nodeName: node, description, expiration }))
+    const token = `${parts.id}.${parts.secret}`
+    const caCertHash = ca === undefined ? undefined : caPinOf(ca)
+    if (flags.output === 'json') return `${JSON.stringify({ token, node, expiration, server, caCertHash })}\n`
+    const pin = caCertHash ? ` --ca-cert-hash ${caCertHash}` : ''
+    return (
+      `The token for node ${node} expires at ${expiration}. Run this command on the node:\n\n` +
+      `  stowage node --join ${server} --node-name ${node} --token ${token}${pin}\n`
+    )
+  })
+}
+
+export const listTokens = (flags: TokenFlags, deps: TokenDeps): Promise<string> =>
+  withClient(flags, deps, async (client) => {
+    const fieldSelector = `type=${BOOTSTRAP_TOKEN_TYPE}`
+    const { items } = await client.list(secretKind, { namespace: BOOTSTRAP_TOKEN_NAMESPACE, fieldSelector })
+    const nowMs = deps.clock.nowMs()
+    const tokens = items
+      .flatMap((secret) => parseTokenSecret(secret) ?? [])
+      .map(({ id, nodeName, expiresAtMs, description }) => ({
+        id,
+        node: nodeName,
+        expiration: Number.isFinite(expiresAtMs) ? timestamp(expiresAtMs) : '',
+        isExpired: expiresAtMs <= nowMs,
+        description,
+      }))
+    if (flags.output === 'json') return `${JSON.stringify({ tokens })}\n`
+    if (tokens.length === 0) return 'There are no tokens. Create one with: stowage token create --node NAME\n'
+    const rows = tokens.map(({ id, node, expiration, isExpired, description }) => [
+      id,
+      node || '<any>',
+      `${expiration || '<never>'}${isExpired ? ' (expired)' : ''}`,
+      description,
+    ])
+    return formatRows([['ID', 'NODE', 'EXPIRES', 'DESCRIPTION'], ...rows])
+  })
+
+export const deleteToken = async (text: string | undefined, flags: TokenFlags, deps: TokenDeps): Promise<string> => {
+  if (!text)
+    throw new UsageError('stowage token delete requires the id of the token, which "stowage token list" prints.')
+  const [id = ''] = text.split('.') // a whole token is accepted too
+  return withClient(flags, deps, async (client) => {
+    await client.delete(secretKind, { namespace: BOOTSTRAP_TOKEN_NAMESPACE, name: secretNameOf(id) })
+    return `Token ${id} deleted.\n`
+  })
+}
+
+async function withClient(
+  { kubeconfig }: TokenFlags,
+  { clock, env = process.env }: TokenDeps,
+  run: (client: Client, connection: Connection) => Promise<string>,
+): Promise<string> {
+  const { connection } = await loadClientConfig(kubeconfig, { clock, env })
+  const client = httpClient({ connection, clock, userAgent: 'stowage-token' })
+  try {
+    return await run(client, connection)
+  } finally {
+    client.close()
+  }
+}
+
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+/** The token is a secret, so its characters come from the system and not from the injected randomness. */
+const randomText = (length: number): string =>
+  Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+
+function formatRows(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join('   ')
+      .trimEnd(),
+  )
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,55 @@
+// Requests the client certificate of a node from the server with a new key, which never leaves the machine.
+import { generateKeyPairSync } from 'node:crypto'
+import { createCertificationRequest } from '../../api/certification-request.ts'
+import { certificateSigningRequestKind } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'
+import { KUBELET_CLIENT_SIGNER } from '../../api/kinds/certificate-signing-request/signer-name.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Client } from '../../client/index.ts'
+
+export interface RequestCertificateOptions {
+  readonly client: Pick<Client, 'create' | 'get'>
+  readonly nodeName: string
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** Called once if the certificate is not issued within NOTICE_MS, with the name of the request. */
+  onWaiting(requestName: string): void
+}
+
+export interface KeyAndCertificate {
+  /** PEM. */
+  readonly key: string
+  /** PEM. */
+  readonly cert: string
+}
+
+const POLL_MS = 500
+const NOTICE_MS = 5_000
+
+export async function requestCertificate(options: RequestCertificateOptions): Promise<KeyAndCertificate> {
+  const { client, nodeName, clock, signal } = options
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const subject = { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] }
+  const request = Buffer.from(createCertificationRequest({ subject, key: privateKey })).toString('base64')
+  const { metadata } = await client.create(
+    certificateSigningRequestKind,
+    {
+      metadata: { generateName: `node-csr-${nodeName.slice(0, 200)}-` },
+      spec: { request, signerName: KUBELET_CLIENT_SIGNER, usages: ['digital signature', 'client auth'] },
+    },
+    { signal },
+  )
+  const { name } = metadata
+  for (let waitedMs = 0; ; waitedMs += POLL_MS) {
+    const csr = await client.get(certificateSigningRequestKind, { name }, { signal })
+    if (csr.status?.certificate) {
+      const cert = Buffer.from(csr.status.certificate, 'base64').toString('utf8')
+      return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, cert }
+    }
+    const denial = csr.status?.conditions?.find(({ type }) => type === 'Denied' || type === 'Failed')
+    if (denial) {
+      throw new Error(`The certificate request "${name}" was not granted (${denial.type}): ${denial.message ?? ''}`)
+    }
+    if (waitedMs === NOTICE_MS) options.onWaiting(name)
+    await clock.sleep(POLL_MS, signal)
+  }
+}
