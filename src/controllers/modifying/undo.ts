@@ -42,7 +42,7 @@ export function serializeConfirmed(className: string | undefined, previous: Attr
   const serialize = (attributes: Attributes) =>
     JSON.stringify({ ...(className === undefined ? {} : { class: className }), attributes: sortKeys(attributes) })
   const serialized = serialize({ ...previous, ...confirmed })
-  return serialized.length <= ATTRIBUTES_BYTES_MAX ? serialized : serialize(confirmed)
+  return Buffer.byteLength(serialized) <= ATTRIBUTES_BYTES_MAX ? serialized : serialize(confirmed)
 }
 
 export const serializeUndo = (undo: Undo): string | null =>
