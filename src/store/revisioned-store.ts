@@ -371,7 +371,7 @@ class RevisionedStore implements Store {
     for (let bytes = 0; entries.length < end && bytes < LIST_BYTES_PER_TURN; ) {
       const version = versions[entries.length]!
       const entry = sharedEntry(version) ?? this.#read(version)
-      bytes += entry.value.length
+      bytes += (entry.stored ?? entry.value).length // without decoding, because that may fail
       entries.push(entry)
     }
     return entries.length === versions.length

@@ -216,6 +216,23 @@ describe('a store with encryption', () => {
     expect((await server.get('/api/v1/namespaces')).status).toBe(200)
   })
 
+  it('SYS-9 with a lost key rewrites the other values, and reports the value by name', async () => {
+    const { medium } = spyMedium()
+    for (const [name, keyName] of [
+      ['a', 'lost'],
+      ['b', 'old'],
+    ] as const) {
+      const { store } = await openStore(medium, await secretsWith(aesgcm([keyName, KEY])))
+      await put(store, `${SECRETS}${name}`, '{}')
+      await store.close()
+    }
+    const { store, encryption } = await openStore(medium, await secretsWith(aesgcm(['new', OTHER_KEY], ['old', KEY])))
+    const messages: string[] = []
+    expect(await rewriteStaleValues(store, encryption, ({ message }) => messages.push(message))).toBe(1)
+    expect(messages).toEqual([expect.stringContaining(`${SECRETS}a cannot be decrypted`)])
+    expect((await findUndecryptable(store, { current: encryption }))?.message).toBe(messages[0])
+  })
+
   it('SYS-9 encrypts a plain Secret with an update that changes nothing', async () => {
     const { medium } = spyMedium()
     const plain = await createServerFixture({ medium })
