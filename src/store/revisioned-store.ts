@@ -34,7 +34,7 @@ import {
   type WatchOptions,
   WriteRejectedError,
 } from './store.ts'
-import { entryOfStored, type ValueTransformer } from './value-transformer.ts'
+import { entryOfStored, UndecryptableError, type ValueTransformer } from './value-transformer.ts'
 import { type Version, versionAt, versionBefore } from './version.ts'
 import { WatchHub } from './watch-hub.ts'
 
@@ -371,7 +371,7 @@ class RevisionedStore implements Store {
     for (let bytes = 0; entries.length < end && bytes < LIST_BYTES_PER_TURN; ) {
       const version = versions[entries.length]!
       const entry = sharedEntry(version) ?? this.#read(version)
-      bytes += (entry.stored ?? entry.value).length // without decoding, because that may fail
+      bytes += decodedLength(entry)
       entries.push(entry)
     }
     return entries.length === versions.length
@@ -470,4 +470,14 @@ class RevisionedStore implements Store {
 function settle(transaction: PendingTransaction, outcome: Outcome): void {
   if (outcome.is === 'threw') transaction.reject(outcome.error)
   else transaction.resolve({ revision: outcome.revision, revisions: outcome.revisions })
+}
+
+/** Decodes the value in this turn rather than when it is read, and returns its size. An undecodable one fails its readers only. */
+function decodedLength(entry: Entry): number {
+  try {
+    return entry.value.length
+  } catch (error) {
+    if (!(error instanceof UndecryptableError) || !entry.stored) throw error
+    return entry.stored.length
+  }
 }
