@@ -61,8 +61,14 @@ export function hintForNode(pod: PodInfo, nodeName: string, { checkNode, rejecti
 
 /** Compares the fields that plugins read. Heartbeats change only other fields. */
 const isEqualForScheduling = (a: Readonly<Node>, b: Readonly<Node>): boolean =>
-  JSON.stringify([a.metadata.labels, a.spec?.taints, a.spec?.unschedulable, a.status?.allocatable]) ===
-  JSON.stringify([b.metadata.labels, b.spec?.taints, b.spec?.unschedulable, b.status?.allocatable])
+  JSON.stringify(schedulingFieldsOf(a)) === JSON.stringify(schedulingFieldsOf(b))
+
+const schedulingFieldsOf = ({ metadata, spec, status }: Readonly<Node>): unknown[] => [
+  metadata.labels,
+  spec?.taints,
+  spec?.unschedulable,
+  status?.allocatable ?? status?.capacity,
+]
 
 const bindingOf = (claim: Readonly<PersistentVolumeClaim>): string =>
   JSON.stringify([
