@@ -12,9 +12,14 @@ export class JsonError extends Error {
   override readonly name = 'JsonError'
 }
 
+/** The error for a body with more keys than allowed, which may be valid JSON. */
+export class TooManyKeysError extends JsonError {}
+
 export interface JsonOptions {
   /** Maximum nesting of objects and lists. Default JSON_DEPTH_MAX. */
   readonly depthMax?: number
+  /** Maximum number of key-value pairs. Default: unlimited. */
+  readonly keysMax?: number
 }
 
 export interface DecodedJson {
@@ -27,11 +32,13 @@ export interface DecodedJson {
 
 export const parseJson = (body: Uint8Array | string, options?: JsonOptions): unknown => decodeJson(body, options).value
 
-export function decodeJson(body: Uint8Array | string, { depthMax = JSON_DEPTH_MAX }: JsonOptions = {}): DecodedJson {
+export function decodeJson(body: Uint8Array | string, options: JsonOptions = {}): DecodedJson {
+  const { depthMax = JSON_DEPTH_MAX, keysMax = Number.POSITIVE_INFINITY } = options
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const { depth, keyCount, inexactOffset } = measure(bytes, depthMax)
+  const { depth, keyCount, inexactOffset } = measure(bytes, depthMax, keysMax)
   if (depth > depthMax)
     throw new JsonError(`invalid JSON: objects and lists are nested more than ${depthMax} levels deep`)
+  if (keyCount > keysMax) throw new TooManyKeysError(`the body has more than ${keysMax} fields`)
   const text = typeof body === 'string' ? body : decodeUtf8(body)
   let value: unknown
   try {
@@ -51,7 +58,8 @@ export const INEXACT_MESSAGE = 'has more digits than can be stored exactly; send
 
 /** Returns the number of key-value pairs in a JSON text. */
 export const countKeys = (body: Uint8Array | string): number =>
-  measure(typeof body === 'string' ? Buffer.from(body) : body, Number.POSITIVE_INFINITY).keyCount
+  measure(typeof body === 'string' ? Buffer.from(body) : body, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
+    .keyCount
 
 function decodeUtf8(body: Uint8Array): string {
   if (!isUtf8(body)) throw new JsonError(`invalid JSON: the body is not valid UTF-8 at byte ${findInvalidByte(body)}`)
@@ -107,7 +115,7 @@ interface Measurement {
 
 // Scans bytes, because that is more than twice as fast as scanning characters. No byte of a multi-byte character equals one
 // of these constants.
-function measure(bytes: Uint8Array, depthMax: number): Measurement {
+function measure(bytes: Uint8Array, depthMax: number, keysMax: number): Measurement {
   const length = bytes.length
   let inexactOffset: number | undefined
   let openCount = 0
@@ -122,7 +130,7 @@ function measure(bytes: Uint8Array, depthMax: number): Measurement {
         if (inner === BACKSLASH) i++
       }
     } else if (code === COLON) {
-      keyCount++
+      if (++keyCount > keysMax) break
     } else if (code >= OPEN_BRACKET) {
       if (code === OPEN_BRACE || code === OPEN_BRACKET) {
         openCount++

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { JsonValue } from './json-value.ts'
-import { parseYaml, printYaml } from './yaml-body.ts'
+import { printYaml, printYamlInSlices } from './print-yaml.ts'
+import { parseYaml } from './yaml-body.ts'
 
 const parseValue = async (text: string) => (await parseYaml(text)).value
 
@@ -66,10 +67,17 @@ describe('parseYaml', () => {
     await expect(parseYaml(aliasLevels.join('\n'))).rejects.toThrow('Excessive alias count')
     await expect(parseYaml(`- &a x\n${'- *a\n'.repeat(101)}`)).rejects.toThrow('more than 100 aliases')
     for (const opening of ['[', '{a: ', '- ', '? ', '[{a: [']) {
-      await expect(parseYaml(opening.repeat(5_000))).rejects.toThrow('nested more than 100 deep')
+      await expect(parseYaml(opening.repeat(1_000))).rejects.toThrow('nested more than 100 deep')
     }
     await expect(parseYaml(`${'['.repeat(3_000)}${']'.repeat(3_000)}`)).rejects.toThrow('nested more than 100 deep')
-    await expect(parseYaml('- a\n'.repeat(50_000))).rejects.toThrow('more than 100000 tokens; send it as JSON instead')
+    await expect(parseYaml('- a\n'.repeat(10_000))).rejects.toThrow('more than 20000 tokens; send it as JSON instead')
+  })
+
+  it('SYS-19 rejects long YAML with few tokens, but not long JSON', async () => {
+    await expect(parseYaml(`a: b\n${'#\n'.repeat(600_000)}`)).rejects.toThrow(
+      'more than 1048576 bytes; send it as JSON',
+    )
+    expect(await parseValue(`{"a":"${'b'.repeat(2_000_000)}"}`)).toEqual({ a: 'b'.repeat(2_000_000) })
   })
 
   it('accepts a long text that has few tokens', async () => {
@@ -118,6 +126,22 @@ describe('printYaml', () => {
         expect(await parseValue(await printYaml(value))).toEqual(value)
       }),
     )
+  })
+
+  it('SYS-19 formats the same text in slices, with pauses', async () => {
+    let pauses = 0
+    const pause = async () => void pauses++
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue({ maxDepth: 5 }), async (anyValue) => {
+        const value: JsonValue = JSON.parse(JSON.stringify(anyValue))
+        expect(await printYamlInSlices(value, pause, 3)).toBe(await printYaml(value))
+      }),
+    )
+    pauses = 0
+    const keys = Array.from({ length: 5_000 }, (_, index) => [`k${index}`, 'a\n\n b\n'])
+    const value = { kind: 'ConfigMap', data: Object.fromEntries(keys), metadata: { finalizers: keys.map(String) } }
+    expect(await printYamlInSlices(value, pause)).toBe(await printYaml(value))
+    expect(pauses).toBeGreaterThan(35)
   })
 
   it('repeats shared objects instead of aliasing them', async () => {

@@ -1,15 +1,18 @@
-// Parses request bodies and formats responses in YAML: one document, only values that JSON can represent, with bounds on
+// Parses request bodies in YAML: one document, only values that JSON can represent, with bounds on
 // size and depth. A body that is JSON is parsed by parse-json.ts, which is faster; kubectl sends JSON with any content
 // type. The YAML package is loaded on first use.
 import { isUtf8 } from 'node:buffer'
 import type { CST, Document, LineCounter, Node, ParsedNode, Scalar } from 'yaml'
+import { VALUES_MAX } from './decode.ts'
 import { DUPLICATE_KEYS_MAX, findDuplicateKeys } from './duplicate-keys.ts'
 import { isExactNumber } from './exact-number.ts'
 import type { JsonValue } from './json-value.ts'
-import { decodeJson, INEXACT_MESSAGE } from './parse-json.ts'
+import { loadYaml, type Yaml } from './load-yaml.ts'
+import { decodeJson, INEXACT_MESSAGE, TooManyKeysError } from './parse-json.ts'
 
 const YAML_DEPTH_MAX = 100 // deeper bodies are rejected: the parser recurses, and a few thousand levels overflow the stack
-const YAML_TOKENS_MAX = 100_000 // about 15,000 lines; longer bodies are rejected and can be sent as JSON
+const YAML_TOKENS_MAX = 20_000 // about 3,000 lines; longer bodies are rejected and can be sent as JSON
+const YAML_BYTES_MAX = 1024 * 1024 // the same, because comments, empty lines and block scalars have few tokens
 const YAML_ALIASES_MAX = 100 // bodies with more aliases, or with aliases that expand to more nodes, are rejected
 const YAML_MESSAGE_LENGTH_MAX = 300 // longer messages of the parser are truncated
 
@@ -26,25 +29,13 @@ export interface DecodedYaml {
 /** Parses a body. Throws a YamlError with the reason and position of the problem. An empty body is null. */
 export async function parseYaml(body: Uint8Array | string): Promise<DecodedYaml> {
   const text = typeof body === 'string' ? body : decodeUtf8(body)
-  return decodeIfJson(text) ?? (await decodeYaml(text))
+  const decoded = decodeIfJson(text)
+  if (decoded) return decoded
+  if (body.length > YAML_BYTES_MAX) {
+    throw new YamlError(`invalid YAML: the body has more than ${YAML_BYTES_MAX} bytes; send it as JSON instead`)
+  }
+  return decodeYaml(text)
 }
-
-/** Formats a value with sorted keys. Quotes strings that YAML 1.1 parsers would parse as other types. */
-export const printYaml = async (value: JsonValue): Promise<string> => (await loadYamlPrinter())(value)
-
-/** Returns the same function without a promise, for callers that format many values. */
-export async function loadYamlPrinter(): Promise<(value: JsonValue) => string> {
-  const { stringify } = await loadYaml()
-  return (value) => stringify(value, PRINT_OPTIONS)
-}
-
-const PRINT_OPTIONS = {
-  sortMapEntries: true,
-  indentSeq: false,
-  lineWidth: 0,
-  aliasDuplicateObjects: false,
-  compat: 'yaml-1.1',
-} as const
 
 function decodeUtf8(body: Uint8Array): string {
   if (!isUtf8(body)) throw new YamlError('invalid YAML: the body is not valid UTF-8')
@@ -55,8 +46,12 @@ function decodeUtf8(body: Uint8Array): string {
 function decodeIfJson(text: string): DecodedYaml | undefined {
   if (!/^\s*\{/.test(text)) return undefined
   try {
-    return { value: decodeJson(text).value as JsonValue, duplicateKeys: findDuplicateKeys(text) }
-  } catch {
+    return {
+      value: decodeJson(text, { keysMax: VALUES_MAX }).value as JsonValue,
+      duplicateKeys: findDuplicateKeys(text),
+    }
+  } catch (error) {
+    if (error instanceof TooManyKeysError) throw new YamlError(error.message)
     return undefined
   }
 }
@@ -80,14 +75,6 @@ async function decodeYaml(text: string): Promise<DecodedYaml> {
   }
   const duplicateKeys = findDuplicates(yaml, document!)
   return { value: toJson(document!), duplicateKeys }
-}
-
-type Yaml = typeof import('yaml')
-
-/** Loads the CommonJS package `yaml`, which has only a default export in the bundle. */
-async function loadYaml(): Promise<Yaml> {
-  const loaded: Yaml & { readonly default?: Yaml } = await import('yaml')
-  return loaded.default ?? loaded
 }
 
 /** Builds the syntax tree without recursion and checks its bounds before recursive code processes it. */

@@ -56,7 +56,7 @@ export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<
   const { dryRun, fieldManager } = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   if (dryRun) throw badRequest('a commit has no dry run: dry-run its writes one by one')
   const writes: RequestedWrite[] = []
-  for (const [index, raw] of parseWrites(parseJsonBody(await request.readBody()).value).entries()) {
+  for (const [index, raw] of parseWrites(parseJsonBody(await request.readBody(), COMMIT_KEYS_MAX).value).entries()) {
     try {
       const write = parseWrite(deps, raw, call, fieldManager)
       authorize(write.route)
@@ -83,6 +83,9 @@ const RESPONSE_HEAD = Buffer.from(`{"kind":"Commit","apiVersion":"${GROUP}/${VER
 const RESPONSE_TAIL = Buffer.from(']}')
 const COMMA = Buffer.from(',')
 const withSeparator = (bytes: Buffer, index: number): Buffer[] => (index > 0 ? [COMMA, bytes] : [bytes])
+
+/** Fields of all writes together. */
+const COMMIT_KEYS_MAX = 100_000
 
 function parseWrites(body: unknown): readonly unknown[] {
   if (!isRecord(body) || !Array.isArray(body.writes)) throw badRequest('Commit: writes must be a list')

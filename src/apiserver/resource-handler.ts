@@ -161,11 +161,11 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   if (isTokenRequest(target)) {
     const { object, warnings } = await createToken(deps, target, body, options.fieldValidation)
     const value = { ...TOKEN_REQUEST_TYPE, ...object }
-    return valueResponse(accepted, 201, value, tokenRequest, warningHeaders(warnings))
+    return valueResponse(deps, accepted, 201, value, tokenRequest, warningHeaders(warnings))
   }
   const verb = createVerb(target, body, options.fieldValidation)
   const result = await executeWrite(deps, verb)
-  if (route.subresource !== '') return successResponse(accepted, 201, { code: 201 })
+  if (route.subresource !== '') return successResponse(deps, accepted, 201, { code: 201 })
   return writeResponse(deps, call, accepted, verb.warnings, result)
 }
 
@@ -176,7 +176,7 @@ async function handleReview(deps: ReviewDeps, { request, route, resource, user }
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
   const reviewed = await review(deps, resource, route.namespace, user, object)
-  return valueResponse(accepted, 201, reviewed, resource.kind.type, warningHeaders(warnings))
+  return valueResponse(deps, accepted, 201, reviewed, resource.kind.type, warningHeaders(warnings))
 }
 
 async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
@@ -211,7 +211,7 @@ async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   }
   const { uid } = decodeStored({ value: result.value, modRevision: 0 }).metadata
   const details = { name: route.name, group: resource.group || undefined, kind: resource.plural, uid } // JSON omits undefined
-  return successResponse(accepted, 200, { details })
+  return successResponse(deps, accepted, 200, { details })
 }
 
 async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {

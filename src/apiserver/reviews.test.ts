@@ -1,6 +1,7 @@
 // Tests the review kinds, which kubectl auth whoami, kubectl auth can-i and delegated authorizers use.
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
+import { manualClock } from '../base/manual-clock.ts'
 import { createBootstrapAuthorizer } from './rbac/bootstrap-authorizer.fixture.ts'
 import { createResources } from './resources.ts'
 import { review } from './reviews.ts'
@@ -11,7 +12,7 @@ const VIEWER: UserInfo = { name: 'ann', uid: 'u1', groups: ['stowage:viewers', '
 const authenticator = {
   authenticateToken: (token: string) => (token === 'good' ? { user: VIEWER } : undefined),
 } as unknown as Authenticator
-const deps = { authenticator, authorizer: createBootstrapAuthorizer() }
+const deps = { clock: manualClock(), authenticator, authorizer: createBootstrapAuthorizer() }
 const resources = createResources(ALL_KINDS)
 
 const createReview = (plural: string, body: object, { user = VIEWER, namespace = '' } = {}): Promise<Json> => {

@@ -3,12 +3,14 @@
 import { FieldErrors } from '../api/field-errors.ts'
 import { type FieldRequirement, parseFieldSelector } from '../api/selectors.ts'
 import { badRequest, invalid } from '../api/status-error.ts'
+import type { Clock } from '../base/clock.ts'
 import type { TypedValue } from './http/protobuf-response.ts'
 import type { AnyObject } from './objects/object-deps.ts'
 import type { Resource } from './resources.ts'
 import type { Authenticator, AuthorizationAttributes, Authorizer, UserInfo } from './security/index.ts'
 
 export interface ReviewDeps {
+  readonly clock: Clock
   readonly authenticator: Authenticator
   readonly authorizer: Authorizer
 }

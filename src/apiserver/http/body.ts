@@ -1,6 +1,6 @@
 // Parses and decodes request bodies into objects of the expected kind. Unknown and duplicate fields are ignored, reported as
 // warnings or rejected, depending on fieldValidation.
-import { DecodeError, decode, isRecord } from '../../api/decode.ts'
+import { DecodeError, decode, isRecord, VALUES_MAX } from '../../api/decode.ts'
 import { findDuplicateKeys } from '../../api/duplicate-keys.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import { decodeJson, JsonError } from '../../api/parse-json.ts'
@@ -54,10 +54,11 @@ function bodyOfAnyType(parsed: ParsedBody): RequestBody {
 export const mediaType = (contentType: string | undefined): string =>
   (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase()
 
-export function parseJsonBody(bytes: Uint8Array): ParsedBody {
+/** `keysMax` bounds the fields in the body: by default, those of one object. */
+export function parseJsonBody(bytes: Uint8Array, keysMax = VALUES_MAX): ParsedBody {
   if (bytes.length === 0) throw badRequest('the request has no body; send the object as JSON or YAML')
   try {
-    const { value, text, keyCount } = decodeJson(bytes)
+    const { value, text, keyCount } = decodeJson(bytes, { keysMax })
     return { value, keyCount, duplicates: () => findDuplicateKeys(text) }
   } catch (error) {
     if (error instanceof JsonError) throw badRequest(`the body could not be read: ${error.message}`)

@@ -106,7 +106,7 @@ async function yamlEncoder(
   { kind, apiVersion, metadata }: { kind: string; apiVersion: string; metadata: TableMeta },
   decode: (entry: Entry) => KubeObject,
 ): Promise<ListEncoder> {
-  const { loadYamlPrinter } = await import('../../api/yaml-body.ts')
+  const { loadYamlPrinter } = await import('../../api/print-yaml.ts')
   const print = await loadYamlPrinter()
   const tail = print({ kind, metadata: metadata as unknown as JsonValue })
   return {

@@ -52,12 +52,13 @@ export function parseIncludeObject({ query }: ApiRequest): IncludeObject {
 
 /** Builds the response of a request that succeeded and returns no object. */
 export const successResponse = (
+  deps: Pick<ResponseDeps, 'clock'>,
   accepted: AcceptedForm,
   code: number,
   fields: Pick<Status, 'details' | 'code'>,
 ): Promise<ApiResponse> => {
   const status: Status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...fields }
-  return valueResponse(accepted, code, status, statusType)
+  return valueResponse(deps, accepted, code, status, statusType)
 }
 
 /** Returns an error in protobuf if the client prefers it, otherwise in JSON, even if the client accepts neither. */
@@ -119,10 +120,17 @@ export function objectResponse(
     }
     case 'partial':
     case 'partialList':
-      return valueResponse(accepted, status, partialOf(object, accepted.metaVersion), partialObjectMetadata, headers)
+      return valueResponse(
+        deps,
+        accepted,
+        status,
+        partialOf(object, accepted.metaVersion),
+        partialObjectMetadata,
+        headers,
+      )
     default: {
       const value = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object }
-      return valueResponse(accepted, status, value, resource.kind.type, headers)
+      return valueResponse(deps, accepted, status, value, resource.kind.type, headers)
     }
   }
 }
@@ -148,6 +156,7 @@ const MEDIA_TYPES = { json: JSON_TYPE, yaml: 'application/yaml', protobuf: PROTO
 
 /** Builds the response with a value of the type: one that is not stored, or that needs a form other than the stored one. */
 export async function valueResponse(
+  { clock }: Pick<ResponseDeps, 'clock'>,
   accepted: AcceptedForm,
   status: number,
   value: TypedValue,
@@ -158,8 +167,9 @@ export async function valueResponse(
   if (accepted.media === 'protobuf') {
     return bytesResponse(status, encodeTypedValue(type, value), { 'content-type': PROTOBUF_MEDIA, ...headers })
   }
-  const { printYaml } = await import('../../api/yaml-body.ts')
-  return bytesResponse(status, Buffer.from(await printYaml(value as unknown as JsonValue)), {
+  const { printYamlInSlices } = await import('../../api/print-yaml.ts')
+  const text = await printYamlInSlices(value as unknown as JsonValue, () => clock.nextTurn())
+  return bytesResponse(status, Buffer.from(text), {
     'content-type': MEDIA_TYPES.yaml,
     ...headers,
   })

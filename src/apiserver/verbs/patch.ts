@@ -38,11 +38,20 @@ export interface PatchBody {
 
 export const isApply = (contentType: string | undefined): boolean => mediaType(contentType) === APPLY_MEDIA
 
+/** Operations have up to four fields, besides their values. */
+const JSON_PATCH_KEYS_MAX = 50_000
+
 export async function parsePatch(bytes: Uint8Array, contentType: string | undefined): Promise<PatchBody> {
   const media = mediaType(contentType)
   const type = PATCH_TYPES[media]
   if (!type) throw unsupportedMediaType(media, PATCH_MEDIA)
-  return { type, body: type === 'apply' ? await parseApplyBody(bytes) : parseJsonBody(bytes) }
+  return {
+    type,
+    body:
+      type === 'apply'
+        ? await parseApplyBody(bytes)
+        : parseJsonBody(bytes, type === 'json' ? JSON_PATCH_KEYS_MAX : undefined),
+  }
 }
 
 /** Returns the patch of an in-process write or of a write in a commit. Adds apiVersion and kind to an apply configuration. */

@@ -2,7 +2,8 @@
 // key, and rewrite what older keys encrypt.
 import { isRecord } from '../../../api/decode.ts'
 import type { JsonValue } from '../../../api/json-value.ts'
-import { parseYaml, printYaml } from '../../../api/yaml-body.ts'
+import { printYaml } from '../../../api/print-yaml.ts'
+import { parseYaml } from '../../../api/yaml-body.ts'
 import { generateKey, parseEncryptionConfiguration } from '../../../apiserver/index.ts'
 import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'
 import { UsageError } from '../../../base/usage-error.ts'
