@@ -51,7 +51,7 @@ const CREATED_NAME =
 export function createdNameOf({ status, body, headers }: ApiResponse): string {
   if (status !== 201 || !body) return ''
   if (headers['content-type'] === PROTOBUF_MEDIA) return nameInProtobuf(body)
-  const start = Buffer.from(body.buffer, body.byteOffset, Math.min(body.length, 512)).toString('latin1')
+  const start = Buffer.from(body.buffer, body.byteOffset, Math.min(body.length, 400)).toString('latin1')
   return CREATED_NAME.exec(start)?.[1] ?? ''
 }
 

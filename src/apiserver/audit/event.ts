@@ -1,7 +1,7 @@
 // Formats audit events (audit.k8s.io/v1 Event) as lines of JSON. Only what is passed in appears: no header except the user
 // agent and the forwarded addresses, and no values of query parameters that may hold credentials.
 import type { Status } from '../../api/status-error.ts'
-import { microTimestamp } from '../../base/timestamps.ts'
+
 import type { ApiRequest } from '../http/messages.ts'
 import type { PathRequest, ResourceRequest } from '../http/route.ts'
 import type { UserInfo } from '../security/index.ts'
@@ -45,11 +45,21 @@ export function formatEvent(event: AuditEvent): string {
   if (responseStatus) text += `,"responseStatus":${responseStatusJson(responseStatus)}`
   if (event.requestObject) text += `,"requestObject":${event.requestObject}`
   if (event.responseObject) text += `,"responseObject":${event.responseObject}`
-  text += `,"requestReceivedTimestamp":"${microTimestamp(event.receivedAtMs)}"`
-  text += `,"stageTimestamp":"${microTimestamp(event.atMs)}"`
+  text += `,"requestReceivedTimestamp":"${formatTime(event.receivedAtMs)}"`
+  text += `,"stageTimestamp":"${formatTime(event.atMs)}"`
   if (annotations) text += `,"annotations":${JSON.stringify(annotations)}`
   return `${text}}\n`
 }
+
+/** Formats a time with microseconds, as microTimestamp does, but formats each second only once. */
+function formatTime(ms: number): string {
+  const second = Math.floor(ms / 1_000)
+  if (second !== lastSecond.second) {
+    lastSecond = { second, text: new Date(second * 1_000).toISOString().slice(0, 20) }
+  }
+  return `${lastSecond.text}${String(Math.floor(ms) - second * 1_000).padStart(3, '0')}000Z`
+}
+let lastSecond = { second: -1, text: '' }
 
 /** The JSON of users by identity: an authenticator returns the same object for all requests with a credential. */
 const userJsons = new WeakMap<UserInfo, string>()
@@ -78,6 +88,7 @@ function requestUri({ path, query }: ApiRequest): string {
 
 /** Returns the addresses that the client claims, and the address of its connection last. */
 function sourceAddresses({ headers, remoteAddress }: ApiRequest): string[] {
+  if (remoteAddress && !headers['x-forwarded-for'] && !headers['x-real-ip']) return [remoteAddress]
   const forwardedFor = headers['x-forwarded-for']?.split(',').map((address) => address.trim()) ?? []
   const realIp = headers['x-real-ip']
   const addresses = [...forwardedFor, ...(realIp ? [realIp.trim()] : []), ...(remoteAddress ? [remoteAddress] : [])]
@@ -91,14 +102,14 @@ const truncateUserAgent = (text: string): string =>
 
 function objectReference(route: ResourceRequest, createdName: string): string {
   const { plural, namespace, name, group, version, subresource } = route
-  return JSON.stringify({
-    resource: plural,
-    namespace: namespace || undefined,
-    name: name || createdName || undefined,
-    apiGroup: group || undefined,
-    apiVersion: version,
-    subresource: subresource || undefined,
-  })
+  const objectName = name || createdName
+  let text = `{"resource":${JSON.stringify(plural)}`
+  if (namespace) text += `,"namespace":${JSON.stringify(namespace)}`
+  if (objectName) text += `,"name":${JSON.stringify(objectName)}`
+  if (group) text += `,"apiGroup":${JSON.stringify(group)}`
+  text += `,"apiVersion":${JSON.stringify(version)}`
+  if (subresource) text += `,"subresource":${JSON.stringify(subresource)}`
+  return `${text}}`
 }
 
 function responseStatusJson({ code, status }: NonNullable<AuditEvent['responseStatus']>): string {

@@ -13,17 +13,18 @@ export interface AuditAttributes {
 export const matchingRule = (policy: AuditPolicy, attributes: AuditAttributes): AuditRule | undefined =>
   policy.find((rule) => matches(rule, attributes))
 
+/** Runs for every request. Empty lists are absent from a decoded rule. */
 function matches(rule: AuditRule, { user, route }: AuditAttributes): boolean {
-  const { users = [], userGroups = [], verbs = [], namespaces = [], resources = [], nonResourceURLs = [] } = rule
-  if (verbs.length > 0 && !(route && verbs.includes(route.verb))) return false
-  if (users.length > 0 && !(user && users.includes(user.name))) return false
-  if (userGroups.length > 0 && !user?.groups.some((group) => userGroups.includes(group))) return false
-  if (namespaces.length > 0 || resources.length > 0) {
+  const { users, userGroups, verbs, namespaces, resources, nonResourceURLs } = rule
+  if (verbs && !(route && verbs.includes(route.verb))) return false
+  if (users && !(user && users.includes(user.name))) return false
+  if (userGroups && !user?.groups.some((group) => userGroups.includes(group))) return false
+  if (namespaces || resources) {
     if (route?.is !== 'resource') return false
-    if (namespaces.length > 0 && !namespaces.includes(route.namespace)) return false
-    return resources.length === 0 || resources.some((group) => includesResource(group, route))
+    if (namespaces && !namespaces.includes(route.namespace)) return false
+    return !resources || resources.some((group) => includesResource(group, route))
   }
-  if (nonResourceURLs.length === 0) return true
+  if (!nonResourceURLs) return true
   return route?.is === 'path' && nonResourceURLs.some((pattern) => matchesUrl(pattern, route.path))
 }
 
@@ -31,12 +32,12 @@ type GroupResources = NonNullable<AuditRule['resources']>[number]
 
 /** `pods` does not include `pods/log`; `pods/*` includes the pods and all their subresources. */
 function includesResource(
-  { group = '', resources = [], resourceNames = [] }: GroupResources,
+  { group = '', resources, resourceNames }: GroupResources,
   { group: requestGroup, plural, subresource, name }: ResourceRequest,
 ): boolean {
   if (group !== requestGroup && group !== '*') return false
-  if (resources.length === 0) return true
-  if (resourceNames.length > 0 && !resourceNames.includes(name)) return false
+  if (!resources) return true
+  if (resourceNames && !resourceNames.includes(name)) return false
   const combined = subresource ? `${plural}/${subresource}` : plural
   return resources.some(
     (resource) =>
