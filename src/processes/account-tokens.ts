@@ -1,8 +1,11 @@
-// Opens the tokens of ServiceAccounts for a server: the keys in its pki directory, and the settings of its flags.
+// Opens the tokens of ServiceAccounts for a server: the keys in its pki directory, which are loaded again when their files
+// change, and the settings of its flags.
+import { join } from 'node:path'
 import { type AccountTokens, createAccountTokens, loadTokenKeys } from '../apiserver/index.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
+import { watchFiles } from '../base/watch-files.ts'
 import type { Store } from '../store/index.ts'
 
 export interface AccountTokenSettings {
@@ -21,9 +24,32 @@ export interface OpenAccountTokensOptions extends AccountTokenSettings {
 
 export async function openAccountTokens(options: OpenAccountTokensOptions): Promise<AccountTokens> {
   const { pkiDir, lifetimeMsMax, issuer, store, clock, log, serverUrl } = options
-  const keys = await loadTokenKeys({ dir: pkiDir, tokenLifetimeMsMax: lifetimeMsMax, clock })
+  const loadKeys = () => loadTokenKeys({ dir: pkiDir, tokenLifetimeMsMax: lifetimeMsMax, clock })
+  const keys = await loadKeys()
   const lifetimeSecondsMax = Math.floor(lifetimeMsMax / 1_000)
-  return createAccountTokens({ store, clock, log, keys, issuer, lifetimeSecondsMax, serverUrl })
+  const accountTokens = createAccountTokens({ store, clock, log, keys, issuer, lifetimeSecondsMax, serverUrl })
+  return {
+    ...accountTokens,
+    async start(signal) {
+      await accountTokens.start(signal)
+      const stop = await watchFiles({
+        paths: ['service-account.key', 'service-account.pub'].map((file) => join(pkiDir, file)),
+        clock,
+        onChange: async () => {
+          try {
+            accountTokens.setKeys(await loadKeys())
+            log.info({}, 'loaded the keys of ServiceAccount tokens again')
+          } catch (error) {
+            log.error(
+              { reason: (error as Error).message },
+              'cannot load the keys of ServiceAccount tokens; keeping the old ones',
+            )
+          }
+        },
+      })
+      signal.addEventListener('abort', stop, { once: true })
+    },
+  }
 }
 
 const LIFETIME_MS_MIN = 60 * 60 * 1_000
