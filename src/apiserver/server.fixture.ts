@@ -21,6 +21,8 @@ import type { ApiResponse } from './http/messages.ts'
 import { wholeBody } from './http/whole-body.fixture.ts'
 import { inProcessClient } from './in-process/client.ts'
 import { createNodeAuthorization } from './node-authorizer/index.ts'
+import { componentAuthorizer } from './rbac/component-access.fixture.ts'
+import type { Component } from './rbac/component-rules.ts'
 import { createBootstrapRoles, createRbac } from './rbac/index.ts'
 import { parseRuntimeConfig } from './resources.ts'
 import { type Authenticator, type Authorizer, createAuthenticator, issueKeylessCa } from './security/index.ts'
@@ -69,6 +71,11 @@ export interface ServerFixture {
   readonly isStock: boolean
   /** Returns a client of an administrator. */
   client(): Client
+  /**
+   * Returns a client with the rules of a component (component-rules.ts). A request that they do not grant fails the test. With
+   * several components, which share code, the rules of each must grant it.
+   */
+  clientOf(...components: readonly Component[]): Client
   get(url: string, headers?: Headers): Promise<FixtureResponse>
   post(url: string, body: unknown, headers?: Headers): Promise<FixtureResponse>
   put(url: string, body: unknown, headers?: Headers): Promise<FixtureResponse>
@@ -154,6 +161,8 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   }
 
   await accountTokens?.start(new AbortController().signal)
+  const asAnswered = (client: Client): Client =>
+    isStock ? asStock(client, { clock, closesWatchesAfterMs: STOCK_WATCH_MS }) : client
 
   async function handle(method: string, url: string, body: string | Uint8Array | undefined, headers: Headers) {
     const queryStart = url.indexOf('?')
@@ -198,9 +207,10 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     clock,
     accountTokens,
     isStock,
-    client() {
-      const client = inProcessClient(server.objects, SYSTEM_USER)
-      return isStock ? asStock(client, { clock, closesWatchesAfterMs: STOCK_WATCH_MS }) : client
+    client: () => asAnswered(inProcessClient(server.objects, SYSTEM_USER)),
+    clientOf: (...components) => {
+      const user = { name: components.join(', '), groups: [] }
+      return asAnswered(inProcessClient(server.objects, user, componentAuthorizer(...components)))
     },
     call,
     get: (url, headers) => call('GET', url, undefined, headers),

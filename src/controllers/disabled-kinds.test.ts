@@ -25,9 +25,13 @@ afterEach(async () => {
 
 type ControllerFactory = (options: any) => { run(signal: AbortSignal): Promise<void> }
 
-function start(fixture: ServerFixture, create: ControllerFactory): () => Promise<unknown> {
+function start(
+  fixture: ServerFixture,
+  component: 'garbage' | 'namespaces',
+  create: ControllerFactory,
+): () => Promise<unknown> {
   const abort = new AbortController()
-  const client = fixture.client()
+  const client = fixture.clientOf(component)
   const kinds: readonly Kind[] = ALL_KINDS
   const running = create({ client, kinds, clock: fixture.clock, random: () => 0.5, log: silentLog }).run(abort.signal)
   return async () => {
@@ -51,7 +55,7 @@ describe('garbage collection with a disabled kind', () => {
     await fixture.store.close()
 
     fixture = await createServerFixture({ medium, runtimeConfig: CLASSES_DISABLED })
-    const stop = start(fixture, createGarbageController)
+    const stop = start(fixture, 'garbage', createGarbageController)
     await fixture.waitUntil(
       async () => (await fixture.get(`${SECRETS}/orphan`)).status === 404,
       'the orphan to be deleted',
@@ -62,7 +66,7 @@ describe('garbage collection with a disabled kind', () => {
     await fixture.store.close()
 
     fixture = await createServerFixture({ medium })
-    cleanups.push(() => fixture.store.close(), start(fixture, createGarbageController))
+    cleanups.push(() => fixture.store.close(), start(fixture, 'garbage', createGarbageController))
     expect((await fixture.get(`${SECRETS}/kept`)).status).toBe(200)
     await fixture.patch(`${CLASSES}/silver`, { metadata: { finalizers: null } }, 'merge')
     await fixture.delete(`${CLASSES}/silver`)
@@ -76,7 +80,7 @@ describe('garbage collection with a disabled kind', () => {
 describe('namespace deletion with a disabled kind', () => {
   it('SYS-15 deletes the other objects and the namespace', async () => {
     const fixture = await createServerFixture({ runtimeConfig: CAPACITIES_DISABLED })
-    cleanups.push(() => fixture.store.close(), start(fixture, createNamespaceController))
+    cleanups.push(() => fixture.store.close(), start(fixture, 'namespaces', createNamespaceController))
     await fixture.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await fixture.post('/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
     await fixture.delete('/api/v1/namespaces/shop')

@@ -93,7 +93,8 @@ export interface AgentFixture {
 export async function createAgentFixture(options: AgentFixtureOptions = {}): Promise<AgentFixture> {
   const { log = silentLog, wrapClient = (client: Client) => client, autoStart = true } = options
   const server = await createServerFixture({ hasAccountTokens: true })
-  const client = wrapClient(server.client())
+  const client = server.client()
+  const nodeClient = wrapClient(server.clientOf('node'))
   const disk = createMemoryDisk()
   const settings = fakeSettings({ controller: ['CREATE_DELETE_VOLUME'], ...options.settings })
   const fake = createFakeDriver({ clock: server.clock, settings })
@@ -158,7 +159,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
     },
     start(overrides = {}) {
       const process: Process = { isKilled: false }
-      const agentClient = untilKilled(client, process)
+      const agentClient = untilKilled(nodeClient, process)
       const sharedDeps = { clock: server.clock, random: () => 0.5, log }
       const caches = createCacheSet({ ...sharedDeps, client: agentClient })
       registry.clear()

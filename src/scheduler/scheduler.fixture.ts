@@ -135,14 +135,17 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
 
   let scheduler!: Scheduler
   const startScheduler = () =>
-    run((deps) => {
-      scheduler = createScheduler({
-        ...deps,
-        ...schedulerOptions,
-        gates: gates ? parseFeatureGates(gates) : undefined,
-      })
-      return [scheduler]
-    }, wrapClient(client))
+    run(
+      (deps) => {
+        scheduler = createScheduler({
+          ...deps,
+          ...schedulerOptions,
+          gates: gates ? parseFeatureGates(gates) : undefined,
+        })
+        return [scheduler]
+      },
+      wrapClient(server.clientOf('scheduler')),
+    )
   let stopScheduler = startScheduler()
   const stopControllers = hasControllers
     ? run(

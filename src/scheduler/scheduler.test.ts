@@ -112,6 +112,26 @@ describe('the scheduler', () => {
     await fixture.waitUntil(() => fixture.nodeOf('web'), 'the pod to be bound')
   })
 
+  it('CAP-17 accepts a binding whose response was lost', async () => {
+    let bindings = 0
+    await fixture.stop()
+    fixture = await startSchedulerFixture({
+      wrapClient: (client) => ({
+        ...client,
+        create: async (...args) => {
+          const created = await client.create(...args)
+          if (bindings++ === 0) throw new ApiError(503, 'ServiceUnavailable', 'the connection broke')
+          return created
+        },
+      }),
+    })
+    await fixture.createNode('n1')
+    await fixture.createPod('web')
+    await fixture.waitUntil(() => fixture.nodeOf('web'), 'the pod to be bound')
+    await fixture.waitUntil(() => fixture.scheduler.queuedPods().length === 0, 'the queue to be empty')
+    expect(fixture.events('web').filter((text) => text.startsWith('Warning'))).toEqual([])
+  })
+
   it('CAP-12 CAP-17 retries writing the condition without another scheduling attempt', async () => {
     let patchCalls = 0
     await fixture.stop()

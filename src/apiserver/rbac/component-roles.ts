@@ -29,7 +29,10 @@ const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'schedul
 /** Users that are not service accounts. The manager reads for all controllers, as kube-controller-manager does. */
 const USERS = { manager: 'system:kube-controller-manager', scheduler: 'system:kube-scheduler' } as const
 
-const COMPONENTS = [...Object.keys(ACCOUNTS), ...Object.keys(USERS)].sort() as readonly InProcessComponent[]
+export const IN_PROCESS_COMPONENTS = [
+  ...Object.keys(ACCOUNTS),
+  ...Object.keys(USERS),
+].sort() as readonly InProcessComponent[]
 
 /** Returns the user as which a component in the server's process makes its requests. */
 export function userOf(component: InProcessComponent): UserInfo {
@@ -97,11 +100,11 @@ export function parseResource(id: string): { group: string; resource: string } {
 const roleName = (component: InProcessComponent): string => `stowage:${component}`
 
 /** The roles of the components in the server's process. */
-export const COMPONENT_ROLES = COMPONENTS.flatMap((component) =>
+export const COMPONENT_ROLES = IN_PROCESS_COMPONENTS.flatMap((component) =>
   roleRulesOf(rulesOf(component), KUBE_SYSTEM).map((role) => ({ name: roleName(component), ...role })),
 )
 
-export const COMPONENT_BINDINGS = COMPONENTS.flatMap((component) =>
+export const COMPONENT_BINDINGS = IN_PROCESS_COMPONENTS.flatMap((component) =>
   roleRulesOf(rulesOf(component), KUBE_SYSTEM).map(({ namespace }) => ({
     name: roleName(component),
     role: roleName(component),

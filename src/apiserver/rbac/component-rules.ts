@@ -105,7 +105,7 @@ const SCHEDULER_RULES = [
 const PROVISION = [
   rule('get list watch create patch delete', 'persistentvolumes'),
   rule('get list watch patch', 'persistentvolumeclaims'),
-  rule('list watch', 'storageclasses.storage.k8s.io'),
+  rule('list watch', 'storageclasses.storage.k8s.io volumeattachments.storage.k8s.io'),
   RECORD_EVENTS,
   ELECT_LEADER,
   COMMIT,
@@ -115,7 +115,6 @@ const PROVISIONER_RULES = [
   ...PROVISION,
   rule('patch', 'persistentvolumeclaims/status persistentvolumes/status', { feature: 'transactions' }),
   rule('list watch', 'csinodes.storage.k8s.io nodes', { feature: 'topology' }),
-  rule('list watch', 'volumeattachments.storage.k8s.io', { feature: 'attachments' }),
   rule('get list watch', 'volumeattributesclasses.storage.k8s.io', { feature: 'attributes' }),
   rule('get', 'secrets', { feature: 'secrets' }),
   rule('get list patch', 'volumesnapshots.snapshot.storage.k8s.io', { feature: 'snapshots' }),
@@ -125,7 +124,7 @@ const PROVISIONER_RULES = [
     namespace: 'own',
   }),
   rule('get', 'pods replicasets.apps', { feature: 'capacity', namespace: 'own' }),
-  rule('update', 'persistentvolumeclaims', { feature: 'release-claims' }),
+  rule('update', 'persistentvolumeclaims', { feature: 'release' }),
 ]
 
 const RESIZER_RULES = [
@@ -161,7 +160,8 @@ const NODE_RULES = [
   rule('patch', 'persistentvolumeclaims/status'),
   rule('list watch', 'csidrivers.storage.k8s.io'),
   rule('get create update delete', 'csinodes.storage.k8s.io'),
-  rule('get', 'secrets', { feature: 'secrets' }),
+  rule('get', 'configmaps secrets'),
+  rule('create', 'serviceaccounts/token'),
   rule('get', 'volumeattributesclasses.storage.k8s.io', { feature: 'attributes' }),
   rule('get create update', 'leases.coordination.k8s.io', { namespace: 'kube-node-lease' }),
   RECORD_EVENTS,

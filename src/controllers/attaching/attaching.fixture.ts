@@ -82,12 +82,19 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
 
   async function start(options: StartOptions = {}) {
     const injector = createCrashInjector(options.killAt)
-    const controllerClient = processClient(client, injector, options.isAtomic ?? !server.isStock, options.intercept)
-    const watchingClient = options.beforeEvent ? delayWatch(client, options.beforeEvent) : client
-    const caches = createCacheSet({ client: watchingClient, clock: server.clock, random: () => 0.5 })
+    const isAtomic = options.isAtomic ?? !server.isStock
+    const clientOf = (component: 'attaching' | 'attacher') =>
+      processClient(server.clientOf(component), injector, isAtomic, options.intercept)
+    const cachesOf = (component: 'attaching' | 'attacher') => {
+      const cacheClient = server.clientOf(component)
+      const watchingClient = options.beforeEvent ? delayWatch(cacheClient, options.beforeEvent) : cacheClient
+      return createCacheSet({ client: watchingClient, clock: server.clock, random: () => 0.5 })
+    }
+    const caches = { attaching: cachesOf('attaching'), attacher: cachesOf('attacher') }
+    const stopCaches = () => Promise.all([caches.attaching.stop(), caches.attacher.stop()])
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // one listener per running reconcile
-    const deps = { client: controllerClient, caches, clock: server.clock, random: () => 0.5, log: silentLog }
+    const common = { clock: server.clock, random: () => 0.5, log: silentLog }
     const events = {
       record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
         if (!injector.hasCrashed) recordedEvents.push({ ...event, objectName: metadata.name ?? '' })
@@ -98,7 +105,9 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
         ? []
         : [
             createAttachingControllers({
-              ...deps,
+              ...common,
+              client: clientOf('attaching'),
+              caches: caches.attaching,
               events,
               options: { forceDetachAfterMs: options.forceDetachAfterMs },
               attachingMetrics: options.metrics,
@@ -108,7 +117,9 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
         ? []
         : [
             createAttacher({
-              ...deps,
+              ...common,
+              client: clientOf('attacher'),
+              caches: caches.attacher,
               driver: crashableDriver(driver, injector),
               facts,
               options: options.attacher ?? {},
@@ -116,11 +127,11 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
           ]),
     ]
     const running = Promise.all(components.map((component) => component.run(abort.signal)))
-    injector.onCrash(() => void caches.stop())
+    injector.onCrash(() => void stopCaches())
     const stop = async () => {
       abort.abort()
       if (!injector.hasCrashed) await running
-      await caches.stop()
+      await stopCaches()
     }
     stops.push(stop)
     return {

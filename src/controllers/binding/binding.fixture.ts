@@ -67,7 +67,8 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
   const api = await createServerFixture()
   const serverClient = api.client()
   const { wrapClient = (client) => client } = options
-  const client = wrapClient(options.isAtomic === false ? withoutAtomicCommits(serverClient) : serverClient)
+  const binderClient = api.clientOf('binding')
+  const client = wrapClient(options.isAtomic === false ? withoutAtomicCommits(binderClient) : binderClient)
   const recordedEvents: { readonly name: string; readonly line: string }[] = []
   const events: EventRecorder = {
     record: (_kind, object, { type, reason, message }) =>
@@ -134,7 +135,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
 
   const fixture: BindingFixture = {
     api,
-    client,
+    client: serverClient,
     reconciles,
     claim: (name, { size = '1Gi', spec = {}, annotations = {}, metadata = {}, status } = {}) =>
       create(persistentVolumeClaimKind, {

@@ -4,6 +4,7 @@ import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { onTestFinished } from 'vitest'
 import type { Kind } from '../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
+import { authorizeUnservedKinds } from '../../apiserver/rbac/component-access.fixture.ts'
 import { createServerFixture, type ServerFixture, type ServerFixtureOptions } from '../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
@@ -79,6 +80,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
   const facts = await readDriverFacts(driver)
   const writes: string[] = []
   const client = recordWrites(server.client(), writes)
+  const producerClient = recordWrites(server.clientOf('provisioner'), writes)
   const runningProducers: { queue: WorkQueue; stop(): Promise<void> }[] = []
 
   const failures: unknown[] = []
@@ -93,7 +95,8 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
     countGetCapacityCalls: () => fake.record.calls.filter(({ method }) => method === 'GetCapacity').length,
     async start(producerOptions: ProducerOptions = {}) {
       const { mode = { is: 'central' }, metrics, log = silentLog } = producerOptions
-      const wrappedClient = producerOptions.wrapClient?.(client) ?? client
+      const { wrapClient = (wrapped) => wrapped } = producerOptions
+      const wrappedClient = authorizeUnservedKinds(wrapClient(producerClient), 'provisioner')
       const common = { clock, random: () => 0.5, log, client: wrappedClient }
       const caches = createCacheSet(common)
       const controllers = createCapacityControllers({

@@ -22,7 +22,7 @@ async function createCleanerFixture() {
     fixture.server.post(CAPACITIES, aCapacity(name, 'fast', 'a', {}, label))
   async function start({ wrapClient = (client) => client, drivers = [DRIVER] }: CleanerOptions = {}) {
     const common = {
-      client: wrapClient(fixture.client),
+      client: wrapClient(fixture.server.clientOf('capacity-cleanup')),
       clock: fixture.server.clock,
       random: () => 0.5,
       log: silentLog,

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
+import { authorizeUnservedKinds } from '../../apiserver/rbac/component-access.fixture.ts'
 import type { Client } from '../../client/index.ts'
 import { createCapacityFixture } from './capacity.fixture.ts'
 import { capacityKind } from './items.ts'
@@ -84,7 +85,8 @@ describe('the owner of capacity objects', () => {
     [0, 'Pod', clientWithObjects(['pods', 'p', [daemonSet]])],
     [1, 'DaemonSet', clientWithObjects(['pods', 'p', [nonController, daemonSet]])],
     [2, 'Deployment', clientWithObjects(['pods', 'p', [replicaSet]], ['replicasets', 'rs', [deployment]])],
-  ])('CAP-7 at level %i is the %s, which is not read itself', async (level, kind, client) => {
+  ])('CAP-7 at level %i is the %s, which is not read itself', async (level, kind, objects) => {
+    const client = authorizeUnservedKinds(objects, 'provisioner')
     expect(await findOwner(client, search(level))).toMatchObject({ kind, controller: true })
   })
 

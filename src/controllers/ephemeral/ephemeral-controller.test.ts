@@ -3,6 +3,7 @@ import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
 import { createCacheSet, type EventRecorder } from '../../runtime/index.ts'
 import { createEphemeralController, createEphemeralMetrics, type EphemeralController } from './index.ts'
 
@@ -25,7 +26,7 @@ beforeEach(async () => {
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const common = { client: server.client(), clock: server.clock, random: () => 0.5 }
+  const common = { client: server.clientOf('ephemeral'), clock: server.clock, random: () => 0.5 }
   const caches = createCacheSet(common)
   const abort = new AbortController()
   setMaxListeners(0, abort.signal)
@@ -66,6 +67,20 @@ const aPod = async (name: string, template: object = { spec }) => {
   return (await server.post(PODS, body)).json
 }
 
+/** A client whose lists and watches return no claims. */
+const withoutClaims = (client: Client): Client => ({
+  ...client,
+  list: async (kind, request) => {
+    const list = await client.list(kind, request)
+    return kind.kind === 'PersistentVolumeClaim' ? { ...list, items: [] } : list
+  },
+  async *watch(kind, request) {
+    for await (const event of client.watch(kind, request)) {
+      if (kind.kind !== 'PersistentVolumeClaim' || event.type === 'bookmark') yield event
+    }
+  },
+})
+
 describe('createEphemeralController', () => {
   it('CAP-14 creates a claim from the template and makes the pod its owner', async () => {
     const pod = await aPod('web', { metadata: { labels: { a: '1' }, annotations: { b: '2' } }, spec })
@@ -98,6 +113,25 @@ describe('createEphemeralController', () => {
       async () => (await server.get(`${CLAIMS}/web-v`)).json.metadata?.ownerReferences !== undefined,
       'a new claim to be created',
     )
+  })
+
+  it('CAP-14 reads a claim that exists and that its cache does not contain yet', async () => {
+    await stop()
+    const client = server.clientOf('ephemeral')
+    const caches = createCacheSet({ client: withoutClaims(client), clock: server.clock, random: () => 0.5 })
+    const abort = new AbortController()
+    const common = { client, clock: server.clock, random: () => 0.5, log: silentLog }
+    controller = createEphemeralController({ ...common, caches })
+    const running = controller.run(abort.signal)
+    stop = async () => {
+      abort.abort()
+      await running
+      await caches.stop()
+    }
+    await server.post(CLAIMS, { metadata: { name: 'web-v' }, spec })
+    await aPod('web')
+    await waitUntil(() => controller.queues[0]?.stateOf('default/web')?.is === 'stuck', 'the pod to wait')
+    expect(controller.queues[0]?.stateOf('default/web')?.message).toContain('was not created for pod default/web')
   })
 
   it('CAP-14 ignores a claim of the same name in another namespace', async () => {

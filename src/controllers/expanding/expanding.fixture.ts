@@ -137,10 +137,12 @@ export async function createExpandingFixture({
   function start(options: StartOptions = {}) {
     const injector = createCrashInjector(options.killAt)
     const isAtomic = options.isAtomic ?? !server.isStock
+    const resizerClient = server.clientOf('resizer')
+    const { commit } = resizerClient
     const controllerClient = isAtomic
-      ? processClient(recordViews(client), injector, true, options.intercept)
-      : processClient({ ...recordViews(client), commit: client.commit }, injector, false, options.intercept)
-    const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
+      ? processClient(recordViews(resizerClient), injector, true, options.intercept)
+      : processClient({ ...recordViews(resizerClient), commit }, injector, false, options.intercept)
+    const caches = createCacheSet({ client: resizerClient, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
     const events = {

@@ -15,7 +15,7 @@ let controller: ReturnType<typeof createGarbageController>
 beforeEach(async () => {
   server = await createServerFixture()
   const abort = new AbortController()
-  const client = server.client()
+  const client = server.clientOf('garbage')
   controller = createGarbageController({
     client,
     kinds: ALL_KINDS,

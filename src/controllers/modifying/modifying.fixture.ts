@@ -78,8 +78,10 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
 
   function start(options: StartOptions = {}) {
     const injector = createCrashInjector(options.killAt)
-    const controllerClient = processClient(client, injector, options.isAtomic ?? !server.isStock, options.intercept)
-    const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
+    const resizerClient = server.clientOf('resizer')
+    const isAtomic = options.isAtomic ?? !server.isStock
+    const controllerClient = processClient(resizerClient, injector, isAtomic, options.intercept)
+    const caches = createCacheSet({ client: resizerClient, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // one listener per running reconcile
     const common = { caches, clock: server.clock, random: () => 0.5, log: silentLog, facts }

@@ -13,7 +13,7 @@ let stop: () => Promise<void>
 
 function startController(wrapClient = (client: Client): Client => client): () => Promise<void> {
   const abort = new AbortController()
-  const client = wrapClient(server.client())
+  const client = wrapClient(server.clientOf('namespaces'))
   const { clock } = server
   const controller = createNamespaceController({ client, kinds: ALL_KINDS, clock, random: () => 0.5, log: silentLog })
   const running = controller.run(abort.signal)

@@ -43,8 +43,9 @@ export async function createNodeLifecycleFixture() {
   function start({ metrics, intercept, storesEvents, hasStaleCaches, ...options }: StartOptions = {}) {
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
+    const controllerClient = server.clientOf('node-lifecycle')
     const caches = createCacheSet({
-      client: hasStaleCaches ? withoutChanges(client) : client,
+      client: hasStaleCaches ? withoutChanges(controllerClient) : controllerClient,
       clock,
       random: () => 0.5,
     })
@@ -53,7 +54,7 @@ export async function createNodeLifecycleFixture() {
         void recordedEvents.push({ ...event, objectName: metadata.name ?? '' }),
     }
     const controllers = createNodeLifecycleControllers({
-      client: recordWrites(client, writes, intercept),
+      client: recordWrites(controllerClient, writes, intercept),
       caches,
       clock,
       random: () => 0.5,

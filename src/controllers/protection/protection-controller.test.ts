@@ -26,7 +26,7 @@ const unchanged = (client: Client) => client
 
 function start(wrapCacheClient = unchanged, wrapClient = unchanged, gates: FeatureGates = allGatesOn): void {
   const abort = new AbortController()
-  const directClient = server.client()
+  const directClient = server.clientOf('protection')
   const client = wrapClient(directClient)
   const common = { clock: server.clock, random: () => 0.5, log: silentLog }
   const caches = createCacheSet({ ...common, client: wrapCacheClient(directClient) })

@@ -90,7 +90,7 @@ describe('createProvisioningControllers with metrics', () => {
 })
 
 describe('createProvisioningControllers with leader election', () => {
-  const LEASE = { namespace: 'default', name: 'provisioner' }
+  const LEASE = { namespace: 'kube-system', name: 'provisioner' }
   /** Checks leadership locally and fences writes with the lease, like leader-election.ts. */
   const createElection = (identity: string, isLeader: () => boolean) => ({
     assertStillLeader: () => {

@@ -81,8 +81,11 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
   function start(options: ProcessOptions = {}): Process {
     const { provisioner = storage.provisioner(), isAtomic = !apiServer.isStock } = options
     const injector = createCrashInjector(options.killAt)
-    const processClientWithFaults = processClient(client, injector, isAtomic, options.intercept)
-    const caches = createCacheSet({ client, clock: apiServer.clock, random: () => 0.5 })
+    const hasPlugin = !options.options?.bindsOnSave
+    // A provisioner in TypeScript has these controllers too.
+    const provisionerClient = hasPlugin ? apiServer.clientOf('provisioner', 'sdk') : apiServer.clientOf('provisioner')
+    const processClientWithFaults = processClient(provisionerClient, injector, isAtomic, options.intercept)
+    const caches = createCacheSet({ client: provisionerClient, clock: apiServer.clock, random: () => 0.5 })
     const abort = new AbortController()
     const controllers = createProvisioningControllers({
       client: processClientWithFaults,

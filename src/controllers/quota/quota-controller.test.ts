@@ -12,7 +12,6 @@ const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 
 let server: ServerFixture
-let client: Client
 let registry: Registry
 let stop: () => Promise<void>
 let queueStates: () => readonly { message?: string }[]
@@ -22,7 +21,6 @@ const log: Logger = { ...silentLog, error: (_fields, message) => void errors.pus
 beforeEach(async () => {
   errors.length = 0
   server = await createServerFixture()
-  client = server.client()
   stop = async () => {}
 })
 afterEach(async () => {
@@ -33,7 +31,7 @@ afterEach(async () => {
 function start(wrapClient: (inner: Client) => Client = (inner) => inner): void {
   registry = new Registry()
   const abort = new AbortController()
-  const common = { clock: server.clock, random: () => 0.5, log, client: wrapClient(client) }
+  const common = { clock: server.clock, random: () => 0.5, log, client: wrapClient(server.clientOf('quota')) }
   const caches = createCacheSet(common)
   const quotaMetrics = createQuotaMetrics(registry)
   const controller = createQuotaController({ ...common, caches, kinds: ALL_KINDS, quotaMetrics, verifyEveryMs: 5_000 })

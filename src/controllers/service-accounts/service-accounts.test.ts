@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
-import { createCacheSet } from '../../runtime/index.ts'
+import { type CacheSet, createCacheSet } from '../../runtime/index.ts'
 import { createDefaultAccountController, createRootCaController } from './index.ts'
 
 const SHOP = '/api/v1/namespaces/shop'
@@ -15,16 +15,21 @@ beforeEach(async () => {
   server = await createServerFixture()
   const { clock } = server
   const abort = new AbortController()
-  const common = { client: server.client(), clock, random: () => 0.5, log: silentLog }
-  const caches = createCacheSet(common)
-  const deps: ControllerDeps = { ...common, caches }
-  const runs = [createDefaultAccountController(deps), createRootCaController({ ...deps, rootCa: 'PEM' })].map(
-    (controller) => controller.run(abort.signal),
-  )
+  const cacheSets: CacheSet[] = []
+  const depsOf = (component: 'root-ca' | 'service-accounts'): ControllerDeps => {
+    const common = { client: server.clientOf(component), clock, random: () => 0.5, log: silentLog }
+    const caches = createCacheSet(common)
+    cacheSets.push(caches)
+    return { ...common, caches }
+  }
+  const runs = [
+    createDefaultAccountController(depsOf('service-accounts')),
+    createRootCaController({ ...depsOf('root-ca'), rootCa: 'PEM' }),
+  ].map((controller) => controller.run(abort.signal))
   stop = async () => {
     abort.abort()
     await Promise.all(runs)
-    await caches.stop()
+    for (const caches of cacheSets) await caches.stop()
     await server.store.close()
   }
 })

@@ -40,6 +40,23 @@ describe('the stats of a volume', () => {
     )
   })
 
+  it('PIO-8 take provisioned IO from the attributes class, if the volume has none', async () => {
+    const rates = { readIops: 10, writeIops: 30, readBps: 1_000, writeBps: 2_000 }
+    const fixture = await createAgentFixture({ agent: { ratesAt: async () => rates } })
+    await fixture.server.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
+      metadata: { name: 'gold' },
+      driverName: 'fake.stowage.example',
+      parameters: { iops: '500' },
+    })
+    await fixture.createVolume('orders', { pv: { volumeAttributesClassName: 'gold' } })
+    await fixture.createPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.waitUntil(
+      async () => /stowage_volume_iops_available\{.*direction="read"\} 490$/m.test(await fixture.registry.metrics()),
+      'the iops of the class',
+    )
+  })
+
   it('SYS-7 are collected with NodeGetVolumeStats every one to two minutes', async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')

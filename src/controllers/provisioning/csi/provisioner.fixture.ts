@@ -2,6 +2,7 @@
 import { onTestFinished } from 'vitest'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
+import { authorizeUnservedKinds } from '../../../apiserver/rbac/component-access.fixture.ts'
 import { createServerFixture } from '../../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
@@ -24,7 +25,7 @@ export interface ProvisionerFixtureOptions {
 export async function createProvisionerFixture(fixtureOptions: ProvisionerFixtureOptions = {}) {
   const { facts = factsOf(), options, log = silentLog, wrapClient = (client) => client } = fixtureOptions
   const apiServer = await createServerFixture()
-  const client = wrapClient(apiServer.client())
+  const client = authorizeUnservedKinds(wrapClient(apiServer.clientOf('provisioner')), 'provisioner')
   const { clock } = apiServer
   const random = () => 0.5
   const caches = createCacheSet({ client, clock, random })

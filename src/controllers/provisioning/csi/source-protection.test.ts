@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { authorizeUnservedKinds } from '../../../apiserver/rbac/component-access.fixture.ts'
 import { createServerFixture } from '../../../apiserver/server.fixture.ts'
 import { silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
@@ -12,7 +13,7 @@ const SNAPSHOT_FINALIZER = 'provisioner.storage.kubernetes.io/volumesnapshot-as-
 
 async function start(wrapClient: (client: Client) => Client = (client) => client) {
   const apiServer = await createServerFixture()
-  const client = wrapClient(apiServer.client())
+  const client = authorizeUnservedKinds(wrapClient(apiServer.clientOf('provisioner')), 'provisioner')
   const deps = { client, clock: apiServer.clock, random: () => 0.5, log: silentLog }
   const caches = createCacheSet(deps)
   const protection = createSourceProtection({ ...deps, caches })

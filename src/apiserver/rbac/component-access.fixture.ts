@@ -1,0 +1,111 @@
+// Test support: authorizes the requests of a component by its rules (component-rules.ts) alone. It records which rules are
+// used, and the requests that no rule grants; test/component-rules/ fails on a denied request and on an unused rule.
+import type { Kind } from '../../api/kind.ts'
+import { ALL_KINDS } from '../../api/kinds/index.ts'
+import type { Client, ObjectRef } from '../../client/client.ts'
+import type { Verb } from '../http/route.ts'
+import { type AuthorizationAttributes, type Authorizer, authorizeRequest } from '../security/index.ts'
+import { IN_PROCESS_COMPONENTS, roleRulesOf, userOf } from './component-roles.ts'
+import { type Component, type ComponentRule, rulesOf } from './component-rules.ts'
+import { ruleAllows } from './rule-match.ts'
+import { ruleUsage } from './rule-usage.fixture.ts'
+
+/** A right that a rule grants: one verb on one resource in one scope. */
+interface Grant {
+  /** `COMPONENT: VERB RESOURCE`, with the namespace of a rule that holds in one only. */
+  readonly id: string
+  allows(attributes: AuthorizationAttributes): boolean
+}
+
+const OWN_NAMESPACE = 'kube-system'
+
+/** Splits the rules of a component into single rights, because a test that lists pods does not show that it must watch them. */
+export const grantsOf = (component: Component): readonly Grant[] =>
+  (rulesOf(component) as readonly ComponentRule[]).flatMap(({ verbs, resources, namespace: scope }) =>
+    verbs.flatMap((verb) =>
+      resources.map((resource): Grant => {
+        const [role] = roleRulesOf([{ verbs: [verb], resources: [resource], namespace: scope }], OWN_NAMESPACE)
+        const { namespace, rules } = role!
+        return {
+          id: `${component}: ${verb} ${resource}${scope ? ` in ${scope}` : ''}`,
+          allows: (attributes) =>
+            (namespace === undefined || (attributes.path === undefined && attributes.namespace === namespace)) &&
+            rules.some((policyRule) => ruleAllows(policyRule, attributes)),
+        }
+      }),
+    ),
+  )
+
+/** Allows a request that the rules of every component grant. */
+export function componentAuthorizer(...components: readonly Component[]): Authorizer {
+  const grantsByComponent = components.map((component) => ({ component, grants: grantsOf(component) }))
+  return {
+    authorize(attributes) {
+      let isAllowed = true
+      for (const { component, grants } of grantsByComponent) {
+        const used = grants.filter((grant) => grant.allows(attributes))
+        for (const { id } of used) ruleUsage.used.add(id)
+        if (used.length > 0) continue
+        ruleUsage.denied.add(`${component}: ${describe(attributes)}`)
+        isAllowed = false
+      }
+      return { allowed: isAllowed }
+    },
+  }
+}
+
+/** Returns an authorizer that records which rules of the components of the server's process are used. */
+export function recordUse(authorizer: Authorizer): Authorizer {
+  const byUser = new Map(
+    IN_PROCESS_COMPONENTS.map((component) => [userOf(component).name, componentAuthorizer(component)]),
+  )
+  return {
+    authorize(attributes) {
+      byUser.get(attributes.user.name)?.authorize(attributes)
+      return authorizer.authorize(attributes)
+    },
+  }
+}
+
+function describe(attributes: AuthorizationAttributes): string {
+  if (attributes.path !== undefined) return `${attributes.verb} ${attributes.path}`
+  const { verb, group, resource, subresource, namespace } = attributes
+  const id = `${resource}${group ? `.${group}` : ''}${subresource ? `/${subresource}` : ''}`
+  return `${verb} ${id}${namespace ? ` in ${namespace}` : ''}`
+}
+
+/**
+ * Returns a client that also authorizes requests for kinds that the server does not have, such as snapshots. Tests answer
+ * them in a client around that of the server.
+ */
+export function authorizeUnservedKinds(client: Client, component: Component): Client {
+  const authorizer = componentAuthorizer(component)
+  const authorize = (verb: Verb, kind: Kind, { namespace = '', name = '' }: Partial<ObjectRef> = {}): void => {
+    const { group, plural, versions } = kind
+    if (ALL_KINDS.some((served) => served.group === group && served.plural === plural)) return
+    const address = { group, version: versions[0]!, plural, namespace, name, subresource: '' }
+    authorizeRequest(authorizer, {
+      user: { name: component, groups: [] },
+      route: { is: 'resource', verb, ...address },
+    })
+  }
+  return {
+    ...client,
+    async get(kind, ref, options) {
+      authorize('get', kind, ref)
+      return client.get(kind, ref, options)
+    },
+    async list(kind, request) {
+      authorize('list', kind, request)
+      return client.list(kind, request)
+    },
+    async *watch(kind, request) {
+      authorize('watch', kind, request)
+      yield* client.watch(kind, request)
+    },
+    async patch(kind, ref, patch, options) {
+      authorize('patch', kind, ref)
+      return client.patch(kind, ref, patch, options)
+    },
+  }
+}

@@ -1,0 +1,11 @@
+// Test support: which rights the components of a test file have used, and which they lacked. test/component-rules/ collects
+// them over all test files.
+
+export interface RuleUsage {
+  /** `COMPONENT: VERB RESOURCE` of each right that granted a request. */
+  readonly used: Set<string>
+  /** The same form of each request that no rule granted. */
+  readonly denied: Set<string>
+}
+
+export const ruleUsage: RuleUsage = { used: new Set(), denied: new Set() }

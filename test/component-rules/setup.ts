@@ -1,0 +1,23 @@
+// A setup file of all vitest projects: fails a test in which a component sent a request that its rules do not grant, and
+// writes the rights that the components of the test file used into the directory RULE_USAGE_DIR.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { afterAll, afterEach, type RunnerTestFile } from 'vitest'
+import { ruleUsage } from '../../src/apiserver/rbac/rule-usage.fixture.ts'
+import { ROOT, usageFile } from './suites.ts'
+
+afterEach(() => {
+  const denied = [...ruleUsage.denied]
+  ruleUsage.denied.clear()
+  if (denied.length > 0) throw new Error(`src/apiserver/rbac/component-rules.ts does not grant: ${denied.join(', ')}`)
+})
+
+// biome-ignore lint/correctness/noEmptyPattern: vitest requires a destructured first parameter
+afterAll(({}, suite) => {
+  const { RULE_USAGE_DIR: dir } = process.env
+  if (!dir || ruleUsage.used.size === 0) return
+  const { filepath, projectName } = suite as RunnerTestFile
+  mkdirSync(dir, { recursive: true })
+  const file = join(dir, usageFile(projectName ?? '', relative(ROOT, filepath)))
+  writeFileSync(file, JSON.stringify([...ruleUsage.used].sort()))
+})

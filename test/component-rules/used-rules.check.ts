@@ -1,0 +1,19 @@
+// Fails if a component has a right that no test of its suites used. It runs after all other tests, in a vitest project of its
+// own, and needs a run of all suites: `npm test`.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { grantsOf } from '../../src/apiserver/rbac/component-access.fixture.ts'
+import { COMPONENT_RULES, type Component } from '../../src/apiserver/rbac/component-rules.ts'
+import { suitesWithRules, usageFile } from './suites.ts'
+
+const DIR = process.env.RULE_USAGE_DIR ?? ''
+const readUsage = (file: string): string[] => JSON.parse(readFileSync(join(DIR, file), 'utf8'))
+
+it('SYS-9 every rule of every component is used by a test', ({ skip }) => {
+  const missing = suitesWithRules().filter((path) => !existsSync(join(DIR, usageFile('stowage', path))))
+  skip(missing.length > 0, `${missing.length} suites did not run, among them ${missing[0]}`)
+  const used = new Set(readdirSync(DIR).flatMap(readUsage))
+  const granted = (Object.keys(COMPONENT_RULES) as Component[]).flatMap((component) => grantsOf(component))
+  expect(granted.map(({ id }) => id).filter((id) => !used.has(id))).toEqual([])
+})
