@@ -13,6 +13,7 @@ import { addKubeconfig } from './commands/kubeconfig/command.ts'
 import { addMigrate } from './commands/migrate/command.ts'
 import { addNode } from './commands/node/command.ts'
 import { addProvisioner } from './commands/provisioner/command.ts'
+import { addRbac } from './commands/rbac/command.ts'
 import { addResizer } from './commands/resizer/command.ts'
 import { addScheduler } from './commands/scheduler/command.ts'
 import { addServer } from './commands/server/command.ts'
@@ -37,6 +38,7 @@ const COMMANDS: readonly AddCommand[] = [
   addScheduler,
   addCapacityCleanup,
   addKubeconfig,
+  addRbac,
   addVersion,
   addCompletion,
 ]
@@ -49,8 +51,8 @@ export function createProgram(deps: ProgramDeps): Command {
     .showHelpAfterError('(stowage --help lists the commands)')
     .exitOverride()
   for (const add of COMMANDS) add(program, deps)
-  for (const command of program.commands) {
-    command.showHelpAfterError(`(stowage ${command.name()} --help lists its flags)`)
+  for (const command of commandsBelow(program)) {
+    command.showHelpAfterError(`(${fullName(command)} --help lists its flags)`)
   }
   program
     .command('help')
@@ -65,3 +67,10 @@ export function createProgram(deps: ProgramDeps): Command {
     })
   return program
 }
+
+/** Returns the commands of a command, and theirs: `stowage rbac`, `stowage rbac print`. */
+export const commandsBelow = (command: Command): Command[] =>
+  command.commands.flatMap((child) => [child, ...commandsBelow(child)])
+
+const fullName = (command: Command): string =>
+  command.parent ? `${fullName(command.parent)} ${command.name()}` : command.name()

@@ -4,7 +4,7 @@ import { type Command, CommanderError } from 'commander'
 import { UsageError } from '../base/usage-error.ts'
 import type { ProgramDeps } from './command.ts'
 import { ExitError } from './exit-error.ts'
-import { createProgram } from './program.ts'
+import { commandsBelow, createProgram } from './program.ts'
 
 export interface CommandLineDeps extends ProgramDeps {
   /** Writes to standard error. */
@@ -19,7 +19,7 @@ const WRAPPED_COLUMNS_MIN = 20
 
 export async function runCommandLine(argv: readonly string[], deps: CommandLineDeps): Promise<number> {
   const program = createProgram(deps)
-  for (const command of [program, ...program.commands]) {
+  for (const command of [program, ...commandsBelow(program)]) {
     command
       .configureHelp({ minWidthToWrap: WRAPPED_COLUMNS_MIN })
       .exitOverride()

@@ -33,6 +33,13 @@ describe('complete', () => {
     expect(await completed('nonsense', '')).toEqual([])
   })
 
+  it('SYS-12 completes commands of a command, their flags and values', async () => {
+    expect(await completed('rbac', '')).toEqual(['print', '--help'])
+    expect(await completed('rbac', 'nonsense', '')).toEqual([])
+    expect(await completed('rbac', 'print', '--comp')).toEqual(['--component'])
+    expect(await completed('rbac', 'print', '--component', 'pro')).toEqual(['provisioner'])
+  })
+
   it('SYS-12 completes the flags of a command', async () => {
     expect(await completed('grow', '--na')).toEqual(['--namespace'])
     expect(await completed('grow', '--dry-run', '--he')).toEqual(['--help'])

@@ -21,10 +21,16 @@ export interface CommandLine {
 
 export async function complete(program: Command, { words, objectNames }: CommandLine): Promise<Completion> {
   const { given, prefix } = splitWords(words)
-  const [name, ...rest] = given
-  const command = program.commands.find((candidate) => candidate.name() === name)
-  if (name === undefined) return values([...commandNames(program), '--help', '--version'], prefix)
-  if (!command) return values([], prefix)
+  if (given.length === 0) return values([...commandNames(program), '--help', '--version'], prefix)
+  let command = program
+  let rest = given
+  while (command.commands.length > 0) {
+    if (rest.length === 0) return values([...commandNames(command), '--help'], prefix)
+    const child = command.commands.find((candidate) => candidate.name() === rest[0])
+    if (!child) return values([], prefix)
+    command = child
+    rest = rest.slice(1)
+  }
 
   const { flags, positionals, pendingOption } = readFlags(command, rest)
   const names = objectNames(flags.get('--kubeconfig'))

@@ -1,0 +1,46 @@
+// `stowage rbac print`: flags and help. print.ts creates the output.
+import { Option } from 'commander'
+import type { AddCommand } from '../../command.ts'
+
+/** The components, as in select-rules.ts, which is imported when the command runs. */
+const COMPONENTS = ['provisioner', 'resizer', 'scheduler', 'controllers', 'node', 'capacity-cleanup', 'sdk']
+
+export const addRbac: AddCommand = (program, deps) => {
+  const rbac = program
+    .command('rbac')
+    .summary('print the roles that components need')
+    .description('Prints the roles that components need.')
+    .helpCommand(false)
+  rbac
+    .command('print')
+    .summary('print the roles of a component as YAML')
+    .description(
+      'Prints the smallest roles with which a component does its work: a ClusterRole, and a Role in each namespace whose ' +
+        'objects it needs. Requests that need the role of a feature that is left out are denied, which is logged.',
+    )
+    .addOption(
+      new Option('--component <name>', 'the component; sdk is a provisioner in TypeScript')
+        .choices(COMPONENTS)
+        .makeOptionMandatory(),
+    )
+    .option('--features <names>', 'features in use, separated by commas (default: all; "" for none)')
+    .option('--namespace <name>', 'namespace in which the component runs', 'kube-system')
+    .option('--name <name>', 'name of the roles and bindings (default: stowage-COMPONENT)')
+    .option('--service-account <name>', 'also print this service account and the bindings of the roles to it')
+    .addHelpText(
+      'after',
+      '\nExample:\n' +
+        '  stowage rbac print --component provisioner --features leader-election,topology --namespace csi \\\n' +
+        '    --service-account csi-provisioner | kubectl apply -f -\n',
+    )
+    .action(async ({ features, ...flags }) => {
+      const { printRoles } = await import('./print.ts')
+      deps.write(printRoles({ ...flags, ...(features === undefined ? {} : { features: parseNames(features) }) }))
+    })
+}
+
+const parseNames = (text: string): string[] =>
+  text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
