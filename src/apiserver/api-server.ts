@@ -117,6 +117,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     accountTokens: options.accountTokens,
   }
   const flowControl = createFlowControl({ clock, concurrency: limits.concurrency })
+  health.addCheck('flow-control', async () => flowControl.problem())
   const listWidths = createListWidths()
   let watches = 0
   const watchesByUser = new Map<string, number>()

@@ -96,6 +96,18 @@ describe('flow control', () => {
     expect(started).toEqual(['flood', 'bob'])
   })
 
+  it('SYS-19 reports for 10 s that a request of the system level was rejected, but not of other levels', async () => {
+    const { send, clock, flow } = setUp({ system: 1, workload: 0, default: 1 })
+    for (let i = 0; i < 3; i++) send(`user-${i}`)
+    await clock.advance(15_000)
+    expect(flow.problem()).toBeUndefined()
+    for (const node of ['a', 'b', 'c']) send(node, ['system:nodes'])
+    await clock.advance(15_000)
+    expect(flow.problem()).toMatch(/^overloaded: requests of nodes or components were rejected/)
+    await clock.advance(11_000)
+    expect(flow.problem()).toBeUndefined()
+  })
+
   it('SYS-19 counts a wide request by its width, up to a quarter of its level', async () => {
     const { send, flow, started, endFirst } = setUp({ system: 0, workload: 0, default: 16 })
     for (let i = 0; i < 4; i++) send(`lister-${i}`, [], { width: 100 })

@@ -29,6 +29,8 @@ export interface FlowControl {
    * Throws or rejects with 429 if too many requests of the user wait, or if it has waited too long.
    */
   start(request: FlowRequest): Promise<Turn> | Turn | undefined
+  /** Returns a message if requests of nodes, leases or components were rejected within the last seconds. */
+  problem(): string | undefined
   /** Returns the number of running and waiting requests of a level. */
   stats(level: LevelName): { readonly running: number; readonly waiting: number }
 }
@@ -41,6 +43,8 @@ export const USER_WAITING_MAX = 200
 /** Requests of all users of a level that may wait. */
 export const LEVEL_WAITING_MAX = 2_000
 const WAIT_MS_MAX = 15_000
+/** How long a rejected request of the system level makes the server not ready. */
+const REJECTION_REPORTED_MS = 10_000
 /** Part of what a level may run that the requests of one user may occupy, so that other users need not wait for them. */
 const USER_PART_MAX = 3 / 4
 /** A single request counts for at most this part of the concurrency of its level. */
@@ -56,6 +60,8 @@ interface Level {
   /** Sum of the widths of running requests. */
   running: number
   waiting: number
+  /** When a request was last rejected. */
+  rejectedAtMs: number
   /** The same by user. */
   readonly runningByUser: Map<string, number>
   /** Waiting requests by user. The first user in the map who may run more is the next one. */
@@ -69,6 +75,7 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       concurrency: concurrency[name] ?? CONCURRENCY[name],
       running: 0,
       waiting: 0,
+      rejectedAtMs: Number.NEGATIVE_INFINITY,
       runningByUser: new Map(),
       queues: new Map(),
     }),
@@ -137,6 +144,7 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
   function wait(level: Level, user: string, width: number): Promise<Turn> {
     const queue = level.queues.get(user) ?? []
     if (queue.length >= USER_WAITING_MAX || level.waiting >= LEVEL_WAITING_MAX) {
+      level.rejectedAtMs = clock.monotonicMs()
       throw tooManyRequests(
         queue.length >= USER_WAITING_MAX
           ? `user ${JSON.stringify(user)} has ${USER_WAITING_MAX} requests waiting; send fewer at a time`
@@ -149,6 +157,7 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
         queue.splice(index, 1)
         if (queue.length === 0) level.queues.delete(user)
         level.waiting--
+        level.rejectedAtMs = clock.monotonicMs()
         reject(tooManyRequests(`the request waited ${WAIT_MS_MAX / 1_000} s for its turn; try again later`))
       })
       const request: WaitingRequest = {
@@ -175,6 +184,11 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       // Only requests of users who have too many running may be overtaken.
       if (!hasRoom || (level.waiting > 0 && nextUser(level, capacity) !== undefined)) return wait(level, user, width)
       return new LevelTurn(level, user, width)
+    },
+    problem() {
+      const { rejectedAtMs, waiting } = levels.find(({ name }) => name === 'system')!
+      if (clock.monotonicMs() - rejectedAtMs > REJECTION_REPORTED_MS) return undefined
+      return `overloaded: requests of nodes or components were rejected within the last ${REJECTION_REPORTED_MS / 1_000} s, and ${waiting} wait`
     },
     stats(name) {
       const { running, waiting } = levels.find((level) => level.name === name)!
