@@ -39,7 +39,7 @@ export const EXCEPTIONS: readonly Exception[] = [
     because: AMOUNTS,
     tests: [
       "after a crash at any call (atomic commits: true) > VAC-5 VAC-7 'modifies iops'",
-      "after a crash at any call (atomic commits: true) > VAC-5 VAC-7 'modifies class and iops, rolls back a…'",
+      "after a crash at any call (atomic commits: true) > VAC-5 VAC-7 'modifies class and iops and rolls bac…'",
     ],
   },
   {
@@ -84,7 +84,7 @@ export const EXCEPTIONS: readonly Exception[] = [
     tests: [
       'bindsOnSave > PROV-5 creates and binds the volume and removes the intent in one commit',
       'bindsOnSave > VAC-4 binds a claim with an attributes class in one commit',
-      'bindsOnSave > VAC-12 records the attributes class of the volume as the current class of the claim',
+      'bindsOnSave > VAC-12 records no current class if the volume was created without the class of the claim',
     ],
   },
   {
