@@ -1,4 +1,5 @@
 // POST serviceaccounts/NAME/token: issues a token of the ServiceAccount, bound to an object if the request names one.
+
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { Kind } from '../../api/kind.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -6,11 +7,12 @@ import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { secretKind } from '../../api/kinds/secret/secret.ts'
 import { type TokenRequest, tokenRequest } from '../../api/kinds/service-account/token-request-schema.ts'
-import { badRequest, conflict, invalid, noSuchPath, notFound } from '../../api/status-error.ts'
+import { badRequest, conflict, forbidden, invalid, noSuchPath, notFound } from '../../api/status-error.ts'
 import { timestamp } from '../../base/timestamps.ts'
 import { checkKind, decodeAs, type RequestBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
 import { objectKey } from '../keys.ts'
+import { nodeTokenProblem } from '../node-authorizer/node-token-request.ts'
 import type { AnyObject, ObjectDeps } from '../objects/object-deps.ts'
 import { keyOf, type WriteTarget } from '../objects/write-verb.ts'
 import type { TokenSubject } from '../service-accounts/index.ts'
@@ -64,6 +66,8 @@ export async function createToken(
     serviceaccount: { name: target.name, uid },
     ...(await boundObjectOf(deps, target, request)),
   }
+  const problem = nodeTokenProblem(target.user, request, subject.node?.name)
+  if (problem) throw forbidden(target.resource, target.name, problem)
   const requestedSeconds = request.spec.expirationSeconds ?? LIFETIME_SECONDS_DEFAULT
   const lifetimeSeconds = Math.min(requestedSeconds, accountTokens.lifetimeSecondsMax)
   const { audiences: requestedAudiences = [] } = request.spec
