@@ -120,7 +120,7 @@ describe('the scheduler', () => {
         ...client,
         create: async (...args) => {
           const created = await client.create(...args)
-          if (bindings++ === 0) throw new ApiError(503, 'ServiceUnavailable', 'the connection broke')
+          if (bindings++ === 0) throw new ApiError(409, 'Conflict', 'the pod is already bound') // to the retry of the client
           return created
         },
       }),

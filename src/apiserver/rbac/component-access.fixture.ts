@@ -82,7 +82,7 @@ export function authorizeUnservedKinds(client: Client, component: Component): Cl
   const authorizer = componentAuthorizer(component)
   const authorize = (verb: Verb, kind: Kind, { namespace = '', name = '' }: Partial<ObjectRef> = {}): void => {
     const { group, plural, versions } = kind
-    if (ALL_KINDS.some((served) => served.group === group && served.plural === plural)) return
+    if (ALL_KINDS.some((served) => !served.isForeign && served.group === group && served.plural === plural)) return
     const address = { group, version: versions[0]!, plural, namespace, name, subresource: '' }
     authorizeRequest(authorizer, {
       user: { name: component, groups: [] },

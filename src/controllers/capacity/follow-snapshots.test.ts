@@ -1,22 +1,32 @@
 import { describe, expect, it } from 'vitest'
-import type { Client, WatchEvent } from '../../client/index.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { Client, WatchEvent, WatchRequest } from '../../client/index.ts'
 import { SNAPSHOT_GROUP, type VolumeSnapshotContent } from '../provisioning/csi/snapshot-kinds.ts'
 import { createCapacityFixture, DRIVER, GI } from './capacity.fixture.ts'
 
-/** Returns a client wrapper that serves a watch of VolumeSnapshotContents, and a function that sends watch events. */
-function withSnapshots() {
+/**
+ * Returns a client wrapper that serves lists and watches of VolumeSnapshotContents, and a function that sends watch events.
+ * A stock server does not send initial events.
+ */
+function withSnapshots(isStock: boolean) {
   const waiting: ((event: WatchEvent<VolumeSnapshotContent>) => void)[] = []
   const existing = { metadata: { name: 'before', uid: 'before', resourceVersion: '1' }, spec: { driver: DRIVER } }
-  const events: WatchEvent<VolumeSnapshotContent>[] = [
-    { type: 'added', object: existing },
-    { type: 'bookmark', resourceVersion: '1', endsInitialEvents: true },
-  ]
+  const events: WatchEvent<VolumeSnapshotContent>[] = isStock
+    ? []
+    : [
+        { type: 'added', object: existing },
+        { type: 'bookmark', resourceVersion: '1', endsInitialEvents: true },
+      ]
   const emit = (event: WatchEvent<VolumeSnapshotContent>) => {
     const resolveNext = waiting.shift()
     if (resolveNext) resolveNext(event)
     else events.push(event)
   }
-  async function* watch(signal: AbortSignal): AsyncGenerator<WatchEvent<VolumeSnapshotContent>> {
+  async function* watch({
+    signal,
+    sendInitialEvents,
+  }: WatchRequest): AsyncGenerator<WatchEvent<VolumeSnapshotContent>> {
+    if (isStock && sendInitialEvents) throw new ApiError(422, 'Invalid', 'sendInitialEvents is forbidden')
     const aborted = new Promise<undefined>((resolve) => signal.addEventListener('abort', () => resolve(undefined)))
     while (!signal.aborted) {
       const event =
@@ -33,8 +43,11 @@ function withSnapshots() {
     wrapClient: (client: Client): Client => ({
       ...client,
       serves: async (kind) => kind.group === SNAPSHOT_GROUP || client.serves(kind),
-      watch: (kind, request) =>
-        (kind.group === SNAPSHOT_GROUP ? watch(request.signal) : client.watch(kind, request)) as never,
+      list: async (kind, request) =>
+        kind.group === SNAPSHOT_GROUP
+          ? ({ items: [existing], resourceVersion: '1' } as never)
+          : client.list(kind, request),
+      watch: (kind, request) => (kind.group === SNAPSHOT_GROUP ? watch(request) : client.watch(kind, request)) as never,
     }),
     send: (type: 'added' | 'modified' | 'deleted', volumeHandle: string, driver = DRIVER, status: object = {}) => {
       const metadata = { name: `content-of-${volumeHandle}`, uid: volumeHandle, resourceVersion: String(++version) }
@@ -50,7 +63,7 @@ describe('followSnapshots', () => {
     await fixture.aNode('n1', { zone: 'a' })
     await fixture.aNode('n2', { zone: 'b' })
     await fixture.aClass('fast')
-    const snapshots = withSnapshots()
+    const snapshots = withSnapshots(fixture.server.isStock)
     await fixture.start({ wrapClient: snapshots.wrapClient })
     await fixture.advance(1_000)
     expect(fixture.countGetCapacityCalls()).toBe(2) // an existing snapshot does not cause a call
