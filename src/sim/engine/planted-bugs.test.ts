@@ -40,7 +40,7 @@ const lateWatch: PlantedBug = {
 }
 
 const FIRST_SEED = 1_000
-/** Any change of the number of watches changes what a seed does. About one seed in twenty reaches the late watch. */
+/** Any change of the number of watches changes what a seed does, and few seeds reach the late watch. */
 const SEEDS_MAX = 60
 const TIMEOUT_MS = 900_000
 
