@@ -1,7 +1,7 @@
 // Public exports of the API server.
 
 export { standardAdmission } from './admission/index.ts'
-export { type ApiServer, createApiServer } from './api-server.ts'
+export { type ApiServer, type ApiServerOptions, createApiServer } from './api-server.ts'
 export {
   type Audit,
   type AuditSink,

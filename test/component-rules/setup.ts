@@ -15,7 +15,7 @@ afterEach(() => {
 // biome-ignore lint/correctness/noEmptyPattern: vitest requires a destructured first parameter
 afterAll(({}, suite) => {
   const { RULE_USAGE_DIR: dir } = process.env
-  if (!dir || ruleUsage.used.size === 0) return
+  if (!dir) return
   const { filepath, projectName } = suite as RunnerTestFile
   mkdirSync(dir, { recursive: true })
   const file = join(dir, usageFile(projectName ?? '', relative(ROOT, filepath)))

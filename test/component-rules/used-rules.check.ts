@@ -12,6 +12,8 @@ const readUsage = (file: string): string[] => JSON.parse(readFileSync(join(DIR, 
 
 it('SYS-9 every rule of every component is used by a test', ({ skip }) => {
   const missing = suitesWithRules().filter((path) => !existsSync(join(DIR, usageFile('stowage', path))))
+  // In CI all suites run, so that none may be missing.
+  if (process.env.CI === 'true') expect(missing).toEqual([])
   skip(missing.length > 0, `${missing.length} suites did not run, among them ${missing[0]}`)
   const used = new Set(readdirSync(DIR).flatMap(readUsage))
   const granted = (Object.keys(COMPONENT_RULES) as Component[]).flatMap((component) => grantsOf(component))

@@ -323,9 +323,9 @@ function parse(response: ApiResponse, problems: string[]): any {
 
 function parseProtobuf(bytes: Uint8Array): object {
   const { apiVersion, kind, raw } = decodeEnvelope(bytes)
-  const typesByKind = new Map(ALL_KINDS.map((served) => [served.kind, served.type]))
-  const type =
-    kind === 'Status' ? statusType : kind === 'PartialObjectMetadata' ? partialObjectMetadata : typesByKind.get(kind)!
+  const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : ''
+  const served = ALL_KINDS.find((candidate) => candidate.group === group && candidate.kind === kind)
+  const type = kind === 'Status' ? statusType : kind === 'PartialObjectMetadata' ? partialObjectMetadata : served!.type
   return { apiVersion, kind, ...decodeProtobuf(type, raw) }
 }
 

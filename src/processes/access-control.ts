@@ -1,0 +1,74 @@
+// Access control of a server: who sends a request (certificates and tokens), what the user may do (RBAC and the rules of
+// nodes), and what is recorded (audit log).
+import {
+  type ApiServer,
+  type ApiServerOptions,
+  createBootstrapRoles,
+  createRbac,
+  serviceAccountAdmission,
+  standardAdmission,
+} from '../apiserver/index.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import type { Client } from '../client/index.ts'
+import type { Store } from '../store/index.ts'
+import { type AccountTokenSettings, openAccountTokens } from './account-tokens.ts'
+import { type AuditSettings, openAudit } from './audit.ts'
+import { openCredentials } from './credentials.ts'
+import { createNodeIdentity } from './node-identity.ts'
+
+export interface AccessControlOptions {
+  readonly store: Store
+  readonly dataDir: string
+  readonly pkiDir: string
+  /** Hosts of the serving certificate. */
+  readonly hosts: readonly string[]
+  readonly accountTokens: AccountTokenSettings
+  readonly audit: AuditSettings
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  /** Returns the URL of the server; called after it listens. */
+  serverUrl(): string
+}
+
+export type AccessControl = Awaited<ReturnType<typeof openAccessControl>>
+
+export async function openAccessControl(options: AccessControlOptions) {
+  const { store, dataDir, pkiDir, hosts, clock, random, log, serverUrl } = options
+  const credentials = await openCredentials({ dir: pkiDir, hosts, clock, log })
+  const rbac = createRbac({ store, clock, log })
+  const nodeIdentity = createNodeIdentity({ store, clock, log, next: rbac.authorizer })
+  const accountTokens = await openAccountTokens({ ...options.accountTokens, pkiDir, store, clock, log, serverUrl })
+  const authenticator = await credentials.createAuthenticator({
+    tokenAuthenticators: [nodeIdentity.authenticateToken, accountTokens.authenticator],
+    apiAudiences: accountTokens.apiAudiences,
+  })
+  const auditing = await openAudit({ settings: options.audit, dataDir, clock, log })
+  const serverOptions = {
+    authenticator,
+    authorizer: nodeIdentity.authorizer,
+    admission: standardAdmission([
+      rbac.escalationCheck,
+      ...nodeIdentity.admission,
+      serviceAccountAdmission({ random, rootCa: credentials.pki.caCert }),
+    ]),
+    audit: auditing.audit,
+    accountTokens,
+  } satisfies Partial<ApiServerOptions>
+  return {
+    serverOptions,
+    credentials,
+    nodeIdentity,
+    auditing,
+    /** Authorizes by roles and bindings only, without the rules of nodes. */
+    roleAuthorizer: rbac.authorizer,
+    /** Creates the bootstrap roles, loads what decisions need, and follows its changes until the signal is aborted. */
+    async start(server: ApiServer, client: Client, signal: AbortSignal): Promise<void> {
+      await nodeIdentity.start(server, signal)
+      await createBootstrapRoles(client, server.resources)
+      await rbac.start({ client, signal })
+      await accountTokens.start(signal)
+    },
+  }
+}

@@ -1,0 +1,110 @@
+// Opens the data directory of a server: checks that it can be used, loads the keys of encryption at rest, and opens the
+// store.
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { BRIEF_HISTORY_PREFIXES } from '../apiserver/index.ts'
+import type { Clock } from '../base/clock.ts'
+import { requireDiskSpace } from '../base/disk-space.ts'
+import { ensureDirectory } from '../base/files.ts'
+import type { Logger } from '../base/log.ts'
+import { STORE_FILE, type Store } from '../store/index.ts'
+import { checkStoredValues, type LoadedEncryption, loadEncryption } from './encryption.ts'
+import { openStore, type StoreLocation, storeDirOf, type TlsFiles, warnOfPlainText } from './open-store.ts'
+
+export interface DataDirectoryOptions {
+  readonly dataDir: string
+  /** Directory of keys and certificates. */
+  readonly pkiDir: string
+  readonly location: StoreLocation
+  readonly etcdTls: TlsFiles
+  readonly historyMinutes: number
+  /** File with the configuration of encryption at rest. Default: encryption.yaml in pkiDir. */
+  readonly encryptionProviderConfig: string | undefined
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface DataDirectory {
+  readonly store: Store
+  readonly encryption: LoadedEncryption
+}
+
+/** Credentials and an empty store take a tenth of this. */
+const START_BYTES_MIN = 4 * 2 ** 20
+
+const BRIEF_HISTORY_MS = 90_000
+const BRIEF_HISTORY_ENTRIES_MAX = 20_000
+
+/** The file that a server writes when it is ready. */
+export const kubeconfigOf = (dataDir: string): string => join(dataDir, 'admin.kubeconfig')
+
+export async function openDataDirectory(options: DataDirectoryOptions): Promise<DataDirectory> {
+  const { dataDir, pkiDir, location, log } = options
+  const isEmbedded = location.is === 'embedded'
+  const throwUnusable = (error: NodeJS.ErrnoException): never => {
+    if (!error.syscall) throw error // an error of the store already has a message for users
+    throw new Error(
+      `Cannot use ${dataDir} as data directory: ${describeSystemError(error)}. Choose another with --data-dir.`,
+    )
+  }
+  await ensureDirectory(dataDir).catch(throwUnusable)
+  await requireDiskSpace(dataDir, START_BYTES_MIN)
+  if (isEmbedded) await checkStoreExists(dataDir)
+  else warnOfPlainText(location, log)
+  const encryption = await loadEncryption({
+    configFile: options.encryptionProviderConfig,
+    pkiDir,
+    storeDir: isEmbedded ? storeDirOf(dataDir) : undefined,
+    log,
+  }).catch(throwUnusable)
+  const store = await openStore({
+    transformer: encryption.encryption,
+    location,
+    tlsFiles: options.etcdTls,
+    dataDir,
+    clock: options.clock,
+    history: {
+      keepMs: options.historyMinutes * 60_000,
+      brief: { prefixes: BRIEF_HISTORY_PREFIXES, keepMs: BRIEF_HISTORY_MS, entriesMax: BRIEF_HISTORY_ENTRIES_MAX },
+    },
+  }).catch(throwUnusable)
+  try {
+    await checkStoredValues(store, encryption)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return { store, encryption }
+}
+
+/**
+ * Throws if a server was ready in this directory before and its store is missing or empty: starting with a new store would
+ * hide the loss. The kubeconfig shows that a server was ready, because it is written then.
+ */
+async function checkStoreExists(dataDir: string): Promise<void> {
+  const kubeconfig = kubeconfigOf(dataDir)
+  const file = join(storeDirOf(dataDir), STORE_FILE)
+  const sizeOf = (path: string) =>
+    stat(path).then(
+      ({ size }) => size,
+      () => 0,
+    )
+  if ((await sizeOf(kubeconfig)) === 0 || (await sizeOf(file)) > 0) return
+  throw new Error(
+    `A server has been ready in ${dataDir} before, but its store ${file} is missing or empty. ` +
+      `Restore it from a backup, or remove ${kubeconfig} to start with an empty one.`,
+  )
+}
+
+function describeSystemError(error: NodeJS.ErrnoException): string {
+  const descriptions: Record<string, string> = {
+    EACCES: 'permission denied',
+    EPERM: 'not permitted',
+    EROFS: 'the file system is read-only',
+    EEXIST: 'it is a file',
+    ENOTDIR: 'a part of the path is a file',
+    ENOENT: 'no directory can be created there',
+    ENOSPC: 'the disk is full',
+  }
+  return descriptions[error.code ?? ''] ?? error.message
+}

@@ -1,0 +1,100 @@
+// Runs the components that share the process of an API server: the nodes of this machine and the controllers, each with the
+// rights of its own user.
+import type { FeatureGates } from '../api/feature-gates.ts'
+import type { ApiServer } from '../apiserver/index.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import type { Provisioner } from '../controllers/provisioning/index.ts'
+import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
+import { createClientMetrics } from '../runtime/index.ts'
+import type { AccessControl } from './access-control.ts'
+import { createComponentClients } from './component-clients.ts'
+import { CONTROLLERS, type DriverEndpoint, runControllers } from './controllers.ts'
+import { type StartedNodes, startNodes } from './local-nodes.ts'
+
+export interface ComponentsOptions {
+  readonly server: ApiServer
+  readonly serverUrl: string
+  readonly access: Pick<AccessControl, 'credentials' | 'nodeIdentity' | 'roleAuthorizer'>
+  readonly gates: FeatureGates
+  /** Whether other servers may run controllers on the same store. */
+  readonly isShared: boolean
+  readonly nodes: {
+    readonly count: number
+    readonly dir: string
+    readonly poolBytes: number | undefined
+    readonly runCommands: boolean
+    /** Names of nodes of an earlier start that do not run now. */
+    readonly idle: readonly string[]
+  }
+  readonly hasControllers: boolean
+  readonly hasScheduler: boolean
+  readonly capacityMissingForMs: number | undefined
+  readonly capacityReservation: boolean
+  readonly throttle: ThrottleOptions | undefined
+  /** Sockets of CSI drivers whose controllers run in this process. */
+  readonly driverSockets: readonly string[]
+  readonly inProcessProvisioners: readonly Provisioner[]
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly signal: AbortSignal
+  /** Called when all nodes are ready. */
+  onNodes(nodes: StartedNodes): void
+}
+
+export interface RunningComponents {
+  /** Settles when a component ends, which stops the server. Never settles if there is none. */
+  readonly firstEnd: Promise<unknown>
+  /** Must be called after the signal. Returns what a stop waits for, by name. */
+  stop(): Readonly<Record<string, Promise<unknown>>>
+}
+
+export function startComponents(options: ComponentsOptions): RunningComponents {
+  const { server, serverUrl, access, gates, isShared, nodes, clock, random, log, signal } = options
+  const { registry } = server.metrics
+  const common = { registry, clock, random, log, signal }
+  const ends: Promise<unknown>[] = []
+  const controllers: Record<string, Promise<unknown>> = {}
+  const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
+  let stopNodes = async () => {}
+  if (nodes.count > 0) {
+    const clientOf = (node: string) => access.nodeIdentity.clientOf(server, node)
+    const running = startNodes({ ...common, ...nodes, clientOf, serverUrl })
+    void running.ready.then((ready) => options.onNodes({ ...ready, idle: nodes.idle }))
+    stopNodes = running.stop
+    ends.push(running.failure)
+    drivers.unshift(...running.drivers)
+  }
+  if (options.hasControllers) {
+    const { pki } = access.credentials
+    const metrics = createClientMetrics(registry)
+    const clientOf = createComponentClients({ ...common, server, authorizer: access.roleAuthorizer, metrics })
+    controllers.controllers = runControllers({
+      ...common,
+      client: clientOf('manager'),
+      clientOf,
+      metrics,
+      names: CONTROLLERS.filter((name) => options.hasScheduler || name !== 'scheduler'),
+      capacityMissingForMs: options.capacityMissingForMs,
+      throttle: options.throttle,
+      rootCa: pki.caCert,
+      isShared,
+      gates,
+      capacityReservation: options.capacityReservation,
+      drivers,
+      inProcessProvisioners: options.inProcessProvisioners,
+      onHealth: (health) => {
+        // Not part of readiness: the API server serves requests without its controllers.
+        const problem = async () => health['/healthz/leader-election']?.()
+        if (isShared) server.health.addCheck('leader-election', problem, { isReadiness: false })
+      },
+    })
+    controllers.certificates = access.nodeIdentity.runControllers({ server, pki, random, signal })
+    ends.push(...Object.values(controllers))
+  }
+  return {
+    firstEnd: ends.length > 0 ? Promise.race(ends) : new Promise(() => {}),
+    stop: () => ({ ...controllers, nodes: stopNodes() }),
+  }
+}
