@@ -1,5 +1,5 @@
 // All controllers of the cluster, composed once: `stowage up` and `stowage server` run them beside their API server
-// (serve.ts), `stowage controllers` in a separate process.
+// (server/serve.ts), `stowage controllers` in a separate process.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
@@ -29,8 +29,8 @@ import { createCsiMetrics } from '../csi/index.ts'
 import { type ClientMetrics, createManager, type LeaseTimes, type Runnable, type TermDeps } from '../runtime/index.ts'
 import type { HealthChecks } from '../runtime/monitoring.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
-import type { ClientOf } from './component-clients.ts'
 import { type Connect, runDriverSocket } from './driver-socket.ts'
+import type { ClientOf } from './server/component-clients.ts'
 
 export const CONTROLLERS = [
   'attaching',

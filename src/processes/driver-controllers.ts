@@ -29,8 +29,8 @@ import {
   type WorkQueue,
   withRecorders,
 } from '../runtime/index.ts'
-import type { ClientOf } from './component-clients.ts'
 import type { DiscoveredDriver } from './discover-driver.ts'
+import type { ClientOf } from './server/component-clients.ts'
 import { createVolumeChanges, type DriverChangeOptions } from './volume-changes.ts'
 
 export interface DriverControllersDeps extends ControllerDeps, DiscoveredDriver {

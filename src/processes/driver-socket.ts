@@ -11,9 +11,9 @@ import {
 } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import type { LeaderElection } from '../runtime/index.ts'
-import type { ClientOf } from './component-clients.ts'
 import { type DiscoveredDriver, discoverDriver } from './discover-driver.ts'
 import { createDriverControllers, type DriverMetrics, type DriverParts } from './driver-controllers.ts'
+import type { ClientOf } from './server/component-clients.ts'
 
 export interface DriverSocketOptions extends ControllerDeps {
   readonly address: string

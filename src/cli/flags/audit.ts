@@ -1,7 +1,7 @@
 // The flags of the audit log. Their names are those of kube-apiserver.
 import { type Command, Option } from 'commander'
 import { UsageError } from '../../base/usage-error.ts'
-import type { AuditSettings } from '../../processes/audit.ts'
+import type { AuditSettings } from '../../processes/server/audit.ts'
 
 const MAX_SIZE = 100
 const MAX_AGE = 30

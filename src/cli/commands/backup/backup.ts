@@ -4,7 +4,7 @@ import { chmod, copyFile, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ensureDirectory, ensurePrivateDirectory, syncDirectory } from '../../../base/files.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { ENCRYPTION_FILE } from '../../../processes/encryption.ts'
+import { ENCRYPTION_FILE } from '../../../processes/server/encryption.ts'
 import { copyLmdbStore, STORE_FILE } from '../../../store/index.ts'
 
 export interface BackupOptions {

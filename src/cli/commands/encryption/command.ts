@@ -20,7 +20,7 @@ export const addEncryption: AddCommand = (program, deps) => {
     .addHelpText('after', '\nExample:\n  stowage encryption rotate --data-dir /var/lib/stowage\n')
     .action(async (_action: string, flags) => {
       const { rotateKey } = await import('./rotate.ts')
-      const { ENCRYPTION_FILE } = await import('../../../processes/encryption.ts')
+      const { ENCRYPTION_FILE } = await import('../../../processes/server/encryption.ts')
       const pkiDir = flags.pkiDir ?? join(parseDataDir(flags.dataDir), 'pki')
       const rotation = await rotateKey(flags.encryptionProviderConfig ?? join(pkiDir, ENCRYPTION_FILE))
       const { file, key, oldKeys } = rotation

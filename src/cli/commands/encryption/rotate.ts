@@ -7,7 +7,7 @@ import { parseYaml } from '../../../api/yaml-body.ts'
 import { generateKey, parseEncryptionConfiguration } from '../../../apiserver/index.ts'
 import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { newKeyName } from '../../../processes/encryption.ts'
+import { newKeyName } from '../../../processes/server/encryption.ts'
 
 export interface Rotation {
   readonly file: string

@@ -1,4 +1,4 @@
-// Flags, help and output that `stowage up` and `stowage server` share. processes/serve.ts runs the server.
+// Flags, help and output that `stowage up` and `stowage server` share. processes/server/serve.ts runs the server.
 import { existsSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { EXPANSION_QUOTAS } from '../../../api/kind.ts'
@@ -8,8 +8,8 @@ import { stowageVersion } from '../../../apiserver/version.ts'
 import { DEFAULT_LISTEN, parseListen } from '../../../base/listen-address.ts'
 import type { Logger } from '../../../base/log.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import type { StartedNodes } from '../../../processes/local-nodes.ts'
-import type { ReadyServer } from '../../../processes/serve.ts'
+import type { StartedNodes } from '../../../processes/server/local-nodes.ts'
+import type { ReadyServer } from '../../../processes/server/serve.ts'
 import { type ProgramDeps, processDeps } from '../../command.ts'
 import { addAuditFlags, parseAuditFlags } from '../../flags/audit.ts'
 import { parseChangeThrottle } from '../../flags/change-throttle.ts'
@@ -78,8 +78,8 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
       const historyMinutes = Number(flags.historyMinutes)
       if (!(historyMinutes > 0))
         throw new UsageError(`--history-minutes ${JSON.stringify(flags.historyMinutes)}: expected a number above 0`)
-      const { serve } = await import('../../../processes/serve.ts')
-      const { checkAccountTokenSettings } = await import('../../../processes/account-tokens.ts')
+      const { serve } = await import('../../../processes/server/serve.ts')
+      const { checkAccountTokenSettings } = await import('../../../processes/server/account-tokens.ts')
       const isJson = flags.output === 'json'
       // On a terminal the output reports the start, and log lines of the start would appear between its lines.
       const logLevel = flags.logLevel ?? (process.stderr.isTTY && !isJson ? 'warn' : 'info')

@@ -7,12 +7,12 @@ import {
   type InProcessComponent,
   inProcessClient,
   userOf,
-} from '../apiserver/index.ts'
-import type { Clock, Random } from '../base/clock.ts'
-import type { Logger } from '../base/log.ts'
-import type { Client } from '../client/index.ts'
-import { type ClientMetrics, createEventRecorder } from '../runtime/index.ts'
-import { createRights } from '../runtime/rights.ts'
+} from '../../apiserver/index.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
+import { type ClientMetrics, createEventRecorder } from '../../runtime/index.ts'
+import { createRights } from '../../runtime/rights.ts'
 
 export interface ComponentClientsOptions {
   readonly server: Pick<ApiServer, 'objects'>

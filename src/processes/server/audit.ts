@@ -10,11 +10,11 @@ import {
   defaultAuditPolicy,
   openRotatingFile,
   parseAuditPolicy,
-} from '../apiserver/index.ts'
-import type { Clock } from '../base/clock.ts'
-import { ensurePrivateDirectory } from '../base/files.ts'
-import type { Logger } from '../base/log.ts'
-import { UsageError } from '../base/usage-error.ts'
+} from '../../apiserver/index.ts'
+import type { Clock } from '../../base/clock.ts'
+import { ensurePrivateDirectory } from '../../base/files.ts'
+import type { Logger } from '../../base/log.ts'
+import { UsageError } from '../../base/usage-error.ts'
 
 export interface AuditSettings {
   /** Default: the built-in policy. */

@@ -1,8 +1,8 @@
 // Finds the address at which other machines and pods reach this server.
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import type { ListenAddress } from '../base/listen-address.ts'
-import { readMachineInfo } from '../nodeagent/index.ts'
+import type { ListenAddress } from '../../base/listen-address.ts'
+import { readMachineInfo } from '../../nodeagent/index.ts'
 
 /** Returns the IP address of the host, or that of the machine if the server listens on all addresses. */
 export async function serverEndpointOf({ host, port }: ListenAddress): Promise<{ address: string; port: number }> {

@@ -11,13 +11,13 @@ import {
   generateKey,
   parseEncryptionConfiguration,
   rewriteStaleValues,
-} from '../apiserver/index.ts'
-import type { Clock } from '../base/clock.ts'
-import { ensurePrivateDirectory, restrictFile, writePrivateFile } from '../base/files.ts'
-import type { Logger } from '../base/log.ts'
-import { UsageError } from '../base/usage-error.ts'
-import { watchFiles } from '../base/watch-files.ts'
-import { STORE_FILE, type Store } from '../store/index.ts'
+} from '../../apiserver/index.ts'
+import type { Clock } from '../../base/clock.ts'
+import { ensurePrivateDirectory, restrictFile, writePrivateFile } from '../../base/files.ts'
+import type { Logger } from '../../base/log.ts'
+import { UsageError } from '../../base/usage-error.ts'
+import { watchFiles } from '../../base/watch-files.ts'
+import { STORE_FILE, type Store } from '../../store/index.ts'
 
 /** The configuration that a server creates with its credentials. */
 export const ENCRYPTION_FILE = 'encryption.yaml'

@@ -1,14 +1,14 @@
 // Objects that are created in a new cluster, so that the first claim needs no setup. Users may change or delete them, so each
 // is created once: the directory class in a new store, the objects of the local driver when the cluster first has nodes.
-import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'
-import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
-import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
-import { isAlreadyExists } from '../api/status-error.ts'
-import type { InitialObject } from '../apiserver/index.ts'
-import { find } from '../client/find.ts'
-import type { Client } from '../client/index.ts'
-import { DIRECTORY_PROVISIONER } from '../controllers/provisioning/directory/index.ts'
-import { DRIVER_NAME } from '../driver/index.ts'
+import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
+import { isAlreadyExists } from '../../api/status-error.ts'
+import type { InitialObject } from '../../apiserver/index.ts'
+import { find } from '../../client/find.ts'
+import type { Client } from '../../client/index.ts'
+import { DIRECTORY_PROVISIONER } from '../../controllers/provisioning/directory/index.ts'
+import { DRIVER_NAME } from '../../driver/index.ts'
 
 const IS_DEFAULT = 'storageclass.kubernetes.io/is-default-class'
 const defaultClassMetadata = (isDefault: boolean) => (isDefault ? { annotations: { [IS_DEFAULT]: 'true' } } : {})

@@ -1,12 +1,12 @@
 // Writes the ConfigMaps that a Kubernetes API server creates in kube-system and that other Kubernetes programs read.
 import { X509Certificate } from 'node:crypto'
-import { configMapKind } from '../api/kinds/config-map/config-map.ts'
-import type { ConfigMap } from '../api/kinds/config-map/config-map-schema.ts'
-import { isAlreadyExists } from '../api/status-error.ts'
-import { issueKeylessCa } from '../apiserver/index.ts'
-import type { Clock } from '../base/clock.ts'
-import { timestamp } from '../base/timestamps.ts'
-import { type Client, find } from '../client/index.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import type { ConfigMap } from '../../api/kinds/config-map/config-map-schema.ts'
+import { isAlreadyExists } from '../../api/status-error.ts'
+import { issueKeylessCa } from '../../apiserver/index.ts'
+import type { Clock } from '../../base/clock.ts'
+import { timestamp } from '../../base/timestamps.ts'
+import { type Client, find } from '../../client/index.ts'
 
 export interface UpstreamConfigMapsDeps {
   readonly client: Client

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { inProcessClient } from '../apiserver/index.ts'
-import { createServerFixture } from '../apiserver/server.fixture.ts'
+import { inProcessClient } from '../../apiserver/index.ts'
+import { createServerFixture } from '../../apiserver/server.fixture.ts'
 import { writeUpstreamConfigMaps } from './upstream-config-maps.ts'
 
 const CONFIG_MAPS = '/api/v1/namespaces/kube-system/configmaps'

@@ -17,11 +17,11 @@ import {
   parseTokens,
   type ReloadableAuthenticator,
   type StaticTokens,
-} from '../apiserver/index.ts'
-import type { Clock } from '../base/clock.ts'
-import { readTextIfPresent } from '../base/files.ts'
-import type { Logger } from '../base/log.ts'
-import { watchFiles } from '../base/watch-files.ts'
+} from '../../apiserver/index.ts'
+import type { Clock } from '../../base/clock.ts'
+import { readTextIfPresent } from '../../base/files.ts'
+import type { Logger } from '../../base/log.ts'
+import { watchFiles } from '../../base/watch-files.ts'
 
 /** The file with revoked client certificates, which the administrator creates. */
 const REVOCATIONS_FILE = 'revoked-certificates'

@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { silentLog } from '../base/log.ts'
-import { manualClock } from '../base/manual-clock.ts'
-import { openMemoryStore } from '../store/index.ts'
+import { silentLog } from '../../base/log.ts'
+import { manualClock } from '../../base/manual-clock.ts'
+import { openMemoryStore } from '../../store/index.ts'
 import { checkAccountTokenSettings, openAccountTokens } from './account-tokens.ts'
 
 const HOUR_MS = 3_600_000

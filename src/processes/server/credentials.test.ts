@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import type { Pki } from '../apiserver/index.ts'
-import { silentLog } from '../base/log.ts'
-import { manualClock } from '../base/manual-clock.ts'
+import type { Pki } from '../../apiserver/index.ts'
+import { silentLog } from '../../base/log.ts'
+import { manualClock } from '../../base/manual-clock.ts'
 import { openCredentials } from './credentials.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1_000

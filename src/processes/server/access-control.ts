@@ -7,11 +7,11 @@ import {
   createRbac,
   serviceAccountAdmission,
   standardAdmission,
-} from '../apiserver/index.ts'
-import type { Clock, Random } from '../base/clock.ts'
-import type { Logger } from '../base/log.ts'
-import type { Client } from '../client/index.ts'
-import type { Store } from '../store/index.ts'
+} from '../../apiserver/index.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
+import type { Store } from '../../store/index.ts'
 import { type AccountTokenSettings, openAccountTokens } from './account-tokens.ts'
 import { type AuditSettings, openAudit } from './audit.ts'
 import { openCredentials } from './credentials.ts'

@@ -1,15 +1,15 @@
 // Runs the components that share the process of an API server: the nodes of this machine and the controllers, each with the
 // rights of its own user.
-import type { FeatureGates } from '../api/feature-gates.ts'
-import type { ApiServer } from '../apiserver/index.ts'
-import type { Clock, Random } from '../base/clock.ts'
-import type { Logger } from '../base/log.ts'
-import type { Provisioner } from '../controllers/provisioning/index.ts'
-import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
-import { createClientMetrics } from '../runtime/index.ts'
+import type { FeatureGates } from '../../api/feature-gates.ts'
+import type { ApiServer } from '../../apiserver/index.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Provisioner } from '../../controllers/provisioning/index.ts'
+import type { ThrottleOptions } from '../../controllers/volume-changes/index.ts'
+import { createClientMetrics } from '../../runtime/index.ts'
+import { CONTROLLERS, type DriverEndpoint, runControllers } from '../controllers.ts'
 import type { AccessControl } from './access-control.ts'
 import { createComponentClients } from './component-clients.ts'
-import { CONTROLLERS, type DriverEndpoint, runControllers } from './controllers.ts'
 import { type StartedNodes, startNodes } from './local-nodes.ts'
 
 export interface ComponentsOptions {

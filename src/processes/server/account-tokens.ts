@@ -1,12 +1,12 @@
 // Opens the tokens of ServiceAccounts for a server: the keys in its pki directory, which are loaded again when their files
 // change, and the settings of its flags.
 import { join } from 'node:path'
-import { type AccountTokens, createAccountTokens, loadTokenKeys } from '../apiserver/index.ts'
-import type { Clock } from '../base/clock.ts'
-import type { Logger } from '../base/log.ts'
-import { UsageError } from '../base/usage-error.ts'
-import { watchFiles } from '../base/watch-files.ts'
-import type { Store } from '../store/index.ts'
+import { type AccountTokens, createAccountTokens, loadTokenKeys } from '../../apiserver/index.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import { UsageError } from '../../base/usage-error.ts'
+import { watchFiles } from '../../base/watch-files.ts'
+import type { Store } from '../../store/index.ts'
 
 export interface AccountTokenSettings {
   /** Issuer of the tokens, and the audience of tokens for the API server. */

@@ -9,19 +9,19 @@ import {
   inProcessClient,
   nodeUser,
   type Pki,
-} from '../apiserver/index.ts'
-import type { Authorizer } from '../apiserver/security/index.ts'
-import type { Clock, Random } from '../base/clock.ts'
-import type { Logger } from '../base/log.ts'
-import type { Client } from '../client/index.ts'
+} from '../../apiserver/index.ts'
+import type { Authorizer } from '../../apiserver/security/index.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
 import {
   createCertificateController,
   createTokenCleaner,
   type NodeCertificateRight,
   type Requester,
-} from '../controllers/certificates/index.ts'
-import { createClientMetrics, createManager } from '../runtime/index.ts'
-import type { Store } from '../store/index.ts'
+} from '../../controllers/certificates/index.ts'
+import { createClientMetrics, createManager } from '../../runtime/index.ts'
+import type { Store } from '../../store/index.ts'
 
 export interface NodeIdentityOptions {
   readonly store: Store

@@ -1,7 +1,7 @@
 // Metrics with the expiration times of the server's certificates.
 import { X509Certificate } from 'node:crypto'
 import { Gauge, type Registry } from 'prom-client'
-import type { Pki } from '../apiserver/index.ts'
+import type { Pki } from '../../apiserver/index.ts'
 
 type Certificates = Pick<Pki, 'caCert' | 'servingCert' | 'admin' | 'viewer'>
 

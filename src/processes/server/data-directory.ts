@@ -2,14 +2,14 @@
 // store.
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { BRIEF_HISTORY_PREFIXES } from '../apiserver/index.ts'
-import type { Clock } from '../base/clock.ts'
-import { requireDiskSpace } from '../base/disk-space.ts'
-import { ensureDirectory } from '../base/files.ts'
-import type { Logger } from '../base/log.ts'
-import { STORE_FILE, type Store } from '../store/index.ts'
+import { BRIEF_HISTORY_PREFIXES } from '../../apiserver/index.ts'
+import type { Clock } from '../../base/clock.ts'
+import { requireDiskSpace } from '../../base/disk-space.ts'
+import { ensureDirectory } from '../../base/files.ts'
+import type { Logger } from '../../base/log.ts'
+import { STORE_FILE, type Store } from '../../store/index.ts'
+import { openStore, type StoreLocation, storeDirOf, type TlsFiles, warnOfPlainText } from '../open-store.ts'
 import { checkStoredValues, type LoadedEncryption, loadEncryption } from './encryption.ts'
-import { openStore, type StoreLocation, storeDirOf, type TlsFiles, warnOfPlainText } from './open-store.ts'
 
 export interface DataDirectoryOptions {
   readonly dataDir: string

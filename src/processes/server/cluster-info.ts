@@ -1,13 +1,13 @@
 // Publishes the CA of the server in the ConfigMap kube-public/cluster-info, which everyone may read, so that a node that joins
 // can compare the CA with the hash it was given. The names are those of kubeadm.
 
-import type { Kind, KubeObject } from '../api/kind.ts'
-import { configMapKind } from '../api/kinds/config-map/config-map.ts'
-import { RBAC_GROUP } from '../api/kinds/rbac/rbac-schema.ts'
-import { roleKind } from '../api/kinds/rbac/role.ts'
-import { roleBindingKind } from '../api/kinds/rbac/role-binding.ts'
-import { isAlreadyExists } from '../api/status-error.ts'
-import type { Client } from '../client/index.ts'
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
+import { roleKind } from '../../api/kinds/rbac/role.ts'
+import { roleBindingKind } from '../../api/kinds/rbac/role-binding.ts'
+import { isAlreadyExists } from '../../api/status-error.ts'
+import type { Client } from '../../client/index.ts'
 
 const NAMESPACE = 'kube-public'
 const NAME = 'cluster-info'
