@@ -112,6 +112,7 @@ async function flagsWithoutAuditAndEncryption(dir: string): Promise<string[]> {
   await writeFile(
     encryption,
     'apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers: [{identity: {}}]\n',
+    { mode: 0o600 },
   )
   return ['--audit-policy-file', policy, '--encryption-provider-config', encryption]
 }
