@@ -29,7 +29,7 @@ describe('a chart', () => {
     expect(svg).toContain('25 % of 10 ms')
   })
 
-  it('ends bars that do not fit in an arrow', () => {
+  it('draws an arrow at the end of bars that do not fit', () => {
     const bars = (value: number) => chartOf(aSuiteReport('api', [{ ...rate, value }]))
     expect(bars(10_000)).toContain('<path class="good"')
     expect(bars(600)).not.toContain('<path class="good"')
@@ -43,7 +43,7 @@ describe('a chart', () => {
     expect(svg).toContain('>4,000</text>')
   })
 
-  it('follows light and dark pages and escapes names', () => {
+  it('supports light and dark mode, and escapes names', () => {
     const svg = chartOf(aSuiteReport('api', [rate]))
     expect(svg).toContain('prefers-color-scheme:dark')
     expect(svg).toContain('creates &lt;256&gt;')

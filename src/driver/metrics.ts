@@ -59,8 +59,16 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
     'Unused part of the throughput limit.',
     perDirection,
   )
-  const operations = gauge('volume_io_operations', 'IO operations since the volume was staged.', perDirection)
-  const transferredBytes = gauge('volume_io_bytes', 'Bytes transferred since the volume was staged.', perDirection)
+  const operations = gauge(
+    'volume_io_operations',
+    'IO operations since the volume was staged or the driver started, whichever is later.',
+    perDirection,
+  )
+  const transferredBytes = gauge(
+    'volume_io_bytes',
+    'Bytes transferred since the volume was staged or the driver started, whichever is later.',
+    perDirection,
+  )
   const volumeGauges = [
     volumeHealthy,
     limitEnforced,

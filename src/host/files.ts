@@ -1,4 +1,5 @@
-// Reserves, extends, copies and removes the image files of volumes. Files are never truncated, because that would lose data.
+// Reserves, extends, copies and removes the image files of volumes. An existing file never becomes smaller than it was,
+// because that would lose data.
 import { strict as assert } from 'node:assert'
 import { constants } from 'node:fs'
 import { copyFile, open, rename, rm, stat, statfs, truncate, unlink } from 'node:fs/promises'

@@ -1,4 +1,5 @@
-// The times of a lease, and the rule that they must follow so that two processes never lead at the same time.
+// The times of a lease, and the rule that they must follow so that two processes never lead at the same time and the leader
+// has time to renew its lease.
 
 export interface LeaseTimes {
   /** The time that other processes wait after the last renewal that they observed. */
@@ -12,11 +13,11 @@ export interface LeaseTimes {
 /** The delay before the next attempt is at most this many times `retryMs`. */
 export const RETRY_JITTER = 1.2
 
-/** Returns a message if the times would allow two leaders, otherwise undefined. */
+/** Returns a message if the times would allow two leaders or leave no time for a renewal, otherwise undefined. */
 export function checkLeaseTimes({ leaseMs, renewDeadlineMs, retryMs }: LeaseTimes): string | undefined {
   if (leaseMs > renewDeadlineMs && renewDeadlineMs > retryMs * RETRY_JITTER) return undefined
   return (
     `Cannot elect a leader with a lease of ${leaseMs} ms, a renewal deadline of ${renewDeadlineMs} ms and retries every ` +
-    `${retryMs} ms: each must be shorter than the previous one.`
+    `${retryMs} ms: the lease must be longer than the deadline, and the deadline longer than ${RETRY_JITTER} times the retry interval.`
   )
 }

@@ -12,7 +12,7 @@ export type HealthChecks = Readonly<Record<string, () => string | undefined>>
 export interface MonitoringOptions extends ListenAddress {
   readonly registry: Registry
   readonly metricsPath: string
-  /** Called for every request, so that checks can be added after the start. */
+  /** Called for every request of a health check, so that checks can be added after the start. */
   health(): HealthChecks
   /** Lines about features that are out of service. They follow the result of every check and do not change it. */
   notes?(): readonly string[]
@@ -32,7 +32,7 @@ export async function serveMonitoring(options: MonitoringOptions): Promise<Monit
     const [path = ''] = (request.url ?? '').split('?')
     const respond = (code: number, text: string, type = 'text/plain; charset=utf-8') =>
       response.writeHead(code, { 'content-type': type }).end(text)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return respond(405, 'only GET is supported\n')
+    if (request.method !== 'GET' && request.method !== 'HEAD') return respond(405, 'only GET and HEAD are supported\n')
     if (path === metricsPath) return respond(200, await registry.metrics(), registry.contentType)
     const checks = health()
     if (!Object.hasOwn(checks, path)) {

@@ -1,5 +1,5 @@
-// Determines whether a toleration matches a taint. An empty key with the operator Exists matches every taint; an empty
-// effect matches every effect.
+// Determines whether a toleration matches a taint. An empty key with the operator Exists matches every key and value;
+// an empty effect matches every effect.
 import type { Taint } from '../api/kinds/node/node-schema.ts'
 import type { Toleration } from '../api/kinds/pod/pod-schema.ts'
 import { satisfiesComparison } from './node-affinity.ts'

@@ -1,5 +1,5 @@
-// Authorizes the requests of nodes as the node authorizer of Kubernetes: a node may read its own objects and those that its
-// pods name. Where the object of a write is not known yet, node-restriction.ts checks it at admission.
+// Authorizes the requests of nodes as the node authorizer of Kubernetes does: a node may read its own objects and those
+// that its pods name. Where the object of a write is not known yet, node-restriction.ts checks it at admission.
 import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
 import { requiredFieldValue } from '../../api/selectors.ts'
 import { ruleAllows } from '../rbac/rule-match.ts'
@@ -62,7 +62,7 @@ interface NodeRequest {
   readonly attributes: ResourceAttributes
 }
 
-const ALLOWED: Decision = { allowed: true, reason: 'allowed to the node' }
+const ALLOWED: Decision = { allowed: true, reason: 'allowed for the node' }
 const DENIED: Decision = { allowed: false }
 const denied = (reason: string): Decision => ({ allowed: false, reason })
 

@@ -50,10 +50,10 @@ interface HeldClaim {
 const REASON_CHARACTERS_MAX = 500
 
 /** Reports that the claim is bound to another volume or being deleted, so that the provisioned volume is reclaimed. */
-export const notNeededEvent = (volumeName: string, reason: string, isDeleted: boolean): EventDetails => ({
+export const notNeededEvent = (volumeName: string, reason: string, hasDeletePolicy: boolean): EventDetails => ({
   type: 'Normal',
   reason: 'ProvisionedVolumeNotNeeded',
-  message: `Volume ${volumeName} was provisioned for this claim and is not needed: ${reason}. It is ${isDeleted ? 'deleted' : 'kept, because its reclaim policy is not Delete'}.`,
+  message: `Volume ${volumeName} was provisioned for this claim and is not needed: ${reason}. It is ${hasDeletePolicy ? 'deleted' : 'kept, because its reclaim policy is not Delete'}.`,
 })
 
 export const saveFailedEvent = (claim: Claim, message: string, isLast: boolean): EventDetails =>

@@ -105,9 +105,9 @@ function completeAttempt(
   attempt.stage = { is: 'saved', resourceVersion }
   metrics?.recordProvision(claim, (clock.monotonicMs() - callStartedMs) / 1_000)
   const reason = notNeededReason(claim, name, context)
-  const isDeleted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
+  const hasDeletePolicy = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
   const plugin = settings.inProcess ? provisioner.name : undefined
-  const event = reason === undefined ? provisionedEvent(name, plugin) : notNeededEvent(name, reason, isDeleted)
+  const event = reason === undefined ? provisionedEvent(name, plugin) : notNeededEvent(name, reason, hasDeletePolicy)
   events.record(persistentVolumeClaimKind, claim, event)
   provisioner.forget?.(claim.metadata.uid)
   return changed('its PV is created')

@@ -85,7 +85,7 @@ export interface NodeOperations {
   usage(volume: VolumeRecord, target: { readonly path: string; readonly accessType: AccessType }): Promise<VolumeSpace>
   /** Applies the limits of a staged volume to these cgroups. */
   limit(volume: VolumeRecord, cgroups: readonly string[]): Promise<Enforcement>
-  /** Returns the IO since the volume was staged, or undefined if it cannot be measured. */
+  /** Returns the IO since the volume was staged or the driver started, or undefined if it cannot be measured. */
   io(id: VolumeId): Promise<{ readonly totals: IoTotals; readonly rates: IoRates } | undefined>
   /**
    * Called at startup. Compares the mount records with the actual mounts and devices, detaches unused devices, and returns

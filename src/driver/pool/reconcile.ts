@@ -118,7 +118,7 @@ async function recoverMounts(driver: DriverContext, copiedVolumes: ReadonlySet<V
     })
   }
   for (const note of result.notes) log.info({ note }, 'corrected at startup')
-  for (const note of result.warnings) log.warn({ note }, 'found at startup and not changed')
+  for (const warning of result.warnings) log.warn({ note: warning }, 'found at startup and not changed')
 }
 
 async function checkPool(driver: DriverContext): Promise<void> {

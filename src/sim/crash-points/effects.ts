@@ -16,7 +16,7 @@ export interface Effect {
   /** The process that causes it. */
   readonly by: string
   readonly on: 'server' | 'driver' | 'plugin'
-  /** `patch claim shop/a (intent)`, `CreateVolume pvc-…` */
+  /** `patch claim shop/a (finalizers)`, `CreateVolume pvc-…` */
   readonly description: string
 }
 
@@ -132,7 +132,7 @@ function changedFields(body: object): string[] {
     .map((name) => (name.startsWith('$') ? `without ${name.slice(name.indexOf('/') + 1)}` : name))
 }
 
-/** Returns the volume that a call concerns; calls without one change nothing. */
+/** Returns the volume that a call concerns; calls without one, as far as the simulation makes them, change nothing. */
 function subjectOf(request: Message): string | undefined {
   const { name, volumeId } = request as unknown as { name?: string; volumeId?: string }
   return volumeId || name || undefined

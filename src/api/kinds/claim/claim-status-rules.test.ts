@@ -20,7 +20,7 @@ const SUPPORTED_STATUSES =
   '"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"'
 
 describe('the status of a claim', () => {
-  it('can be written with labels and annotations but without spec', () => {
+  it('is written together with labels and annotations, and ignores spec', () => {
     expect(kind.status?.acceptsMetadata).toBe(true)
     const claim = aClaim()
     const { object } = tryStatus(kind, claim, (draft) => (draft.spec.volumeName = 'pv-2'))

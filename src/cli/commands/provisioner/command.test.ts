@@ -107,7 +107,7 @@ describe('stowage provisioner flags', () => {
     [['--feature-gates', 'Nope=true'], 'unknown feature gate "Nope"'],
     [['--feature-gates', 'AllAlpha=true'], 'unknown feature gate "AllAlpha"'],
     [['--leader-election-labels', 'team'], 'expected labels such as a:b,c:d'],
-    [['--leader-election', '--leader-election-renew-deadline=20s'], 'each must be shorter than the previous one'],
+    [['--leader-election', '--leader-election-renew-deadline=20s'], 'the lease must be longer than the deadline'],
   ])('SYS-12 reject %j with the expected value', (args, message) => {
     expect(() => parse(...args)).toThrowError(
       expect.objectContaining({ name: 'UsageError', message: expect.stringContaining(message) }),

@@ -26,7 +26,7 @@ export const volumeBeingDeleted = (volumeName: string): AttachError =>
 export const driverMismatch = (subject: string, driver: string): AttachError =>
   new AttachError(`${subject} does not belong to CSI driver ${driver}`)
 
-export const nodeUnknown = (nodeName: string, driver: string): AttachError =>
+export const driverNotOnNode = (nodeName: string, driver: string): AttachError =>
   new AttachError(`CSINode ${nodeName} does not contain driver ${driver}`)
 
 export const attachedToOtherNode = (volumeName: string, nodeName: string): AttachError =>

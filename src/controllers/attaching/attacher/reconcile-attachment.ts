@@ -18,7 +18,7 @@ import {
   AttachError,
   attachedToOtherNode,
   driverMismatch,
-  nodeUnknown,
+  driverNotOnNode,
   volumeBeingDeleted,
   volumeLost,
   volumeMissing,
@@ -107,7 +107,7 @@ function preparePublish(
   if (volume.object && isBeingDeleted(volume.object)) throw volumeBeingDeleted(volume.name)
   if (volume.spec.csi?.driver !== facts.name) throw driverMismatch(`volume ${volume.name}`, facts.name)
   const nodeId = nodeIdOf(nodeName, context)
-  if (nodeId === undefined) throw nodeUnknown(nodeName, facts.name)
+  if (nodeId === undefined) throw driverNotOnNode(nodeName, facts.name)
   const conflicting = findConflictingAttachment(attachment, volume, context)
   if (conflicting) throw attachedToOtherNode(volume.name, conflicting.spec.nodeName)
   return { volume, nodeId, request: buildPublishRequest(volume.spec, facts, settings.defaultFsType) }
@@ -170,7 +170,7 @@ async function unpublish(attachment: Attachment, context: AttacherContext, signa
     if (volume.spec.csi?.driver !== facts.name) throw driverMismatch(`volume ${volume.name}`, facts.name)
     // The node ID at publish time: the node may have been deleted or recreated since.
     const nodeId = attachment.metadata.annotations?.[NODE_ID_ANNOTATION] ?? nodeIdOf(nodeName, context)
-    if (nodeId === undefined) throw nodeUnknown(nodeName, facts.name)
+    if (nodeId === undefined) throw driverNotOnNode(nodeName, facts.name)
     const credentials = await readUnpublishCredentials(volume, context, signal)
     election?.assertStillLeader()
     await driver.controller.controllerUnpublishVolume(
