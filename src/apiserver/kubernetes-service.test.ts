@@ -20,7 +20,7 @@ const sliceAddresses = async (): Promise<string[]> =>
   (await read(SLICE)).endpoints.flatMap(({ addresses }: Json) => addresses)
 
 describe('the Service kubernetes', () => {
-  it('SYS-9 has the address of the server in Service, Endpoints and EndpointSlice', async () => {
+  it('SYS-23 has the address of the server in Service, Endpoints and EndpointSlice', async () => {
     await publish({ address: '10.0.0.1', port: 7443 })
     expect((await read(`${CORE}/services/kubernetes`)).spec).toMatchObject({
       clusterIP: 'None',
@@ -48,7 +48,7 @@ describe('the Service kubernetes', () => {
     expect([slice.metadata.uid, slice.addressType, slice.ports[0].port]).toEqual([uid, 'IPv6', 7444])
   })
 
-  it('SYS-9 has the addresses of all servers that share a store, until they stop or die', async () => {
+  it('SYS-23 has the addresses of all servers that share a store, until they stop or die', async () => {
     const [first] = [await publish({ address: '10.0.0.1', port: 7443 }, true)]
     await publish({ address: '10.0.0.2', port: 7443 }, true)
     expect(await sliceAddresses()).toEqual(['10.0.0.1', '10.0.0.2'])

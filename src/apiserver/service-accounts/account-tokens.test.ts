@@ -38,7 +38,7 @@ const createPod = (name: string, accountName = 'robot') =>
 const podRef = (name: string) => ({ boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name } })
 
 describe('TokenRequest', () => {
-  it('SYS-9 issues a token with the claims of Kubernetes', async () => {
+  it('SYS-23 issues a token with the claims of Kubernetes', async () => {
     const response = await server.post(TOKEN, { spec: {} })
     expect(response.status).toBe(201)
     const { kind, apiVersion, metadata, spec, status } = response.json
@@ -61,7 +61,7 @@ describe('TokenRequest', () => {
     expect(partOf(status.token, 0)).toEqual({ alg: 'ES256', kid: expect.any(String) })
   })
 
-  it('SYS-9 stores nothing', async () => {
+  it('SYS-23 stores nothing', async () => {
     const before = server.store.revision
     await issueToken()
     expect(server.store.revision).toBe(before)
@@ -105,7 +105,7 @@ describe('TokenRequest', () => {
 })
 
 describe('a ServiceAccount token', () => {
-  it('SYS-9 authenticates the account with its groups and credential ID', async () => {
+  it('SYS-23 authenticates the account with its groups and credential ID', async () => {
     const token = await issueToken()
     const { userInfo } = (await whoAmI(token)).json.status
     expect(userInfo).toEqual({
@@ -128,7 +128,7 @@ describe('a ServiceAccount token', () => {
     })
   })
 
-  it('SYS-9 is rejected as soon as its account is deleted, and stays rejected when the account is recreated', async () => {
+  it('SYS-23 is rejected as soon as its account is deleted, and stays rejected when the account is recreated', async () => {
     const token = await issueToken()
     expect((await whoAmI(token)).status).toBe(201)
     await server.delete(`${ACCOUNTS}/robot`)
@@ -141,7 +141,7 @@ describe('a ServiceAccount token', () => {
     ['Pod', `${SHOP}/pods`],
     ['Secret', `${SHOP}/secrets`],
     ['Node', '/api/v1/nodes'],
-  ])('SYS-9 that is bound to a %s is rejected as soon as the object is deleted', async (kind, collection) => {
+  ])('SYS-23 that is bound to a %s is rejected as soon as the object is deleted', async (kind, collection) => {
     if (kind === 'Pod') await createPod('bound')
     else await server.post(collection, { metadata: { name: 'bound' } })
     const token = await issueToken({ boundObjectRef: { kind, apiVersion: 'v1', name: 'bound' } })
@@ -160,7 +160,7 @@ describe('a ServiceAccount token', () => {
     expect((await whoAmI(token)).status).toBe(401)
   })
 
-  it('SYS-9 is rejected one minute after it has expired', async () => {
+  it('SYS-23 is rejected one minute after it has expired', async () => {
     const token = await issueToken({ expirationSeconds: 600 })
     await server.clock.advance(600_000 + 59_000)
     expect((await whoAmI(token)).status).toBe(201)
@@ -170,14 +170,14 @@ describe('a ServiceAccount token', () => {
     expect(json.message).toContain('expired at')
   })
 
-  it('SYS-9 for another audience is rejected by the API server, and confirmed for that audience by a TokenReview', async () => {
+  it('SYS-23 for another audience is rejected by the API server, and confirmed for that audience by a TokenReview', async () => {
     const token = await issueToken({ audiences: ['vault'] })
     expect((await whoAmI(token)).status).toBe(401)
     expect(await reviewToken(token, ['vault', 'x'])).toMatchObject({ authenticated: true, audiences: ['vault'] })
     expect(await reviewToken(token)).toMatchObject({ authenticated: false })
   })
 
-  it('SYS-9 is rejected without detail if it is forged', async () => {
+  it('SYS-23 is rejected without detail if it is forged', async () => {
     const token = await issueToken()
     const [header = '', payload = '', signature = ''] = token.split('.')
     const { kid } = partOf(token, 0)
@@ -208,7 +208,7 @@ describe('a ServiceAccount token', () => {
     expect((await whoAmI(token)).status).toBe(201)
   })
 
-  it('SYS-9 is rejected if it was signed by another issuer with the same key', async () => {
+  it('SYS-23 is rejected if it was signed by another issuer with the same key', async () => {
     const key = generateSigningKey()
     server.accountTokens!.setKeys(tokenKeysOf(key))
     const claims = claimsOf(await issueToken())
@@ -217,7 +217,7 @@ describe('a ServiceAccount token', () => {
       expect((await whoAmI(signJwt({ ...claims, ...change }, key))).status).toBe(401)
   })
 
-  it('SYS-9 stays valid after a key rotation until its key is removed', async () => {
+  it('SYS-23 stays valid after a key rotation until its key is removed', async () => {
     const [oldKey, newKey] = [generateSigningKey(), generateSigningKey()]
     server.accountTokens!.setKeys(tokenKeysOf(oldKey))
     const token = await issueToken()

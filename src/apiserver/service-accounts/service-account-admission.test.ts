@@ -23,7 +23,7 @@ const createPod = (spec: object = {}, annotations: object = {}) =>
   })
 
 describe('the admission plugin ServiceAccount', () => {
-  it('SYS-9 sets the account default, and mounts its token, the CA and the namespace into every container', async () => {
+  it('SYS-23 sets the account default, and mounts its token, the CA and the namespace into every container', async () => {
     const { json } = await createPod({ initContainers: [container('init')] })
     expect(json.spec).toMatchObject({ serviceAccountName: 'default', serviceAccount: 'default' })
     const [volume] = json.spec.volumes
@@ -56,7 +56,7 @@ describe('the admission plugin ServiceAccount', () => {
     expect((await server.get(`${SHOP}/configmaps/kube-root-ca.crt`)).json.data).toEqual({ 'ca.crt': 'PEM' })
   })
 
-  it('SYS-9 rejects a pod that names an account that does not exist', async () => {
+  it('SYS-23 rejects a pod that names an account that does not exist', async () => {
     const { status, json } = await createPod({ serviceAccountName: 'robot' })
     expect(status).toBe(403)
     expect(json.message).toBe(
@@ -67,7 +67,7 @@ describe('the admission plugin ServiceAccount', () => {
   it.each([
     ['the pod', { automountServiceAccountToken: false }, {}],
     ['the account', {}, { automountServiceAccountToken: false }],
-  ])('SYS-9 mounts no token if %s disables it', async (_by, spec, account) => {
+  ])('SYS-23 mounts no token if %s disables it', async (_by, spec, account) => {
     await server.post(`${SHOP}/serviceaccounts`, { metadata: { name: 'robot' }, ...account })
     const { json } = await createPod({ serviceAccountName: 'robot', ...spec })
     expect([json.spec.volumes, json.spec.containers[0].volumeMounts]).toEqual([undefined, undefined])

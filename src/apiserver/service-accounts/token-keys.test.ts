@@ -19,13 +19,13 @@ const clock = manualClock()
 const load = () => loadTokenKeys({ dir, tokenLifetimeMsMax: HOUR_MS, clock })
 
 describe('loadTokenKeys', () => {
-  it('SYS-9 creates a private key that only the owner can read, and keeps it', async () => {
+  it('SYS-23 creates a private key that only the owner can read, and keeps it', async () => {
     const { signingKey } = await load()
     expect((await stat(join(dir, 'service-account.key'))).mode & 0o777).toBe(0o600)
     expect((await load()).signingKey.kid).toBe(signingKey.kid)
   })
 
-  it('SYS-9 accepts the key before a rotation until its last token has expired', async () => {
+  it('SYS-23 accepts the key before a rotation until its last token has expired', async () => {
     const { signingKey: first } = await load()
     await rm(join(dir, 'service-account.key'))
     await clock.advance(HOUR_MS * 2) // the age of the key does not count, only the time since it was replaced

@@ -42,7 +42,7 @@ const waitFor = (url: string, isExpected = (_object: any) => true) =>
   }, url)
 
 describe('the controllers of ServiceAccounts', () => {
-  it('SYS-9 create the account default and the ConfigMap kube-root-ca.crt in existing and new namespaces', async () => {
+  it('SYS-23 create the account default and the ConfigMap kube-root-ca.crt in existing and new namespaces', async () => {
     await waitFor('/api/v1/namespaces/kube-system/serviceaccounts/default')
     await waitFor('/api/v1/namespaces/default/configmaps/kube-root-ca.crt')
     await server.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
@@ -50,7 +50,7 @@ describe('the controllers of ServiceAccounts', () => {
     await waitFor(ROOT_CA, ({ data }) => data['ca.crt'] === 'PEM')
   })
 
-  it('SYS-9 recreate deleted objects and restore a changed CA', async () => {
+  it('SYS-23 recreate deleted objects and restore a changed CA', async () => {
     await server.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await waitFor(ACCOUNT)
     const { uid } = (await server.get(ACCOUNT)).json.metadata

@@ -15,7 +15,7 @@ const subject = { namespace: 'shop', serviceaccount: { name: 'robot', uid: 'u' }
 const kidOf = (token: string): string => JSON.parse(Buffer.from(token.split('.')[0]!, 'base64url').toString()).kid
 
 describe('openAccountTokens', () => {
-  it('SYS-9 signs with a replaced key without a restart, and keeps the old key if the new one is not usable', async () => {
+  it('SYS-23 signs with a replaced key without a restart, and keeps the old key if the new one is not usable', async () => {
     const pkiDir = await mkdtemp(join(tmpdir(), 'stowage-account-tokens-'))
     const clock = manualClock()
     const store = await openMemoryStore({ clock })
