@@ -4,7 +4,7 @@
 import { tooManyRequests } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Turn } from '../http/messages.ts'
-import { MASTERS_GROUP, type UserInfo } from '../security/index.ts'
+import { ACCOUNTS_GROUP, MASTERS_GROUP, type UserInfo } from '../security/index.ts'
 
 export type LevelName = 'system' | 'workload' | 'default'
 
@@ -204,14 +204,15 @@ function addRunning(level: Level, user: string, width: number): void {
   else level.runningByUser.set(user, running)
 }
 
+const SYSTEM_ACCOUNTS_GROUP = `${ACCOUNTS_GROUP}:kube-system`
 const SYSTEM_USERS = ['system:kube-controller-manager', 'system:kube-scheduler']
 
 /** Returns undefined for requests that are exempt. */
 function levelOf({ user: { name, groups }, group, resource }: FlowRequest): LevelName | undefined {
   if (groups.includes(MASTERS_GROUP) || resource === '') return undefined
   if (groups.includes('system:nodes') || SYSTEM_USERS.includes(name)) return 'system'
-  if (groups.includes('system:serviceaccounts:kube-system')) return 'system'
-  if (groups.includes('system:serviceaccounts')) {
+  if (groups.includes(SYSTEM_ACCOUNTS_GROUP)) return 'system'
+  if (groups.includes(ACCOUNTS_GROUP)) {
     return group === 'coordination.k8s.io' && resource === 'leases' ? 'system' : 'workload'
   }
   return 'default'

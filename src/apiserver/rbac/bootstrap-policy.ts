@@ -3,7 +3,13 @@
 import type { PolicyRule, Subject } from '../../api/kinds/rbac/rbac-schema.ts'
 import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
 import type { Resource } from '../resources.ts'
-import { AUTHENTICATED_GROUP, MASTERS_GROUP, UNAUTHENTICATED_GROUP, VIEWERS_GROUP } from '../security/index.ts'
+import {
+  ACCOUNTS_GROUP,
+  AUTHENTICATED_GROUP,
+  MASTERS_GROUP,
+  UNAUTHENTICATED_GROUP,
+  VIEWERS_GROUP,
+} from '../security/index.ts'
 import { CERTIFICATE_BINDINGS, CERTIFICATE_ROLES } from './certificate-policy.ts'
 import { COMPONENT_BINDINGS, COMPONENT_ROLES } from './component-roles.ts'
 
@@ -341,7 +347,7 @@ export const BOOTSTRAP_BINDINGS: readonly BootstrapBinding[] = [
   bindTo('system:discovery', groupSubject(AUTHENTICATED_GROUP)),
   bindTo('system:public-info-viewer', groupSubject(AUTHENTICATED_GROUP), groupSubject(UNAUTHENTICATED_GROUP)),
   bindTo('system:basic-user', groupSubject(AUTHENTICATED_GROUP)),
-  bindTo(ISSUER_DISCOVERY, groupSubject('system:serviceaccounts')),
+  bindTo(ISSUER_DISCOVERY, groupSubject(ACCOUNTS_GROUP)),
   bindTo('system:monitoring', groupSubject('system:monitoring')),
   bindTo('system:kube-controller-manager', userSubject('system:kube-controller-manager')),
   bindTo('system:kube-scheduler', userSubject('system:kube-scheduler')),

@@ -1,7 +1,7 @@
 // The users of the components that run in the server's process, and the roles `stowage:COMPONENT` that grant them the rules
 // of component-rules.ts. Rules of the namespace `own` hold in kube-system.
 import { type PolicyRule, RBAC_GROUP, type Subject } from '../../api/kinds/rbac/rbac-schema.ts'
-import { AUTHENTICATED_GROUP, type UserInfo } from '../security/index.ts'
+import { AUTHENTICATED_GROUP, accountUser, type UserInfo } from '../security/index.ts'
 import { type Component, type ComponentRule, rulesOf } from './component-rules.ts'
 
 const KUBE_SYSTEM = 'kube-system'
@@ -38,8 +38,7 @@ export const IN_PROCESS_COMPONENTS = [
 export function userOf(component: InProcessComponent): UserInfo {
   if (component === 'manager' || component === 'scheduler')
     return { name: USERS[component], groups: [AUTHENTICATED_GROUP] }
-  const groups = ['system:serviceaccounts', `system:serviceaccounts:${KUBE_SYSTEM}`, AUTHENTICATED_GROUP]
-  return { name: `system:serviceaccount:${KUBE_SYSTEM}:${ACCOUNTS[component]}`, groups }
+  return accountUser(KUBE_SYSTEM, ACCOUNTS[component])
 }
 
 const subjectOf = (component: InProcessComponent): Subject =>

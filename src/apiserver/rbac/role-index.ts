@@ -9,7 +9,7 @@ import type {
   RoleRef,
   Subject,
 } from '../../api/kinds/rbac/rbac-schema.ts'
-import type { UserInfo } from '../security/index.ts'
+import { accountUserName, type UserInfo } from '../security/index.ts'
 
 /** The rules that a binding grants to a subject. */
 export interface Grant {
@@ -113,7 +113,7 @@ function keyOfSubject({ kind, name, namespace }: Subject, bindingNamespace: stri
   if (kind === 'User' || kind === 'Group') return `${kind} ${name}`
   if (kind !== 'ServiceAccount') return undefined
   const accountNamespace = namespace || bindingNamespace
-  return accountNamespace ? `User system:serviceaccount:${accountNamespace}:${name}` : undefined
+  return accountNamespace ? `User ${accountUserName(accountNamespace, name)}` : undefined
 }
 
 function describeGrant(namespace: string, name: string, roleRef: RoleRef, subject: Subject): string {

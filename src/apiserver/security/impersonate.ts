@@ -2,7 +2,7 @@
 // the verb impersonate on each requested user, group, UID and extra value.
 import type { Authorizer, ResourceAttributes } from './authorize.ts'
 import { forbidden, missingImpersonatedUser, type RejectionStatus } from './errors.ts'
-import { type UserInfo, withAuthenticationGroup } from './user.ts'
+import { accountGroups, type UserInfo, withAuthenticationGroup } from './user.ts'
 
 /** Headers with lower-case names and separate values, as in `request.headersDistinct` of Node.js. */
 export type DistinctHeaders = Readonly<Record<string, readonly string[] | undefined>>
@@ -83,7 +83,7 @@ function requiredPermissions({ userName, groups, uid, extra }: ImpersonationHead
 /** Returns the impersonated user. A service account has its default groups unless groups are requested. */
 function impersonatedUser({ userName, groups, uid, extra }: ImpersonationHeaders): UserInfo {
   const account = serviceAccountOf(userName)
-  const defaultGroups = account ? ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`] : []
+  const defaultGroups = account ? accountGroups(account.namespace) : []
   return withAuthenticationGroup({
     name: userName,
     groups: groups.length > 0 ? groups : defaultGroups,

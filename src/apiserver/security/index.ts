@@ -22,8 +22,12 @@ export { type ClientCertificate, clientCertificateOf, servingTlsOptions } from '
 export type { TokenAuthentication, TokenAuthenticator } from './token-authenticator.ts'
 export { parseTokens } from './tokens.ts'
 export {
+  ACCOUNTS_GROUP,
   ANONYMOUS,
   AUTHENTICATED_GROUP,
+  accountGroups,
+  accountUser,
+  accountUserName,
   MASTERS_GROUP,
   UNAUTHENTICATED_GROUP,
   type UserInfo,

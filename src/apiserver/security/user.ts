@@ -14,6 +14,18 @@ export const MASTERS_GROUP = 'system:masters'
 /** Group with permission to read all resources except secrets. */
 export const VIEWERS_GROUP = 'stowage:viewers'
 
+/** Group of all ServiceAccounts. */
+export const ACCOUNTS_GROUP = 'system:serviceaccounts'
+
+export const accountUserName = (namespace: string, name: string): string => `system:serviceaccount:${namespace}:${name}`
+export const accountGroups = (namespace: string): string[] => [ACCOUNTS_GROUP, `${ACCOUNTS_GROUP}:${namespace}`]
+
+/** Returns the authenticated user of a ServiceAccount. */
+export const accountUser = (namespace: string, name: string): UserInfo => ({
+  name: accountUserName(namespace, name),
+  groups: [...accountGroups(namespace), AUTHENTICATED_GROUP],
+})
+
 const ANONYMOUS_NAME = 'system:anonymous'
 export const ANONYMOUS: UserInfo = Object.freeze({
   name: ANONYMOUS_NAME,

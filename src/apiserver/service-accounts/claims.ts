@@ -1,5 +1,5 @@
 // The claims of a ServiceAccount token, in the form of Kubernetes, and the user that they describe.
-import { type UserInfo, withAuthenticationGroup } from '../security/user.ts'
+import { accountGroups, accountUserName, type UserInfo, withAuthenticationGroup } from '../security/user.ts'
 
 export interface ObjectClaim {
   readonly name: string
@@ -28,17 +28,14 @@ export interface TokenClaims {
   readonly 'kubernetes.io': TokenSubject
 }
 
-const ACCOUNTS_GROUP = 'system:serviceaccounts'
 const EXTRA = 'authentication.kubernetes.io'
-
-export const accountUserName = (namespace: string, name: string): string => `system:serviceaccount:${namespace}:${name}`
 
 export function userOfClaims({ jti, 'kubernetes.io': subject }: TokenClaims): UserInfo {
   const { namespace, serviceaccount, pod, node } = subject
   return withAuthenticationGroup({
     name: accountUserName(namespace, serviceaccount.name),
     uid: serviceaccount.uid,
-    groups: [ACCOUNTS_GROUP, `${ACCOUNTS_GROUP}:${namespace}`],
+    groups: accountGroups(namespace),
     extra: {
       [`${EXTRA}/credential-id`]: [`JTI=${jti}`],
       ...(pod && { [`${EXTRA}/pod-name`]: [pod.name], [`${EXTRA}/pod-uid`]: [pod.uid] }),

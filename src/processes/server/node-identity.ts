@@ -10,7 +10,7 @@ import {
   nodeUser,
   type Pki,
 } from '../../apiserver/index.ts'
-import type { Authorizer } from '../../apiserver/security/index.ts'
+import { type Authorizer, accountUser } from '../../apiserver/security/index.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
@@ -64,7 +64,7 @@ async function runCertificateControllers(
   const { server, pki, random, signal, authorizer, clock, log } = options
   const managerOf = (account: string, createControllers: Parameters<typeof createManager>[0]['createControllers']) =>
     createManager({
-      client: inProcessClient(server.objects, serviceAccountUser(account), authorizer),
+      client: inProcessClient(server.objects, accountUser('kube-system', account), authorizer),
       clock,
       random,
       log,
@@ -88,8 +88,3 @@ async function runCertificateControllers(
   ]
   await Promise.all(managers.map((manager) => manager.run(signal)))
 }
-
-const serviceAccountUser = (name: string) => ({
-  name: `system:serviceaccount:kube-system:${name}`,
-  groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system', 'system:authenticated'],
-})
