@@ -53,14 +53,16 @@ export async function restartServer(): Promise<void> {
   server = await startServer({ dataDir: server.dataDir, command: 'server', flags })
 }
 
-/** Starts a `stowage` command that connects to the server. */
+/** Starts a `stowage` command that connects to the server, by default of the program built from the present sources. */
 export async function startCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  program?: string,
 ): Promise<RunningStowage> {
   const running = await startStowage({
     args: [...args, '--kubeconfig', server.kubeconfig],
     env: { NAMESPACE: 'kube-system', ...env },
+    ...(program ? { program } : {}),
   })
   processes.push(running)
   return running

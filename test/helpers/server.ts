@@ -14,6 +14,8 @@ export interface ServerOptions {
   readonly pkiDir?: string
   /** Default `up`. */
   readonly command?: 'up' | 'server'
+  /** Path of the program, for example of an earlier release. Default: the one built from the present sources. */
+  readonly program?: string
   readonly flags?: readonly string[]
   /** Number of nodes of `up`. Default 0, which starts faster. */
   readonly nodes?: 'default' | number
@@ -56,13 +58,14 @@ export async function startServer({
   dataDir,
   pkiDir = join(dataDir, 'pki'),
   command = 'up',
+  program: givenProgram,
   flags = [],
   nodes: requestedNodes = 0,
   skipsNodeReadiness = false,
   env = {},
   uid,
 }: ServerOptions): Promise<RunningServer> {
-  const program = await buildProgram()
+  const program = givenProgram ?? (await buildProgram())
   const child = spawn(
     process.execPath,
     [

@@ -15,11 +15,14 @@ export interface RunningStowage {
 export async function startStowage({
   args,
   env = {},
+  program,
 }: {
   readonly args: readonly string[]
+  /** Path of the program, for example of an earlier release. Default: the one built from the present sources. */
+  readonly program?: string
   readonly env?: Readonly<Record<string, string>>
 }): Promise<RunningStowage> {
-  const child = spawn(process.execPath, [await buildProgram(), ...args], {
+  const child = spawn(process.execPath, [program ?? (await buildProgram()), ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, ...env },
   })

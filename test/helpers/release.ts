@@ -1,0 +1,19 @@
+// Unpacks the program of an earlier release, which scripts/keep-release.mjs has written, for tests of mixed versions.
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { brotliDecompress } from 'node:zlib'
+
+const ROOT = new URL('../..', import.meta.url).pathname
+
+/** Returns the path of the program of that version. It lies below dist/, so that it finds the packages of the repository. */
+export async function releasedProgram(version: string): Promise<string> {
+  const folder = join(ROOT, 'dist', 'releases')
+  const program = join(folder, `stowage-${version}.mjs`)
+  const compressed = await readFile(join(ROOT, 'test', 'releases', `stowage-${version}.mjs.br`))
+  await mkdir(folder, { recursive: true })
+  const unfinished = `${program}.${process.pid}`
+  await writeFile(unfinished, await promisify(brotliDecompress)(compressed))
+  await rename(unfinished, program)
+  return program
+}

@@ -1,0 +1,164 @@
+// Tests processes of the previous release beside processes of this version: two servers on one etcd, and the components of the
+// previous release on a server of this version.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { etcdSkipReason, type RunningEtcd, startEtcd } from './helpers/etcd.ts'
+import {
+  CLAIMS,
+  claimSpec,
+  createClaim,
+  createClass,
+  createNode,
+  createPod,
+  driver,
+  get,
+  listDriverVolumes,
+  PODS,
+  patch,
+  pollUntil,
+  remove,
+  startCommand,
+  startSeparately,
+  stopAll,
+  VOLUMES,
+  waitForCapacities,
+  waitUntilScheduled,
+} from './helpers/pools-cluster.ts'
+import { releasedProgram } from './helpers/release.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+import { watchFrom } from './helpers/watch.ts'
+
+const PREVIOUS_RELEASE = '0.1.0'
+
+const missing = etcdSkipReason()
+
+describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
+  let dir: string
+  let etcd: RunningEtcd
+  const servers: RunningServer[] = []
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-mixed-versions-'))
+    etcd = await startEtcd()
+  })
+  afterEach(async () => {
+    await Promise.all(servers.splice(0).map((server) => server.kill()))
+    await etcd.remove()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  async function start(name: string, program?: string): Promise<RunningServer> {
+    const pkiDir = join(dir, 'pki')
+    const flags = ['--store', `etcd://${etcd.endpoints.join(',')}/test`, '--pki-dir', pkiDir]
+    const options = { dataDir: join(dir, name), pkiDir, command: 'server' as const, flags }
+    const server = await startServer({ ...options, ...(program ? { program } : {}) })
+    servers.push(server)
+    return server
+  }
+
+  for (const first of ['the previous release', 'this version']) {
+    it(`SYS-20 read, watch and update each other's objects if ${first} started first`, async () => {
+      const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
+      const startPrevious = () => start('previous', previousProgram)
+      const startCurrent = () => start('current')
+      const isPreviousFirst = first === 'the previous release'
+      const a = await (isPreviousFirst ? startPrevious() : startCurrent())
+      const b = await (isPreviousFirst ? startCurrent() : startPrevious())
+      const versions = [(await a.call('GET', '/version')).json, (await b.call('GET', '/version')).json]
+      expect(JSON.stringify(versions[0])).not.toBe(JSON.stringify(versions[1]))
+
+      for (const [kind, folder] of [
+        ['ConfigMap', 'configmaps'],
+        ['Secret', 'secrets'],
+      ] as const) {
+        const path = `/api/v1/namespaces/default/${folder}`
+        const content = (n: number) =>
+          kind === 'Secret' ? { stringData: { n: String(n) } } : { data: { n: String(n) } }
+        const storedValue = (n: number) => (kind === 'Secret' ? Buffer.from(String(n)).toString('base64') : String(n))
+        const { json } = await a.call('GET', path)
+        const watch = watchFrom(b, path, Number(json.metadata.resourceVersion))
+        let current = await a.call('POST', path, { kind, apiVersion: 'v1', metadata: { name: 'm' }, ...content(0) })
+        expect(current.status).toBe(201)
+        for (let n = 1; n <= 10; n++) {
+          const [writer, reader] = n % 2 ? [b, a] : [a, b]
+          const { resourceVersion } = current.json.metadata
+          const update = { kind, apiVersion: 'v1', metadata: { name: 'm', resourceVersion }, ...content(n) }
+          current = await writer.call('PUT', `${path}/m`, update)
+          expect(current.status).toBe(200)
+          expect((await reader.call('GET', `${path}/m`)).json.data).toEqual({ n: storedValue(n) })
+          expect((await reader.call('PUT', `${path}/m`, update)).status).toBe(409)
+        }
+        expect((await a.call('DELETE', `${path}/m`)).status).toBe(200)
+        expect((await b.call('GET', `${path}/m`)).status).toBe(404)
+        await watch.waitUntil((events) => events.some(({ type }) => type === 'DELETED'))
+        watch.close()
+        const types = (await watch.whenEnded()).map(({ type }) => type)
+        expect(types).toEqual(['ADDED', ...Array(10).fill('MODIFIED'), 'DELETED'])
+      }
+    })
+  }
+
+  it('SYS-20 keep all objects when the servers are replaced one after the other, and when they are rolled back', async () => {
+    const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
+    const path = '/api/v1/namespaces/default/configmaps'
+    const dataOfAll = async (server: RunningServer) =>
+      (await server.call('GET', path)).json.items
+        .filter(({ metadata }: any) => metadata.name.startsWith('by-'))
+        .map(({ metadata, data }: any) => [metadata.name, metadata.resourceVersion, data])
+    const write = async (server: RunningServer, name: string) =>
+      expect((await server.call('POST', path, { metadata: { name }, data: { name } })).status).toBe(201)
+
+    const a = await start('a', previousProgram)
+    const b = await start('b', previousProgram)
+    await write(a, 'by-previous')
+    await a.stop()
+    const upgraded = await start('a')
+    await write(upgraded, 'by-first-upgraded')
+    await b.stop()
+    const bUpgraded = await start('b')
+    await write(bUpgraded, 'by-second-upgraded')
+    const objects = await dataOfAll(bUpgraded)
+    expect(objects).toHaveLength(3)
+    await upgraded.stop()
+    const rolledBack = await start('a', previousProgram)
+    expect(await dataOfAll(rolledBack)).toEqual(objects)
+    await bUpgraded.stop()
+    await write(rolledBack, 'by-rolled-back')
+    expect(await dataOfAll(rolledBack)).toHaveLength(4)
+  })
+})
+
+describe('components of the previous release on a server of this version', () => {
+  afterEach(stopAll)
+
+  it('SYS-20 schedule a pod, provision, expand and delete its volume', async () => {
+    const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
+    const startPrevious = (...args: string[]) => startCommand(args, {}, previousProgram)
+    await startSeparately({ segments: ['host=n1'], sizeGi: 20 })
+    await startPrevious('controllers', '--no-leader-election')
+    await startPrevious('scheduler', '--no-leader-election')
+    await startPrevious(
+      ...['provisioner', '--csi-address', driver.endpoint, '--strict-topology', 'true'],
+      ...['--enable-capacity', 'central', '--capacity-ownerref-level', '-1'],
+    )
+    await startPrevious('resizer', '--csi-address', driver.endpoint)
+    await createClass('local', { allowVolumeExpansion: true })
+    await createNode('n1', { host: 'n1' })
+    await waitForCapacities('local n1: 20Gi')
+    await createClaim('data', 1, 'local')
+    await createPod('p', { claims: ['data'] })
+    expect(await waitUntilScheduled('p')).toBe('n1')
+    const volumeName = await pollUntil(async () => {
+      const { spec, status } = await get(`${CLAIMS}/data`)
+      return status.phase === 'Bound' && spec.volumeName
+    })
+    const { resources } = claimSpec(2, 'local')
+    await patch(`${CLAIMS}/data`, { spec: { resources } })
+    await pollUntil(async () => (await get(`${VOLUMES}/${volumeName}`)).spec.capacity.storage === '2Gi')
+    await remove(`${PODS}/p`)
+    await remove(`${CLAIMS}/data`)
+    await pollUntil(async () => (await listDriverVolumes()).length === 0)
+    await pollUntil(async () => (await get(`${VOLUMES}/${volumeName}`)).code === 404)
+  })
+})
