@@ -6,9 +6,9 @@ import { brotliDecompress } from 'node:zlib'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 
-/** Returns the path of the program of that version. It lies below dist/, so that it finds the packages of the repository. */
+/** Returns the path of the program of that version. It lies below node_modules/, so that it finds its packages. */
 export async function releasedProgram(version: string): Promise<string> {
-  const folder = join(ROOT, 'dist', 'releases')
+  const folder = join(ROOT, 'node_modules', '.cache', 'stowage')
   const program = join(folder, `stowage-${version}.mjs`)
   const compressed = await readFile(join(ROOT, 'test', 'releases', `stowage-${version}.mjs.br`))
   await mkdir(folder, { recursive: true })
