@@ -1,5 +1,5 @@
-// The API server without its socket: `handle` takes a request and returns a response. `dispatch` runs the stages of a
-// request: route → authenticate → impersonate → authorize → limit → verb. http/https-listener.ts owns the socket.
+// The API server without its socket: `handle` takes a request and returns a response. The stages of a request are route →
+// authenticate → impersonate → authorize → limit → verb. http/https-listener.ts owns the socket.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota, Kind } from '../api/kind.ts'
 import {
@@ -76,7 +76,7 @@ export interface ApiServerOptions {
 }
 
 interface Limits {
-  /** Maximum number of open watches. Further watches get 429. */
+  /** Maximum number of open watches. Further watches get 429, except those of the group system:masters. */
   readonly watchesMax: number
   /** Maximum number of open watches of one user, except of the group system:masters. */
   readonly userWatchesMax: number

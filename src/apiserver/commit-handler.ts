@@ -1,8 +1,8 @@
 // POST /apis/stowage.dev/v1/commits: several writes as one transaction, for clients in other processes.
 //   { "writes": [{ "verb": "patch", "apiVersion": "v1", "resource": "persistentvolumeclaims", "namespace": "shop",
 //                  "name": "orders", "subresource": "status", "patchType": "merge", "body": { … } }, …] }
-// The response contains the object after each write. If a write fails, the response is its Status with a cause that names
-// the write, such as writes[3].
+// The response contains the object of each write as it is after the commit, or null if it was removed. If a write fails, the
+// response is its Status with a cause that names the write, such as writes[3].
 import { isRecord } from '../api/decode.ts'
 import { defineKind } from '../api/kind.ts'
 import { objectMeta } from '../api/kinds/shared/meta-schema.ts'
@@ -29,7 +29,7 @@ const GROUP = 'stowage.dev'
 const VERSION = 'v1'
 const PLURAL = 'commits'
 
-/** The route of a commit. Its user needs the right to create commits, and those of the writes. */
+/** The route of a commit. The user needs the right to create commits, and the right to each of its writes. */
 export const COMMIT_ROUTE: ResourceRequest = {
   is: 'resource',
   verb: 'create',

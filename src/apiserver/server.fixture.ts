@@ -1,5 +1,5 @@
-// A test fixture: an API server on a memory store and a manual clock, called without a socket. All requests are sent by
-// an administrator. With SERVER_ANSWERS=stock in the environment, its clients behave like those of a stock API server
+// A test fixture: an API server on a memory store and a manual clock, called without a socket. By default, an administrator
+// sends the requests. With SERVER_ANSWERS=stock in the environment, its clients behave like those of a stock API server
 // (client/stock-server.fixture.ts).
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
@@ -161,7 +161,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   }
 
   await accountTokens?.start(new AbortController().signal)
-  const asAnswered = (client: Client): Client =>
+  const toFixtureClient = (client: Client): Client =>
     isStock ? asStock(client, { clock, closesWatchesAfterMs: STOCK_WATCH_MS }) : client
 
   async function handle(method: string, url: string, body: string | Uint8Array | undefined, headers: Headers) {
@@ -207,10 +207,10 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     clock,
     accountTokens,
     isStock,
-    client: () => asAnswered(inProcessClient(server.objects, SYSTEM_USER)),
+    client: () => toFixtureClient(inProcessClient(server.objects, SYSTEM_USER)),
     clientOf: (...components) => {
       const user = { name: components.join(', '), groups: [] }
-      return asAnswered(inProcessClient(server.objects, user, componentAuthorizer(...components)))
+      return toFixtureClient(inProcessClient(server.objects, user, componentAuthorizer(...components)))
     },
     call,
     get: (url, headers) => call('GET', url, undefined, headers),

@@ -1,5 +1,5 @@
-// The admission chain, which runs inside the transaction of every write. A plugin may change the draft, reject the write,
-// or add writes to the same transaction, such as the charge of a quota.
+// The admission chain, which runs inside the transaction of every write except the binding of a pod. A plugin may change the
+// draft, reject the write, or add writes to the same transaction, such as the charge of a quota.
 //
 // Plugins are synchronous and read the store through the view of the transaction, so their decision still holds at the
 // commit. A plugin may run more than once for one request.
@@ -32,7 +32,7 @@ export interface AdmissionRequest {
   readonly dryRun: boolean
   readonly nowMs: number
   readonly gates: FeatureGates
-  /** Returns an object from the view of the transaction. The transaction fails if another server changes the object. */
+  /** Returns an object from the view of the transaction, which is repeated if another server changes the object. */
   find<T extends KubeObject>(kind: Kind<T> | Collection, namespace: string, name: string): Shared<T> | undefined
   /**
    * Returns all objects of a kind, or of one namespace, in order of their names. If several servers share the store,
@@ -45,7 +45,7 @@ export interface AdmissionRequest {
 
 export interface AdmissionPlugin {
   readonly name: string
-  /** Runs before preparation and validation. */
+  /** Runs before the preparation and validation of a create or update. A delete has no draft to change. */
   mutate?(request: AdmissionRequest): void
   /**
    * Runs after validation, on the object as it will be stored. Throws an ApiError to reject the write; may return

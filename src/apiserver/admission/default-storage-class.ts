@@ -11,7 +11,7 @@ export const defaultStorageClass: AdmissionPlugin = {
     if (operation !== 'CREATE' || subresource !== '' || resource.group !== '') return
     if (resource.plural !== 'persistentvolumeclaims' || claimClassName(object) !== undefined) return
     const { name } = findDefaultClass(list(storageClassKind))?.metadata ?? {}
-    // `find` makes the transaction fail if the class is deleted before the claim is stored.
+    // `find` makes the store repeat the transaction if the class is deleted before the claim is stored.
     if (name && find(storageClassKind, '', name)) object.spec = { ...object.spec, storageClassName: name }
   },
 }

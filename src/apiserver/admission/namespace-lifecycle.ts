@@ -1,4 +1,4 @@
-// Rejects creates in missing or terminating namespaces, and deletes of built-in namespaces.
+// Rejects creates in missing or terminating namespaces, and the deletion of default, kube-system and kube-public.
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import { forbidden, notFound } from '../../api/status-error.ts'
 import type { AdmissionPlugin } from './admission.ts'

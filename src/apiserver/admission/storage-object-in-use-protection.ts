@@ -1,5 +1,5 @@
-// Adds the protection finalizer to new claims, volumes and VolumeAttributesClasses. When an object is deleted, its
-// protection controller removes the finalizer once the object is no longer in use.
+// Adds the protection finalizer to new claims and volumes, and to new VolumeAttributesClasses if their feature is enabled.
+// When an object is deleted, its protection controller removes the finalizer once the object is no longer in use.
 import type { AdmissionPlugin } from './admission.ts'
 
 const PROTECTION_FINALIZERS: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
-// Buffers the lines of the audit log and writes them in batches, so that requests do not wait for the disk. While writing
-// fails, lines are buffered and then dropped; when it works again, the log gets a record with the number of dropped lines.
+// Buffers the lines of the audit log and writes them in batches, so that requests do not wait for the disk. A batch that fails
+// is written again. Lines that do not fit in the buffer are dropped, and the next batch has a record with their number.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { microTimestamp } from '../../base/timestamps.ts'
@@ -30,7 +30,7 @@ interface AuditLogStats {
   readonly events: number
   /** Failed attempts to write a batch. */
   readonly errors: number
-  /** Events that were lost. */
+  /** Events that did not fit in the buffer. */
   readonly dropped: number
 }
 

@@ -32,7 +32,7 @@ export interface AuditedRequest {
   setImpersonatedUser(user: UserInfo): void
   /** Sets the decision of the authorizer. The first one counts. */
   setDecision(decision: Decision): void
-  /** Adds a write of a commit, which is recorded at the level of a single request. */
+  /** Adds a write of a commit. If its rule has a higher level than that of the commit, the rule applies to the commit. */
   addWrite(write: ResourceRequest): void
   /** Records the response and returns it with the header Audit-Id. */
   finish(response: ApiResponse, outcome: AuditOutcome): ApiResponse

@@ -1,5 +1,5 @@
-// Formats audit events (audit.k8s.io/v1 Event) as lines of JSON. Only what is passed in appears: no header except the user
-// agent and the forwarded addresses, and no values of query parameters that may hold credentials.
+// Formats audit events (audit.k8s.io/v1 Event) as lines of JSON. Of the request headers, an event contains only the user agent
+// and the forwarded addresses. Values of query parameters that may hold credentials are masked.
 import type { Status } from '../../api/status-error.ts'
 
 import type { ApiRequest } from '../http/messages.ts'

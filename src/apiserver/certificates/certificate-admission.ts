@@ -1,6 +1,6 @@
-// Checks writes of CertificateSigningRequests against the rights on their signer, as the admission plugins
-// CertificateApproval, CertificateSigning and CertificateSubjectRestriction of Kubernetes do. A bootstrap token that is bound
-// to a node can request a certificate for this node only.
+// Checks the subject of new CertificateSigningRequests, and the rights of users who approve or sign them, as the admission
+// plugins CertificateSubjectRestriction, NodeRestriction, CertificateApproval and CertificateSigning of Kubernetes do. A
+// bootstrap token that is bound to a node can request a certificate for this node only.
 import { type CertificationRequest, parseCertificationRequest } from '../../api/certification-request.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import {

@@ -1,5 +1,5 @@
 // Serves discovery: /api, /apis and the lists below them. Documents are built on first request and cached, because the
-// served resources do not change while the server runs.
+// served resources do not change while the server runs. The legacy form of /api is not cached: it contains the Host header.
 import { notAcceptable } from '../../api/status-error.ts'
 import { type AcceptClause, parseAccept } from '../http/negotiate.ts'
 import type { Resources } from '../resources.ts'

@@ -1,5 +1,4 @@
-// Serves documents that do not change while the server runs, with an ETag and 304 for clients that already have them.
-// Used by discovery and OpenAPI.
+// Builds the responses of discovery and OpenAPI documents, with an ETag, and 304 for clients that already have the document.
 import { createHash } from 'node:crypto'
 
 export interface DocumentResponse {

@@ -1,4 +1,4 @@
-// The verbs and subresources of each resource. Discovery and OpenAPI publish them, and resource-handler.ts rejects all
+// The verbs and subresources of each resource. Discovery and OpenAPI publish them, and ../verbs/check-scope.ts rejects all
 // others.
 import type { Kind } from '../../api/kind.ts'
 import type { Verb } from '../http/route.ts'

@@ -9,7 +9,7 @@ export interface Encryption extends ValueTransformer {
   prefixes(): readonly string[]
 }
 
-/** Returns a transformer that stores values as they are until it gets rules. */
+/** Returns a transformer that stores values unchanged while it has no rules. */
 export function createEncryption(initialRules: EncryptionRules = []): Encryption {
   let rules = initialRules
   const ruleOf = (storeKey: string) =>

@@ -62,7 +62,7 @@ interface Level {
   waiting: number
   /** When a request was last rejected. */
   rejectedAtMs: number
-  /** The same by user. */
+  /** Sum of the widths of running requests by user. */
   readonly runningByUser: Map<string, number>
   /** Waiting requests by user. The first user in the map who may run more is the next one. */
   readonly queues: Map<string, WaitingRequest[]>

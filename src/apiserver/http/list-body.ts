@@ -1,5 +1,5 @@
-// Encodes lists. The body of a long list is encoded slice by slice while it is sent, so that it does not hold the event loop
-// and does not exist in memory as a whole.
+// Encodes lists. The body of a long list is encoded slice by slice, so that it does not hold the event loop. JSON and YAML are
+// encoded while they are sent, so that the body does not exist in memory as a whole; protobuf is encoded before.
 import type { JsonValue } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import { encodeProtobuf } from '../../api/protobuf/encode.ts'

@@ -46,7 +46,7 @@ const FORMS: Record<string, Form> = {
   PartialObjectMetadataList: 'partialList',
 }
 
-/** Tables have no protobuf message, and neither form is served in YAML. */
+/** Tables have no protobuf message, and neither a Table nor PartialObjectMetadata is served in YAML. */
 const mediaOfForm = (form: Form): readonly Media[] => (form === 'table' ? ['json'] : ['json', 'protobuf'])
 
 function mediaOf(type: string): Media | undefined {

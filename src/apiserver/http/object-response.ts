@@ -1,5 +1,5 @@
-// Builds responses with objects and lists in the form that the client accepts: plain, Table or PartialObjectMetadata, as
-// JSON, YAML or protobuf. Plain JSON consists of the stored bytes with a short prefix; the other forms require decoding.
+// Builds responses with objects, lists and Status in the form that the client accepts: plain, Table or PartialObjectMetadata,
+// as JSON, YAML or protobuf. Plain JSON is the stored bytes with a short prefix; the other forms require decoding.
 import type { JsonValue } from '../../api/json-value.ts'
 import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import type { ObjectType } from '../../api/schema.ts'
@@ -36,7 +36,7 @@ interface ResponseCall {
   readonly resource: Resource
 }
 
-/** Returns the form that the client accepts. Called before a write, so that an unsupported form rejects the write. */
+/** Returns the form that the client accepts. A write calls it first, so that an unsupported form rejects the write. */
 export function negotiateForm(request: ApiRequest, forms: readonly Form[]): AcceptedForm {
   const accepted = negotiate(request.headers.accept, forms)
   if (accepted.form === 'table') parseIncludeObject(request)

@@ -1,10 +1,10 @@
-// Limits the bytes of all responses that clients have not received yet. If the limit is exceeded, the connection that has
-// waited the longest for its client is closed, of the user with the most pending bytes.
+// Limits the bytes of all responses that clients have not received yet. If the limit is exceeded, it closes connections of the
+// user with the most pending bytes, first the one that has waited the longest for its client.
 
 export interface PendingBytes {
   /** Sets the number of bytes that a response to this user still has to send. */
   update(response: ClosableResponse, bytes: number, user: string): void
-  /** Stops counting a response that has ended. */
+  /** Stops counting a response that has no pending bytes or has ended. */
   remove(response: ClosableResponse): void
   readonly total: number
 }

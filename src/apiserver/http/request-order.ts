@@ -1,8 +1,8 @@
-// Runs the requests of a connection one after the other.
+// Runs the requests of a connection one after the other, and closes a connection on which too many requests wait.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Requests that a client may send on one connection before it has received the response to the first of them. */
+/** Requests of one connection that may wait for the response to an earlier one. The next request closes the connection. */
 const PIPELINED_REQUESTS_MAX = 16
 
 /**

@@ -1,5 +1,5 @@
-// Sends long bodies slice by slice: the next slice is encoded when the client has received the last one. Disconnects clients
-// that do not read, soon if other requests wait for the capacity that the response occupies.
+// Sends long bodies slice by slice: the next slice is encoded when the connection can take more. Disconnects clients that do
+// not read, sooner if other requests wait for the capacity that the response occupies.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { LongBody, Turn } from './messages.ts'

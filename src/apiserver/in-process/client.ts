@@ -170,7 +170,10 @@ function listQuery({ labelSelector, fieldSelector, limit, continueToken, resourc
   return query
 }
 
-/** Returns the object after the write. The result of a dry run is not cached, because it is not in the store. */
+/**
+ * Returns the object after the write, or undefined if it was removed. The result of a dry run is not cached, because it is
+ * not in the store.
+ */
 function resultObject(deps: ObjectDeps, { target }: WriteVerb, { value, revision, deleted }: WriteResult): AnyObject {
   if (deleted) return undefined
   const { resource, namespace, dryRun } = target

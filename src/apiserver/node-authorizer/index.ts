@@ -14,7 +14,7 @@ import { nodeRestriction } from './node-restriction.ts'
 export { NODES_GROUP, nodeUser } from './node-identity.ts'
 
 export interface NodeAuthorization {
-  /** Decides on requests of nodes, and passes all others to the next authorizer. */
+  /** Allows requests of nodes, and passes all other requests to the next authorizer. */
   readonly authorizer: Authorizer
   readonly restriction: AdmissionPlugin
   /** Loads pods, volumes and attachments and follows them until the signal is aborted. */
@@ -25,7 +25,7 @@ export interface NodeAuthorizationOptions {
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
-  /** The authorizer of other users, and of what a node may do in addition. */
+  /** The authorizer of other users, and of requests of nodes that the node authorizer does not allow. */
   readonly next: Authorizer
 }
 

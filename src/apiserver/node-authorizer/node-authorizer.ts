@@ -1,5 +1,5 @@
-// Authorizes the requests of nodes as the node authorizer of Kubernetes does: a node may read its own objects and those
-// that its pods name. Where the object of a write is not known yet, node-restriction.ts checks it at admission.
+// Authorizes the requests of nodes as the node authorizer of Kubernetes does: a node may read and write its own objects, and
+// read those that its pods name. Where the object of a write is not known yet, node-restriction.ts checks it at admission.
 import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
 import { requiredFieldValue } from '../../api/selectors.ts'
 import { ruleAllows } from '../rbac/rule-match.ts'
@@ -18,7 +18,7 @@ export interface NodeAuthorizerOptions {
   readonly graph: NodeGraph
   /** The rules of system:node, for the resources that are the same for all nodes. */
   readonly rules: readonly PolicyRule[]
-  /** Decides on requests of other users, and on those that a node is not allowed as a node. */
+  /** Decides on requests of other users, and on requests of nodes that this authorizer does not allow. */
   readonly next: Authorizer
 }
 
@@ -49,7 +49,7 @@ export function createNodeAuthorizer({ graph, rules, next }: NodeAuthorizerOptio
   function authorizeNode(nodeName: string, attributes: AuthorizationAttributes): Decision {
     if (nodeName === '') return denied(`unknown node for user ${JSON.stringify(attributes.user.name)}`)
     if (attributes.path === undefined) {
-      const authorizeResource = RESOURCES[`${attributes.group}/${attributes.resource}`]
+      const authorizeResource = RESOURCE_AUTHORIZERS[`${attributes.group}/${attributes.resource}`]
       if (authorizeResource) return authorizeResource({ graph, nodeName, attributes })
     }
     return rules.some((rule) => ruleAllows(rule, attributes)) ? ALLOWED : DENIED
@@ -67,7 +67,7 @@ const DENIED: Decision = { allowed: false }
 const denied = (reason: string): Decision => ({ allowed: false, reason })
 
 /** The resources of which a node may use only some objects, by `GROUP/RESOURCE`. */
-const RESOURCES: Readonly<Record<string, (request: NodeRequest) => Decision>> = {
+const RESOURCE_AUTHORIZERS: Readonly<Record<string, (request: NodeRequest) => Decision>> = {
   '/secrets': (request) => authorizeRead(request, 'secrets'),
   '/configmaps': (request) => authorizeRead(request, 'configmaps'),
   '/persistentvolumeclaims': (request) =>

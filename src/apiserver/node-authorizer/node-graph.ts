@@ -1,5 +1,5 @@
 // The objects that each node may read: its pods, what they name, the volumes of their claims, the secrets of these volumes,
-// and its attachments. Fed by follow-objects.ts; the authorizer asks it for every request of a node.
+// and its attachments. follow-objects.ts updates the graph, and node-authorizer.ts queries it.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'

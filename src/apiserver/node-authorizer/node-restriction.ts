@@ -1,5 +1,6 @@
-// Limits the writes of nodes as the admission plugin NodeRestriction of Kubernetes: to the node's own Node, CSINode and Lease,
-// to the status, deletion and eviction of its pods, and to the sizes and conditions of the claims that they use.
+// Limits the writes of nodes as the admission plugin NodeRestriction of Kubernetes does: a node writes only its own Node,
+// CSINode and Lease, creates only mirror pods, changes the status of its pods, deletes and evicts them, and changes only the
+// sizes and conditions in the status of claims.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'

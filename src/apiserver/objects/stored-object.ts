@@ -97,7 +97,7 @@ const CACHED_BYTES_MAX = 16 * 1024
 
 export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || Buffer.compare(a, b) === 0
 
-/** Decodes bytes without the cache, for objects that are not in the store at this revision. */
+/** Decodes bytes without the cache by revision. Revision 0 stands for an object that is not stored yet, or not any more. */
 export function decodeStored({ value, modRevision }: Pick<Entry, 'value' | 'modRevision'>): Shared {
   encodesSinceDecode = 0
   const cached = recentlyEncoded.get(value)

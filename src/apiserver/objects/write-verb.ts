@@ -27,7 +27,7 @@ export const NO_WARNINGS: readonly string[] = []
 export interface WriteTarget {
   readonly resource: Resource
   readonly namespace: string
-  /** Empty for a create, whose body contains the name. */
+  /** May be empty for a create, whose body contains the name. */
   readonly name: string
   readonly subresource: string
   readonly user: UserInfo

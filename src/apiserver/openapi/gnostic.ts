@@ -1,5 +1,5 @@
 // Encodes a Swagger 2 document as the protobuf message openapi.v2.Document, which kubectl up to 1.28 requests.
-// The tables contain the field numbers of all properties of the JSON form.
+// The tables contain the field numbers of the properties that document-v2.ts sets.
 import { createProtobufWriter, type ProtobufWriter } from '../../api/protobuf/writer.ts'
 
 /**

@@ -1,4 +1,4 @@
-// Serves /openapi/v3, /openapi/v2 and the paths below them. Documents are built on first request and cached.
+// Serves /openapi/v3, the documents below it, and /openapi/v2. Documents are built on first request and cached.
 // The URL of a group version's document contains its hash, so clients may cache the document forever.
 import { notAcceptable } from '../../api/status-error.ts'
 import {

@@ -12,7 +12,7 @@ const path = (name: string, doc: string): Parameter => ({ name, in: 'path', type
 
 export const nameParameter = (kind: string): Parameter => path('name', `Name of the ${kind}.`)
 export const NAMESPACE = path('namespace', 'Namespace of the objects.')
-export const PRETTY = query('pretty', 'string', 'With "true" the response is indented.')
+export const PRETTY = query('pretty', 'string', 'Accepted for compatibility, ignored: responses are not indented.')
 
 const DRY_RUN = query('dryRun', 'string', 'With "All" the request is processed as usual, but nothing is stored.')
 const FIELD_MANAGER = query(

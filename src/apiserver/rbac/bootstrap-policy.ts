@@ -1,5 +1,6 @@
-// The roles and bindings that exist in every cluster, by name. Names and rules are those of Kubernetes, restricted to what
-// concerns storage; own ones are `stowage:viewer` and those of the components in the server's process (component-roles.ts).
+// The roles and bindings that exist in every cluster. Names and rules are those of Kubernetes, restricted to what concerns
+// storage. Stowage adds the role `stowage:viewer`, the roles of the components in the server's process (component-roles.ts)
+// and the bindings of joining nodes (certificate-policy.ts).
 import type { PolicyRule, Subject } from '../../api/kinds/rbac/rbac-schema.ts'
 import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
 import type { Resource } from '../resources.ts'
@@ -238,7 +239,7 @@ const CONTROLLER_RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
   ],
 }
 
-/** Returns the cluster roles. The rules of `stowage:viewer` name all served resources except secrets. */
+/** Returns the roles and cluster roles. The rules of `stowage:viewer` name all served resources except secrets. */
 export const bootstrapRoles = (resources: readonly Resource[]): readonly BootstrapRole[] => [
   {
     name: 'cluster-admin',

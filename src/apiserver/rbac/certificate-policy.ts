@@ -1,5 +1,6 @@
-// The cluster roles and bindings with which nodes join and renew their certificates, with the names of Kubernetes. The group
-// of node tokens and the names of its bindings are our own, as those of kubeadm are kubeadm's.
+// The cluster roles and bindings with which nodes join and renew their certificates, and those of the controllers that sign
+// certificates and delete expired tokens. Roles have the names of Kubernetes; the group of node tokens and its bindings are
+// specific to Stowage.
 import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
 import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
 import { NODE_TOKEN_GROUP } from '../certificates/bootstrap-token.ts'

@@ -15,7 +15,7 @@ export { createBootstrapRoles } from './bootstrap-roles.ts'
 export interface Rbac {
   readonly authorizer: RbacAuthorizer
   readonly escalationCheck: AdmissionPlugin
-  /** Loads the roles and follows them until the signal is aborted. Until then, only system:masters has access. */
+  /** Loads the roles and follows them until the signal is aborted. Before they are loaded, only system:masters has access. */
   start(options: RbacStartOptions): Promise<void>
 }
 

@@ -21,7 +21,7 @@ export function createRbacAuthorizer(index: RoleIndex): RbacAuthorizer {
   return {
     authorize(attributes) {
       const { user } = attributes
-      if (user.groups.includes(MASTERS_GROUP)) return ALLOWED_TO_MASTERS
+      if (user.groups.includes(MASTERS_GROUP)) return ALLOWED_FOR_MASTERS
       const namespace = attributes.path === undefined ? (attributes.namespace ?? '') : ''
       const missingRoles: string[] = []
       for (const { rules, roleRef, description } of index.grantsOf(user, namespace)) {
@@ -50,7 +50,7 @@ export function createRbacAuthorizer(index: RoleIndex): RbacAuthorizer {
 }
 
 const DENIED: Decision = { allowed: false }
-const ALLOWED_TO_MASTERS: Decision = { allowed: true, reason: `allowed to the group "${MASTERS_GROUP}"` }
+const ALLOWED_FOR_MASTERS: Decision = { allowed: true, reason: `allowed for the group "${MASTERS_GROUP}"` }
 /** The rules of an administrator. */
 export const FULL_ACCESS: readonly PolicyRule[] = [
   { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },

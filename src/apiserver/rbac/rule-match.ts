@@ -20,7 +20,7 @@ function allowsResource(rule: PolicyRule, { group, resource, subresource, name =
   )
 }
 
-/** `pods` does not include `pods/log`. `*` includes all resources and subresources, and the prefix `*` of `/log` all logs. */
+// `pods` does not include `pods/log`. `*` includes all resources and subresources, and `*/log` the logs of all resources.
 function includesResource(resources: readonly string[], resource: string, subresource: string | undefined): boolean {
   if (!subresource) return contains(resources, resource)
   return contains(resources, `${resource}/${subresource}`) || resources.includes(`${ALL}/${subresource}`)

@@ -1,5 +1,5 @@
-// Authorizes one request: derives its attributes from the route and asks the authorizer. HTTP requests, the writes of a
-// commit and in-process requests all pass here, so that the same rule grants the same request everywhere.
+// Authorizes one request: derives its attributes from the route and calls the authorizer. HTTP requests, the writes of a
+// commit and in-process requests all use it, so that the same rule grants the same request everywhere.
 import { type FieldRequirement, parseFieldSelector, requiredFieldValue } from '../../api/selectors.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PathRequest, ResourceRequest } from '../http/route.ts'
@@ -39,13 +39,13 @@ function attributesOf({ user, route, fieldSelector }: RequestToAuthorize): Autho
   if (requirements) attributes.fieldSelector = requirements
   const requestedName = name || (requirements && requiredFieldValue(requirements, 'metadata.name'))
   if (requestedName) attributes.name = requestedName
-  // A namespace is in itself, so that a role in it can grant access to it.
+  // A Namespace counts as an object in itself, so that a Role in the namespace can grant access to it.
   const namespace = group === '' && plural === 'namespaces' ? name : route.namespace
   if (namespace) attributes.namespace = namespace
   return attributes
 }
 
-/** The fields whose required value decides: the rules of an object apply, or those of a node. */
+/** The fields whose required value counts: a rule for one object name applies, or a node lists its own pods. */
 const AUTHORIZED_FIELDS = ['metadata.name', 'spec.nodeName']
 
 /** Returns the requirements of a selector if it names an authorized field. */

@@ -31,7 +31,7 @@ interface NonResourceAttributes {
   path: string
 }
 
-/** The decision on a request. A request is denied if no rule allows it; `reason` names the rule that does. */
+/** The decision on a request. `reason` names the rule that allows it, or says why it is denied, if there is more to say. */
 export interface Decision {
   allowed: boolean
   reason?: string

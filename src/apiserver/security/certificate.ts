@@ -1,11 +1,11 @@
-// Issues X.509 certificates with ECDSA P-256 keys, in PEM.
+// Issues X.509 certificates in PEM, signed with an ECDSA P-256 key.
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { isIP } from 'node:net'
 import { encodeName, type SubjectName } from '../../api/distinguished-name.ts'
 import * as der from '../../base/der.ts'
 
 export interface CertificateRequest {
-  /** A name, or one that is encoded already. */
+  /** A name, or its DER encoding. */
   subject: SubjectName | Uint8Array
   issuer: SubjectName
   /** The key to certify; the certificate contains only the public key. */

@@ -1,7 +1,7 @@
-// The contract of all authenticators of bearer tokens, and how several of them work together.
+// The contract of all authenticators of bearer tokens, and an authenticator that tries several of them in order.
 import type { UserInfo } from './user.ts'
 
-/** The user of a token, or the reason why a token that this server has issued is not valid any more. */
+/** The user of a token, or the reason why a known token is not valid. */
 export type TokenAuthentication =
   | {
       readonly user: UserInfo

@@ -1,5 +1,5 @@
 // An index of the objects that tokens are bound to: ServiceAccounts, pods, secrets and nodes with their UIDs. It follows the
-// store, so that a token ends with its object.
+// store, so that a token becomes invalid when its object is deleted.
 import type { Kind } from '../../api/kind.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -27,7 +27,10 @@ interface IndexedObject {
 export interface BoundObjects {
   /** Returns whether the account and the bound object of a token exist with the same UIDs. */
   exist(subject: TokenSubject, nowMs: number): boolean
-  /** Resolves when the index has the objects, which were read from the store. On etcd it follows with a delay. */
+  /**
+   * Resolves when the index has the objects, which were read from the store, or after INDEX_WAIT_MS_MAX. On etcd the index
+   * follows with a delay.
+   */
   whenIndexed(subject: TokenSubject): Promise<void>
   follow(signal: AbortSignal): Promise<void>
 }

@@ -42,13 +42,13 @@ export interface AccountTokens {
   /** The audiences of tokens for the API server. */
   readonly apiAudiences: readonly string[]
   readonly lifetimeSecondsMax: number
-  /** Signs a token for objects that were read from the store. Resolves when this server accepts the token. */
+  /** Signs a token for objects that were read from the store. Waits up to a second until this server accepts the token. */
   issue(request: IssueRequest): Promise<{ readonly token: string; readonly expiresAtMs: number }>
   /** Handles the paths of the issuer. Returns undefined for all others. */
   handleDiscovery(path: string): ApiResponse | undefined
   /** Replaces the keys after their files have changed. */
   setKeys(keys: TokenKeys): void
-  /** Loads the index of bound objects and follows them. Until then, no ServiceAccount token is accepted. */
+  /** Loads the index of bound objects and follows them. Before it is loaded, no ServiceAccount token is accepted. */
   start(signal: AbortSignal): Promise<void>
 }
 

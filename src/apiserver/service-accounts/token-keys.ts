@@ -24,7 +24,7 @@ export interface TokenKeyOptions {
   readonly clock: Clock
 }
 
-/** A public key with the time since when the server signs with it. The next key in the file is not used since then. */
+/** A public key with the time of its first use, when the server stopped signing with the next key in the file. */
 interface PublishedKey {
   readonly key: VerificationKey
   readonly sinceMs: number

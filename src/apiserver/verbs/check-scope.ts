@@ -1,5 +1,5 @@
 // Rejects requests for paths and methods that a resource does not serve: a wrong scope, a subresource that the kind lacks, or
-// a verb that it does not support. HTTP requests, commits and the in-process client all pass this check.
+// a verb that it does not support. HTTP requests and the writes of commits and of the in-process client pass this check.
 import { methodNotAllowed, noSuchPath, notStored } from '../../api/status-error.ts'
 import { findSubresource, verbsOf } from '../discovery/index.ts'
 import type { ResourceRequest } from '../http/route.ts'

@@ -1,5 +1,5 @@
-// Runs a write in its own transaction. The write is planned synchronously on a view of the store, possibly more than once,
-// so the plan functions of the verbs are pure.
+// Runs a write in its own transaction. The write is planned synchronously on a view of the store. Planning has no effect on
+// the store and may run more than once.
 import type { TransactionView } from '../../store/index.ts'
 import type { ObjectDeps } from '../objects/object-deps.ts'
 import type { WritePlan, WriteResult, WriteVerb } from '../objects/write-verb.ts'
