@@ -6,6 +6,7 @@ import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
+import { startTicksOf } from '../../host/process-identity.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
 import type { ContainerView, EndedRun, PodView } from '../pods/pod-status.ts'
@@ -13,7 +14,7 @@ import { openPodCgroups, type PodCgroups } from './cgroup.ts'
 import type { Containers, VolumePaths } from './containers.ts'
 import { ConfigError, commandOf, type Environment, environmentOf } from './environment.ts'
 import { type LaunchMount, launch } from './launch.ts'
-import { formatPid, type RunState, readRun, runFiles, startTicksOf } from './run-records.ts'
+import { formatPid, type RunState, readRun, runFiles } from './run-records.ts'
 
 export interface HostContainersDeps {
   readonly paths: AgentPaths

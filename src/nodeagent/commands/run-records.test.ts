@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { startTicksOf } from '../../host/process-identity.ts'
 import { createMemoryDisk } from '../disk/memory-disk.ts'
-import { formatPid, readRun, runFiles, startTicksOf } from './run-records.ts'
+import { formatPid, readRun, runFiles } from './run-records.ts'
 
 describe('readRun', () => {
   const files = runFiles('/run')

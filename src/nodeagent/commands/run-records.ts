@@ -4,8 +4,8 @@
 //   containers/<name>/<run>/pid      PID and start time, to detect a reused PID
 //   containers/<name>/<run>/exit     exit code
 //   containers/<name>/<run>/log      stdout and stderr
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { startTicksOf } from '../../host/process-identity.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 
 export interface RunFiles {
@@ -53,12 +53,4 @@ function parsePid(text: string): { pid?: number; startTicks?: string } {
   } catch {
     return {}
   }
-}
-
-/** Returns the start time of the process in clock ticks since boot, or '' if the process does not exist. */
-export async function startTicksOf(pid: number): Promise<string> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ') // the process name in parentheses may contain spaces
-  const [state = '', ticks = ''] = [fields[0], fields[19]]
-  return state === 'Z' ? '' : ticks
 }

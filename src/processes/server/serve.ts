@@ -42,6 +42,7 @@ import { serverEndpointOf } from './endpoint.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import type { StartedNodes } from './local-nodes.ts'
+import { type WrittenServerRecord, writeServerRecord } from './server-record.ts'
 import { writeUpstreamConfigMaps } from './upstream-config-maps.ts'
 
 export interface ServeOptions {
@@ -109,7 +110,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   const nodeCount = nodeCountOf(options, !isShared)
   const pkiDir = options.pkiDir ?? join(dataDir, 'pki')
   const { store, encryption } = await openDataDirectory({ ...options, pkiDir, location })
+  let record: WrittenServerRecord | undefined
   try {
+    record = await writeServerRecord({ ...options, pkiDir, isShared })
     // Directory volumes work on one machine only. The root is opened first, so that a missing disk fails the start.
     const volumesRoot = options.hasControllers && !isShared ? await openVolumesRoot(options) : undefined
     const { address } = await serverEndpointOf(options.listen)
@@ -169,6 +172,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       }
       await access.credentials.follow({ listener, server, onRenewed, signal: stop.signal })
       const inProcessProvisioners = volumesRoot ? [await openDirectoryProvisioner(volumesRoot, options)] : []
+      await record.setReady(url)
       bootstrap.ok()
       log.info({ url, dataDir, revision: store.revision }, 'ready')
       options.onReady({ url, kubeconfig, dataDir, nodes: nodeCount })
@@ -199,7 +203,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       await stopWithin({ audit: access.auditing.close() }, { clock, log })
     }
   } finally {
-    await stopWithin({ store: store.close() }, { clock, log })
+    await stopWithin({ store: store.close(), record: record?.remove() }, { clock, log })
     log.info({}, 'stopped')
   }
 }

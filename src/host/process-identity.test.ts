@@ -1,0 +1,28 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, it } from 'vitest'
+import { identifyProcess, isRunning, signalProcess, startTicksOf } from './process-identity.ts'
+
+it('SYS-28 recognises a process, and not another start or boot with its PID', async () => {
+  const identity = await identifyProcess(process.pid)
+  expect(isRunning(identity)).toBe(true)
+  expect(isRunning({ ...identity, startTicks: '1' })).toBe(false)
+  expect(isRunning({ ...identity, bootId: 'earlier' })).toBe(false)
+  expect(isRunning({ ...identity, startTicks: '' })).toBe(false)
+})
+
+it('returns no start time for a PID that no process has', async () => {
+  expect(await startTicksOf(2 ** 30)).toBe('')
+})
+
+it('SYS-28 sends no signal to a process that has reused the PID', async () => {
+  const child = spawn('sleep', ['60'])
+  await once(child, 'spawn')
+  const identity = await identifyProcess(child.pid!)
+  expect(signalProcess({ ...identity, startTicks: `${Number(identity.startTicks) - 1}` }, 'SIGKILL')).toBe(false)
+  expect(isRunning(identity)).toBe(true)
+  const exited = once(child, 'exit')
+  expect(signalProcess(identity, 'SIGKILL')).toBe(true)
+  await exited
+  expect(signalProcess(identity, 'SIGKILL')).toBe(false)
+})

@@ -1,0 +1,60 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../base/clock.ts'
+import { findRunningServer, readServerRecord, SERVER_RECORD_FILE, writeServerRecord } from './server-record.ts'
+
+describe('server record', () => {
+  let dataDir: string
+  const write = () =>
+    writeServerRecord({
+      dataDir,
+      pkiDir: join(dataDir, 'pki'),
+      hasControllers: true,
+      isShared: false,
+      clock: systemClock(),
+    })
+  const file = () => join(dataDir, SERVER_RECORD_FILE)
+  const change = async (fields: object) =>
+    writeFile(file(), JSON.stringify({ ...JSON.parse(await readFile(file(), 'utf8')), ...fields }))
+
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'stowage-record-'))
+  })
+  afterEach(() => rm(dataDir, { recursive: true, force: true }))
+
+  it('SYS-28 finds this process from its start until it removes the record', async () => {
+    expect(await findRunningServer(dataDir)).toBeUndefined()
+    const record = await write()
+    expect(await findRunningServer(dataDir)).toMatchObject({ pid: process.pid, command: 'up', store: 'embedded' })
+    expect((await findRunningServer(dataDir))?.url).toBeUndefined()
+    await record.setReady('https://127.0.0.1:7443')
+    expect(await findRunningServer(dataDir)).toMatchObject({ url: 'https://127.0.0.1:7443' })
+    expect((await stat(file())).mode & 0o777).toBe(0o600)
+    await record.remove()
+    expect(await findRunningServer(dataDir)).toBeUndefined()
+  })
+
+  it('SYS-28 finds no process if the PID has another start time or the machine was booted again', async () => {
+    await write()
+    const { startTicks } = (await readServerRecord(dataDir))!
+    await change({ startTicks: `${Number(startTicks) + 1}` })
+    expect(await findRunningServer(dataDir)).toBeUndefined()
+    await change({ startTicks, bootId: 'earlier' })
+    expect(await findRunningServer(dataDir)).toBeUndefined()
+    expect(await readServerRecord(dataDir)).toMatchObject({ pid: process.pid })
+  })
+
+  it('keeps the record of another process when it removes its own', async () => {
+    const record = await write()
+    await change({ pid: 1 })
+    await record.remove()
+    expect(await readServerRecord(dataDir)).toMatchObject({ pid: 1 })
+  })
+
+  it.each(['', '{', 'null', '{"pid":-1}', '{"pid":1}'])('ignores the damaged record %j', async (text) => {
+    await writeFile(file(), text)
+    expect(await readServerRecord(dataDir)).toBeUndefined()
+  })
+})
