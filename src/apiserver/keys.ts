@@ -13,5 +13,14 @@ export const collectionPrefix = (kind: Collection, namespace = ''): string => {
 export const objectKey = (kind: Collection, namespace: string, name: string): string =>
   `${collectionPrefix(kind, namespace)}${name}`
 
+/** Returns the object of a key for messages, such as `configmaps "a" in namespace "default"`. Other keys stay as they are. */
+export function describeKey(key: string): string {
+  const [group, plural, ...names] = key.split('/')
+  const name = names.pop()
+  if (!group || !plural || !name || names.length > 1) return key
+  const resource = group === 'core' ? plural : `${plural}.${group}`
+  return `${resource} ${JSON.stringify(name)}${names[0] ? ` in namespace ${JSON.stringify(names[0])}` : ''}`
+}
+
 /** Events and leases change often and are rarely watched, so the store keeps only a short history of them. */
 export const BRIEF_HISTORY_PREFIXES = ['core/events/', 'coordination.k8s.io/leases/']

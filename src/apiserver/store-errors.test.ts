@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import {
   CompactedError,
+  DamagedRecordError,
   FutureRevisionError,
   type Store,
   StoreBusyError,
@@ -11,12 +12,14 @@ import {
 } from '../store/index.ts'
 import { inProcessClient, SYSTEM_USER } from './index.ts'
 import { createServerFixture } from './server.fixture.ts'
+import { apiErrorOfStore } from './store-errors.ts'
 
 const ERRORS: readonly (readonly [string, Error, number])[] = [
   ['StoreUnavailableError', new StoreUnavailableError('etcd does not respond'), 503],
   ['StoreClosedError', new StoreClosedError(), 503],
   ['StoreBusyError', new StoreBusyError(9), 429],
   ['WriteRejectedError', new WriteRejectedError('the disk is full'), 500],
+  ['DamagedRecordError', new DamagedRecordError({ key: 'core/secrets/a/b', revision: 7, reason: 'missing' }), 500],
   ['CompactedError', new CompactedError(7), 410],
   ['FutureRevisionError', new FutureRevisionError(9, 7), 504],
 ]
@@ -32,5 +35,19 @@ describe('errors of the store', () => {
     const rejection = await client.create(configMapKind, object).catch((reason) => reason)
     expect(status).toBe(code)
     expect(rejection).toMatchObject({ code, reason: json.reason, message: json.message })
+  })
+
+  it.each([
+    ['core/configmaps/default/a', 'the stored configmaps "a" in namespace "default" is damaged at revision 7: x.'],
+    [
+      'storage.k8s.io/storageclasses/fast',
+      'the stored storageclasses.storage.k8s.io "fast" is damaged at revision 7: x.',
+    ],
+    ['other', 'the stored other is damaged at revision 7: x.'],
+  ])('SYS-20 names the object of a damaged record and what to do: %s', (key, message) => {
+    const error = apiErrorOfStore(new DamagedRecordError({ key, revision: 7, reason: 'x' }))
+    expect(error).toMatchObject({ code: 500, reason: 'InternalError' })
+    expect(error?.message).toContain(message)
+    expect(error?.message).toContain('stowage store repair')
   })
 })

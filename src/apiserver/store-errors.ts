@@ -10,6 +10,7 @@ import {
 } from '../api/status-error.ts'
 import {
   CompactedError,
+  DamagedRecordError,
   FutureRevisionError,
   StoreBusyError,
   StoreClosedError,
@@ -17,6 +18,7 @@ import {
   UndecryptableError,
   WriteRejectedError,
 } from '../store/index.ts'
+import { describeKey } from './keys.ts'
 
 /** Returns undefined for an error that does not come from the store. */
 export function apiErrorOfStore(error: unknown): ApiError | undefined {
@@ -28,8 +30,13 @@ export function apiErrorOfStore(error: unknown): ApiError | undefined {
   if (error instanceof StoreClosedError) return unavailable('the server is shutting down; try again')
   if (error instanceof StoreUnavailableError) return unavailable(error.message)
   if (error instanceof UndecryptableError) return internalError(error.message)
+  if (error instanceof DamagedRecordError) return internalError(describeDamage(error))
   if (error instanceof WriteRejectedError) {
     return Object.assign(internalError(`the store rejected the write: ${error.message}`), { cause: error })
   }
   return undefined
 }
+
+const describeDamage = ({ key, revision, reason }: DamagedRecordError): string =>
+  `the stored ${describeKey(key)} is damaged at revision ${revision}: ${reason}. ` +
+  'Stop the server, see all damage with "stowage store check", and restore or drop the object with "stowage store repair".'

@@ -19,6 +19,7 @@ export type {
 } from './store.ts'
 export {
   CompactedError,
+  DamagedRecordError,
   FutureRevisionError,
   keyOfWrite,
   StoreBusyError,

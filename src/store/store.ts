@@ -217,6 +217,23 @@ export class StoreUnavailableError extends Error {
   }
 }
 
+/**
+ * Thrown if a stored record is not as it was written: its bytes do not match their checksum, or it is missing. The message
+ * names the key and the revision, but never contains the value.
+ */
+export class DamagedRecordError extends Error {
+  override readonly name = 'DamagedRecordError'
+  readonly key: string
+  readonly revision: Revision
+  readonly reason: string
+  constructor({ key, revision, reason }: { key: string; revision: Revision; reason: string }) {
+    super(`the record of ${key} at revision ${revision} is damaged: ${reason}`)
+    this.key = key
+    this.revision = revision
+    this.reason = reason
+  }
+}
+
 /** Thrown if the storage wrote no part of the transaction. */
 export class WriteRejectedError extends Error {
   override readonly name = 'WriteRejectedError'
