@@ -1,5 +1,5 @@
-// Runs a long-running command of the built program in its own process, which can be killed and restarted with the same
-// arguments. Unexpected exits are recorded with their last output.
+// Runs a long-running command of the built program, or another program, in its own process, which can be killed and restarted
+// with the same arguments. Unexpected exits are recorded with their last output.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { buildProgram } from './build.ts'
@@ -19,6 +19,8 @@ export interface Daemon {
 export interface DaemonOptions {
   readonly name: string
   readonly args: readonly string[]
+  /** Path of a JavaScript program. Default: the built program. */
+  readonly program?: string
   readonly env?: Readonly<Record<string, string>>
   /** Whether the output since the last start means that the process is ready. Default: it contains a line on stdout. */
   readonly isReady?: (output: { readonly stdout: string; readonly stderr: string }) => boolean
@@ -28,7 +30,7 @@ const LOG_MAX = 400_000
 
 export async function createDaemon(options: DaemonOptions): Promise<Daemon> {
   const { name, args, env = {}, isReady = ({ stdout }) => stdout.includes('\n') } = options
-  const program = await buildProgram()
+  const program = options.program ?? (await buildProgram())
   const unexpectedExits: string[] = []
   let log = ''
   let child: ChildProcess | undefined
