@@ -1,5 +1,5 @@
-// Test fixture for whole processes: an API server on an HTTPS port, its kubeconfig in a temporary directory, and a fake CSI
-// driver on a socket. All are stopped when the test ends.
+// Test fixture for whole processes: an API server on an HTTPS port, its kubeconfig in a temporary directory and, if a test
+// needs one, a fake CSI driver on a socket. All are stopped when the test ends.
 import { setMaxListeners } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

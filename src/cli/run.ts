@@ -1,5 +1,5 @@
 // Runs one command and returns its exit code: 0 for success, 1 for a failure, 2 for a usage error, 130 if interrupted. Errors
-// are printed as one sentence, without a stack trace.
+// are printed without a stack trace.
 import { type Command, CommanderError } from 'commander'
 import { UsageError } from '../base/usage-error.ts'
 import type { ProgramDeps } from './command.ts'

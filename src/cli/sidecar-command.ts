@@ -1,4 +1,5 @@
-// Adds the command of a CSI sidecar from a table of flags and the function that runs the sidecar.
+// Adds the command of a CSI sidecar from a table of flags and the function that runs the sidecar, and reads the flags of its
+// monitoring endpoint.
 import { type Command, Option } from 'commander'
 import { stowageVersion } from '../apiserver/version.ts'
 import { type ListenAddress, parseListen } from '../base/listen-address.ts'

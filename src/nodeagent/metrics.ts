@@ -1,4 +1,4 @@
-// The agent's metrics, under the names that the kubelet uses: driver calls, volume operations, and usage and IO of volumes.
+// The agent's metrics: driver calls, volume operations, usage and IO of volumes. Metrics of the kubelet have the same names.
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import { type CallObserver, goNameOf } from '../csi/index.ts'
 

@@ -3,6 +3,11 @@
 //   plugins/kubernetes.io/csi/<driver>/<sha256>/globalmount  staged volume, with vol_data.json in the parent directory
 //   plugins/kubernetes.io/csi/volumeDevices/…                the same for block volumes
 //   pods/<uid>/volumes/kubernetes.io~csi/<volume>/mount      published volume, with vol_data.json in the parent directory
+//   pods/<uid>/volumes/kubernetes.io~empty-dir/<volume>      emptyDir volume
+//   pods/<uid>/volumes/kubernetes.io~projected/<volume>      projected, configMap, secret or downwardAPI volume
+//   pods/<uid>/volumeDevices/kubernetes.io~csi/<volume>      link to a published block volume
+//   pods/<uid>/volume-subpaths/                              mounts of subPaths
+//   pods/<uid>/containers/<name>/                            records of the commands of a container
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 

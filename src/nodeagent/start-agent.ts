@@ -56,7 +56,7 @@ export interface RunningNodeAgent {
   readonly stopped: Promise<void>
 }
 
-/** Resolves when the node is registered and ready. */
+/** Resolves when the node is registered and ready, or when the agent was stopped before. */
 export async function startNodeAgent(options: NodeAgentOptions): Promise<RunningNodeAgent> {
   const { client, nodeName, clock, random, log, signal } = options
   await mkdir(options.root, { recursive: true, mode: 0o750 })

@@ -126,7 +126,10 @@ export function readVolumeObjectsByName({
   return { read, pollAfterMs }
 }
 
-/** Reads an object that a pod of this node uses. Until the authorizer has seen that, it denies the read: undefined. */
+/**
+ * Reads an object that a pod of this node uses. Returns undefined if the object does not exist, or if the authorizer does not
+ * know yet that the pod uses it.
+ */
 export async function findRelated<T extends KubeObject>(
   client: Client,
   kind: Kind<T>,

@@ -1,5 +1,5 @@
-// All controllers of the cluster, composed once: `stowage up` and `stowage server` run them beside their API server
-// (server/serve.ts), `stowage controllers` in a separate process.
+// The controllers of the cluster, composed once: `stowage up` runs them beside its API server (server/components.ts),
+// `stowage controllers` in a separate process. server/node-identity.ts has those of certificates.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'

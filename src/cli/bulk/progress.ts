@@ -1,5 +1,5 @@
 // Shows the progress of a bulk command. On a terminal, the last lines show the claims in progress, or a bar
-// (progress-bar.ts). Without a terminal, every change is printed as a line.
+// (progress-bar.ts). Without a terminal, every change is printed as a line. With JSON output, nothing is shown.
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { createBarProgress } from './progress-bar.ts'

@@ -1,4 +1,4 @@
-// Flag types for flag tables: each flag has a name, help, a default and a parser. The tables are in
+// Flag types for flag tables: each flag has a name, help, a default and a parser. The tables are in sidecar.ts,
 // commands/provisioner and commands/resizer.
 import { type Command, Option } from 'commander'
 import { type FeatureGates, parseFeatureGates } from '../../api/feature-gates.ts'
@@ -53,13 +53,13 @@ export const booleanFlag = (flag: string, defaultValue: boolean, doc: string): F
   },
 })
 
-export const durationFlag = (flag: string, defaultValue: string, doc: string, { min = 1 } = {}): Flag<number> => ({
+export const durationFlag = (flag: string, defaultValue: string, doc: string, { minMs = 1 } = {}): Flag<number> => ({
   flag: `${flag} <duration>`,
   doc,
   default: defaultValue,
   read(text, name) {
     const ms = text === '0' ? 0 : parseDuration(text)
-    if (ms === undefined || ms < min) throw invalidFlag(name, text, 'a duration such as 500ms, 10s or 5m')
+    if (ms === undefined || ms < minMs) throw invalidFlag(name, text, 'a duration such as 500ms, 10s or 5m')
     return ms
   },
 })

@@ -46,7 +46,7 @@ export const ELECTION_FLAGS = {
   ),
 }
 
-/** Throws if the times of the lease would allow two leaders, which must be known before the election. */
+/** Throws before the election if the times of the lease would allow two leaders or leave no time for a renewal. */
 export function checkElectionFlags(settings: SidecarSettings): void {
   if (!settings.leaderElection) return
   const problem = checkLeaseTimes({

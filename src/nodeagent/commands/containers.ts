@@ -1,5 +1,5 @@
-// The interface to a pod's containers, and the implementation for an agent that only mounts volumes: it starts no process
-// and reports the containers as running. host-containers.ts runs processes.
+// The interface to a pod's containers, and the implementations for an agent that only mounts volumes: they start no process
+// and report the containers as running. host-containers.ts runs processes.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { type PodView, viewOfAll } from '../pods/pod-status.ts'
 

@@ -1,6 +1,7 @@
 // Starts a command as a process of the machine in its own mount namespace, with the pod's volumes at their mount paths. The
 // root of the namespace is a temporary overlay over the root of the machine: writes outside of volumes are discarded, and
-// no mount points are created on the machine. This is not a sandbox: user, network and PID namespaces are shared.
+// no mount points are created on the machine. This is not a sandbox: the process shares the network and PID namespaces and,
+// if the agent is root, the user namespace.
 import { spawn } from 'node:child_process'
 import { type FileHandle, open } from 'node:fs/promises'
 import { searchPath } from '../../host/run.ts'

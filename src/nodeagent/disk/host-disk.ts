@@ -1,5 +1,5 @@
-// NodeDisk on the files and mounts of the machine. Without root privileges, only operations that mount fail. Writes are not
-// synced to disk: the records describe mounts, which do not survive a power loss either.
+// NodeDisk on the files and mounts of the machine. Operations that mount or change a group need root privileges. Writes are
+// not synced to disk: the records describe mounts, which do not survive a power loss either.
 
 import type { Stats } from 'node:fs'
 import {

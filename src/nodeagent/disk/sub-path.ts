@@ -1,5 +1,5 @@
-// Opens a path inside a volume. Because the volume may contain symbolic links that lead out of it, each part of the path is
-// opened relative to its open parent directory, and symbolic links are rejected.
+// Opens a path inside a volume, and creates missing directories of it. Because the volume may contain symbolic links that lead
+// out of it, each part of the path is opened relative to its open parent directory, and symbolic links are rejected.
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -23,7 +23,7 @@ export interface CsiNodeWriter {
   addDriver(driver: DriverNodeInfo): Promise<void>
   /** Removes the driver, but keeps the labels, because other drivers and volumes may rely on them. */
   removeDriver(driverName: string): Promise<void>
-  /** Creates the CSINode if it does not exist, owned by the Node. */
+  /** Creates the CSINode, owned by the Node, if it does not exist or an earlier Node of the same name owns it. */
   ensureCsiNode(): Promise<void>
 }
 

@@ -1,6 +1,6 @@
-// Registers the node and maintains the Node object and its lease. The lease is renewed every 10 s. The status is written on
-// changes, after another writer has changed the Ready condition, and every 5 min. If another agent holds the lease, the
-// agent stops, because two agents with the same node name would unmount each other's volumes.
+// Registers the node and maintains the Node object and its lease. By default the lease is renewed every 10 s. The status is
+// written on changes, after another writer has changed the Ready condition, and every 5 min. If another agent holds the
+// lease, the agent stops, because two agents with the same node name would unmount each other's volumes.
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -18,7 +18,10 @@ export interface NodeHeartbeat {
    * The first status lists the volumes in use since an earlier run, so that they are not detached.
    */
   register(volumesInUse: readonly string[], signal: AbortSignal): Promise<void>
-  /** Renews the lease until the signal is aborted. Throws NodeNameTakenError if another agent has acquired the lease. */
+  /**
+   * Renews the lease and maintains the status until the signal is aborted. Throws NodeNameTakenError if another agent has
+   * acquired the lease.
+   */
   run(signal: AbortSignal): Promise<void>
   /** Runs `prepare`, then sets the Ready condition. */
   markReady(prepare: () => Promise<void>, signal: AbortSignal): Promise<void>

@@ -1,4 +1,4 @@
-// Prepares the volumes that need no CSI driver: hostPath and emptyDir.
+// Prepares hostPath and emptyDir volumes, and removes emptyDir volumes. projected-volumes.ts has the other in-tree volumes.
 
 import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'

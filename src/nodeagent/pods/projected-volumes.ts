@@ -1,5 +1,5 @@
-// Writes the files of projected volumes, each atomically. Secrets are kept in memory if the agent may mount. A file that is not in
-// the sources any more is removed.
+// Writes the files of projected volumes, each atomically, and removes a file that is not in the sources any more. If the agent
+// has root privileges, a volume with Secrets is kept in memory.
 import { dirname, join } from 'node:path'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'

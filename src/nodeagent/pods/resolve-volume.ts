@@ -1,5 +1,5 @@
-// Resolves a volume of a pod to a CSI volume, a hostPath, an emptyDir or files from the API. A claim and its PV must be bound to each other.
-// Throws a VolumeError if the volume must wait for another component or cannot be mounted.
+// Resolves a volume of a pod to a CSI volume, a hostPath, an emptyDir or files from the API. A claim and its PV must be bound
+// to each other. Throws a VolumeError if the volume must wait for another component or cannot be mounted.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'

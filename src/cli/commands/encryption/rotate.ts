@@ -1,5 +1,5 @@
-// Adds a new key in the first place of an encryption configuration. Running servers reload the file, encrypt with the new
-// key, and rewrite what older keys encrypt.
+// Adds a new key to an encryption configuration, as the first key of each provider that encrypts. Running servers reload the
+// file, encrypt with the new key, and rewrite what older keys encrypt.
 import { isRecord } from '../../../api/decode.ts'
 import type { JsonValue } from '../../../api/json-value.ts'
 import { printYaml } from '../../../api/print-yaml.ts'

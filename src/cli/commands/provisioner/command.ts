@@ -1,5 +1,5 @@
-// `stowage provisioner`: flags and help. The flags are those of the upstream external-provisioner, so that it can replace the
-// upstream one with the same arguments. run.ts runs the command.
+// `stowage provisioner`: flags and help. The flags include those of the upstream external-provisioner, so that the command can
+// replace it with the same arguments. run.ts runs the command.
 import { FEATURE_GATES, type FeatureGates } from '../../../api/feature-gates.ts'
 import type { ListenAddress } from '../../../base/listen-address.ts'
 import { UsageError } from '../../../base/usage-error.ts'
@@ -74,7 +74,7 @@ const FLAGS = {
     '--snapshot-orphan-sweep-interval',
     '5m',
     'interval of the search for orphaned snapshot finalizers; 0 to search only at the start',
-    { min: 0 },
+    { minMs: 0 },
   ),
   provisionerSecretDir: textFlag(
     '--provisioner-secret-dir',

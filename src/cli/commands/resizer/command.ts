@@ -1,5 +1,5 @@
-// `stowage resizer`: flags and help. The flags are those of the upstream external-resizer, so that it can replace the upstream
-// one with the same arguments. run.ts runs the command.
+// `stowage resizer`: flags and help. The flags include those of the upstream external-resizer, so that the command can replace
+// it with the same arguments. run.ts runs the command.
 import type { FeatureGates } from '../../../api/feature-gates.ts'
 import type { ListenAddress } from '../../../base/listen-address.ts'
 import type { ThrottleOptions } from '../../../controllers/volume-changes/index.ts'
@@ -32,7 +32,7 @@ const FLAGS = {
     'maximum delay after failures, and the delay after an infeasible request',
   ),
   resyncPeriod: durationFlag('--resync-period', '10m', 'accepted for compatibility, ignored', {
-    min: 0,
+    minMs: 0,
   }),
   handleVolumeInuseError: booleanFlag(
     '--handle-volume-inuse-error',
