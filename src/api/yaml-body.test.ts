@@ -26,6 +26,16 @@ describe('parseYaml', () => {
     expect((await parseYaml(Buffer.from(text))).value).toEqual(value)
   })
 
+  it('SYS-19 pauses between slices of a long body', async () => {
+    let pauses = 0
+    const pause = async () => void pauses++
+    await parseYaml('a: 1\n', pause)
+    expect(pauses).toBe(0)
+    const lines = Array.from({ length: 2_400 }, (_, line) => `key-${line}: a\n`) // of five tokens
+    expect(Object.keys((await parseYaml(lines.join(''), pause)).value!)).toHaveLength(2_400)
+    expect(pauses).toBeGreaterThan(10)
+  })
+
   it.each([
     ['a: [1', /^invalid YAML: .* at line 1, column \d+$/],
     ['a: 1\n b: 2', /^invalid YAML: .* at line \d+, column \d+$/],

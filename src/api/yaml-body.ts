@@ -1,6 +1,6 @@
-// Parses request bodies in YAML: one document, only values that JSON can represent, with bounds on
-// size and depth. A body that is JSON is parsed by parse-json.ts, which is faster; kubectl sends JSON with any content
-// type. The YAML package is loaded on first use.
+// Parses request bodies in YAML: one document, only values that JSON can represent, with bounds on size and depth. It pauses
+// between slices of a long body. A body that is JSON is parsed by parse-json.ts, which is faster; kubectl sends JSON with
+// any content type. The YAML package is loaded on first use.
 import { isUtf8 } from 'node:buffer'
 import type { CST, Document, LineCounter, Node, ParsedNode, Scalar } from 'yaml'
 import { VALUES_MAX } from './decode.ts'
@@ -13,6 +13,7 @@ import { decodeJson, INEXACT_MESSAGE, TooManyKeysError } from './parse-json.ts'
 const YAML_DEPTH_MAX = 100 // deeper bodies are rejected: the parser recurses, and a few thousand levels overflow the stack
 const YAML_TOKENS_MAX = 20_000 // about 3,000 lines; longer bodies are rejected and can be sent as JSON
 const YAML_BYTES_MAX = 1024 * 1024 // the same, because comments, empty lines and block scalars have few tokens
+const TOKENS_PER_SLICE = 1_000 // one or two milliseconds of work
 const YAML_ALIASES_MAX = 100 // bodies with more aliases, or with aliases that expand to more nodes, are rejected
 const YAML_MESSAGE_LENGTH_MAX = 300 // longer messages of the parser are truncated
 
@@ -26,15 +27,20 @@ export interface DecodedYaml {
   readonly duplicateKeys: readonly string[]
 }
 
-/** Parses a body. Throws a YamlError with the reason and position of the problem. An empty body is null. */
-export async function parseYaml(body: Uint8Array | string): Promise<DecodedYaml> {
+type Pause = () => Promise<void>
+
+/**
+ * Parses a body, and calls `pause` between slices of the work. Throws a YamlError with the reason and position of the problem.
+ * An empty body is null.
+ */
+export async function parseYaml(body: Uint8Array | string, pause: Pause = async () => {}): Promise<DecodedYaml> {
   const text = typeof body === 'string' ? body : decodeUtf8(body)
   const decoded = decodeIfJson(text)
   if (decoded) return decoded
   if (body.length > YAML_BYTES_MAX) {
     throw new YamlError(`invalid YAML: the body has more than ${YAML_BYTES_MAX} bytes; send it as JSON instead`)
   }
-  return decodeYaml(text)
+  return decodeYaml(text, pause)
 }
 
 function decodeUtf8(body: Uint8Array): string {
@@ -56,7 +62,7 @@ function decodeIfJson(text: string): DecodedYaml | undefined {
   }
 }
 
-async function decodeYaml(text: string): Promise<DecodedYaml> {
+async function decodeYaml(text: string, pause: Pause): Promise<DecodedYaml> {
   const yaml = await loadYaml()
   const lines = new yaml.LineCounter()
   const composer = new yaml.Composer({
@@ -66,19 +72,21 @@ async function decodeYaml(text: string): Promise<DecodedYaml> {
     uniqueKeys: false, // findDuplicates reports duplicate keys
     prettyErrors: false, // pretty errors quote the body, which may contain a secret
   })
-  const [document, secondDocument] = [...composer.compose(readTokens(yaml, text, lines), true, text.length)]
+  const { tokens, isLong } = await readTokens(yaml, text, lines, pause)
+  const [document, secondDocument] = [...composer.compose(tokens, true, text.length)]
   if (secondDocument) throw new YamlError('invalid YAML: the body contains more than one document')
   const problem = document!.errors[0] ?? document!.warnings[0]
   if (problem) {
     const { line, col } = lines.linePos(problem.pos[0])
     throw new YamlError(`invalid YAML: ${truncate(problem.message)} at line ${line}, column ${col}`)
   }
+  if (isLong) await pause()
   const duplicateKeys = findDuplicates(yaml, document!)
   return { value: toJson(document!), duplicateKeys }
 }
 
 /** Builds the syntax tree without recursion and checks its bounds before recursive code processes it. */
-function readTokens(yaml: Yaml, text: string, lines: LineCounter): CST.Token[] {
+async function readTokens(yaml: Yaml, text: string, lines: LineCounter, pause: Pause) {
   const parser = new yaml.Parser(lines.addNewLine)
   lines.addNewLine(0)
   const tokens: CST.Token[] = []
@@ -88,10 +96,11 @@ function readTokens(yaml: Yaml, text: string, lines: LineCounter): CST.Token[] {
       throw new YamlError(`invalid YAML: the body has more than ${YAML_TOKENS_MAX} tokens; send it as JSON instead`)
     }
     tokens.push(...parser.next(lexeme))
+    if (lexemeCount % TOKENS_PER_SLICE === 0) await pause()
   }
   tokens.push(...parser.end())
   checkBounds(tokens)
-  return tokens
+  return { tokens, isLong: lexemeCount > TOKENS_PER_SLICE }
 }
 
 function checkBounds(tokens: readonly CST.Token[]): void {

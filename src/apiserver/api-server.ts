@@ -18,6 +18,7 @@ import { type AdmissionChain, standardAdmission } from './admission/index.ts'
 import type { Audit, AuditedRequest } from './audit/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
 import { createDiscovery, findSubresource } from './discovery/index.ts'
+import { createBodyTurns } from './flow-control/body-turns.ts'
 import { createFlowControl, type FlowControlOptions } from './flow-control/flow-control.ts'
 import { createListWidths } from './flow-control/list-width.ts'
 import { createHealth, type Health } from './health.ts'
@@ -119,6 +120,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const flowControl = createFlowControl({ clock, concurrency: limits.concurrency })
   health.addCheck('flow-control', async () => flowControl.problem())
   const listWidths = createListWidths()
+  const bodyTurns = createBodyTurns(clock)
   let watches = 0
   const watchesByUser = new Map<string, number>()
   const openWatches = createOpenWatches(options.authenticator)
@@ -184,9 +186,10 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
         audited?.addWrite(write)
         authorize(user, write)
       }
-      if (!resource) return await handleCommit(deps, { request, user, authorize: authorizeWrite })
+      const sender = { user: user.name, turns: bodyTurns }
+      if (!resource) return await handleCommit(deps, { request, user, sender, authorize: authorizeWrite })
       const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
-      const response = await handleResource(deps, { request, route, resource, user, authorizeCreate }, options)
+      const response = await handleResource(deps, { request, route, resource, user, sender, authorizeCreate }, options)
       if (verb === 'list') listWidths.recordBytes(route, request.query, bytesOf(response))
       const track = (sink: StreamSink) => openWatches.add(received, authenticated, sink)
       const limited = verb === 'watch' ? limitWatches({ user, labels, response, track }) : response

@@ -9,7 +9,7 @@ import { objectMeta } from '../api/kinds/shared/meta-schema.ts'
 import { object, req } from '../api/schema.ts'
 import { badRequest, noSuchPath } from '../api/status-error.ts'
 import { commitWriteFailed } from '../client/client.ts'
-import { bodyOfValue, parseJsonBody } from './http/body.ts'
+import { type BodySender, bodyOfValue, inTurn, parseJsonBody } from './http/body.ts'
 import { type ApiRequest, type ApiResponse, bytesResponse } from './http/messages.ts'
 import { parseDeleteOptions, parseWriteOptions } from './http/options.ts'
 import type { ResourceRequest, Verb } from './http/route.ts'
@@ -47,16 +47,19 @@ export const isCommit = ({ group, version, plural, verb, name }: ResourceRequest
 export interface CommitCall {
   readonly request: ApiRequest
   readonly user: UserInfo
+  readonly sender: BodySender
   /** Throws 403 if the user is not allowed to send this write as a single request. */
   authorize(write: ResourceRequest): void
 }
 
 export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<ApiResponse> {
-  const { request, authorize } = call
+  const { request, sender, authorize } = call
   const { dryRun, fieldManager } = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   if (dryRun) throw badRequest('a commit has no dry run: dry-run its writes one by one')
+  const bytes = await request.readBody()
+  const body = await inTurn(bytes, sender, () => parseJsonBody(bytes, COMMIT_KEYS_MAX))
   const writes: RequestedWrite[] = []
-  for (const [index, raw] of parseWrites(parseJsonBody(await request.readBody(), COMMIT_KEYS_MAX).value).entries()) {
+  for (const [index, raw] of parseWrites(body.value).entries()) {
     try {
       const write = parseWrite(deps, raw, call, fieldManager)
       authorize(write.route)
@@ -68,8 +71,8 @@ export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<
   }
   const verbs = mapWrites(writes, ({ verb }) => verb())
   const results = await executeCommit(deps, verbs)
-  const bytes = results.map((result, index) => encodeResult(verbs[index]!.target.resource, result))
-  return bytesResponse(200, Buffer.concat([RESPONSE_HEAD, ...bytes.flatMap(withSeparator), RESPONSE_TAIL]))
+  const encoded = results.map((result, index) => encodeResult(verbs[index]!.target.resource, result))
+  return bytesResponse(200, Buffer.concat([RESPONSE_HEAD, ...encoded.flatMap(withSeparator), RESPONSE_TAIL]))
 }
 
 function encodeResult(resource: Resource, { deleted, value, revision }: WriteResult): Buffer {

@@ -3,7 +3,7 @@
 import { tokenRequest } from '../api/kinds/service-account/token-request-schema.ts'
 import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
 import { PROTOBUF_MEDIA } from '../api/protobuf/envelope.ts'
-import { checkKind, decodeObjectBody, parseBody } from './http/body.ts'
+import { type BodySender, checkKind, decodeObjectBody, parseBody } from './http/body.ts'
 import { type ApiRequest, type ApiResponse, JSON_TYPE, warningHeaders } from './http/messages.ts'
 import type { AcceptedForm } from './http/negotiate.ts'
 import {
@@ -47,6 +47,7 @@ export interface ResourceCall {
   readonly route: ResourceRequest
   readonly resource: Resource
   readonly user: UserInfo
+  readonly sender: BodySender
   /** Throws 403 if the user is not allowed to create the object of an update or a patch. */
   authorizeCreate(): void
 }
@@ -153,10 +154,10 @@ const withoutYaml = (accepted: AcceptedForm): AcceptedForm =>
   accepted.media === 'yaml' ? { ...accepted, media: 'json' } : accepted
 
 async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
-  const { request, route } = call
+  const { request, route, sender } = call
   const accepted = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
-  const body = await parseBody(await request.readBody(), request.headers['content-type'])
+  const body = await parseBody(await request.readBody(), request.headers['content-type'], sender)
   const target = targetOf(call, options)
   if (isTokenRequest(target)) {
     const { object, warnings } = await createToken(deps, target, body, options.fieldValidation)
@@ -170,20 +171,21 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
 }
 
 /** A review is returned only in its own form, because it has no metadata and no columns. */
-async function handleReview(deps: ReviewDeps, { request, route, resource, user }: ResourceCall): Promise<ApiResponse> {
+async function handleReview(deps: ReviewDeps, call: ResourceCall): Promise<ApiResponse> {
+  const { request, route, resource, user, sender } = call
   const accepted = negotiateForm(request, [])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
-  const body = await parseBody(await request.readBody(), request.headers['content-type'])
+  const body = await parseBody(await request.readBody(), request.headers['content-type'], sender)
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
   const reviewed = await review(deps, resource, route.namespace, user, object)
   return valueResponse(deps, accepted, 201, reviewed, resource.kind.type, warningHeaders(warnings))
 }
 
 async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
-  const { request } = call
+  const { request, sender } = call
   const accepted = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('UpdateOptions', request.query, request.headers['user-agent'])
-  const body = await parseBody(await request.readBody(), request.headers['content-type'])
+  const body = await parseBody(await request.readBody(), request.headers['content-type'], sender)
   const verb = updateVerb(targetOf(call, options), body, options.fieldValidation)
   const result = await executeWrite(deps, verb)
   return writeResponse(deps, call, accepted, verb.warnings, result)
@@ -195,7 +197,7 @@ async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
   const options = parseWriteOptions('PatchOptions', request.query, request.headers['user-agent'])
   const contentType = request.headers['content-type']
   checkPatchOptions(request.query, isApply(contentType))
-  const patch = await parsePatch(await request.readBody(), contentType)
+  const patch = await parsePatch(await request.readBody(), contentType, call.sender)
   const verb = patchVerb(targetOf(call, options), patch, options)
   const result = await executeWrite(deps, verb)
   return writeResponse(deps, call, accepted, verb.warnings, result)
@@ -204,7 +206,7 @@ async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
 async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, resource, route } = call
   const accepted = negotiateForm(request, ['table', 'partial'])
-  const options = await readDeleteOptions(request)
+  const options = await readDeleteOptions(call)
   const result = await executeWrite(deps, deleteVerb(targetOf(call, options), options))
   if (resource.kind.deleteReturnsObject || !result.deleted) {
     return objectResponse(deps, call, accepted, 200, result.value, result.revision, [])
@@ -217,7 +219,7 @@ async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
 async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request } = call
   const accepted = negotiateForm(request, ['table', 'partialList'])
-  const options = await readDeleteOptions(request)
+  const options = await readDeleteOptions(call)
   const selection = parseListOptions(request.query, false)
   return listResponse(
     deps,
@@ -227,10 +229,10 @@ async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Pro
   )
 }
 
-async function readDeleteOptions(request: ApiRequest) {
+async function readDeleteOptions({ request, sender }: ResourceCall) {
   const bytes = await request.readBody()
   if (bytes.length === 0) return parseDeleteOptions(undefined, request.query)
-  const body = await parseBody(bytes, request.headers['content-type'])
+  const body = await parseBody(bytes, request.headers['content-type'], sender)
   checkKind(body, 'DeleteOptions')
   return parseDeleteOptions(body.as(deleteOptions).value, request.query)
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
+import { parseRoute } from '../http/route.ts'
 import { createServerFixture, type Json, type ServerFixtureOptions } from '../server.fixture.ts'
 import { createAudit } from './audit.ts'
 import { parseAuditPolicy } from './policy.ts'
@@ -20,8 +21,17 @@ async function createAuditedServer(rules: string, options: ServerFixtureOptions 
   const audit = createAudit({ policy, write: (line) => void lines.push(line), clock: manualClock() })
   const server = await createServerFixture({ ...options, audit })
   const events = (): Json[] => lines.map((line) => JSON.parse(line))
-  return { server, lines, events }
+  return { server: { ...server, audit }, lines, events }
 }
+
+const requestOf = (method: string, path: string) => ({
+  method,
+  path,
+  query: new URLSearchParams(),
+  headers: { 'content-type': 'application/json' },
+  headerNames: () => [],
+  headerValues: () => [],
+})
 
 const METADATA = 'omitStages: [RequestReceived]\nrules: [{level: Metadata}]'
 const ALL = 'rules: [{level: RequestResponse}]'
@@ -129,6 +139,46 @@ describe('an audited request', () => {
     await server.waitUntil(() => events().length === 1, 'an event')
     expect(events()[0].annotations['audit.k8s.io/truncated']).toBe('true')
     expect(events()[0]).not.toHaveProperty('requestObject')
+  })
+
+  it('SYS-21 that lists more than 128 KiB, or 8 KiB in YAML, is recorded without the list and marked', async () => {
+    const { server, events } = await createAuditedServer(
+      'omitStages: [RequestReceived]\nrules: [{level: RequestResponse, verbs: [list]}]',
+    )
+    const isMarkedWith = async (headers: Record<string, string>) => {
+      const count = events().length
+      await server.get(CLAIMS, headers)
+      await server.waitUntil(() => events().length > count, 'an event')
+      const { annotations, responseObject } = events().at(-1)
+      expect(responseObject === undefined).toBe('audit.k8s.io/truncated' in annotations)
+      return responseObject === undefined
+    }
+    const createClaims = async (from: number, to: number) => {
+      for (let index = from; index < to; index++) {
+        const metadata = { name: `claim-${index}`, annotations: { text: 'x'.repeat(5_000) } }
+        await server.post(CLAIMS, { ...CONFIG, metadata })
+      }
+    }
+    await createClaims(0, 3)
+    expect([await isMarkedWith({}), await isMarkedWith({ accept: 'application/yaml' })]).toEqual([false, true])
+    await createClaims(3, 30)
+    expect(await isMarkedWith({})).toBe(true)
+  })
+
+  it('SYS-21 is recorded without its body and marked while too many large bodies wait to be parsed', async () => {
+    const rules = 'omitStages: [RequestReceived]\nrules: [{level: Request}]'
+    const { server, lines, events } = await createAuditedServer(rules)
+    const text = JSON.stringify({ ...CONFIG, metadata: { name: 'a', annotations: { text: 'x'.repeat(40_000) } } })
+    const request = { ...requestOf('POST', CLAIMS), readBody: async () => Buffer.from(text) }
+    const route = parseRoute('POST', CLAIMS, request.query)
+    const resource = server.server.resources.find('', 'v1', 'persistentvolumeclaims')
+    const records = Array.from({ length: 210 }, () => server.audit.start(request, route))
+    for (const record of records) await record.setUser({ name: 'ann', groups: [] }).readBody()
+    for (const record of records) record.finish({ status: 400, headers: {} }, { resource })
+    await server.waitUntil(() => lines.length === 210, 'the events')
+    const isMarked = events().map(({ annotations }) => annotations?.['audit.k8s.io/truncated'] === 'true')
+    expect(isMarked.filter((isMarked) => isMarked)).toHaveLength(9)
+    expect(events().filter(({ requestObject }) => requestObject?.metadata.name === 'a')).toHaveLength(201)
   })
 
   it('SYS-21 that watches is recorded when it starts and when it ends', async () => {

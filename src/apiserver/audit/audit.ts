@@ -3,11 +3,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Status } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
+import { type BodyTurns, createBodyTurns } from '../flow-control/body-turns.ts'
 import type { ApiRequest, ApiResponse, StreamSink } from '../http/messages.ts'
 import type { PathRequest, ResourceRequest } from '../http/route.ts'
 import type { Resource } from '../resources.ts'
 import type { Decision, UserInfo } from '../security/index.ts'
-import { BODY_BYTES_MAX, bodyJson, createdNameOf } from './bodies.ts'
+import { BODIES_WAITING_MAX, BODY_BYTES_MAX, bodyJson, createdNameOf } from './bodies.ts'
 import { formatEvent } from './event.ts'
 import { matchingRule } from './match-rule.ts'
 import { type AuditPolicy, type AuditRule, LEVELS, type Level, type Stage } from './policy.ts'
@@ -46,9 +47,10 @@ export interface AuditOutcome {
   readonly resource?: Resource | undefined
 }
 
-export const createAudit = (options: AuditOptions): Audit => ({
-  start: (request, route) => new RequestRecord(options, request, route),
-})
+export function createAudit(options: AuditOptions): Audit {
+  const turns = createBodyTurns(options.clock)
+  return { start: (request, route) => new RequestRecord(options, turns, request, route) }
+}
 
 const DECISION = 'authorization.k8s.io/decision'
 const REASON = 'authorization.k8s.io/reason'
@@ -61,6 +63,7 @@ const CLIENT_AUDIT_ID = /^[\x21-\x7e]{1,128}$/
 
 class RequestRecord implements AuditedRequest {
   readonly #options: AuditOptions
+  readonly #turns: BodyTurns
   readonly #request: ApiRequest
   readonly #route: Route
   readonly #auditId: string
@@ -74,8 +77,9 @@ class RequestRecord implements AuditedRequest {
   #writeCount = 0
   #requestBody: Uint8Array | undefined
 
-  constructor(options: AuditOptions, request: ApiRequest, route: Route) {
+  constructor(options: AuditOptions, turns: BodyTurns, request: ApiRequest, route: Route) {
     this.#options = options
+    this.#turns = turns
     this.#request = request
     this.#route = route
     const clientId = request.headers['audit-id']
@@ -155,9 +159,11 @@ class RequestRecord implements AuditedRequest {
     const responseBody = this.#level === 'RequestResponse' ? response.body : undefined
     const isTruncated =
       (this.#level === 'RequestResponse' && response.longBody !== undefined) ||
+      this.#turns.waiting > BODIES_WAITING_MAX ||
       [this.#requestBody, responseBody].some((body) => body && body.length > BODY_BYTES_MAX)
+    const sender = { user: this.#user?.name ?? '', turns: this.#turns }
     const jsonOf = async (body: Uint8Array | undefined, contentType: string | undefined) =>
-      body && !isTruncated ? bodyJson(body, { contentType, resource, omitManagedFields }) : undefined
+      body && !isTruncated ? bodyJson(body, { contentType, resource, omitManagedFields, sender }) : undefined
     const requestObject = await jsonOf(this.#requestBody, this.#request.headers['content-type'])
     const responseObject = await jsonOf(responseBody, String(response.headers['content-type'] ?? ''))
     this.#write(stage, responseStatus, { createdName, requestObject, responseObject, isTruncated })

@@ -2,18 +2,21 @@
 import { isRecord } from '../../api/decode.ts'
 import { decodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { ProtobufReader } from '../../api/protobuf/reader.ts'
-import { mediaType, parseBody } from '../http/body.ts'
+import { type BodySender, mediaType, parseBody } from '../http/body.ts'
 import type { ApiResponse } from '../http/messages.ts'
 import type { Resource } from '../resources.ts'
 import { isSensitiveKind } from './sensitive.ts'
 
 /** Larger bodies are left out of the event, which then has the annotation audit.k8s.io/truncated. */
 export const BODY_BYTES_MAX = 512 * 1024
+/** While more large bodies than this wait to be parsed for the log, bodies are left out in the same way. */
+export const BODIES_WAITING_MAX = 200
 
 export interface BodyOptions {
   readonly contentType: string | undefined
   readonly resource: Resource | undefined
   readonly omitManagedFields: boolean
+  readonly sender: BodySender
 }
 
 /** Returns the body as JSON text; undefined if it is empty, cannot be decoded or is of a kind with credentials. */
@@ -28,10 +31,10 @@ export async function bodyJson(bytes: Uint8Array, options: BodyOptions): Promise
   }
 }
 
-async function parseValue(bytes: Uint8Array, { contentType, resource }: BodyOptions): Promise<unknown> {
+async function parseValue(bytes: Uint8Array, { contentType, resource, sender }: BodyOptions): Promise<unknown> {
   const media = mediaType(contentType)
   if (media.endsWith('+json')) return JSON.parse(Buffer.from(bytes).toString('utf8'))
-  const body = await parseBody(bytes, media.endsWith('+yaml') ? 'application/yaml' : contentType)
+  const body = await parseBody(bytes, media.endsWith('+yaml') ? 'application/yaml' : contentType, sender)
   return resource ? body.as(resource.kind.type).value : undefined
 }
 

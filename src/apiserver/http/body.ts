@@ -9,8 +9,14 @@ import { decodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { ProtobufError } from '../../api/protobuf/reader.ts'
 import type { ObjectType } from '../../api/schema.ts'
 import { badRequest, unsupportedMediaType } from '../../api/status-error.ts'
+import type { BodyTurns } from '../flow-control/body-turns.ts'
 import type { Resource } from '../resources.ts'
 import type { FieldValidation } from './options.ts'
+
+/** Larger bodies are parsed one per turn of the event loop; smaller ones at once. */
+const PARSED_AT_ONCE_BYTES_MAX = 32 * 1024
+/** YAML takes about ten times as long to parse. */
+const YAML_PARSED_AT_ONCE_BYTES_MAX = 2 * 1024
 
 const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as const
 
@@ -32,13 +38,32 @@ export interface ParsedBody {
   readonly keyCount: number | undefined
 }
 
-export function parseBody(bytes: Uint8Array, contentType: string | undefined): RequestBody | Promise<RequestBody> {
+/** The user who sent a body, and the turns in which large bodies are parsed. */
+export interface BodySender {
+  readonly user: string
+  readonly turns: BodyTurns
+}
+
+/** Parses a body: at once if it is small, otherwise when the turn of its sender has come. */
+export function parseBody(
+  bytes: Uint8Array,
+  contentType: string | undefined,
+  sender: BodySender,
+): RequestBody | Promise<RequestBody> {
   const media = mediaType(contentType)
-  if (media === '' || media === 'application/json') return bodyOfAnyType(parseJsonBody(bytes))
-  if (media === 'application/yaml' || media === 'application/x-yaml') return parseYamlBody(bytes).then(bodyOfAnyType)
-  if (media === PROTOBUF_MEDIA) return parseProtobufBody(bytes)
+  if (media === '' || media === 'application/json') {
+    return inTurn(bytes, sender, () => bodyOfAnyType(parseJsonBody(bytes)))
+  }
+  if (media === 'application/yaml' || media === 'application/x-yaml') {
+    return parseYamlBody(bytes, sender).then(bodyOfAnyType)
+  }
+  if (media === PROTOBUF_MEDIA) return inTurn(bytes, sender, () => parseProtobufBody(bytes))
   throw unsupportedMediaType(media, OBJECT_MEDIA)
 }
+
+/** Calls `parse` for a JSON or protobuf body: at once if it is small, otherwise when the turn of its sender has come. */
+export const inTurn = <T>({ length }: Uint8Array, { user, turns }: BodySender, parse: () => T): T | Promise<T> =>
+  length <= PARSED_AT_ONCE_BYTES_MAX ? parse() : turns.run(user, parse)
 
 /** Returns the body of an in-process write or of a write in a commit, whose value is already parsed. */
 export const bodyOfValue = (value: unknown): RequestBody => bodyOfAnyType(parsedValue(value))
@@ -66,11 +91,13 @@ export function parseJsonBody(bytes: Uint8Array, keysMax = VALUES_MAX): ParsedBo
   }
 }
 
-export async function parseYamlBody(bytes: Uint8Array): Promise<ParsedBody> {
+export async function parseYamlBody(bytes: Uint8Array, { user, turns }: BodySender): Promise<ParsedBody> {
   if (bytes.length === 0) throw badRequest('the request has no body; send the object as JSON or YAML')
   const { parseYaml, YamlError } = await import('../../api/yaml-body.ts')
   try {
-    const { value, duplicateKeys } = await parseYaml(bytes)
+    const parse = () => parseYaml(bytes, turns.pause)
+    const isSmall = bytes.length <= YAML_PARSED_AT_ONCE_BYTES_MAX
+    const { value, duplicateKeys } = await (isSmall ? parse() : turns.run(user, parse))
     return { value, keyCount: undefined, duplicates: () => duplicateKeys }
   } catch (error) {
     if (error instanceof YamlError) throw badRequest(`the body could not be read: ${error.message}`)

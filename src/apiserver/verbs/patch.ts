@@ -10,7 +10,7 @@ import { PatchError } from '../../api/patch/patch-error.ts'
 import { strategicMerge } from '../../api/patch/strategic-merge.ts'
 import { badRequest, invalid, patchTooLarge, unsupportedMediaType } from '../../api/status-error.ts'
 import type { Patch } from '../../client/client.ts'
-import { mediaType, type ParsedBody, parsedValue, parseJsonBody } from '../http/body.ts'
+import { type BodySender, inTurn, mediaType, type ParsedBody, parsedValue, parseJsonBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
 import type { WriteTarget, WriteVerb } from '../objects/write-verb.ts'
@@ -41,17 +41,17 @@ export const isApply = (contentType: string | undefined): boolean => mediaType(c
 /** Operations have up to four fields, besides their values. */
 const JSON_PATCH_KEYS_MAX = 50_000
 
-export async function parsePatch(bytes: Uint8Array, contentType: string | undefined): Promise<PatchBody> {
+export async function parsePatch(
+  bytes: Uint8Array,
+  contentType: string | undefined,
+  sender: BodySender,
+): Promise<PatchBody> {
   const media = mediaType(contentType)
   const type = PATCH_TYPES[media]
   if (!type) throw unsupportedMediaType(media, PATCH_MEDIA)
-  return {
-    type,
-    body:
-      type === 'apply'
-        ? await parseApplyBody(bytes)
-        : parseJsonBody(bytes, type === 'json' ? JSON_PATCH_KEYS_MAX : undefined),
-  }
+  if (type === 'apply') return { type, body: await parseApplyBody(bytes, sender) }
+  const keysMax = type === 'json' ? JSON_PATCH_KEYS_MAX : undefined
+  return { type, body: await inTurn(bytes, sender, () => parseJsonBody(bytes, keysMax)) }
 }
 
 /** Returns the patch of an in-process write or of a write in a commit. Adds apiVersion and kind to an apply configuration. */

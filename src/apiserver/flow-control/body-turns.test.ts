@@ -1,0 +1,111 @@
+// The order and the turns of computations on large bodies, and that the API server parses large bodies in such turns.
+import { describe, expect, it } from 'vitest'
+import { manualClock } from '../../base/manual-clock.ts'
+import { createServerFixture } from '../server.fixture.ts'
+import { createBodyTurns } from './body-turns.ts'
+
+/** A clock whose turns of the event loop end on request, and turns on it. */
+function turnsFixture() {
+  const waiting: (() => void)[] = []
+  const clock = { ...manualClock(), nextTurn: () => new Promise<void>((resolve) => void waiting.push(resolve)) }
+  return {
+    turns: createBodyTurns(clock),
+    endTurn: async () => {
+      for (const resolve of waiting.splice(0)) resolve()
+      await new Promise((resolve) => setImmediate(resolve))
+    },
+  }
+}
+
+describe('body turns', () => {
+  it('SYS-19 run one computation per turn of the event loop', async () => {
+    const { turns, endTurn } = turnsFixture()
+    const done: number[] = []
+    const results = [0, 1, 2].map((index) => turns.run('ann', () => done.push(index)))
+    for (const count of [0, 1, 2, 3]) {
+      expect(done).toHaveLength(count)
+      await endTurn()
+    }
+    expect(done).toEqual([0, 1, 2])
+    await Promise.all(results)
+  })
+
+  it('SYS-19 start the next computation after the last one has ended, if that one pauses', async () => {
+    const { turns, endTurn } = turnsFixture()
+    const steps: string[] = []
+    const compute = async (name: string) => {
+      steps.push(`${name} starts`)
+      await turns.pause()
+      steps.push(`${name} ends`)
+    }
+    const results = ['first', 'second'].map((name) => turns.run('ann', () => compute(name)))
+    for (let turn = 0; turn < 5; turn++) await endTurn()
+    expect(steps).toEqual(['first starts', 'first ends', 'second starts', 'second ends'])
+    await Promise.all(results)
+  })
+
+  it('SYS-19 let the users take turns', async () => {
+    const { turns, endTurn } = turnsFixture()
+    const order: string[] = []
+    for (const user of ['ann', 'ann', 'ann', 'bob', 'bob', 'cleo']) void turns.run(user, () => order.push(user))
+    for (let turn = 0; turn < 7; turn++) await endTurn()
+    expect(order).toEqual(['ann', 'bob', 'cleo', 'ann', 'bob', 'ann'])
+    expect(turns.waiting).toBe(0)
+  })
+
+  it('SYS-19 return the result or the error of a computation, and continue after an error', async () => {
+    const { turns, endTurn } = turnsFixture()
+    const failed = expect(turns.run('ann', () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
+    const computed = turns.run('ann', () => 42)
+    await endTurn()
+    await endTurn()
+    await failed
+    expect(await computed).toBe(42)
+  })
+})
+
+describe('the API server', () => {
+  const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+  const MAPS = '/api/v1/namespaces/default/configmaps'
+  const MAP = `${MAPS}/map?fieldManager=test&dryRun=All`
+  const LONG_TEXT = 'x'.repeat(40_000)
+  const review = { spec: { nonResourceAttributes: { path: '/api', verb: 'get' } } }
+  const map = { metadata: { name: 'map' }, data: { text: LONG_TEXT } }
+  const write = { verb: 'patch', apiVersion: 'v1', resource: 'configmaps', namespace: 'default', name: 'map' }
+  const inYaml = (fields: string) => `${fields}\nmetadata:\n  annotations:\n    text: ${'x'.repeat(4_000)}\n`
+
+  it.each([
+    ['a review in YAML', 'POST', REVIEWS, 'application/yaml', inYaml(`spec: ${JSON.stringify(review.spec)}`)],
+    ['a review', 'POST', REVIEWS, 'application/json', { ...review, metadata: { annotations: { text: LONG_TEXT } } }],
+    ['a create', 'POST', `${MAPS}?dryRun=All`, 'application/json', { ...map, metadata: { name: 'other' } }],
+    ['an update', 'PUT', MAP, 'application/json', map],
+    ['a merge patch', 'PATCH', MAP, 'application/merge-patch+json', map],
+    ['an apply', 'PATCH', MAP, 'application/apply-patch+yaml', { apiVersion: 'v1', kind: 'ConfigMap', ...map }],
+    ['an apply in YAML', 'PATCH', MAP, 'application/apply-patch+yaml', inYaml('apiVersion: v1\nkind: ConfigMap')],
+    ['a delete', 'DELETE', MAP, 'application/json', { dryRun: ['All'], text: LONG_TEXT }],
+    [
+      'a commit',
+      'POST',
+      '/apis/stowage.dev/v1/commits',
+      'application/json',
+      { writes: [{ ...write, patchType: 'merge', body: map }] },
+    ],
+  ])('SYS-19 processes one large body per turn of the event loop: %s', async (_, method, path, contentType, body) => {
+    const api = await createServerFixture()
+    await api.post(MAPS, { metadata: { name: 'map' } })
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const send = () => api.call(method, path, text, { 'content-type': contentType })
+    expect((await send()).status).toBeLessThan(300) // the first request loads the YAML parser
+    const REQUESTS = 5
+    let responses = 0
+    for (let request = 0; request < REQUESTS; request++) void send().then(() => responses++)
+    let most = 0
+    while (responses < REQUESTS) {
+      const before = responses
+      await new Promise((resolve) => setImmediate(resolve))
+      most = Math.max(most, responses - before)
+    }
+    expect(most).toBe(1)
+    await api.store.close()
+  })
+})

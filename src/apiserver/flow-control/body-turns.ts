@@ -1,0 +1,62 @@
+// Lets long computations on bodies run one at a time, each of them in a new turn of the event loop, so that many large
+// bodies together delay other requests as little as one. The users take turns.
+import type { Clock } from '../../base/clock.ts'
+import { Fifo } from '../../base/fifo.ts'
+
+export interface BodyTurns {
+  /** Calls `compute` when the turn of the user has come, and returns its result. */
+  run<T>(user: string, compute: () => T | Promise<T>): Promise<T>
+  /** Ends the turn of the event loop within a computation. */
+  pause(): Promise<void>
+  /** The number of computations that wait. */
+  readonly waiting: number
+}
+
+/** A waiting computation. It never rejects. */
+type Computation = () => Promise<void>
+
+export function createBodyTurns(clock: Clock): BodyTurns {
+  /** Waiting computations by user. The first user in the map is the next one. */
+  const queues = new Map<string, Fifo<Computation>>()
+  let waiting = 0
+  let isRunning = false
+
+  function takeNext(): Computation {
+    const [user, queue] = queues.entries().next().value!
+    const computation = queue.take()!
+    queues.delete(user)
+    if (queue.size > 0) queues.set(user, queue) // at the end, so that the other users come first
+    waiting--
+    return computation
+  }
+
+  async function runAll(): Promise<void> {
+    isRunning = true
+    while (waiting > 0) {
+      await clock.nextTurn()
+      await takeNext()()
+    }
+    isRunning = false
+  }
+
+  return {
+    run: (user, compute) =>
+      new Promise((resolve, reject) => {
+        const queue = queues.get(user) ?? new Fifo()
+        queue.add(async () => {
+          try {
+            resolve(await compute())
+          } catch (error) {
+            reject(error)
+          }
+        })
+        queues.set(user, queue)
+        waiting++
+        if (!isRunning) void runAll()
+      }),
+    pause: () => clock.nextTurn(),
+    get waiting() {
+      return waiting
+    },
+  }
+}
