@@ -6,16 +6,24 @@
 
 import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
-import { chmod, mkdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { chmod } from 'node:fs/promises'
+import { join } from 'node:path'
 import { open as openLmdb, type RootDatabase } from 'lmdb'
 import type { Clock } from '../base/clock.ts'
-import { syncDirectory } from '../base/files.ts'
+import { ensureDirectory, syncDirectory } from '../base/files.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
+import { changeOfFile, type FileIdentity, identifyFile } from './file-identity.ts'
 import { silenceLmdbErrors } from './lmdb-console.ts'
 import { STORE_FILE } from './lmdb-copy.ts'
 import { checkLmdbFile } from './lmdb-file.ts'
-import { AppendRejectedError, type Floors, type Medium, type MediumBatch, NO_FLOORS } from './medium.ts'
+import {
+  AppendRejectedError,
+  type Floors,
+  type Medium,
+  type MediumBatch,
+  MediumLostError,
+  NO_FLOORS,
+} from './medium.ts'
 import {
   DESCRIPTION,
   decodeHeader,
@@ -69,7 +77,7 @@ export async function openLmdbStore({ dir, clock, history, transformer }: LmdbSt
 }
 
 async function openLmdbMedium(dir: string): Promise<Medium> {
-  const topmostCreated = await mkdir(dir, { recursive: true, mode: 0o700 })
+  await ensureDirectory(dir)
   silenceLmdbErrors()
   const lock = await lockDirectory(dir)
   const path = join(dir, STORE_FILE)
@@ -88,10 +96,10 @@ async function openLmdbMedium(dir: string): Promise<Medium> {
       overlappingSync: false,
     })
     await chmod(path, 0o600) // the store contains Secrets
-    const medium = new LmdbMedium({ db, path, lock })
+    const files = [identifyFile(path), identifyFile(lockFileOf(path))]
+    const medium = new LmdbMedium({ db, path, files, lock })
     await medium.loadOrCreateDescription()
     await syncDirectory(dir) // otherwise a power failure could remove the file itself
-    if (topmostCreated) await syncDirectory(dirname(topmostCreated))
     return medium
   } catch (error) {
     await db?.close()
@@ -106,15 +114,25 @@ interface Description {
   readonly floors: Floors
 }
 
+interface LmdbMediumOptions {
+  readonly db: Db
+  readonly path: string
+  /** The files that LMDB has open: the store and its table of readers. */
+  readonly files: readonly FileIdentity[]
+  readonly lock: DirectoryLock
+}
+
 class LmdbMedium implements Medium {
   readonly #db: Db
   readonly #path: string
+  readonly #files: readonly FileIdentity[]
   readonly #lock: DirectoryLock
   #floors: Floors = NO_FLOORS
 
-  constructor({ db, path, lock }: { db: Db; path: string; lock: DirectoryLock }) {
+  constructor({ db, path, files, lock }: LmdbMediumOptions) {
     this.#db = db
     this.#path = path
+    this.#files = files
     this.#lock = lock
   }
 
@@ -164,6 +182,14 @@ class LmdbMedium implements Medium {
     } catch (error) {
       throw await this.#explain(error)
     }
+    this.check() // the batch is lost if it was written to a file that no longer has a path
+  }
+
+  check(): void {
+    for (const file of this.#files) {
+      const change = changeOfFile(file)
+      if (change) throw new MediumLostError({ path: file.path, change })
+    }
   }
 
   read(revision: Revision): Uint8Array {
@@ -175,7 +201,7 @@ class LmdbMedium implements Medium {
   }
 
   bytesOnDisk(): number {
-    return statSync(this.#path).size
+    return statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0
   }
 
   async close(): Promise<void> {
@@ -200,6 +226,9 @@ class LmdbMedium implements Medium {
     }
   }
 }
+
+/** Returns the path of the table of readers, with which LMDB keeps pages that another process is copying. */
+const lockFileOf = (path: string): string => `${path}-lock`
 
 /**
  * Puts a value after all others (MDB_APPEND), so that LMDB fills pages completely instead of splitting them, which halves

@@ -38,11 +38,14 @@ export interface Medium {
   scan(visit: (header: RecordHeader) => void): Floors
   /**
    * Resolves when the whole batch would survive a power failure. Rejects with AppendRejectedError if no part of it was
-   * written. After any other error, the batch may or may not have been written, and the store closes.
+   * written, and with MediumLostError if it would not be found again. After any other error, the batch may or may not have
+   * been written. The store closes after every error other than AppendRejectedError.
    */
   write(batch: MediumBatch): Promise<void>
   /** Returns the value of a record that was written and has not been dropped. */
   read(revision: Revision): Uint8Array
+  /** Throws a MediumLostError if the storage is gone. The store calls it regularly. */
+  check?(): void
   bytesOnDisk(): number
   close(): Promise<void>
 }
@@ -52,4 +55,15 @@ export const NO_FLOORS: Floors = { ordinary: 0, brief: 0, briefPrefixes: [] }
 /** Thrown if the medium wrote nothing of the batch and remains usable. */
 export class AppendRejectedError extends Error {
   override readonly name = 'AppendRejectedError'
+}
+
+/** Thrown if the open storage is no longer the one at its path, so that a restart would not find what is written to it. */
+export class MediumLostError extends Error {
+  override readonly name = 'MediumLostError'
+  /** The message without the path. */
+  readonly publicMessage: string
+  constructor({ path, change }: { readonly path: string; readonly change: string }) {
+    super(`${path} ${change} while the store was open`)
+    this.publicMessage = `a file of the store ${change} while the store was open`
+  }
 }

@@ -11,7 +11,7 @@ import { Batch, type Outcome } from './batch.ts'
 import { deleteExpired, ExpiryQueue } from './expiry.ts'
 import { History } from './history.ts'
 import { KeyIndex } from './key-index.ts'
-import { AppendRejectedError, type Medium, type MediumRecord } from './medium.ts'
+import { AppendRejectedError, type Medium, MediumLostError, type MediumRecord } from './medium.ts'
 import { RecentEvents } from './recent-events.ts'
 import { SharedEntries } from './shared-entries.ts'
 import {
@@ -49,6 +49,7 @@ const COMPACT_TIMER_MS_MAX = 3_600_000 // timers do not support arbitrarily long
 const EXPIRE_KEYS_PER_RUN = 1_000 // further expired keys are deleted in the next run
 const EXPIRE_CHECK_MS_MAX = 10_000 // check at least this often, because the wall clock may jump
 const RETRY_MS = 1_000 // after a failed compaction or expiry
+const MEDIUM_CHECK_MS = 500 // between checks whether the medium is still there; every write checks it too
 const PROBE_AFTER_MS = 10_000 // after a failed write, probe the medium if there was no other write for this long
 
 export interface RevisionedStoreOptions {
@@ -104,10 +105,13 @@ class RevisionedStore implements Store {
 
   #cancelCompaction = () => {}
   #cancelExpiry = () => {}
+  #cancelCheck = () => {}
   #isExpiring = false
   /** The error of all calls after the store is closed or has failed. */
   #closedError: StoreClosedError | undefined
   #closing: Promise<void> | undefined
+  /** What happened to the medium, if it was lost. */
+  #loss: MediumLostError | undefined
 
   constructor({ medium, clock, history = {}, transformer }: RevisionedStoreOptions) {
     this.#medium = medium
@@ -140,6 +144,7 @@ class RevisionedStore implements Store {
     })
     this.#scheduleCompaction()
     this.#scheduleExpiry()
+    this.#scheduleCheck()
   }
 
   onCommit(listener: CommitListener): void {
@@ -206,6 +211,7 @@ class RevisionedStore implements Store {
   }
 
   async problem(): Promise<string | undefined> {
+    if (this.#loss) return this.#loss.publicMessage
     if (this.#closedError) return 'the store is closed'
     if (this.#rejectedAtMs === undefined) return undefined
     // Probe with an empty write: a server that is not ready gets no requests, so without a probe the store would not detect
@@ -322,11 +328,14 @@ class RevisionedStore implements Store {
     this.#scheduleCompaction({ notBeforeMs: this.#clock.monotonicMs() + RETRY_MS })
   }
 
-  /** Closes the store, because it is unknown whether the batch was written and reads would be unreliable. */
+  /** Closes the store, because it is unknown whether the batch was written, or because the medium was lost. */
   #fail(decided: readonly DecidedTransaction[], error: unknown): void {
     const message = error instanceof Error ? error.message : String(error)
+    if (error instanceof MediumLostError) this.#loss = error
     const reason = new StoreClosedError(
-      `the store is closed: a write failed and may or may not have been persisted (${message}); reopen it`,
+      this.#loss
+        ? `the store is closed: ${message}; writes without a response may be lost`
+        : `the store is closed: a write failed and may or may not have been persisted (${message}); reopen it`,
     )
     reason.cause = error
     this.#closedError = reason
@@ -454,12 +463,25 @@ class RevisionedStore implements Store {
     this.#scheduleExpiry({ notBeforeMs })
   }
 
+  #scheduleCheck(): void {
+    if (!this.#medium.check || this.#closedError) return
+    this.#cancelCheck = this.#clock.after(MEDIUM_CHECK_MS, () => {
+      try {
+        this.#medium.check?.()
+        this.#scheduleCheck()
+      } catch (error) {
+        this.#fail([], error)
+      }
+    })
+  }
+
   // Closing
 
   async #close(reason: StoreClosedError): Promise<void> {
     this.#closedError ??= reason
     this.#cancelCompaction()
     this.#cancelExpiry()
+    this.#cancelCheck()
     await this.#writing
     await Promise.allSettled([...this.#lists].map((list) => list.done))
     this.#watches.end(this.#closedError)

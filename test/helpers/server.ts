@@ -37,6 +37,8 @@ export interface RunningServer {
   readonly pid: number
   /** Returns the end of its standard error. */
   log(): string
+  /** Resolves with the exit code when the process has exited by itself. */
+  exited(): Promise<number | null>
   /** Sends SIGTERM. Resolves with the exit code. */
   stop(): Promise<number | null>
   /** Sends SIGKILL. Resolves when the process has exited. */
@@ -115,6 +117,7 @@ export async function startServer({
     token,
     pid: child.pid!,
     log: () => log,
+    exited: finish,
     async stop() {
       child.kill('SIGTERM')
       return finish()

@@ -1,0 +1,35 @@
+// Detects that the file at a path is no longer the file that the process has open: it was removed, renamed, replaced,
+// hidden by a mount, or truncated. The kernel keeps an open file alive without a path, so writes to it would succeed and be
+// lost with the process.
+import { type BigIntStats, statSync } from 'node:fs'
+
+/** The state of a file at the time it was opened. */
+export interface FileIdentity {
+  readonly path: string
+  readonly device: bigint
+  readonly inode: bigint
+  /** The largest size seen so far. The store never makes its files smaller. */
+  size: bigint
+}
+
+/** Returns the identity of the file at `path`, which the process must have open so that its inode is not reused. */
+export function identifyFile(path: string): FileIdentity {
+  const { dev, ino, size } = statSync(path, { bigint: true })
+  return { path, device: dev, inode: ino, size }
+}
+
+/** Returns what happened to the file since it was identified, such as `was removed`, or undefined if nothing did. */
+export function changeOfFile(file: FileIdentity): string | undefined {
+  let current: BigIntStats | undefined
+  try {
+    current = statSync(file.path, { bigint: true, throwIfNoEntry: false })
+  } catch (error) {
+    return `cannot be accessed (${(error as NodeJS.ErrnoException).code})`
+  }
+  if (!current) return 'was removed or renamed'
+  if (current.dev !== file.device) return 'was hidden by another file system'
+  if (current.ino !== file.inode) return 'was replaced by another file'
+  if (current.size < file.size) return `was truncated from ${file.size} to ${current.size} bytes`
+  file.size = current.size
+  return undefined
+}
