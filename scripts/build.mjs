@@ -1,5 +1,6 @@
-// Bundles the command line program, the SDK for provisioners, the fake CSI driver, benchmarks and simulator into dist/.
-// Native and worker-based packages stay outside the bundle. Does nothing if dist/ is up to date; --force builds anyway.
+// Bundles the command line program, the SDK for provisioners, the fake CSI driver, benchmarks and simulator into dist/, and
+// writes the types of the SDK. Native and worker-based packages stay outside the bundle. Does nothing if dist/ is up to date;
+// --force builds anyway.
 
 import { chmod, readFile } from 'node:fs/promises'
 import { build } from 'esbuild'

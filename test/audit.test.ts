@@ -60,7 +60,7 @@ describe('the audit log of a server', () => {
     expect((await stat(join(dir, 'data/audit'))).mode & 0o777).toBe(0o700)
   })
 
-  it('SYS-21 a policy with an unknown field ends the start with its name', async () => {
+  it('SYS-21 does not start with a policy that has an unknown field, and names the field', async () => {
     const policy = join(dir, 'policy.yaml')
     await writeFile(policy, 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, verb: [get]}]\n')
     expect(await runStowage('server', '--data-dir', join(dir, 'data'), '--audit-policy-file', policy)).toMatchObject({

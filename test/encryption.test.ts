@@ -154,7 +154,7 @@ describe('a new data directory', () => {
     expect((await readFile(store)).includes('k8s:enc:aesgcm:v1:k1:')).toBe(true)
   })
 
-  it('SYS-9 a configuration that all users can read is refused by name', async () => {
+  it('SYS-9 does not start with a configuration that all users can read, and names the file', async () => {
     const file = join(dir, 'open.yaml')
     await writeFile(file, '', { mode: 0o644 })
     const flags = ['--data-dir', join(dir, 'data'), '--encryption-provider-config', file]

@@ -1,5 +1,5 @@
-// Fails if a component has a right that no test of its suites used. It runs after all other tests, in a vitest project of its
-// own, and needs a run of all suites: `npm test`.
+// Fails if a component has a right that no test used. It runs after all other tests, in a vitest project of its own, and needs
+// a run of all suites: `npm test`.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -12,7 +12,7 @@ const readUsage = (file: string): string[] => JSON.parse(readFileSync(join(DIR, 
 
 it('SYS-9 every rule of every component is used by a test', ({ skip }) => {
   const missing = suitesWithRules().filter((path) => !existsSync(join(DIR, usageFile('stowage', path))))
-  // In CI all suites run, so that none may be missing.
+  // In CI all suites run, so none may be missing.
   if (process.env.CI === 'true') expect(missing).toEqual([])
   skip(missing.length > 0, `${missing.length} suites did not run, among them ${missing[0]}`)
   const used = new Set(readdirSync(DIR).flatMap(readUsage))

@@ -81,7 +81,7 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
           failure = error
         },
       )
-    // The server waits only for a future resourceVersion, so that the clock must advance.
+    // A request for a future resourceVersion waits, so the clock must advance.
     for (let turns = 0; !response && failure === undefined; turns++) {
       await nextTurn()
       if (turns > 50) await clock.advance(50)

@@ -19,7 +19,7 @@ export interface ServerOptions {
   readonly flags?: readonly string[]
   /** Number of nodes of `up`. Default 0, which starts faster. */
   readonly nodes?: 'default' | number
-  /** Resolves when the API is ready, without waiting for the nodes. */
+  /** Whether `startServer` resolves when the API is ready, without waiting for the nodes. */
   readonly skipsNodeReadiness?: boolean
   readonly env?: Readonly<Record<string, string>>
   /** Runs the server as this user, who owns dataDir. */

@@ -24,9 +24,9 @@ describe('the vitest project stock', () => {
 
   it('SYS-29 has a reason for each exception, in a file that it runs', () => {
     const suites = stockSuites()
-    for (const { file, because, tests } of EXCEPTIONS) {
+    for (const { file, message, tests } of EXCEPTIONS) {
       expect(suites).toContain(file)
-      expect(because).toMatch(/\.$/)
+      expect(message).toMatch(/\.$/)
       expect(tests.length).toBeGreaterThan(0)
     }
     const names = EXCEPTIONS.flatMap(({ file, tests }) => tests.map((name) => `${file} > ${name}`))
@@ -52,7 +52,7 @@ describe('the vitest project stock', () => {
   })
 })
 
-const exceptionOf = (file: string, tests: readonly string[]) => ({ file, because: 'It needs a Stowage server.', tests })
+const exceptionOf = (file: string, tests: readonly string[]) => ({ file, message: 'It needs a Stowage server.', tests })
 const test = (name: string) => ({ type: 'test', name }) as RunnerTask
 const suite = (name: string, tasks: RunnerTask[]) => ({ type: 'suite', name, tasks }) as RunnerTask
 

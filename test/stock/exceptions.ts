@@ -4,7 +4,8 @@
 
 export interface Exception {
   readonly file: string
-  readonly because: string
+  /** Why the test cannot pass there. */
+  readonly message: string
   /** The names of tests, or of suites whose tests all fail: `suite > test`. */
   readonly tests: readonly string[]
 }
@@ -18,7 +19,7 @@ const QUOTAS = 'A stock server maintains its quotas itself; there the quota cont
 export const EXCEPTIONS: readonly Exception[] = [
   {
     file: 'src/controllers/attaching/attaching.test.ts',
-    because: TRANSACTION,
+    message: TRANSACTION,
     tests: [
       'a lost node > SYS-18 keeps its volumes if it recovers before a force-detach is committed',
       'status.volumesAttached of a node > SYS-18 keeps a volume whose mount is reported during the detach',
@@ -26,17 +27,17 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   {
     file: 'src/controllers/binding/binding.test.ts',
-    because: TRANSACTION,
+    message: TRANSACTION,
     tests: ['binding, atomic commits > PROV-6 needs a constant number of reconciles per claim and per volume'],
   },
   {
     file: 'src/controllers/expanding/expanding.test.ts',
-    because: TRANSACTION,
+    message: TRANSACTION,
     tests: ['expanding a claim > REX-1 writes steps with resourceVersion as precondition, and failures without'],
   },
   {
     file: 'src/controllers/modifying/crashes.test.ts',
-    because: AMOUNTS,
+    message: AMOUNTS,
     tests: [
       "after a crash at any call (atomic commits: true) > VAC-5 VAC-7 'modifies iops'",
       "after a crash at any call (atomic commits: true) > VAC-5 VAC-7 'modifies class and iops and rolls bac…'",
@@ -44,7 +45,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   {
     file: 'src/controllers/modifying/modifying.test.ts',
-    because: TRANSACTION,
+    message: TRANSACTION,
     tests: [
       'modifying the class of a bound claim > VAC-5 (T1, T4, 41) calls the driver with the parameters of the class and updates volume and claim',
       'a driver that fails > VAC-6 does not write a repeated error again',
@@ -54,7 +55,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   {
     file: 'src/controllers/modifying/provisioned-io.test.ts',
-    because: AMOUNTS,
+    message: AMOUNTS,
     tests: [
       'iops and throughput of a bound claim',
       'a driver that fails',
@@ -63,7 +64,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   {
     file: 'src/controllers/modifying/scenarios.test.ts',
-    because: AMOUNTS,
+    message: AMOUNTS,
     tests: [
       'the modifying controller with feature gates > VAC-12 PIO-1 ignores the fields of disabled gates with VolumeAttributesClass=false',
       'the modifying controller with feature gates > VAC-12 PIO-1 ignores the fields of disabled gates with VolumeProvisionedIO=false',
@@ -75,12 +76,12 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   {
     file: 'src/controllers/modifying/scenarios.test.ts',
-    because: TRANSACTION,
+    message: TRANSACTION,
     tests: ['many claims > VAC-14 modifies 500 claims without errors, within the worker limit'],
   },
   {
     file: 'src/controllers/provisioning/bind-on-save.test.ts',
-    because: TRANSACTION,
+    message: TRANSACTION,
     tests: [
       'bindsOnSave > PROV-5 creates and binds the volume and removes the intent in one commit',
       'bindsOnSave > VAC-4 binds a claim with an attributes class in one commit',
@@ -89,7 +90,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   {
     file: 'src/controllers/provisioning/csi/csi-provisioner.test.ts',
-    because: AMOUNTS,
+    message: AMOUNTS,
     tests: [
       'attributes of created volumes > PIO-1 passes iops and throughput of the claim and records them in the capacity of the volume',
       'attributes of created volumes > PIO-2 PIO-4 records iops and throughput from on-create defaults in the capacity of the volume',
@@ -99,21 +100,21 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   {
     file: 'src/controllers/provisioning/provisioning-controllers.test.ts',
-    because: 'Only a transaction can include the lease of the leader, and so reject a write of its predecessor.',
+    message: 'Only a transaction can include the lease of the leader, and so reject a write of its predecessor.',
     tests: [
       'createProvisioningControllers with leader election > PROV-12 rejects the PV of a leader that was replaced during a call, and lets its successor create it',
     ],
   },
   {
     file: 'src/controllers/provisioning/reconcile-claim.test.ts',
-    because: TRANSACTION,
+    message: TRANSACTION,
     tests: [
       'reconcileClaim after a failed attempt > PROV-12 reads the claim after a conflict instead of retrying with a stale cache',
     ],
   },
   {
     file: 'src/controllers/quota/quota-controller.test.ts',
-    because: QUOTAS,
+    message: QUOTAS,
     tests: [
       'createQuotaController > REX-4 computes the usage of a quota that is created after the objects',
       'createQuotaController > REX-4 computes the usage of keys that are added to a quota',

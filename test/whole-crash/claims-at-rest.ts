@@ -108,7 +108,7 @@ function bindableReasons(claim: Claim, { view, classes }: RestState): string[] {
     .map((volume) => `${volume.metadata.name} fits`)
 }
 
-/** Whether an available volume matches the claim. Shares no code with the binder. */
+/** Whether an available volume matches the claim. Does not use the matching code of the binder. */
 function isMatch({ metadata, spec, status }: Volume, claim: Claim): boolean {
   const requested = claim.spec ?? {}
   return (

@@ -50,7 +50,7 @@ describe('the audit log', () => {
     expect(written).toEqual(['a\nb\n'])
   })
 
-  it('SYS-21 counts what a full buffer drops, and records the number when writing works again', async () => {
+  it('SYS-21 counts the events that do not fit in the buffer, and records their number when writing works again', async () => {
     const written: string[] = []
     let isFull = true
     const { log, clock } = createLogOn({

@@ -73,7 +73,7 @@ describe('flow control', () => {
     expect(started.slice(10)).toEqual(['node', 'leader', 'robot'])
   })
 
-  it('SYS-19 rejects with 429 what exceeds the queue of a user, but not the requests of others', () => {
+  it('SYS-19 rejects requests beyond the queue of a user with 429, but not the requests of other users', () => {
     const { send, flow } = setUp({ system: 0, workload: 0, default: 1 })
     send('flood')
     for (let i = 0; i < USER_WAITING_MAX; i++) send('flood')

@@ -105,13 +105,13 @@ describe('the credentials of a node', () => {
     expect(state.requests).toBe(3)
   })
 
-  it('SYS-19 say that they have expired', async () => {
+  it('SYS-19 cannot be loaded after they expire, and the error says what to do', async () => {
     const { root, clock } = await startNode()
     await clock.advance(LIFETIME_MS + 1_000)
     await expect(loadCredentials(root, clock)).rejects.toThrow(/The certificate of node "n1" expired at .* join again/)
   })
 
-  it('SYS-19 are not issued for a denied request, which names the reason', async () => {
+  it('SYS-19 are not issued for a denied request, and the error has the reason', async () => {
     const { request, state } = await startNode()
     state.denial = 'unknown machine'
     await expect(request()).rejects.toThrow('"csr-1" was not granted (Denied): unknown machine')

@@ -18,7 +18,7 @@ describe('the mount backoff', () => {
     expect(delaysMs).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 122_000, 122_000, 122_000])
   })
 
-  it('SYS-7 does not apply to a volume that delaysMs for another component', () => {
+  it('SYS-7 does not apply to a volume that waits for another component', () => {
     const backoff = createMountBackoff({ clock: manualClock() })
     backoff.recordFailure('u', 'data', waitingFor('not bound'))
     expect(backoff.pendingError('u', 'data')).toBeUndefined()
