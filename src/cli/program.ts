@@ -17,6 +17,8 @@ import { addRbac } from './commands/rbac/command.ts'
 import { addResizer } from './commands/resizer/command.ts'
 import { addScheduler } from './commands/scheduler/command.ts'
 import { addServer } from './commands/server/command.ts'
+import { addStatus } from './commands/status/command.ts'
+import { addStop } from './commands/stop/command.ts'
 import { addToken } from './commands/token/command.ts'
 import { addUp } from './commands/up/command.ts'
 import { addVersion } from './commands/version/command.ts'
@@ -25,6 +27,8 @@ import { addVersion } from './commands/version/command.ts'
 const COMMANDS: readonly AddCommand[] = [
   addUp,
   addServer,
+  addStatus,
+  addStop,
   addDriver,
   addProvisioner,
   addResizer,

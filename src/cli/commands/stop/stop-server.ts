@@ -1,0 +1,76 @@
+// Stops the server of a data directory with SIGTERM and waits until its process has exited. Only the process that the
+// server record identifies gets the signal.
+import type { Clock } from '../../../base/clock.ts'
+import { isRunning, type ProcessIdentity, signalProcess } from '../../../host/process-identity.ts'
+import { storeDirOf } from '../../../processes/open-store.ts'
+import { findRunningServer } from '../../../processes/server/server-record.ts'
+import { isDirectoryInUse } from '../../../store/directory-lock.ts'
+
+export interface StopOptions {
+  readonly dataDir: string
+  readonly timeoutMs: number
+  readonly clock: Clock
+}
+
+export interface StoppedServer {
+  /** Absent if no server was running. */
+  readonly pid?: number
+  readonly durationMs: number
+}
+
+const POLL_MS = 20
+
+/** Throws if the server still runs after the timeout, or if a process without a record uses the store. */
+export async function stopServer({ dataDir, timeoutMs, clock }: StopOptions): Promise<StoppedServer> {
+  const server = await findRunningServer(dataDir)
+  if (!server) {
+    await requireUnusedStore(dataDir)
+    return { durationMs: 0 }
+  }
+  const startMs = clock.monotonicMs()
+  sendSignal(server, 'SIGTERM')
+  if (!(await waitForExit(server, { timeoutMs, clock }))) {
+    throw new Error(
+      `The server on ${dataDir} (pid ${server.pid}) has not exited within ${timeoutMs / 1_000} s of SIGTERM. ` +
+        'Wait longer with --timeout, or kill the process: acknowledged writes are not lost.',
+    )
+  }
+  return { pid: server.pid, durationMs: Math.round(clock.monotonicMs() - startMs) }
+}
+
+/** Throws if a process holds the lock of the embedded store. */
+export async function requireUnusedStore(dataDir: string): Promise<void> {
+  const dir = storeDirOf(dataDir)
+  const isInUse = await isDirectoryInUse(dir).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return false
+    throw error
+  })
+  if (isInUse) {
+    throw new Error(
+      `A process uses ${dir}, but no server has recorded itself in ${dataDir}: it is starting, or another version. ` +
+        'Try again, or stop that process yourself.',
+    )
+  }
+}
+
+/** Returns whether the process exits within the time. */
+export async function waitForExit(
+  identity: ProcessIdentity,
+  { timeoutMs, clock }: Pick<StopOptions, 'timeoutMs' | 'clock'>,
+): Promise<boolean> {
+  for (const endMs = clock.monotonicMs() + timeoutMs; isRunning(identity); await clock.sleep(POLL_MS)) {
+    if (clock.monotonicMs() >= endMs) return false
+  }
+  return true
+}
+
+export function sendSignal(identity: ProcessIdentity, signal: NodeJS.Signals): void {
+  try {
+    signalProcess(identity, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error
+    throw new Error(
+      `Cannot stop process ${identity.pid}: it belongs to another user. Run the command as that user or as root.`,
+    )
+  }
+}

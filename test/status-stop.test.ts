@@ -1,0 +1,127 @@
+// Tests `stowage status` and `stowage stop` on servers in their own process. docs/reference/running.md describes them.
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { buildProgram } from './helpers/build.ts'
+import { type CommandResult, runStowage } from './helpers/run-stowage.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+
+const NOBODY = 65_534
+const isRoot = process.getuid?.() === 0
+
+let dataDir: string
+const servers: RunningServer[] = []
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'stowage-status-'))
+})
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.kill().catch(() => {})
+  await rm(dataDir, { recursive: true, force: true })
+})
+
+async function start(options: Partial<Parameters<typeof startServer>[0]> = {}): Promise<RunningServer> {
+  const server = await startServer({ dataDir, flags: ['--log-level', 'warn'], ...options })
+  servers.push(server)
+  return server
+}
+
+async function readStatus() {
+  const { code, stdout } = await runStowage('status', '--data-dir', dataDir, '-o', 'json')
+  return { code, ...JSON.parse(stdout) }
+}
+
+const runAs = async (uid: number, ...args: string[]): Promise<CommandResult> =>
+  promisify(execFile)(process.execPath, [await buildProgram(), ...args], { uid, gid: uid, cwd: '/' }).then(
+    (result) => ({ ...result, code: 0 }),
+    (error) => error,
+  )
+
+describe('stowage status and stop', () => {
+  it('SYS-28 shows a running server, stops it, and succeeds again when nothing runs', async () => {
+    const { pid, url } = await start({ nodes: 1, flags: ['--pool-size', '64Mi', '--log-level', 'warn'] })
+    expect(await readStatus()).toMatchObject({
+      code: 0,
+      isRunning: true,
+      isHealthy: true,
+      problems: [],
+      server: { pid, url, command: 'up' },
+      store: { kind: 'embedded', objects: expect.any(Number), bytes: expect.any(Number) },
+      nodes: [{ name: 'node-1', isReady: true }],
+      drivers: [{ name: 'local.csi.stowage.dev', nodes: ['node-1'] }],
+      certificates: ['ca', 'serving', 'admin', 'viewer'].map((name) => ({ name, isExpired: false })),
+    })
+    const text = await runStowage('status', '--data-dir', dataDir)
+    expect(text.stdout).toMatch(
+      new RegExp(`is running: stowage up, pid ${pid}, up for .*\\n +API +${url}\\n +health +ok\\n`),
+    )
+
+    const stopped = await runStowage('stop', '--data-dir', dataDir, '-o', 'json')
+    expect([stopped.code, JSON.parse(stopped.stdout).pid]).toEqual([0, pid])
+    expect(await runStowage('stop', '--data-dir', dataDir)).toMatchObject({
+      code: 0,
+      stdout: `No server runs on ${dataDir}.\n`,
+    })
+    expect(await readStatus()).toMatchObject({ code: 1, isRunning: false, problems: ['not running'] })
+  })
+
+  it('SYS-28 reports a hanging server as not healthy, and stop says that it has not exited', async () => {
+    const { pid } = await start({ command: 'server' })
+    process.kill(pid, 'SIGSTOP')
+    try {
+      expect(await readStatus()).toMatchObject({
+        code: 1,
+        isRunning: true,
+        isHealthy: false,
+        problems: [expect.stringContaining('does not answer')],
+      })
+      const { code, stderr } = await runStowage('stop', '--data-dir', dataDir, '--timeout', '200ms')
+      expect([code, stderr]).toEqual([1, expect.stringContaining('has not exited within 0.2 s')])
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+  })
+
+  it('SYS-28 recognises a killed server, and sends no signal to a process that has its PID', async () => {
+    const server = await start({ command: 'server' })
+    const file = join(dataDir, 'server.json')
+    await server.kill()
+    expect(await readStatus()).toMatchObject({
+      code: 1,
+      isRunning: false,
+      problems: [expect.stringContaining('ended without stopping')],
+    })
+    const bystander = spawn('sleep', ['600'])
+    const exited = once(bystander, 'exit')
+    const record = JSON.parse(await readFile(file, 'utf8'))
+    await writeFile(file, JSON.stringify({ ...record, pid: bystander.pid }))
+    expect(await readStatus()).toMatchObject({ isRunning: false })
+    expect((await runStowage('stop', '--data-dir', dataDir)).stdout).toContain('No server runs')
+    expect(bystander.exitCode ?? bystander.signalCode).toBeNull()
+    bystander.kill()
+    await exited
+  })
+
+  it('SYS-28 does not stop a process that holds the store without a record', async () => {
+    await start({ command: 'server' })
+    await rm(join(dataDir, 'server.json'))
+    const { code, stderr } = await runStowage('stop', '--data-dir', dataDir)
+    expect([code, stderr]).toEqual([1, expect.stringContaining('no server has recorded itself')])
+  })
+
+  it.skipIf(!isRoot)('SYS-28 works for another user than root, and exits with 2 without access', async () => {
+    await promisify(execFile)('chown', [String(NOBODY), dataDir])
+    await start({ command: 'server', uid: NOBODY })
+    expect(await runAs(NOBODY, 'status', '--data-dir', dataDir)).toMatchObject({ code: 0 })
+    expect(await runAs(NOBODY - 1, 'status', '--data-dir', dataDir)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Run the command as the owner of the directory or as root.'),
+    })
+    await chmod(dataDir, 0o755)
+    expect(await runAs(NOBODY - 1, 'stop', '--data-dir', dataDir)).toMatchObject({ code: 1 })
+    expect(await runAs(NOBODY, 'stop', '--data-dir', dataDir)).toMatchObject({ code: 0 })
+  })
+})
