@@ -1,9 +1,10 @@
 // Measures the space usage of a file system (statfs) or of a directory (by walking it). Walks are bounded, shared by
 // concurrent callers, and cached for a short time.
 import type { BigIntStats } from 'node:fs'
-import { lstat, opendir, statfs } from 'node:fs/promises'
-import { join } from 'node:path'
+import { type FileHandle, lstat, open, statfs } from 'node:fs/promises'
 import type { Clock } from '../base/clock.ts'
+import { DIRECTORY_ONLY } from '../base/trees/open-entry.ts'
+import { walkTree } from '../base/trees/walk-tree.ts'
 import type { SpaceUsage, TreeUsage, Usage } from './host.ts'
 
 export interface UsageDeps {
@@ -53,42 +54,40 @@ export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageD
 
 /** Counts allocated blocks. Hard links count once; symbolic links and other mounted file systems are not followed. */
 async function measureTree(root: string, filesMax: number): Promise<TreeUsage> {
-  const rootStats = await lstat(root, { bigint: true })
-  const countedInodes = new Set<string>()
-  const directories = [root]
+  const directory = await open(root, DIRECTORY_ONLY)
+  try {
+    return await measureDirectory(directory, filesMax)
+  } finally {
+    await directory.close()
+  }
+}
+
+async function measureDirectory(root: FileHandle, filesMax: number): Promise<TreeUsage> {
+  const { dev, ino } = await root.stat({ bigint: true })
+  const countedInodes = new Set<bigint>()
   let usedBlocks = 0n
   let files = 0
   let isComplete = true
-  for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
-    for await (const entry of readEntries(directory, () => (isComplete = false))) {
-      const path = join(directory, entry.name)
-      const stats = await lstatIfAccessible(path)
-      if (!stats || stats.dev !== rootStats.dev) continue
-      if (files === filesMax) return { usedBytes: Number(usedBlocks * STAT_BLOCK_BYTES), files, isComplete: false }
-      if (stats.nlink > 1n && !stats.isDirectory()) {
-        if (countedInodes.has(String(stats.ino))) continue
-        countedInodes.add(String(stats.ino))
-      }
-      files++
-      usedBlocks += stats.blocks
-      if (stats.isDirectory()) directories.push(path)
+  const steps = walkTree(root, {
+    canEnter: async (directory) => (await directory.stat({ bigint: true })).dev === dev,
+    onSkip: () => (isComplete = false),
+  })
+  for await (const step of steps) {
+    if (step.is === 'end of directory') continue
+    const stats = step.is === 'file' ? await lstatIfAccessible(step.path) : await step.directory.stat({ bigint: true })
+    if (!stats || stats.dev !== dev || stats.ino === ino) continue
+    if (files === filesMax) return { usedBytes: Number(usedBlocks * STAT_BLOCK_BYTES), files, isComplete: false }
+    if (stats.nlink > 1n && !stats.isDirectory()) {
+      if (countedInodes.has(stats.ino)) continue
+      countedInodes.add(stats.ino)
     }
+    files++
+    usedBlocks += stats.blocks
   }
   return { usedBytes: Number(usedBlocks * STAT_BLOCK_BYTES), files, isComplete }
 }
 
-/** Ignores directories that are removed during the walk, and reports those without read permission. */
-async function* readEntries(directory: string, onDenied: () => void): AsyncGenerator<{ readonly name: string }> {
-  try {
-    yield* await opendir(directory)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EACCES' || code === 'EPERM') onDenied()
-    else if (code !== 'ENOENT') throw error
-  }
-}
-
-async function lstatIfAccessible(path: string): Promise<BigIntStats | undefined> {
+async function lstatIfAccessible(path: Buffer): Promise<BigIntStats | undefined> {
   try {
     return await lstat(path, { bigint: true })
   } catch (error) {

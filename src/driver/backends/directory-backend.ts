@@ -1,13 +1,14 @@
 // A backend with directories as volumes, for a driver that cannot mount or attach devices. Publishing creates a symlink. Sizes
 // and IO limits are not enforced, which the manifest, the metrics and the volume condition report.
 import { mkdir, readlink, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises'
-import { type Files, NoSpaceError, ProgramFailedError, type Usage } from '../../host/index.ts'
+import { removeTree } from '../../base/trees/remove-tree.ts'
+import { copyTree } from '../../host/copy-tree.ts'
+import type { Files, Usage } from '../../host/index.ts'
 import type { Run } from '../../host/run.ts'
 import { asSentence, failedPrecondition, formatSize, withFullStop } from '../errors.ts'
 import type { SnapshotId, VolumeId } from '../ids.ts'
 import { contentPathOf, pathIfExists } from '../pool/pool-layout.ts'
 import type { Publication, VolumeRecord } from '../pool/records.ts'
-import { removeTree } from '../pool/remove-tree.ts'
 import type { Backend, Contents, NodeOperations } from './backend.ts'
 
 export interface DirectoryBackendDeps {
@@ -54,20 +55,15 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
     await files.syncDirectory(contentPathOf(pool, id))
   }
   /** Copies to `<to>.part` and renames it, so that `to` is always complete. */
-  const copyTree = async (from: string, to: string) => {
+  const copyContent = async (from: string, to: string) => {
     if (await exists(to)) throw new Error(`Cannot copy ${from} to ${to}: the target exists. Move it away.`)
     const partialPath = `${to}.part`
     await removeTree(partialPath)
     await mkdir(partialPath)
     try {
-      await run('cp', ['--archive', '--reflink=auto', '--', `${from}/.`, partialPath], { timeoutMs: COPY_TIMEOUT_MS })
+      await copyTree(from, partialPath, { run })
     } catch (error) {
       await removeTree(partialPath)
-      if (error instanceof ProgramFailedError && /no space left/i.test(error.stderr)) {
-        throw new NoSpaceError(
-          `Cannot copy ${from}: the pool is full. Delete volumes or snapshots, or give it more space.`,
-        )
-      }
       throw error
     }
     await rename(partialPath, to)
@@ -91,9 +87,9 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
 
   return {
     create: (volume) => createDirectory(volume.id),
-    copy: (source, volume) => copyTree(contentPathOf(pool, source.id), contentPathOf(pool, volume.id)),
+    copy: (source, volume) => copyContent(contentPathOf(pool, source.id), contentPathOf(pool, volume.id)),
     async snapshot(volume, _staging, snapshot) {
-      await copyTree(contentPathOf(pool, volume.id), contentPathOf(pool, snapshot.id))
+      await copyContent(contentPathOf(pool, volume.id), contentPathOf(pool, snapshot.id))
       return { allocatedBytes: (await usage.ofDirectory(contentPathOf(pool, snapshot.id))).usedBytes }
     },
     async grow() {}, // only the record has the size
@@ -115,9 +111,6 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
     },
   }
 }
-
-/** Sufficient for a large tree on a slow disk. */
-const COPY_TIMEOUT_MS = 24 * 60 * 60_000
 
 function createNode({ usage, pool }: DirectoryBackendDeps): NodeOperations {
   const isLinked = async (volume: VolumeRecord, { path }: Pick<Publication, 'path'>) =>

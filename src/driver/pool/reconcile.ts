@@ -1,6 +1,7 @@
 // Makes records, files, devices, mounts and limits consistent at startup, after a crash or manual changes. Completes or undoes
 // unfinished operations, and detaches unused devices. Logs unknown content, but does not change it.
 import { isDeepStrictEqual } from 'node:util'
+import { removeTree } from '../../base/trees/remove-tree.ts'
 import { NoSpaceError } from '../../host/index.ts'
 import { type DriverContext, saveMountRecord } from '../context.ts'
 import { discardVolume } from '../controller/create-volume.ts'
@@ -9,7 +10,6 @@ import type { VolumeId } from '../ids.ts'
 import { ON_DEMAND } from './pool.ts'
 import { findUnrecorded } from './pool-layout.ts'
 import type { VolumeRecord } from './records.ts'
-import { removeTree } from './remove-tree.ts'
 
 export async function reconcile(driver: DriverContext): Promise<void> {
   for (const volume of driver.volumes.list()) driver.pool.record(volume.id, volume)

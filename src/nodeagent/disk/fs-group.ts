@@ -1,49 +1,57 @@
-// Applies fsGroup to a volume: sets the group and the group permissions of all files, and setgid on directories. Does not
-// follow links.
-import { chmod, lchown, lstat, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+// Applies fsGroup to a volume: sets the group and the group permissions of all files, and setgid on directories. Every file is
+// changed through its open descriptor, because a pod that uses the volume could replace a name by a link to a file of the
+// machine.
+import { constants, type Stats } from 'node:fs'
+import { chmod, chown, type FileHandle, open } from 'node:fs/promises'
+import { descriptorPath, openEntry } from '../../base/trees/open-entry.ts'
+import { walkTree } from '../../base/trees/walk-tree.ts'
 import type { GroupOptions } from './disk.ts'
 
 const READ_WRITE = 0o660
 const READ_ONLY = 0o440
 const EXECUTE = 0o110
 const SET_GROUP = 0o2000
+const MODE_BITS = 0o7777
 
-export async function applyFsGroup(root: string, { group, readOnly, onlyOnRootMismatch }: GroupOptions): Promise<void> {
-  if (onlyOnRootMismatch && (await isApplied(root, group, readOnly))) return
-  // Change the root last, so that OnRootMismatch detects a change that was interrupted.
-  const pending = [root]
-  const directories: string[] = []
-  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
-    directories.push(directory)
-    for (const entry of await readdir(directory, { withFileTypes: true })) {
-      const path = join(directory, entry.name)
-      if (entry.isDirectory()) pending.push(path)
-      else await applyToPath(path, group, readOnly)
+export async function applyFsGroup(root: string, options: GroupOptions): Promise<void> {
+  // The path itself may be a link, which the driver created in a directory that pods cannot write to.
+  const directory = await open(root, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    if (options.onlyOnRootMismatch && isApplied(await directory.stat(), options)) return
+    // The root is changed last, so that OnRootMismatch detects a change that was interrupted.
+    for await (const step of walkTree(directory)) {
+      if (step.is === 'file') await applyToPath(step.path, options)
+      else if (step.is === 'end of directory') await applyToFile(step.directory, options)
     }
+  } finally {
+    await directory.close()
   }
-  for (const directory of directories.reverse()) await applyToPath(directory, group, readOnly)
 }
 
-async function isApplied(root: string, group: number, readOnly: boolean): Promise<boolean> {
-  const { gid, mode } = await lstat(root)
+function isApplied({ gid, mode }: Stats, { group, readOnly }: GroupOptions): boolean {
   const expectedMode = permissionsOf(true, readOnly)
   return gid === group && (mode & expectedMode) === expectedMode
 }
 
-async function applyToPath(path: string, group: number, readOnly: boolean): Promise<void> {
-  const stats = await lstat(path).catch(ignoreNotFound)
-  if (!stats) return
-  await lchown(path, -1, group).catch(ignoreNotFound)
+async function applyToPath(path: Buffer, options: GroupOptions): Promise<void> {
+  const file = await openEntry(path)
+  if (!file) return // deleted in the meantime
+  try {
+    await applyToFile(file, options)
+  } finally {
+    await file.close()
+  }
+}
+
+async function applyToFile(file: FileHandle, { group, readOnly }: GroupOptions): Promise<void> {
+  const stats = await file.stat()
+  const isOfGroup = stats.gid === group
+  if (!isOfGroup) await chown(descriptorPath(file), -1, group)
   if (stats.isSymbolicLink()) return
-  await chmod(path, (stats.mode & 0o7777) | permissionsOf(stats.isDirectory(), readOnly)).catch(ignoreNotFound)
+  const mode = stats.mode & MODE_BITS
+  const nextMode = mode | permissionsOf(stats.isDirectory(), readOnly)
+  if (nextMode !== mode || !isOfGroup) await chmod(descriptorPath(file), nextMode) // chown removes setuid and setgid
 }
 
 const permissionsOf = (isDirectory: boolean, readOnly: boolean): number =>
   (readOnly ? READ_ONLY : READ_WRITE) | (isDirectory ? EXECUTE | SET_GROUP : 0)
-
-/** Ignores files that were deleted concurrently. */
-function ignoreNotFound(error: NodeJS.ErrnoException): undefined {
-  if (error.code === 'ENOENT') return undefined
-  throw error
-}

@@ -20,6 +20,7 @@ import {
 } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { readTextIfPresent } from '../../base/files.ts'
+import { removeTree } from '../../base/trees/remove-tree.ts'
 import type { Mounts } from '../../host/index.ts'
 import type { Run } from '../../host/run.ts'
 import type { NodeDisk, PathKind } from './disk.ts'
@@ -82,7 +83,7 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       const [mountPoint] = await mountsUnder(path)
       if (mountPoint !== undefined)
         throw new Error(`Cannot remove ${path}: a volume is still mounted at ${mountPoint}.`)
-      await rm(path, { recursive: true, force: true })
+      await removeTree(path)
     },
     setMode: chmod,
     async link(target, path) {

@@ -3,6 +3,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
+import { entryPath } from '../../base/trees/open-entry.ts'
 import { SubPathError } from './disk.ts'
 
 /** The mode bits that a created directory inherits from the volume. */
@@ -48,8 +49,7 @@ async function openPart(
   part: string,
   { subPath, mode, isLast }: { readonly subPath: string; readonly mode: number; readonly isLast: boolean },
 ): Promise<FileHandle> {
-  // This path refers to the open directory, even if it was moved.
-  const path = join('/proc/self/fd', String(directory.fd), part)
+  const path = entryPath(directory, part)
   const flags = isLast ? OPEN_FLAGS : OPEN_FLAGS | constants.O_DIRECTORY
   try {
     return await open(path, flags)

@@ -6,14 +6,15 @@
 //   <root>/.stowage-volumes  the mark that identifies this root (root-identity.ts)
 import { lstat, mkdir, open, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { describeDiskError, errorCode } from '../../../base/disk-error.ts'
 import { syncDirectory } from '../../../base/files.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
+import { DIRECTORY_ONLY } from '../../../base/trees/open-entry.ts'
+import { removeTree } from '../../../base/trees/remove-tree.ts'
 import { defineProvisioner } from '../plugin/check-plugin.ts'
 import type { AnyProvisionerPlugin, ExistingVolume, ProvisionedVolume } from '../plugin/contract.ts'
 import { InfeasibleError, NotCreatedError, RescheduleError } from '../plugin/failures.ts'
 import { parameter } from '../plugin/parameter.ts'
-import { describeDiskError, errorCode } from './disk-error.ts'
-import { DIRECTORY_ONLY, removeTree } from './remove-tree.ts'
 import { openRoot, type Root } from './root.ts'
 import { directoryOf, volumeNameAt } from './volume-directory.ts'
 

@@ -2,9 +2,9 @@
 // of the root is not mounted at the start, the mark is missing. Without this check, all volumes would be treated as deleted.
 import { join } from 'node:path'
 import type { Random } from '../../../base/clock.ts'
+import { describeDiskError } from '../../../base/disk-error.ts'
 import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'
 import { randomUuid } from '../../../base/identifiers.ts'
-import { describeDiskError } from './disk-error.ts'
 
 export interface RootIdentity {
   /** Path of the state file, which must be on another disk than the volumes. */

@@ -2,9 +2,9 @@
 // the same directory, because unmounting a disk exposes another one. root-identity.ts identifies it across restarts.
 import { lstat, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { describeDiskError } from '../../../base/disk-error.ts'
 import { ensureDirectory } from '../../../base/files.ts'
 import { UnreachableError } from '../plugin/failures.ts'
-import { describeDiskError } from './disk-error.ts'
 import { checkSameRoot, type RootIdentity, recordRoot } from './root-identity.ts'
 
 export interface Root {

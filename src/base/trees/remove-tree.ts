@@ -1,21 +1,22 @@
 // Deletes a directory tree and nothing outside of it, even if another program renames entries in the tree. A program that
 // still has the volume mounted could replace a directory by a link between check and use. Therefore each directory is
-// opened without following links, and its entries are accessed through the open descriptor (/proc/self/fd).
-import { constants } from 'node:fs'
-import { type FileHandle, open, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
-import { describeDiskError, errorCode } from './disk-error.ts'
-
-const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
-
-/** Flags for open(2) that fail on anything but a directory. */
-export const DIRECTORY_ONLY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+// opened without following links, and its entries are accessed through the open descriptor.
+import { chmod, type FileHandle, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
+import { describeDiskError, errorCode } from '../disk-error.ts'
+import { descriptorPath, entryPath, openDirectory, openEntry } from './open-entry.ts'
 
 /** Each level has an open descriptor. Deeper directories are moved to the top first to limit the number of descriptors. */
 const DEPTH_MAX = 32
 /** Maximum number of passes over a directory. If another program keeps adding files, the deletion fails. */
 const PASSES_MAX = 10_000
 
-/** Succeeds if the path does not exist. If the path is a link or a file, only that is removed. */
+/** The permissions of the owner that the deletion of the entries of a directory needs, unless the owner is root. */
+const OWNER_BITS = 0o700
+
+/**
+ * Succeeds if the path does not exist. If the path is a link or a file, only that is removed. Directories of this user that are
+ * not writable are made writable.
+ */
 export async function removeTree(path: string, signal?: AbortSignal): Promise<void> {
   // Other systems have no /proc/self/fd, so a volume must not be in use while it is deleted.
   if (process.platform !== 'linux') return rm(path, { recursive: true, force: true })
@@ -30,8 +31,8 @@ export async function removeTree(path: string, signal?: AbortSignal): Promise<vo
 class TreeError extends Error {}
 
 interface Tree {
-  /** Path of the topmost directory through its open descriptor. */
-  readonly top: string
+  /** The topmost directory. */
+  readonly top: FileHandle
   readonly device: number
   readonly signal: AbortSignal | undefined
   movedCount: number
@@ -46,27 +47,31 @@ interface Entry {
 
 async function removeEntry({ path, displayPath, depth }: Entry, parent: Tree | Pick<Tree, 'signal'>): Promise<void> {
   parent.signal?.throwIfAborted()
-  const directory = await openDirectory(path)
+  const directory = await openReadable(path)
   if (!directory) return ignoreMissing(unlink(path))
   try {
-    const descriptorPath = `/proc/self/fd/${directory.fd}`
-    const { dev } = await directory.stat()
-    const tree = 'top' in parent ? parent : { top: descriptorPath, device: dev, signal: parent.signal, movedCount: 0 }
+    const { dev, mode } = await directory.stat()
+    const tree = 'top' in parent ? parent : { top: directory, device: dev, signal: parent.signal, movedCount: 0 }
     if (dev !== tree.device) throw new TreeError(describeDiskError('delete', displayPath, { code: 'EXDEV' }))
-    await emptyDirectory({ path: descriptorPath, displayPath, depth }, tree)
+    if ((mode & OWNER_BITS) !== OWNER_BITS) await directory.chmod(OWNER_BITS).catch(ignoreDenied)
+    await emptyDirectory(directory, { displayPath, depth }, tree)
   } finally {
     await directory.close()
   }
   await ignoreMissing(rmdir(path))
 }
 
-async function emptyDirectory({ path: descriptorPath, displayPath, depth }: Entry, tree: Tree): Promise<void> {
+async function emptyDirectory(
+  directory: FileHandle,
+  { displayPath, depth }: Omit<Entry, 'path'>,
+  tree: Tree,
+): Promise<void> {
   for (let pass = 0; pass < PASSES_MAX; pass++) {
     let isEmpty = true
-    for await (const entry of await opendir(`${descriptorPath}`, { encoding: 'buffer' as BufferEncoding })) {
+    for await (const entry of await opendir(descriptorPath(directory), { encoding: 'buffer' as BufferEncoding })) {
       isEmpty = false
       const name = entry.name as unknown as Buffer // names need not be valid UTF-8
-      const path = Buffer.concat([Buffer.from(`${descriptorPath}/`), name])
+      const path = entryPath(directory, name)
       const child = { path, displayPath: `${displayPath}/${name.toString('utf8')}`, depth: depth + 1 }
       try {
         if (depth >= DEPTH_MAX && entry.isDirectory()) await moveUp(path, tree)
@@ -83,10 +88,27 @@ async function emptyDirectory({ path: descriptorPath, displayPath, depth }: Entr
   )
 }
 
+/** Opens a directory, after making it readable if necessary. Returns undefined if the path is not a directory. */
+async function openReadable(path: string | Buffer): Promise<FileHandle | undefined> {
+  try {
+    return await openDirectory(path)
+  } catch (error) {
+    if (errorCode(error) !== 'EACCES') throw error
+    const entry = await openEntry(path)
+    if (!entry) return undefined
+    try {
+      if ((await entry.stat()).isDirectory()) await chmod(descriptorPath(entry), OWNER_BITS)
+    } finally {
+      await entry.close()
+    }
+    return openDirectory(path)
+  }
+}
+
 async function moveUp(path: Buffer, tree: Tree): Promise<void> {
   for (;;) {
     try {
-      await rename(path, `${tree.top}/.moved-up-${tree.movedCount++}`)
+      await rename(path, entryPath(tree.top, `.moved-up-${tree.movedCount++}`))
       return
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return
@@ -95,16 +117,12 @@ async function moveUp(path: Buffer, tree: Tree): Promise<void> {
   }
 }
 
-async function openDirectory(path: string | Buffer): Promise<FileHandle | undefined> {
-  try {
-    return await open(path, DIRECTORY_ONLY)
-  } catch (error) {
-    if (['ENOTDIR', 'ELOOP', 'ENOENT'].includes(errorCode(error))) return undefined
-    throw error
-  }
-}
-
 const ignoreMissing = (removal: Promise<void>): Promise<void> =>
   removal.catch((error) => {
     if (errorCode(error) !== 'ENOENT') throw error
   })
+
+/** Only the owner of a directory can change its mode. If the process cannot write to it, the deletion of an entry fails. */
+function ignoreDenied(error: unknown): void {
+  if (!['EPERM', 'EROFS'].includes(errorCode(error))) throw error
+}

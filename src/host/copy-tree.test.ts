@@ -1,0 +1,75 @@
+import {
+  chmod,
+  link,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { systemClock } from '../base/clock.ts'
+import { MACHINE_CONTENT, startSwapAttack } from '../base/trees/swap-attack.fixture.ts'
+import { copyTree } from './copy-tree.ts'
+import { createRun } from './run.ts'
+
+const run = createRun({ clock: systemClock() })
+const COPIES = 30 * Number(process.env.SCALE ?? 1)
+
+describe('copyTree', () => {
+  for (const isRoot of [true, false]) {
+    it(`SYS-6 copies contents, modes, times, links and holes ${isRoot ? 'as root' : 'as another user'}`, async () => {
+      const top = await mkdtemp(join(tmpdir(), 'stowage-copy-'))
+      const [from, to] = [join(top, 'from'), join(top, 'to')]
+      await mkdir(join(from, 'd'), { recursive: true })
+      await mkdir(to)
+      await writeFile(join(from, 'd', 'f'), 'text', { mode: 0o640 })
+      await utimes(join(from, 'd', 'f'), 1_000, 2_000)
+      await link(join(from, 'd', 'f'), join(from, 'same'))
+      await symlink('/etc', join(from, 'l'))
+      await writeFile(join(from, 'sparse'), '')
+      await truncate(join(from, 'sparse'), 8 * 1_048_576)
+      await chmod(join(from, 'd'), 0o2750)
+      await copyTree(from, to, { run, isRoot })
+      expect((await readdir(to)).sort()).toEqual(['d', 'l', 'same', 'sparse'])
+      expect(await readFile(join(to, 'd', 'f'), 'utf8')).toBe('text')
+      const { mode, mtimeMs, ino } = await stat(join(to, 'd', 'f'))
+      expect([mode & 0o7777, mtimeMs, (await stat(join(to, 'same'))).ino]).toEqual([0o640, 2_000_000, ino])
+      expect((await lstat(join(to, 'd'))).mode & 0o7777).toBe(0o2750)
+      expect(await readlink(join(to, 'l'))).toBe('/etc')
+      expect(await stat(join(to, 'sparse'))).toMatchObject({ size: 8 * 1_048_576, blocks: 0 })
+      await rm(top, { recursive: true })
+    })
+  }
+
+  it('SYS-7 copies no file of the machine while a pod replaces a directory by a link', {
+    timeout: 600_000,
+  }, async () => {
+    const attack = await startSwapAttack()
+    try {
+      const leakedFiles: string[] = []
+      await attack.repeat(COPIES, async (index) => {
+        const copy = join(attack.scratch, String(index))
+        await mkdir(copy)
+        await copyTree(attack.volume, copy, { run, isRoot: true }).catch(() => {})
+        for (const file of await readdir(join(copy, 'd')).catch(() => [])) {
+          if ((await lstat(join(copy, 'd'))).isSymbolicLink()) break
+          if ((await readFile(join(copy, 'd', file), 'utf8')) === MACHINE_CONTENT) leakedFiles.push(file)
+        }
+        await rm(copy, { recursive: true })
+      })
+      expect(leakedFiles).toEqual([])
+    } finally {
+      await attack.dispose()
+    }
+  })
+})
