@@ -1,7 +1,7 @@
 // Public exports of the store.
 export { type EtcdTls, openEtcdStore } from './etcd/index.ts'
+export { copyLmdbStore, STORE_FILE } from './files/lmdb-copy.ts'
 export { openLmdbStore } from './lmdb.ts'
-export { copyLmdbStore, STORE_FILE } from './lmdb-copy.ts'
 export { AppendRejectedError, type Medium, type MediumBatch } from './medium.ts'
 export { memoryMedium, openMemoryStore } from './memory.ts'
 export { entryOfPut } from './put-entry.ts'

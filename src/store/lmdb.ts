@@ -11,11 +11,11 @@ import { join } from 'node:path'
 import { open as openLmdb, type RootDatabase } from 'lmdb'
 import type { Clock } from '../base/clock.ts'
 import { ensureDirectory, syncDirectory } from '../base/files.ts'
-import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
-import { changeOfFile, type FileIdentity, identifyFile } from './file-identity.ts'
+import { type DirectoryLock, lockDirectory } from './files/directory-lock.ts'
+import { changeOfFile, type FileIdentity, identifyFile } from './files/file-identity.ts'
+import { STORE_FILE } from './files/lmdb-copy.ts'
+import { checkLmdbFile } from './files/lmdb-file.ts'
 import { silenceLmdbErrors } from './lmdb-console.ts'
-import { STORE_FILE } from './lmdb-copy.ts'
-import { checkLmdbFile } from './lmdb-file.ts'
 import {
   AppendRejectedError,
   type Floors,

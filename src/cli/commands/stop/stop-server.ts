@@ -4,7 +4,7 @@ import type { Clock } from '../../../base/clock.ts'
 import { isRunning, type ProcessIdentity, signalProcess } from '../../../host/process-identity.ts'
 import { storeDirOf } from '../../../processes/open-store.ts'
 import { findRunningServer } from '../../../processes/server/server-record.ts'
-import { isDirectoryInUse } from '../../../store/directory-lock.ts'
+import { isDirectoryInUse } from '../../../store/files/directory-lock.ts'
 
 export interface StopOptions {
   readonly dataDir: string

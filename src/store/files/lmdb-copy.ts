@@ -3,7 +3,7 @@
 import { chmod, open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open as openLmdb } from 'lmdb'
-import { ensurePrivateDirectory, syncDirectory } from '../base/files.ts'
+import { ensurePrivateDirectory, syncDirectory } from '../../base/files.ts'
 import { isDirectoryInUse } from './directory-lock.ts'
 import { checkLmdbFile } from './lmdb-file.ts'
 
