@@ -34,7 +34,7 @@ import {
   type WatchOptions,
   WriteRejectedError,
 } from './store.ts'
-import { entryOfStored, UndecryptableError, type ValueTransformer } from './value-transformer.ts'
+import { decodedLength, entryOfStored, type ValueTransformer } from './value-transformer.ts'
 import { type Version, versionAt, versionBefore } from './version.ts'
 import { WatchHub } from './watch-hub.ts'
 
@@ -492,14 +492,4 @@ class RevisionedStore implements Store {
 function settle(transaction: PendingTransaction, outcome: Outcome): void {
   if (outcome.is === 'threw') transaction.reject(outcome.error)
   else transaction.resolve({ revision: outcome.revision, revisions: outcome.revisions })
-}
-
-/** Decodes the value in this turn rather than when it is read, and returns its size. An undecodable one fails its readers only. */
-function decodedLength(entry: Entry): number {
-  try {
-    return entry.value.length
-  } catch (error) {
-    if (!(error instanceof UndecryptableError) || !entry.stored) throw error
-    return entry.stored.length
-  }
 }

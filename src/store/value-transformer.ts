@@ -1,5 +1,6 @@
 // ValueTransformer: the seam for encryption at rest. Stores pass every value through it on the way to storage and back, so
 // that storage, its history and its backups contain the transformed bytes, and readers and watchers get plain values.
+import type { Clock } from '../base/clock.ts'
 import type { Entry, Revision } from './store.ts'
 
 export interface ValueTransformer {
@@ -35,6 +36,34 @@ export function entryOfStored(entry: StoredEntry, transformer: ValueTransformer 
   return { key, value: stored, modRevision, createRevision }
 }
 
+/** Decodes the value now rather than when it is read, and returns its size. An undecodable one fails its readers only. */
+export function decodedLength(entry: Entry): number {
+  try {
+    return entry.value.length
+  } catch (error) {
+    if (!(error instanceof UndecryptableError) || !entry.stored) throw error
+    return entry.stored.length
+  }
+}
+
+const DECODED_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop in between
+const DECODED_BYTES_PER_TURN = 4 * 1024 * 1024 // the same for a list of large values
+
+/** Decodes the values of a list in slices, one per turn of the event loop, so that its readers do not decode them all at once. */
+export async function decodeEntries(entries: readonly Entry[], clock: Pick<Clock, 'nextTurn'>): Promise<void> {
+  let [count, bytes] = [0, 0]
+  for (const entry of entries) {
+    if (!(entry instanceof TransformedEntry) || entry.isDecoded) continue
+    if (count >= DECODED_ENTRIES_PER_TURN || bytes >= DECODED_BYTES_PER_TURN) {
+      await clock.nextTurn()
+      count = 0
+      bytes = 0
+    }
+    count++
+    bytes += decodedLength(entry)
+  }
+}
+
 class TransformedEntry implements Entry {
   readonly key: string
   readonly stored: Uint8Array
@@ -54,6 +83,10 @@ class TransformedEntry implements Entry {
   get value(): Uint8Array {
     this.#value ??= this.#transformer.decode(this.key, this.stored)
     return this.#value
+  }
+
+  get isDecoded(): boolean {
+    return this.#value !== undefined
   }
 
   get isStale(): boolean {

@@ -23,7 +23,7 @@ import {
   type WatchOptions,
   WriteRejectedError,
 } from '../store.ts'
-import type { ValueTransformer } from '../value-transformer.ts'
+import { decodeEntries, type ValueTransformer } from '../value-transformer.ts'
 import { EtcdClient, EtcdRejectedError, type EtcdTls } from './client.ts'
 import { CommitQueue, type CommitResult, type ConditionalWrite } from './commit-queue.ts'
 import { type Feed, type FeedChange, startFeed } from './feed.ts'
@@ -145,7 +145,9 @@ export class EtcdStore implements Store {
     this.#checkOpen()
     const isPast = options.atRevision !== undefined && options.atRevision <= this.#replica.revision
     if (!isPast) await this.#refresh()
-    return this.#replica.list(options)
+    const result = this.#replica.list(options)
+    await decodeEntries(result.entries, this.#clock)
+    return result
   }
 
   transact(decide: Decide): Promise<TransactionResult> {

@@ -1,6 +1,7 @@
-// Runs the store contract on the etcd store.
-import { afterAll, beforeAll, describe } from 'vitest'
+// Runs the store contract on the etcd store, and tests how it decodes transformed values.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { etcdSkipReason, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
+import { systemClock } from '../../base/clock.ts'
 import { storeContract } from '../store.contract.ts'
 import { DenseRevisions, withDenseRevisions } from '../testing/dense-revisions.ts'
 import { openEtcdStore } from './index.ts'
@@ -29,4 +30,39 @@ describe.skipIf(skipReason)(`etcd store${skipReason ? ` (skipped: ${skipReason})
     },
     { runs: 15, isOrdered: false, persistsBriefCompaction: false },
   )
+
+  it('SYS-19 decodes the values of a long list in slices, before it returns them', async () => {
+    const decodedPerTurn = [0]
+    const clock = systemClock()
+    const store = await openEtcdStore({
+      endpoints: etcd.endpoints,
+      prefix: `/store-${storeCount++}`,
+      transactionWritesMax: 1_000,
+      clock: {
+        ...clock,
+        nextTurn: () => {
+          decodedPerTurn.push(0)
+          return clock.nextTurn()
+        },
+      },
+      transformer: {
+        encode: (_, value) => value,
+        isTransformed: () => true,
+        decode: (_, stored) => {
+          decodedPerTurn[decodedPerTurn.length - 1]!++
+          return stored
+        },
+        isStale: () => false,
+      },
+    })
+    const value = Buffer.from('value')
+    for (const half of ['a', 'b']) {
+      await store.transact(() => Array.from({ length: 750 }, (_, index) => ({ put: `secrets/${half}${index}`, value })))
+    }
+    const { entries } = await store.list({ prefix: 'secrets/' })
+    expect(decodedPerTurn.filter((count) => count > 0)).toEqual([1_000, 500])
+    for (const entry of entries) expect(entry.value).toEqual(value)
+    expect(decodedPerTurn.filter((count) => count > 0)).toEqual([1_000, 500])
+    await store.close()
+  })
 })
