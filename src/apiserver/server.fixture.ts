@@ -21,7 +21,8 @@ import type { ApiResponse } from './http/messages.ts'
 import { wholeBody } from './http/whole-body.fixture.ts'
 import { inProcessClient } from './in-process/client.ts'
 import { createNodeAuthorization } from './node-authorizer/index.ts'
-import { componentAuthorizer } from './rbac/component-access.fixture.ts'
+import { componentAuthorizer, recordUse } from './rbac/component-access.fixture.ts'
+import { isInProcess, userOf } from './rbac/component-roles.ts'
 import type { Component } from './rbac/component-rules.ts'
 import { createBootstrapRoles, createRbac } from './rbac/index.ts'
 import { parseRuntimeConfig } from './resources.ts'
@@ -52,6 +53,8 @@ export interface ServerFixtureOptions {
    * administrator, who can impersonate others.
    */
   readonly usesRbac?: boolean
+  /** With `usesRbac`, records which rules the components of the server's process use, by their users. */
+  readonly recordsRuleUse?: boolean
   readonly audit?: Audit
   /** Admission plugins beside the standard ones, if `usesRbac` is not set. */
   readonly admissionPlugins?: readonly AdmissionPlugin[]
@@ -130,7 +133,8 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   })
   const rbac = options.usesRbac ? createRbac({ store, clock, log: silentLog }) : undefined
   const nodes = rbac && createNodeAuthorization({ store, clock, log: silentLog, next: rbac.authorizer })
-  const authorizer = nodes?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }
+  const decide = nodes?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }
+  const authorizer = options.recordsRuleUse ? recordUse(decide) : decide
   const accountTokens = options.hasAccountTokens ? createTestAccountTokens({ store, clock }) : undefined
   const server = createApiServer({
     store,
@@ -209,7 +213,9 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     isStock,
     client: () => toFixtureClient(inProcessClient(server.objects, SYSTEM_USER)),
     clientOf: (...components) => {
-      const user = { name: components.join(', '), groups: [] }
+      const [component] = components
+      const user =
+        components.length === 1 && isInProcess(component!) ? userOf(component) : { name: components.join(), groups: [] }
       return toFixtureClient(inProcessClient(server.objects, user, componentAuthorizer(...components)))
     },
     call,

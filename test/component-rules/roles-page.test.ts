@@ -20,7 +20,9 @@ The test suites of a component run with these rules alone: a request that they d
 `
 
 const describeVerbs = ({ verbs }: ComponentRule) => verbs.join(', ')
-const describeResources = ({ resources }: ComponentRule) => resources.map((resource) => `\`${resource}\``).join(', ')
+const quote = (words: readonly string[]) => words.map((word) => `\`${word}\``).join(', ')
+const describeResources = ({ resources, names }: ComponentRule) =>
+  names ? `${quote(resources)} named ${quote(names)}` : quote(resources)
 
 function describeComponent(component: Component, suites: readonly string[]): string {
   const rows = rulesOf(component).map(

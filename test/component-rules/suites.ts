@@ -1,5 +1,5 @@
-// Finds the test files whose components run with their rules: those that call `clientOf` of the server fixture or
-// `recordUse`, directly or in a fixture that they import.
+// Finds the test files whose components run with their rules: those that call `clientOf` of the server fixture, or set its option
+// `recordsRuleUse`, directly or in a fixture that they import.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -24,7 +24,7 @@ export function componentsOf(path: string): Set<string> {
 }
 
 const usesRules = (file: string): boolean =>
-  [...filesOf(file)].some((path) => /\.clientOf\(|recordUse\(/.test(readFileSync(path, 'utf8')))
+  [...filesOf(file)].some((path) => /\.clientOf\(|recordsRuleUse/.test(readFileSync(path, 'utf8')))
 
 /** Returns a test file and the fixtures that it imports, except those of the server. */
 function filesOf(file: string, files = new Set<string>()): Set<string> {

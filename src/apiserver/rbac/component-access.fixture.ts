@@ -12,7 +12,7 @@ import { ruleUsage } from './rule-usage.fixture.ts'
 
 /** A right that a rule grants: one verb on one resource in one scope. */
 interface Grant {
-  /** `COMPONENT: VERB RESOURCE`, with the namespace of a rule that holds in one only. */
+  /** `COMPONENT: VERB RESOURCE`, with the name and the namespace of a rule that holds for one only. */
   readonly id: string
   allows(attributes: AuthorizationAttributes): boolean
 }
@@ -21,20 +21,31 @@ const OWN_NAMESPACE = 'kube-system'
 
 /** Splits the rules of a component into single rights, because a test that lists pods does not show that it must watch them. */
 export const grantsOf = (component: Component): readonly Grant[] =>
-  (rulesOf(component) as readonly ComponentRule[]).flatMap(({ verbs, resources, namespace: scope }) =>
-    verbs.flatMap((verb) =>
-      resources.map((resource): Grant => {
-        const [role] = roleRulesOf([{ verbs: [verb], resources: [resource], namespace: scope }], OWN_NAMESPACE)
-        const { namespace, rules } = role!
-        return {
-          id: `${component}: ${verb} ${resource}${scope ? ` in ${scope}` : ''}`,
-          allows: (attributes) =>
-            (namespace === undefined || (attributes.path === undefined && attributes.namespace === namespace)) &&
-            rules.some((policyRule) => ruleAllows(policyRule, attributes)),
-        }
-      }),
-    ),
+  rulesOf(component)
+    .flatMap(splitRule)
+    .map((right) => grantOf(component, right))
+
+/** Returns a rule for each combination of verb, resource and name. */
+const splitRule = ({ verbs, resources, names, namespace }: ComponentRule): ComponentRule[] =>
+  verbs.flatMap((verb) =>
+    resources.flatMap((resource) => {
+      const right = { verbs: [verb], resources: [resource], namespace }
+      return names ? names.map((name) => ({ ...right, names: [name] })) : [right]
+    }),
   )
+
+function grantOf(component: Component, right: ComponentRule): Grant {
+  const [role] = roleRulesOf([right], OWN_NAMESPACE)
+  const { namespace, rules } = role!
+  const { verbs, resources, names, namespace: scope } = right
+  const words = [...verbs, ...resources, ...(names ?? []), ...(scope ? ['in', scope] : [])]
+  return {
+    id: `${component}: ${words.join(' ')}`,
+    allows: (attributes) =>
+      (namespace === undefined || (attributes.path === undefined && attributes.namespace === namespace)) &&
+      rules.some((policyRule) => ruleAllows(policyRule, attributes)),
+  }
+}
 
 /** Allows a request that the rules of every component grant. */
 export function componentAuthorizer(...components: readonly Component[]): Authorizer {

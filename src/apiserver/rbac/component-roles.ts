@@ -15,6 +15,7 @@ const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'schedul
   attaching: 'attachdetach-controller',
   binding: 'persistent-volume-binder',
   'capacity-cleanup': 'stowage-capacity-cleanup',
+  certificates: 'certificate-controller',
   ephemeral: 'ephemeral-volume-controller',
   garbage: 'generic-garbage-collector',
   namespaces: 'namespace-controller',
@@ -25,6 +26,7 @@ const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'schedul
   resizer: 'stowage-resizer',
   'root-ca': 'root-ca-cert-publisher',
   'service-accounts': 'service-account-controller',
+  'token-cleaner': 'token-cleaner',
 }
 /** Users that are not service accounts. The manager reads for all controllers, as kube-controller-manager does. */
 const USERS = { manager: 'system:kube-controller-manager', scheduler: 'system:kube-scheduler' } as const
@@ -33,6 +35,9 @@ export const IN_PROCESS_COMPONENTS = [
   ...Object.keys(ACCOUNTS),
   ...Object.keys(USERS),
 ].sort() as readonly InProcessComponent[]
+
+export const isInProcess = (component: Component): component is InProcessComponent =>
+  (IN_PROCESS_COMPONENTS as readonly Component[]).includes(component)
 
 /** Returns the user as which a component in the server's process makes its requests. */
 export function userOf(component: InProcessComponent): UserInfo {
@@ -64,24 +69,33 @@ export function roleRulesOf(rules: readonly ComponentRule[], ownNamespace: strin
   })
 }
 
-const VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']
+const VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'approve', 'sign']
 
-/** Merges rules, so that each resource is in one policy rule, and resources of a group with the same verbs share one. */
+/**
+ * Merges rules, so that each resource is in one policy rule, and resources of a group with the same verbs share one. Rules with
+ * names are merged with those of the same names only.
+ */
 function toPolicyRules(rules: readonly ComponentRule[]): PolicyRule[] {
-  const verbsOfResource = new Map<string, Set<string>>()
-  for (const { verbs, resources } of rules) {
-    for (const resource of resources) {
-      const merged = verbsOfResource.get(resource) ?? new Set()
-      for (const verb of verbs) merged.add(verb)
-      verbsOfResource.set(resource, merged)
+  const merged = new Map<string, { id: string; names?: readonly string[]; verbs: Set<string> }>()
+  for (const { verbs, resources, names } of rules) {
+    for (const id of resources) {
+      const key = `${id} ${names?.join() ?? ''}`
+      const resource = merged.get(key) ?? { id, ...(names ? { names } : {}), verbs: new Set() }
+      for (const verb of verbs) resource.verbs.add(verb)
+      merged.set(key, resource)
     }
   }
   const policyRules = new Map<string, PolicyRule & { resources: string[] }>()
-  for (const [id, verbs] of [...verbsOfResource].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [, { id, names, verbs }] of [...merged].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const { group, resource } = parseResource(id)
     const sortedVerbs = VERBS.filter((verb) => verbs.has(verb))
-    const key = `${group} ${sortedVerbs.join()}`
-    const policyRule = policyRules.get(key) ?? { apiGroups: [group], resources: [], verbs: sortedVerbs }
+    const key = `${group} ${sortedVerbs.join()} ${names?.join() ?? ''}`
+    const policyRule = policyRules.get(key) ?? {
+      apiGroups: [group],
+      resources: [],
+      verbs: sortedVerbs,
+      ...(names ? { resourceNames: [...names] } : {}),
+    }
     policyRule.resources.push(resource)
     policyRules.set(key, policyRule)
   }

@@ -1,22 +1,22 @@
 // The rules of every component, each with the feature that needs it: the only source for the roles that the server creates for
 // its components, those that `stowage rbac print` prints, docs/reference/roles.md, and those under which the tests run.
 // A test fails if a component sends a request that no rule here grants, or if a rule here is used by no test.
+import { API_CLIENT_SIGNER, KUBELET_CLIENT_SIGNER } from '../../api/kinds/certificate-signing-request/signer-name.ts'
 
 /** Resources with the same verbs. */
 export interface ComponentRule {
   readonly verbs: readonly string[]
   /** As in `kubectl auth can-i`: `pods/status`, `leases.coordination.k8s.io`, or `*` for all. */
   readonly resources: readonly string[]
+  /** The names of the objects. Absent for all objects. */
+  readonly names?: readonly string[]
   /** The feature that needs the rule. Absent for what the component always does. */
   readonly feature?: string
   /** The namespace in which the rule holds; `own` is that of the component. Absent for the whole cluster. */
   readonly namespace?: 'own' | 'kube-node-lease'
 }
 
-interface RuleScope {
-  readonly feature?: string
-  readonly namespace?: ComponentRule['namespace']
-}
+type RuleScope = Pick<ComponentRule, 'feature' | 'namespace' | 'names'>
 
 /** Words are separated by spaces: `rule('list watch', 'pods nodes')`. */
 const rule = (verbs: string, resources: string, scope: RuleScope = {}): ComponentRule => ({
@@ -83,6 +83,19 @@ const CONTROLLER_RULES = {
   quota: [rule('list', '*'), rule('watch', 'resourcequotas'), rule('update', 'resourcequotas/status')],
   'root-ca': [rule('list watch', 'namespaces'), rule('list watch create update', 'configmaps')],
   'service-accounts': [rule('list watch', 'namespaces'), rule('list watch create', 'serviceaccounts')],
+} satisfies Readonly<Record<string, readonly ComponentRule[]>>
+
+const REQUESTS = 'certificatesigningrequests.certificates.k8s.io'
+
+/** Controllers that use the keys of the server, or serve its authenticators. They run in its process only. */
+const SERVER_CONTROLLER_RULES = {
+  certificates: [
+    rule('watch delete', REQUESTS),
+    rule('update', `${REQUESTS}/approval ${REQUESTS}/status`),
+    rule('approve', 'signers.certificates.k8s.io', { names: [KUBELET_CLIENT_SIGNER] }),
+    rule('sign', 'signers.certificates.k8s.io', { names: [API_CLIENT_SIGNER, KUBELET_CLIENT_SIGNER] }),
+  ],
+  'token-cleaner': [rule('watch delete', 'secrets', { namespace: 'own' })],
 } satisfies Readonly<Record<string, readonly ComponentRule[]>>
 
 const SCHEDULER_RULES = [
@@ -173,6 +186,7 @@ const MANAGER_RULES = [rule('watch', '*'), RECORD_EVENTS, ELECT_LEADER, COMMIT]
 
 export const COMPONENT_RULES = {
   ...CONTROLLER_RULES,
+  ...SERVER_CONTROLLER_RULES,
   attacher: ATTACHER_RULES,
   manager: MANAGER_RULES,
   node: NODE_RULES,
@@ -184,6 +198,8 @@ export const COMPONENT_RULES = {
 
 export type Component = keyof typeof COMPONENT_RULES
 export type Controller = keyof typeof CONTROLLER_RULES
+export type ServerController = keyof typeof SERVER_CONTROLLER_RULES
 
 export const CONTROLLERS = Object.keys(CONTROLLER_RULES) as readonly Controller[]
+export const SERVER_CONTROLLERS = Object.keys(SERVER_CONTROLLER_RULES) as readonly ServerController[]
 export const rulesOf = (component: Component): readonly ComponentRule[] => COMPONENT_RULES[component]

@@ -8,7 +8,9 @@ import type { SubjectName } from '../../api/distinguished-name.ts'
 import { loadOrCreatePki } from '../../apiserver/index.ts'
 import { createServerFixture, type Json } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
-import { createCacheSet } from '../../runtime/index.ts'
+import type { Client } from '../../client/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
+import { type CacheSet, createCacheSet } from '../../runtime/index.ts'
 import { createCertificateController } from './certificate-controller.ts'
 import { createTokenCleaner } from './token-cleaner.ts'
 
@@ -16,14 +18,18 @@ const REQUESTS = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
 const HOUR_MS = 3_600_000
 
 async function startController() {
-  const api = await createServerFixture({ usesRbac: true, answers: 'stowage' })
+  const api = await createServerFixture({ usesRbac: true, recordsRuleUse: true, answers: 'stowage' })
   const { clock, authorizer } = api
   const pki = await loadOrCreatePki({ dir: await mkdtemp(join(tmpdir(), 'pki-')), clock })
-  const client = api.client()
-  const caches = createCacheSet({ client, clock, random: () => 0.5, log: silentLog })
-  const deps = { client, caches, clock, random: () => 0.5, log: silentLog }
+  const cacheSets: CacheSet[] = []
+  const depsWith = (client: Client): ControllerDeps => {
+    const common = { client, clock, random: () => 0.5, log: silentLog }
+    const caches = createCacheSet(common)
+    cacheSets.push(caches)
+    return { ...common, caches }
+  }
   const controller = createCertificateController({
-    ...deps,
+    ...depsWith(api.clientOf('certificates')),
     hasRight: (user, subresource) =>
       authorizer.authorize({
         user,
@@ -35,12 +41,13 @@ async function startController() {
       }).allowed,
     sign: pki.signClientCertificate,
   })
+  const tokenCleaner = createTokenCleaner(depsWith(api.clientOf('token-cleaner')))
   const stop = new AbortController()
-  const running = Promise.all([controller.run(stop.signal), createTokenCleaner(deps).run(stop.signal)])
+  const running = Promise.all([controller.run(stop.signal), tokenCleaner.run(stop.signal)])
   onTestFinished(async () => {
     stop.abort()
     await running
-    await caches.stop()
+    for (const caches of cacheSets) await caches.stop()
   })
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   return {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { type CacheSet, createCacheSet } from '../../runtime/index.ts'
 import { createDefaultAccountController, createRootCaController } from './index.ts'
@@ -16,15 +17,15 @@ beforeEach(async () => {
   const { clock } = server
   const abort = new AbortController()
   const cacheSets: CacheSet[] = []
-  const depsOf = (component: 'root-ca' | 'service-accounts'): ControllerDeps => {
-    const common = { client: server.clientOf(component), clock, random: () => 0.5, log: silentLog }
+  const depsWith = (client: Client): ControllerDeps => {
+    const common = { client, clock, random: () => 0.5, log: silentLog }
     const caches = createCacheSet(common)
     cacheSets.push(caches)
     return { ...common, caches }
   }
   const runs = [
-    createDefaultAccountController(depsOf('service-accounts')),
-    createRootCaController({ ...depsOf('root-ca'), rootCa: 'PEM' }),
+    createDefaultAccountController(depsWith(server.clientOf('service-accounts'))),
+    createRootCaController({ ...depsWith(server.clientOf('root-ca')), rootCa: 'PEM' }),
   ].map((controller) => controller.run(abort.signal))
   stop = async () => {
     abort.abort()

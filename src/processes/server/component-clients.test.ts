@@ -3,7 +3,6 @@ import { setMaxListeners } from 'node:events'
 import { Registry } from 'prom-client'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { parseFeatureGates } from '../../api/feature-gates.ts'
-import { recordUse } from '../../apiserver/rbac/component-access.fixture.ts'
 import { createServerFixture, type Json } from '../../apiserver/server.fixture.ts'
 import { provisionerOf } from '../../controllers/provisioning/plugin.ts'
 import { createClientMetrics } from '../../runtime/index.ts'
@@ -19,7 +18,7 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1'
 
 /** Starts the controllers. `isShared` elects a leader, as servers with a common store do. */
 async function start({ isShared = false } = {}) {
-  const api = await createServerFixture({ usesRbac: true, answers: 'stowage' })
+  const api = await createServerFixture({ usesRbac: true, recordsRuleUse: true, answers: 'stowage' })
   const { clock } = api
   const { plugin } = createMemoryPlugin()
   const registry = new Registry()
@@ -30,7 +29,7 @@ async function start({ isShared = false } = {}) {
   const abort = new AbortController()
   setMaxListeners(0, abort.signal)
   const common = { clock, random: () => 0.5, log, signal: abort.signal, metrics }
-  const clientOf = createComponentClients({ ...common, server: api.server, authorizer: recordUse(api.authorizer) })
+  const clientOf = createComponentClients({ ...common, server: api.server, authorizer: api.authorizer })
   const running = runControllers({
     ...common,
     registry,

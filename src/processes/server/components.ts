@@ -11,6 +11,7 @@ import { CONTROLLERS, type DriverEndpoint, runControllers } from '../controllers
 import type { AccessControl } from './access-control.ts'
 import { createComponentClients } from './component-clients.ts'
 import { type StartedNodes, startNodes } from './local-nodes.ts'
+import { runServerControllers } from './server-controllers.ts'
 
 export interface ComponentsOptions {
   readonly server: ApiServer
@@ -90,7 +91,8 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
         if (isShared) server.health.addCheck('leader-election', problem, { isReadiness: false })
       },
     })
-    controllers.certificates = access.nodeIdentity.runControllers({ server, pki, random, signal })
+    const { authorizer } = access.nodeIdentity
+    controllers.serverControllers = runServerControllers({ ...common, clientOf, authorizer, pki })
     ends.push(...Object.values(controllers))
   }
   return {

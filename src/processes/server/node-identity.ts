@@ -1,6 +1,4 @@
-// The identities of nodes in the process of the API server: their authorization, the bootstrap tokens with which they join,
-// and the controllers that approve and sign their certificates.
-import { Registry } from 'prom-client'
+// The identities of nodes in the process of the API server: their authorization, and the bootstrap tokens with which they join.
 import {
   type ApiServer,
   certificateAdmission,
@@ -8,19 +6,11 @@ import {
   createNodeAuthorization,
   inProcessClient,
   nodeUser,
-  type Pki,
 } from '../../apiserver/index.ts'
-import { type Authorizer, accountUser } from '../../apiserver/security/index.ts'
-import type { Clock, Random } from '../../base/clock.ts'
+import type { Authorizer } from '../../apiserver/security/index.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
-import {
-  createCertificateController,
-  createTokenCleaner,
-  type NodeCertificateRight,
-  type Requester,
-} from '../../controllers/certificates/index.ts'
-import { createClientMetrics, createManager } from '../../runtime/index.ts'
 import type { Store } from '../../store/index.ts'
 
 export interface NodeIdentityOptions {
@@ -45,46 +35,5 @@ export function createNodeIdentity({ store, clock, log, next }: NodeIdentityOpti
     /** Returns a client with the rights of a node. */
     clientOf: ({ objects }: ApiServer, nodeName: string): Client =>
       inProcessClient(objects, nodeUser(nodeName), authorizer),
-    runControllers: (options: CertificateControllersOptions): Promise<unknown> =>
-      runCertificateControllers({ ...options, authorizer, clock, log }),
   }
-}
-
-export interface CertificateControllersOptions {
-  readonly server: ApiServer
-  readonly pki: Pick<Pki, 'signClientCertificate'>
-  readonly random: Random
-  readonly signal: AbortSignal
-}
-
-/** Runs the controllers without leader election, each as its own service account. */
-async function runCertificateControllers(
-  options: CertificateControllersOptions & { authorizer: Authorizer; clock: Clock; log: Logger },
-): Promise<void> {
-  const { server, pki, random, signal, authorizer, clock, log } = options
-  const managerOf = (account: string, createControllers: Parameters<typeof createManager>[0]['createControllers']) =>
-    createManager({
-      client: inProcessClient(server.objects, accountUser('kube-system', account), authorizer),
-      clock,
-      random,
-      log,
-      metrics: createClientMetrics(new Registry()), // the metrics of the server already count these requests
-      createControllers,
-    })
-  const hasRight = (user: Requester, right: NodeCertificateRight): boolean =>
-    authorizer.authorize({
-      user,
-      verb: 'create',
-      group: 'certificates.k8s.io',
-      version: 'v1',
-      resource: 'certificatesigningrequests',
-      subresource: right,
-    }).allowed
-  const managers = [
-    managerOf('certificate-controller', (deps) => [
-      createCertificateController({ ...deps, hasRight, sign: pki.signClientCertificate }),
-    ]),
-    managerOf('token-cleaner', (deps) => [createTokenCleaner(deps)]),
-  ]
-  await Promise.all(managers.map((manager) => manager.run(signal)))
 }

@@ -1,0 +1,54 @@
+// Runs the controllers that use the keys of the server or serve its authenticators. They run in the process of every server,
+// without leader election, each as its own service account.
+import { Registry } from 'prom-client'
+import type { Authorizer, Pki } from '../../apiserver/index.ts'
+import { SERVER_CONTROLLERS, type ServerController } from '../../apiserver/rbac/component-rules.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import {
+  createCertificateController,
+  createTokenCleaner,
+  type NodeCertificateRight,
+  type Requester,
+} from '../../controllers/certificates/index.ts'
+import { createClientMetrics, createManager, type Runnable, type TermDeps } from '../../runtime/index.ts'
+import type { ClientOf } from './component-clients.ts'
+
+export interface ServerControllersOptions {
+  readonly clientOf: ClientOf
+  /** Decides whether the requester of a certificate has the right to it. */
+  readonly authorizer: Authorizer
+  readonly pki: Pick<Pki, 'signClientCertificate'>
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export async function runServerControllers(options: ServerControllersOptions): Promise<void> {
+  const { clientOf, authorizer, pki, clock, random, log, signal } = options
+  const hasRight = (user: Requester, right: NodeCertificateRight): boolean =>
+    authorizer.authorize({
+      user,
+      verb: 'create',
+      group: 'certificates.k8s.io',
+      version: 'v1',
+      resource: 'certificatesigningrequests',
+      subresource: right,
+    }).allowed
+  const create: Readonly<Record<ServerController, (deps: TermDeps) => Runnable>> = {
+    certificates: (deps) => createCertificateController({ ...deps, hasRight, sign: pki.signClientCertificate }),
+    'token-cleaner': (deps) => createTokenCleaner(deps),
+  }
+  const managers = SERVER_CONTROLLERS.map((name) =>
+    createManager({
+      client: clientOf(name),
+      clock,
+      random,
+      log,
+      metrics: createClientMetrics(new Registry()), // the metrics of the server already count these requests
+      createControllers: (deps) => [create[name](deps)],
+    }),
+  )
+  await Promise.all(managers.map((manager) => manager.run(signal)))
+}

@@ -1,0 +1,29 @@
+// Checks that every component of the server's process has a row in component-rules.ts: a client in this process is that of a
+// component with rules, of a node, or of the server itself.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { ROOT } from './suites.ts'
+
+/** The calls that create a client without HTTP, by file. */
+const EXPECTED_CALLS = {
+  // The clients of components, whose type admits only those with rules.
+  'src/processes/server/component-clients.ts': ['inProcessClient(server.objects, userOf(component), authorizer)'],
+  'src/processes/server/node-identity.ts': ['inProcessClient(objects, nodeUser(nodeName), authorizer)'],
+  // The server itself, which creates what it needs at its start. No controller gets this client.
+  'src/processes/server/serve.ts': ['inProcessClient(server.objects, SYSTEM_USER)'],
+}
+
+it('SYS-9 every controller in the process of the server is a component with rules', () => {
+  const files = ['processes', 'cli'].flatMap((folder) =>
+    readdirSync(join(ROOT, 'src', folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && !/\.(test|fixture|contract)\.ts$/.test(name))
+      .map((name) => `src/${folder}/${name}`),
+  )
+  const calls = files.flatMap((file) => {
+    const source = readFileSync(join(ROOT, file), 'utf8').replaceAll(/\s+/g, ' ')
+    const found = [...source.matchAll(/inProcessClient\(((?:[^()]|\([^()]*\))*)\)/g)].map(([call]) => call)
+    return found.length > 0 ? [[file, found]] : []
+  })
+  expect(Object.fromEntries(calls)).toEqual(EXPECTED_CALLS)
+})
