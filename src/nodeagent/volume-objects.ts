@@ -40,9 +40,9 @@ export interface VolumeObjects {
   /** The caches whose changes cause a reconcile. Undefined if objects are read by name. */
   readonly watched?: WatchedObjects
   /** Returns the objects of the volumes of a pod. Throws ApiError if the server fails. */
-  read(pod: Readonly<Pod> | undefined, signal: AbortSignal): Promise<PodObjects>
+  read(pod: Readonly<Stored<Pod>> | undefined, signal: AbortSignal): Promise<PodObjects>
   /** Returns the time after which the pod must be reconciled again, because objects may have changed, or Infinity. */
-  pollAfterMs(pod: Readonly<Pod>, objects: PodObjects, progress: { readonly isMounted: boolean }): number
+  pollAfterMs(pod: Readonly<Stored<Pod>>, objects: PodObjects, progress: { readonly isMounted: boolean }): number
 }
 
 export function watchVolumeObjects(caches: CacheSet): VolumeObjects {
@@ -86,7 +86,7 @@ export function readVolumeObjectsByName({
   /** The reads since the pod began to wait for its volumes, by UID. Bounded by the pods of the node. */
   const waitingReads = new Map<string, number>()
 
-  async function read(pod: Readonly<Pod> | undefined, signal: AbortSignal): Promise<PodObjects> {
+  async function read(pod: Readonly<Stored<Pod>> | undefined, signal: AbortSignal): Promise<PodObjects> {
     const claims = createObjectMap<PersistentVolumeClaim>()
     const volumes = createObjectMap<PersistentVolume>()
     const attachments = createObjectMap<VolumeAttachment>()
@@ -108,8 +108,12 @@ export function readVolumeObjectsByName({
     return { claims, volumes, attachments }
   }
 
-  function pollAfterMs(pod: Readonly<Pod>, { claims }: PodObjects, { isMounted }: { readonly isMounted: boolean }) {
-    const uid = pod.metadata.uid ?? ''
+  function pollAfterMs(
+    pod: Readonly<Stored<Pod>>,
+    { claims }: PodObjects,
+    { isMounted }: { readonly isMounted: boolean },
+  ) {
+    const uid = pod.metadata.uid
     const keys = claimsOfPod(pod)
     if (keys.length === 0) return Number.POSITIVE_INFINITY
     const mountedMs = Math.min(Math.max(MOUNTED_POLL_MS_PER_POD * podCount(), MOUNTED_POLL_MS_MIN), MOUNTED_POLL_MS_MAX)

@@ -112,8 +112,8 @@ describe('a cache of a disabled kind', () => {
         random: () => 0.5,
         log: silentLog,
         sources: [
-          source({ cache: configMaps, keysOf: ({ metadata }) => [metadata.name ?? ''] }),
-          source({ cache, keysOf: ({ metadata }) => [metadata.name ?? ''], mayBeDisabled }),
+          source({ cache: configMaps, keysOf: ({ metadata }) => [metadata.name] }),
+          source({ cache, keysOf: ({ metadata }) => [metadata.name], mayBeDisabled }),
         ],
         reconcile: async (key) => {
           reconciled.push(`${name} ${key}`)

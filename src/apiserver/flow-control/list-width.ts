@@ -28,5 +28,5 @@ export function createListWidths(): ListWidths {
 
 /** A page of a list is smaller than the whole list, so it has its own entry. Selectors do not reduce the work. */
 const collectionOf = ({ group, plural, namespace }: ResourceRequest, query: URLSearchParams): string =>
-  `${group}/${plural}/${namespace ?? ''}/${query.get('limit')?.slice(0, LIMIT_CHARACTERS_MAX) ?? ''}`
+  `${group}/${plural}/${namespace}/${query.get('limit')?.slice(0, LIMIT_CHARACTERS_MAX) ?? ''}`
 const LIMIT_CHARACTERS_MAX = 6

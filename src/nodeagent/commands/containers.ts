@@ -1,5 +1,6 @@
 // The interface to a pod's containers, and the implementations for an agent that only mounts volumes: they start no process
 // and report the containers as running. host-containers.ts runs processes.
+import type { Stored } from '../../api/kind.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { type PodView, viewOfAll } from '../pods/pod-status.ts'
 
@@ -16,11 +17,11 @@ export interface Containers {
   /** Creates what drivers look for when they publish a volume: the cgroup of the pod, whose IO they limit. */
   prepare(uid: string): Promise<void>
   /** Starts or restarts containers that are due, and returns their state. Called again after `onChange`. */
-  advance(pod: Readonly<Pod>, volumes: VolumePaths): Promise<PodView>
+  advance(pod: Readonly<Stored<Pod>>, volumes: VolumePaths): Promise<PodView>
   /** Stops the processes of the pod. Returns whether all have exited. Called again after `onChange`. */
   stop(uid: string, graceSeconds: number): Promise<boolean>
   /** Returns the state of the containers after `stop`. */
-  finalView(pod: Readonly<Pod>): Promise<PodView>
+  finalView(pod: Readonly<Stored<Pod>>): Promise<PodView>
   /** Removes the records and logs of the pod's containers. */
   removeRecords(uid: string): Promise<void>
   /** Registers a function that is called with the UID of a pod whose containers have changed. */

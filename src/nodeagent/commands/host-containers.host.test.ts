@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from '../../../test/allowed-skips.ts'
+import type { Stored } from '../../api/kind.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
@@ -52,8 +53,8 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
   const nextChange = () => new Promise<void>((resolve) => void changes.push(resolve))
   const volumes = (fields: Partial<VolumePath> = {}) =>
     new Map([['data', { path: volume, isDevice: false, readOnly: false, ...fields }]])
-  const aPod = (command: string[], container: object = {}, spec: object = {}): Pod => ({
-    metadata: { name: 'p', namespace: 'default', uid: UID },
+  const aPod = (command: string[], container: object = {}, spec: object = {}): Stored<Pod> => ({
+    metadata: { name: 'p', namespace: 'default', uid: UID, resourceVersion: '1' },
     spec: {
       restartPolicy: 'Never',
       containers: [
@@ -63,7 +64,7 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
     },
   })
   /** Returns the final state of the container and its log. */
-  async function untilEnded(pod: Pod, paths = volumes()) {
+  async function untilEnded(pod: Stored<Pod>, paths = volumes()) {
     for (;;) {
       const change = nextChange()
       const [view] = (await containers.advance(pod, paths)).main

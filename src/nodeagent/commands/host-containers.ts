@@ -1,7 +1,9 @@
 // Runs containers as processes of this machine, if the operator has enabled it. A container is one process in the cgroup of
 // the pod, restarted by the pod's restartPolicy. Processes survive a restart of the agent, which finds them by their
 // records (run-records.ts). launch.ts starts a process.
+
 import { join, normalize } from 'node:path'
+import type { Stored } from '../../api/kind.ts'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -76,8 +78,8 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     return undefined
   }
 
-  async function start(pod: Readonly<Pod>, container: Readonly<Container>, run: number, volumes: VolumePaths) {
-    const uid = pod.metadata.uid ?? ''
+  async function start(pod: Readonly<Stored<Pod>>, container: Readonly<Container>, run: number, volumes: VolumePaths) {
+    const uid = pod.metadata.uid
     const env = environmentOf(pod, container, serviceEnvironment)
     const command = withUser(pod, container, commandOf(container, env), isRoot)
     const files = filesOf(uid, container.name, run)
@@ -139,12 +141,12 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
 
   /** Starts a container, or restarts it after its backoff. */
   async function advanceContainer(
-    pod: Readonly<Pod>,
+    pod: Readonly<Stored<Pod>>,
     container: Readonly<Container>,
     volumes: VolumePaths,
     policy: 'Always' | 'OnFailure' | 'Never',
   ): Promise<ContainerView> {
-    const uid = pod.metadata.uid ?? ''
+    const uid = pod.metadata.uid
     try {
       const latest = await readLatestRun(uid, container.name)
       if (!latest) {
@@ -175,7 +177,10 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     }
   }
 
-  async function mapContainers(pod: Readonly<Pod>, toView: (container: Readonly<Container>) => Promise<ContainerView>) {
+  async function mapContainers(
+    pod: Readonly<Stored<Pod>>,
+    toView: (container: Readonly<Container>) => Promise<ContainerView>,
+  ) {
     const mapEach = async (containers: readonly Readonly<Container>[]) => {
       const results: ContainerView[] = []
       for (const container of containers) results.push(await toView(container))
@@ -244,7 +249,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
 
     finalView: (pod) =>
       mapContainers(pod, async (container) => {
-        const latest = await readLatestRun(pod.metadata.uid ?? '', container.name)
+        const latest = await readLatestRun(pod.metadata.uid, container.name)
         if (latest) return viewOf(latest)
         return hasNoCommand(container)
           ? { is: 'ended', code: 0, reason: 'Completed' }
@@ -288,7 +293,12 @@ function endedRun({ code, startedMs, isLost }: Extract<RunState, { is: 'ended' }
 }
 
 /** Prefixes the command with setpriv, to apply the user and groups of the security context. */
-function withUser(pod: Readonly<Pod>, container: Readonly<Container>, command: string[], isRoot: boolean): string[] {
+function withUser(
+  pod: Readonly<Stored<Pod>>,
+  container: Readonly<Container>,
+  command: string[],
+  isRoot: boolean,
+): string[] {
   const podContext = pod.spec?.securityContext ?? {}
   const user = container.securityContext?.runAsUser ?? podContext.runAsUser
   const group = container.securityContext?.runAsGroup ?? podContext.runAsGroup

@@ -2,6 +2,7 @@
 // publish it for the pod, apply fsGroup. Each step is idempotent and is recorded before the driver is called. A step that
 // failed with an uncertain error is undone like a successful one.
 
+import type { Stored } from '../../api/kind.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -68,7 +69,7 @@ export const publicationKey = ({ uid, volumeName }: Pick<Publication, 'uid' | 'v
 
 /** Throws VolumeError. */
 export async function mountCsiVolume(
-  pod: Readonly<Pod>,
+  pod: Readonly<Stored<Pod>>,
   volume: CsiVolume,
   deps: MountDeps,
   signal: AbortSignal,
@@ -102,12 +103,12 @@ export async function mountCsiVolume(
 }
 
 interface MountOperation {
-  readonly pod: Readonly<Pod>
+  readonly pod: Readonly<Stored<Pod>>
   readonly volume: CsiVolume
   readonly publication: Publication
   readonly driver: RegisteredDriver
   readonly csiDriver: Readonly<CSIDriver> | undefined
-  readonly attachment: Readonly<VolumeAttachment> | undefined
+  readonly attachment: Readonly<Stored<VolumeAttachment>> | undefined
   readonly deps: MountDeps
   readonly signal: AbortSignal
 }
@@ -124,11 +125,11 @@ function checkPodNeedsVolumes({ publication, volume, deps }: MountOperation): vo
  * volumesAttached before the attachment is deleted, so that list is checked, too.
  */
 async function confirmAttached(
-  { metadata }: Readonly<VolumeAttachment>,
+  { metadata }: Readonly<Stored<VolumeAttachment>>,
   { volume, deps, signal }: MountOperation,
 ): Promise<void> {
   await deps.volumesInUse.add(volume)
-  const name = metadata.name ?? ''
+  const { name } = metadata
   const current = await findRelated(deps.client, volumeAttachmentKind, { name }, signal)
   const isConfirmed = current && current.metadata.uid === metadata.uid && isAttached(current)
   if (!isConfirmed)
@@ -146,7 +147,7 @@ async function isListedAsAttached(
   return status?.volumesAttached?.some(({ name }) => name === attachedVolumeNameOf(volume)) ?? false
 }
 
-const isAttached = ({ metadata, status }: Readonly<VolumeAttachment>): boolean =>
+const isAttached = ({ metadata, status }: Readonly<Stored<VolumeAttachment>>): boolean =>
   status?.attached === true && metadata.deletionTimestamp === undefined
 
 function notRegisteredError(volume: CsiVolume, step: string, drivers: Drivers): VolumeError {
@@ -170,7 +171,7 @@ function checkSupported(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | unde
 }
 
 /** Throws if the volume has the access mode ReadWriteOncePod and the mount records contain another pod. */
-function checkExclusiveUse({ metadata }: Readonly<Pod>, volume: CsiVolume, { records }: MountDeps): void {
+function checkExclusiveUse({ metadata }: Readonly<Stored<Pod>>, volume: CsiVolume, { records }: MountDeps): void {
   if (!volume.pv?.spec?.accessModes?.includes('ReadWriteOncePod')) return
   const other = records.ofVolume(volume).find(({ uid }) => uid !== metadata.uid)
   if (!other) return
@@ -197,8 +198,13 @@ function attachmentOf(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefi
   throw waitingFor(`volume "${volume.name}" is not attached to the node yet (VolumeAttachment ${name})`)
 }
 
-function publicationOf({ metadata }: Readonly<Pod>, volume: CsiVolume, attachmentId: string, { paths }: MountDeps) {
-  const uid = metadata.uid ?? ''
+function publicationOf(
+  { metadata }: Readonly<Stored<Pod>>,
+  volume: CsiVolume,
+  attachmentId: string,
+  { paths }: MountDeps,
+) {
+  const uid = metadata.uid
   const { driver, handle, mode, isInline } = volume
   const target = mode === 'Block' ? paths.blockTarget(uid, volume.name) : `${paths.csiVolume(uid, volume.name)}/mount`
   return { uid, volumeName: volume.name, driver, handle, mode, isInline, attachmentId, target } satisfies Publication
@@ -284,16 +290,16 @@ async function publish(operation: MountOperation): Promise<void> {
 
 /** Returns the volume context of podInfoOnMount. The local driver needs it to limit the IO of the pod's cgroup. */
 function podInfoContext(
-  { metadata, spec }: Readonly<Pod>,
+  { metadata, spec }: Readonly<Stored<Pod>>,
   volume: CsiVolume,
   csiDriver: Readonly<CSIDriver> | undefined,
 ): Record<string, string> {
   if (!csiDriver?.spec.podInfoOnMount) return {}
   const prefix = 'csi.storage.k8s.io'
   return {
-    [`${prefix}/pod.name`]: metadata.name ?? '',
+    [`${prefix}/pod.name`]: metadata.name,
     [`${prefix}/pod.namespace`]: metadata.namespace ?? '',
-    [`${prefix}/pod.uid`]: metadata.uid ?? '',
+    [`${prefix}/pod.uid`]: metadata.uid,
     [`${prefix}/serviceAccount.name`]: spec?.serviceAccountName ?? '',
     [`${prefix}/ephemeral`]: String(volume.isInline),
   }

@@ -4,7 +4,9 @@
 //   Succeeded or Failed   unmount the volumes, and keep the pod object
 //   being deleted         stop the containers, unmount the volumes, then delete the pod object
 //   deleted               stop the containers, unmount the volumes in the mount records, then remove the directories
+
 import { dirname } from 'node:path'
+import type { Stored } from '../../api/kind.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
@@ -37,7 +39,7 @@ export interface PodDeps extends MountDeps, ResolveDeps {
   readonly hostIP: string
   /** The mounted volumes by pod UID and volume name. */
   readonly mountedVolumes: Map<string, Map<string, MountedVolume>>
-  pod(uid: string): Readonly<Pod> | undefined
+  pod(uid: string): Readonly<Stored<Pod>> | undefined
 }
 
 export interface MountedVolume extends VolumePath {
@@ -74,7 +76,7 @@ export async function reconcilePod(uid: string, deps: PodDeps, signal: AbortSign
 }
 
 /** Returns the time until spec.activeDeadlineSeconds after status.startTime, or Infinity. */
-function deadlineInMs({ spec, status }: Readonly<Pod>, nowMs: number): number {
+function deadlineInMs({ spec, status }: Readonly<Stored<Pod>>, nowMs: number): number {
   const { activeDeadlineSeconds } = spec ?? {}
   if (activeDeadlineSeconds === undefined || !status?.startTime) return Number.POSITIVE_INFINITY
   return Date.parse(status.startTime) + activeDeadlineSeconds * 1_000 - nowMs
@@ -93,7 +95,7 @@ const DEADLINE_EXCEEDED = {
   message: 'Pod was active on the node longer than the specified deadline',
 }
 
-async function failPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
+async function failPod(pod: Readonly<Stored<Pod>>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const graceSeconds = pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
   const pendingOutcome = await stopPod(uid, deps, signal, { pod, graceSeconds })
   if (pendingOutcome) return pendingOutcome
@@ -105,10 +107,10 @@ async function failPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: A
   return done
 }
 
-export const isFinished = ({ status }: Readonly<Pod>): boolean =>
+export const isFinished = ({ status }: Readonly<Stored<Pod>>): boolean =>
   status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
-async function startPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
+async function startPod(pod: Readonly<Stored<Pod>>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   await deps.disk.makeDirectory(deps.paths.pod(uid), DIRECTORY_MODE)
   if (!deps.mountedVolumes.has(uid)) await deps.containers.prepare(uid)
   const volumes = deps.mountedVolumes.get(uid) ?? new Map<string, MountedVolume>()
@@ -145,7 +147,7 @@ function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): 
 
 /** Returns undefined if the volume is mounted. */
 async function tryMount(
-  pod: Readonly<Pod>,
+  pod: Readonly<Stored<Pod>>,
   uid: string,
   usedVolume: UsedVolume,
   { volumes, deps, signal }: { volumes: Map<string, MountedVolume>; deps: PodDeps; signal: AbortSignal },
@@ -172,7 +174,7 @@ const toVolumeError = (error: unknown, { name }: UsedVolume) =>
   new VolumeError(`MountVolume.SetUp failed for volume "${name}" : ${(error as Error).message}`)
 
 async function mount(
-  pod: Readonly<Pod>,
+  pod: Readonly<Stored<Pod>>,
   uid: string,
   usedVolume: UsedVolume,
   { volumes, deps, signal }: { volumes: Map<string, MountedVolume>; deps: PodDeps; signal: AbortSignal },
@@ -214,7 +216,7 @@ async function mount(
 
 /** Reads the objects and writes the files. If a later read fails, the volume keeps its files until the next attempt. */
 async function mountProjected(
-  pod: Readonly<Pod>,
+  pod: Readonly<Stored<Pod>>,
   uid: string,
   name: string,
   {
@@ -263,7 +265,7 @@ interface UnmountedVolume {
 }
 
 async function waitForVolumes(
-  pod: Readonly<Pod>,
+  pod: Readonly<Stored<Pod>>,
   uid: string,
   unmounted: readonly UnmountedVolume[],
   deps: PodDeps,
@@ -283,7 +285,12 @@ async function waitForVolumes(
   return retryAfter(Math.min(deps.mountBackoff.retryInMs(uid), untilTimeoutMs), problems)
 }
 
-async function terminatePod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
+async function terminatePod(
+  pod: Readonly<Stored<Pod>>,
+  uid: string,
+  deps: PodDeps,
+  signal: AbortSignal,
+): Promise<Outcome> {
   const graceSeconds =
     pod.metadata.deletionGracePeriodSeconds ?? pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
   const pendingOutcome = await stopPod(uid, deps, signal, { pod, graceSeconds })
@@ -291,7 +298,7 @@ async function terminatePod(pod: Readonly<Pod>, uid: string, deps: PodDeps, sign
   const isMarkedForRemoval = pod.metadata.deletionGracePeriodSeconds === 0
   if (!isFinished(pod)) await writeStatus(pod, await deps.containers.finalView(pod), deps, { isStopped: true })
   if (isMarkedForRemoval) return done // finalizers delay the removal
-  const { name = '', namespace = '' } = pod.metadata
+  const { name, namespace } = pod.metadata
   await deps.client.delete(podKind, { namespace, name }, { gracePeriodSeconds: 0, uid }).catch(ignoreIfChanged)
   return done
 }
@@ -301,7 +308,7 @@ async function stopPod(
   uid: string,
   deps: PodDeps,
   signal: AbortSignal,
-  { pod, graceSeconds = 0 }: { readonly pod?: Readonly<Pod>; readonly graceSeconds?: number } = {},
+  { pod, graceSeconds = 0 }: { readonly pod?: Readonly<Stored<Pod>>; readonly graceSeconds?: number } = {},
 ): Promise<Outcome | undefined> {
   if (!(await deps.containers.stop(uid, graceSeconds))) return stuck('waiting for the processes of the pod to exit')
   const problems: string[] = []
@@ -345,7 +352,7 @@ async function removePod(uid: string, deps: PodDeps, signal: AbortSignal): Promi
 }
 
 async function writeStatus(
-  pod: Readonly<Pod>,
+  pod: Readonly<Stored<Pod>>,
   view: PodView,
   { client, clock, hostIP }: PodDeps,
   options: StatusOptions = {},
@@ -353,7 +360,7 @@ async function writeStatus(
   const next: PodStatus = statusOf(pod, { ...view, hostIP }, clock.nowMs(), options)
   const status = statusPatch(pod.status, next)
   if (!status) return
-  const { name = '', namespace = '', uid } = pod.metadata
+  const { name, namespace, uid } = pod.metadata
   const patch = { type: 'strategic', body: { metadata: { uid }, status } } as const
   await client.patch(podKind, { namespace, name }, patch, { subresource: 'status' }).catch(ignoreIfChanged)
 }

@@ -1,5 +1,6 @@
 // Resolves a volume of a pod to a CSI volume, a hostPath, an emptyDir or files from the API. A claim and its PV must be bound
 // to each other. Throws a VolumeError if the volume must wait for another component or cannot be mounted.
+import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -25,7 +26,7 @@ export interface ResolveDeps {
   hasRecord(uid: string, volume: string): boolean
 }
 
-export function resolveVolume(pod: Readonly<Pod>, usedVolume: UsedVolume, deps: ResolveDeps): ResolvedVolume {
+export function resolveVolume(pod: Readonly<Stored<Pod>>, usedVolume: UsedVolume, deps: ResolveDeps): ResolvedVolume {
   const { volume, name } = usedVolume
   if (volume.persistentVolumeClaim) {
     const { claimName, readOnly = false } = volume.persistentVolumeClaim
@@ -55,7 +56,7 @@ export function resolveVolume(pod: Readonly<Pod>, usedVolume: UsedVolume, deps: 
 }
 
 function resolveClaim(
-  pod: Readonly<Pod>,
+  pod: Readonly<Stored<Pod>>,
   usedVolume: UsedVolume,
   { claimName, readOnly }: { readonly claimName: string; readonly readOnly: boolean },
   deps: ResolveDeps,
@@ -66,7 +67,7 @@ function resolveClaim(
     throw failedMount(`PVC ${pod.metadata.namespace}/${claimName} was not created for pod ${pod.metadata.name}`)
   }
   const volumeName = claim.spec?.volumeName
-  const isInUse = volumeName !== undefined && deps.hasRecord(pod.metadata.uid ?? '', volumeName)
+  const isInUse = volumeName !== undefined && deps.hasRecord(pod.metadata.uid, volumeName)
   if (claim.metadata.deletionTimestamp && !isInUse) {
     throw waitingFor(`persistentvolumeclaim "${claimName}" is being deleted`)
   }

@@ -25,7 +25,7 @@ describe('the network', () => {
     const received = { deaf: [] as string[], other: [] as string[] }
     const follow = async (client: Client, names: string[]) => {
       for await (const event of client.watch(configMapKind, { resourceVersion, signal }))
-        if (event.type !== 'bookmark') names.push(event.object.metadata.name ?? '')
+        if (event.type !== 'bookmark') names.push(event.object.metadata.name)
     }
     void follow(other, received.other)
     void follow(deaf, received.deaf).catch((error: ApiError) => void ends.push(error.message))

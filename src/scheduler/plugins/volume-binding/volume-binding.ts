@@ -85,7 +85,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
 
   function assume({ pod }: State, node: NodeInfo, { bind, provision }: NodePlan): void {
     const binding = { nodeName: node.name, podKey: pod.key }
-    for (const { claim, volume } of bind) assumed.assume(claim.key, { ...binding, volume: volume.metadata.name ?? '' })
+    for (const { claim, volume } of bind) assumed.assume(claim.key, { ...binding, volume: volume.metadata.name })
     for (const provisioning of provision) {
       assumed.assume(provisioning.claim.key, binding)
       const volume = requestedVolumeOf(provisioning)
