@@ -26,11 +26,24 @@ const SWAP = `
 const { renameSync } = require('node:fs')
 const { workerData: { volume, counter } } = require('node:worker_threads')
 const swaps = new Int32Array(counter)
+let created = 0
+const rename = (from, to) => {
+  try {
+    renameSync(volume + from, volume + to)
+    return true
+  } catch {
+    return false
+  }
+}
+// The operation may create the name while it is missing: then that entry is moved away.
+const replace = (from) => {
+  while (!rename(from, '/d')) rename('/d', '/created-' + created++)
+}
 for (;;) {
-  renameSync(volume + '/d', volume + '/hidden')
-  renameSync(volume + '/link', volume + '/d')
-  renameSync(volume + '/d', volume + '/link')
-  renameSync(volume + '/hidden', volume + '/d')
+  rename('/d', '/hidden')
+  replace('/link')
+  rename('/d', '/link')
+  replace('/hidden')
   Atomics.add(swaps, 0, 1)
 }`
 

@@ -8,12 +8,15 @@ import type { Stored } from '../../api/kind.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
+import { startSwapAttack } from '../../base/trees/swap-attack.fixture.ts'
 import { createMounts } from '../../host/mounts.ts'
 import { createRun } from '../../host/run.ts'
 import { createHostDisk } from '../disk/host-disk.ts'
 import { agentPaths } from '../paths.ts'
 import { type Containers, type VolumePath, withoutNewContainers } from './containers.ts'
 import { createHostContainers } from './host-containers.ts'
+
+const LAUNCHES = 15 * Number(process.env.SCALE ?? 1)
 
 const skipped = skipReason(await probeThisMachine(), ['mount'])
 
@@ -84,6 +87,48 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
     const { view, log } = await untilEnded(aPod(['cat', `${mountPath}/token`], { volumeMounts }))
     expect([view?.is === 'ended' && view.code, log]).toEqual([0, 'secret'])
     await expect(access('/run/stowage-test')).rejects.toThrow(/ENOENT/)
+  })
+
+  it('SYS-7 resolves ".." and links in mount paths and working directories inside the root of the container', async () => {
+    const machine = join(root, 'machine')
+    await mkdir(machine)
+    await symlink(machine, join(volume, 'out'))
+    await writeFile(join(volume, 'file'), 'x')
+    const volumeMounts = [
+      { name: 'data', mountPath: '/data' },
+      { name: 'data', mountPath: '/a/../../../stowage-test/up' },
+      { name: 'data', mountPath: '/data/out/inner' },
+      { name: 'data', mountPath: '/data/out/inner-file', subPath: 'file' },
+    ]
+    const script = `pwd; cat /stowage-test/up/file ${machine}/inner/file ${machine}/inner-file`
+    const pod = aPod(['sh', '-c', script], { volumeMounts, workingDir: '/var/run/../run/stowage-test/work' })
+    const { view, log } = await untilEnded(pod)
+    expect([view?.is === 'ended' && view.code, log]).toEqual([0, '/run/stowage-test/work\nxxx'])
+    expect(await disk.list(machine)).toEqual([])
+    for (const path of ['/stowage-test', '/run/stowage-test']) expect(await disk.kindOf(path)).toBeUndefined()
+  })
+
+  it('SYS-7 creates no directory of the machine while a pod replaces a part of a mount path by a link', async () => {
+    const attack = await startSwapAttack()
+    try {
+      const before = await attack.readMachine()
+      const volumeMounts = ['/data', '/data/d/x', '/data/d/y/z'].map((mountPath) => ({ name: 'data', mountPath }))
+      await attack.repeat(LAUNCHES, async () => {
+        await untilEnded(aPod(['true'], { volumeMounts, workingDir: '/data/d/w' }), volumes({ path: attack.volume }))
+        await containers.removeRecords(UID)
+      })
+      expect(await attack.readMachine()).toEqual(before)
+    } finally {
+      await attack.dispose()
+    }
+  })
+
+  it('SYS-7 creates no cgroup of the machine for a mount path in /sys', async () => {
+    const mountPath = '/sys/fs/cgroup/stowage-test'
+    const { view, log } = await untilEnded(aPod(['true'], { volumeMounts: [{ name: 'data', mountPath }] }))
+    expect(view).toMatchObject({ is: 'ended', code: 126 })
+    expect(log).toContain(`cannot use ${mountPath} in the container: it does not exist in /proc or /sys`)
+    expect(await disk.kindOf(mountPath)).toBeUndefined()
   })
 
   it('SYS-7 mounts the volume at its mount path and discards files outside it', async () => {

@@ -30,10 +30,15 @@ export interface LaunchOptions {
 }
 
 // If the root of the machine cannot be overlaid as a whole, e.g. without root privileges, each top-level directory is
-// overlaid or bind-mounted. Each argument list ends with an empty argument. If a step fails, the command is not started and
-// the log contains the error. Paths are resolved inside the new root, because a link such as /var/run -> /run would lead out
-// of it to the machine. Finally all other mounts are removed from the namespace, because they would keep the volumes
-// of other pods mounted.
+// overlaid, or shown read-only. Each argument list ends with an empty argument. If a step fails, the command is not started
+// and the log contains the error.
+//
+// `enter` resolves mount paths and the working directory inside the new root, part by part: a link such as /var/run -> /run, or one
+// that a pod created in a volume, would otherwise lead to the machine. The working directory of the shell is the open
+// directory, so that a missing part is created in it even if its name is replaced meanwhile, and after each step its real
+// path must be in the new root. A volume gets its options before it is moved to its mount path, for the same reason.
+//
+// Finally all other mounts are removed from the namespace, because they would keep the volumes of other pods mounted.
 const SCRIPT = `
 pid_file=$1 exit_file=$2 scratch=$3 working_dir=$4; shift 4
 ticks() { shift 19; echo "$1"; }
@@ -46,7 +51,7 @@ trap : TERM INT
   exec 3>&-
   set -e
   mount -t tmpfs tmpfs "$scratch"
-  root=$scratch/root
+  root=$(cd -P "$scratch" && pwd -P)/root
   mkdir "$scratch/upper" "$scratch/work" "$root"
   layer() { mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$3"; }
   if layer / "$scratch" "$root" 2>/dev/null; then
@@ -60,7 +65,10 @@ trap : TERM INT
       if [ -L "$entry" ]; then cp -P "$entry" "$root$entry"; continue; fi
       [ -d "$entry" ] || continue
       mkdir -p "$root$entry" "$scratch/parts$entry/upper" "$scratch/parts$entry/work"
-      layer "$entry" "$scratch/parts$entry" "$root$entry" 2>/dev/null || mount --rbind "$entry" "$root$entry"
+      if ! layer "$entry" "$scratch/parts$entry" "$root$entry" 2>/dev/null; then
+        mount --rbind "$entry" "$root$entry"
+        mount -o remount,bind,ro "$root$entry"
+      fi
     done
   fi
   for dir in /dev /tmp /run; do mkdir -p "$root$dir"; mount -t tmpfs tmpfs "$root$dir"; done
@@ -77,19 +85,55 @@ trap : TERM INT
     mkdir -p "$root/run/systemd/resolve"
     mount --bind /run/systemd/resolve "$root/run/systemd/resolve"
   fi
-  inside() { echo "$root$(chroot "$root" realpath -m -- "$1")"; }
+  fail() { echo "stowage: cannot use $path in the container: $1" >&2; exit 126; }
+  step() { cd -P "$1"; case $PWD/ in "$root"/*) ;; *) fail 'it leads out of the container';; esac; }
+  enter() {
+    kind=$1 path=$2 rest=$2 links=0 name=.
+    step "$root"
+    while [ -n "$rest" ]; do
+      part=\${rest%%/*}
+      case $rest in */*) rest=\${rest#*/};; *) rest=;; esac
+      case $part in
+        ''|.) continue;;
+        ..) [ "$PWD" = "$root" ] || step ..; continue;;
+      esac
+      if [ -L "./$part" ]; then
+        links=$((links + 1))
+        [ "$links" -le 40 ] || fail 'it has too many links'
+        target=$(readlink "./$part")
+        case $target in /*) step "$root";; esac
+        rest=$target/$rest
+        continue
+      fi
+      if [ ! -e "./$part" ]; then
+        case $PWD/ in "$root"/proc/*|"$root"/sys/*) fail 'it does not exist in /proc or /sys';; esac
+      fi
+      if [ "$kind" = file ] && [ -z "\${rest#/}" ]; then
+        [ -e "./$part" ] || (set -C; : > "./$part")
+        name=./$part
+        return
+      fi
+      [ -e "./$part" ] || mkdir "./$part"
+      step "./$part"
+    done
+  }
+  mkdir "$scratch/volumes"
+  index=0
   while [ -n "$1" ]; do
-    from=$1 mode=$3 to=$(inside "$2"); shift 3
-    if [ -d "$from" ]; then mkdir -p "$to"; else mkdir -p "$(dirname "$to")"; [ -e "$to" ] || : > "$to"; fi
-    mount --bind "$from" "$to"
-    if [ "$mode" = ro ]; then mount -o remount,bind,ro "$to"; fi
+    from=$1 to=$2 mode=$3 index=$((index + 1)); shift 3
+    volume=$scratch/volumes/$index
+    if [ -d "$from" ]; then kind=directory; mkdir "$volume"; else kind=file; : > "$volume"; fi
+    mount --bind "$from" "$volume"
+    if [ "$mode" = ro ]; then mount -o remount,bind,ro "$volume"; fi
+    enter "$kind" "$to"
+    if [ "$PWD" = "$root" ] && [ "$name" = . ]; then fail 'it is the root directory'; fi
+    mount --no-canonicalize --move "$volume" "$name"
   done; shift
-  mkdir -p "$(inside "$working_dir")" "$root/.machine"
+  mkdir "$root/.machine"
+  enter directory "$working_dir"
   pivot_root "$root" "$root/.machine"
-  cd /
   umount -l /.machine
   rmdir /.machine
-  cd "$working_dir"
   exec "$@"
 )
 echo $? >&3
