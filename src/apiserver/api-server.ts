@@ -124,6 +124,10 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   let watches = 0
   const watchesByUser = new Map<string, number>()
   const openWatches = createOpenWatches(options.authenticator)
+  options.accountTokens?.onRevocation((isAffected) => {
+    const endedWatches = openWatches.endUnauthenticated(isAffected)
+    if (endedWatches > 0) log.info({ endedWatches }, 'ended the watches of tokens that are no longer valid')
+  })
 
   async function handle(request: ApiRequest): Promise<ApiResponse> {
     const startedMs = clock.monotonicMs()

@@ -12,8 +12,11 @@ interface OpenWatch {
 
 export interface OpenWatches {
   add(request: ApiRequest, user: UserInfo, sink: StreamSink): void
-  /** Ends the watches whose credentials are no longer valid, or belong to another user or other groups. Returns their number. */
-  endUnauthenticated(): number
+  /**
+   * Ends the watches whose credentials are no longer valid, or belong to another user or other groups. Returns their number.
+   * It checks the watches of users for whom `isAffected` is true; by default, all of them.
+   */
+  endUnauthenticated(isAffected?: (user: UserInfo) => boolean): number
 }
 
 export function createOpenWatches(authenticator: Authenticator): OpenWatches {
@@ -24,8 +27,9 @@ export function createOpenWatches(authenticator: Authenticator): OpenWatches {
       watches.add(watch)
       sink.onClose(() => watches.delete(watch))
     },
-    endUnauthenticated() {
+    endUnauthenticated(isAffected = () => true) {
       const endedWatches = [...watches].filter(({ authorization, clientCert, user }) => {
+        if (!isAffected(user)) return false
         const authentication = authenticator.authenticate({ authorization, clientCert })
         return authentication.is === 'rejected' || !isSameUser(authentication.user, user)
       })

@@ -18,7 +18,8 @@ export const VIEWERS_GROUP = 'stowage:viewers'
 export const ACCOUNTS_GROUP = 'system:serviceaccounts'
 
 export const accountUserName = (namespace: string, name: string): string => `system:serviceaccount:${namespace}:${name}`
-export const accountGroups = (namespace: string): string[] => [ACCOUNTS_GROUP, `${ACCOUNTS_GROUP}:${namespace}`]
+export const accountsGroupOf = (namespace: string): string => `${ACCOUNTS_GROUP}:${namespace}`
+export const accountGroups = (namespace: string): string[] => [ACCOUNTS_GROUP, accountsGroupOf(namespace)]
 
 /** Returns the authenticated user of a ServiceAccount. */
 export const accountUser = (namespace: string, name: string): UserInfo => ({

@@ -17,7 +17,10 @@ beforeEach(async () => {
   await server.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
   await server.post(ACCOUNTS, { metadata: { name: 'robot' } })
 })
-afterEach(() => server.store.close())
+afterEach(async () => {
+  await server.clock.nextTurn() // the connections of ended watches close
+  await server.store.close()
+})
 
 const requestToken = async (spec: object = {}, metadata: object = {}): Promise<Json> =>
   (await server.post(TOKEN, { metadata, spec })).json
@@ -35,6 +38,7 @@ const createPod = (name: string, accountName = 'robot') =>
     metadata: { name },
     spec: { serviceAccountName: accountName, nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
   })
+const watchUrl = () => `/api/v1/configmaps?watch=1&resourceVersion=${server.store.revision}`
 const podRef = (name: string) => ({ boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name } })
 
 describe('TokenRequest', () => {
@@ -150,6 +154,45 @@ describe('a ServiceAccount token', () => {
     expect((await whoAmI(token)).status).toBe(401)
   })
 
+  it.each([
+    ['account', ACCOUNTS, 'robot', {}],
+    ['Pod', `${SHOP}/pods`, 'bound', podRef('bound')],
+    ['Secret', `${SHOP}/secrets`, 'bound', { boundObjectRef: { kind: 'Secret', apiVersion: 'v1', name: 'bound' } }],
+    ['Node', '/api/v1/nodes', 'bound', { boundObjectRef: { kind: 'Node', apiVersion: 'v1', name: 'bound' } }],
+  ])(
+    'SYS-23 ends its open watches as soon as its %s is deleted, and no others',
+    async (kind, collection, name, spec) => {
+      await server.post(ACCOUNTS, { metadata: { name: 'other' } })
+      if (kind === 'Pod') await createPod('bound')
+      else if (kind !== 'account') await server.post(collection, { metadata: { name: 'bound' } })
+      const watchAs = (token: string) => server.watch(watchUrl(), { authorization: `Bearer ${token}` })
+      const watch = await watchAs(await issueToken(spec))
+      const others = [
+        await server.watch(watchUrl()),
+        await watchAs((await server.post(`${ACCOUNTS}/other/token`, { spec: {} })).json.status.token),
+      ]
+      await server.delete(`${collection}/${name}`, { gracePeriodSeconds: 0 })
+      expect(watch.isEnded).toBe(true)
+      expect(others.map(({ isEnded }) => isEnded)).toEqual([false, false])
+    },
+  )
+
+  it('SYS-23 ends its open watches when a finalizer has retained its account for 60 s', async () => {
+    const account = (await server.get(`${ACCOUNTS}/robot`)).json
+    await server.put(`${ACCOUNTS}/robot`, {
+      ...account,
+      metadata: { ...account.metadata, finalizers: ['example.com/a'] },
+    })
+    const watch = await server.watch(watchUrl(), {
+      authorization: `Bearer ${await issueToken()}`,
+    })
+    await server.delete(`${ACCOUNTS}/robot`)
+    await server.clock.advance(59_000)
+    expect(watch.isEnded).toBe(false)
+    await server.clock.advance(2_000)
+    expect(watch.isEnded).toBe(true)
+  })
+
   it('stays valid for 60 s after the deletion time of a pod that is terminating', async () => {
     await createPod('web')
     const token = await issueToken(podRef('web'))
@@ -224,8 +267,10 @@ describe('a ServiceAccount token', () => {
     server.accountTokens!.setKeys(tokenKeysOf(newKey, oldKey))
     expect(partOf(await issueToken(), 0).kid).toBe(newKey.kid)
     expect((await whoAmI(token)).status).toBe(201)
+    const watch = await server.watch(watchUrl(), { authorization: `Bearer ${token}` })
     server.accountTokens!.setKeys(tokenKeysOf(newKey))
     expect((await whoAmI(token)).status).toBe(401)
+    expect(watch.isEnded).toBe(true)
   })
 })
 

@@ -32,6 +32,11 @@ export interface BoundObjects {
    * follows with a delay.
    */
   whenIndexed(subject: TokenSubject): Promise<void>
+  /**
+   * Calls the listener when `exist` returns false for tokens that were valid. `namespace` is that of their accounts; undefined
+   * if it may be any. There is one listener.
+   */
+  onEnd(listener: (namespace: string | undefined) => void): void
   follow(signal: AbortSignal): Promise<void>
 }
 
@@ -40,14 +45,20 @@ const KINDS: readonly Kind[] = [serviceAccountKind, podKind, secretKind, nodeKin
 export function createBoundObjects({ store, clock, log }: { store: Store; clock: Clock; log: Logger }): BoundObjects {
   const objects = new Map<string, IndexedObject>()
   const waiters = new Set<() => void>()
+  let notifyEnd = (_namespace: string | undefined): void => {}
 
-  function setEntry(key: string, entry: Entry | undefined): void {
-    if (!entry) {
-      objects.delete(key)
-      return
-    }
+  /** Indexes the entry. Returns whether the object that the key had before has ceased to exist. */
+  function setEntry(key: string, entry: Entry | undefined): boolean {
+    const previous = objects.get(key)
+    if (!entry) return objects.delete(key)
     const { uid = '', deletionTimestamp } = decodeStored(entry).metadata
-    objects.set(key, deletionTimestamp ? { uid, deletionMs: Date.parse(deletionTimestamp) } : { uid })
+    const deletionMs = deletionTimestamp ? Date.parse(deletionTimestamp) : undefined
+    objects.set(key, deletionMs === undefined ? { uid } : { uid, deletionMs })
+    if (deletionMs !== undefined && deletionMs !== previous?.deletionMs) {
+      const leewayMs = deletionMs + DELETION_LEEWAY_MS + 1 - clock.nowMs()
+      if (leewayMs > 0) clock.after(leewayMs, () => notifyEnd(namespaceOf(key)))
+    }
+    return previous !== undefined && previous.uid !== uid
   }
 
   const exist = (subject: TokenSubject, nowMs: number): boolean =>
@@ -73,17 +84,32 @@ export function createBoundObjects({ store, clock, log }: { store: Store; clock:
         waiters.add(check)
       })
     },
+    onEnd: (listener) => {
+      notifyEnd = listener
+    },
     async follow(signal) {
+      const endedNamespaces = new Set<string | undefined>()
+      const onEntry = (key: string, entry: Entry | undefined) => {
+        if (setEntry(key, entry)) endedNamespaces.add(namespaceOf(key))
+      }
       const onSynced = () => {
         for (const check of [...waiters]) check()
+        for (const namespace of endedNamespaces) notifyEnd(namespace)
+        endedNamespaces.clear()
       }
       const follow = (kind: Kind) => {
         const [prefix, description] = [collectionPrefix(kind), kind.plural]
-        return followStore({ store, prefix, description, clock, log, signal, onEntry: setEntry, onSynced })
+        return followStore({ store, prefix, description, clock, log, signal, onEntry, onSynced })
       }
       await Promise.all(KINDS.map(follow))
     },
   }
+}
+
+/** Returns undefined for a node. */
+function namespaceOf(key: string): string | undefined {
+  const [, , namespace, name] = key.split('/')
+  return name === undefined ? undefined : namespace
 }
 
 /** Returns the objects that must exist. The node of a pod-bound token is information only. */

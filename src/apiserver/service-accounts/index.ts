@@ -6,7 +6,7 @@ import type { Logger } from '../../base/log.ts'
 import type { Store } from '../../store/index.ts'
 import type { ApiResponse } from '../http/messages.ts'
 import type { TokenAuthenticator } from '../security/token-authenticator.ts'
-import { accountUserName } from '../security/user.ts'
+import { ACCOUNTS_GROUP, accountsGroupOf, accountUserName, type UserInfo } from '../security/user.ts'
 import { createAccountAuthenticator } from './account-authenticator.ts'
 import { createBoundObjects } from './bound-objects.ts'
 import type { TokenClaims, TokenSubject } from './claims.ts'
@@ -46,17 +46,27 @@ export interface AccountTokens {
   issue(request: IssueRequest): Promise<{ readonly token: string; readonly expiresAtMs: number }>
   /** Handles the paths of the issuer. Returns undefined for all others. */
   handleDiscovery(path: string): ApiResponse | undefined
+  /** Calls the listener after tokens may have become invalid. There is one listener. */
+  onRevocation(listener: RevocationListener): void
   /** Replaces the keys after their files have changed. */
   setKeys(keys: TokenKeys): void
   /** Loads the index of bound objects and follows them. Before it is loaded, no ServiceAccount token is accepted. */
   start(signal: AbortSignal): Promise<void>
 }
 
+/** `isAffected` returns false for users whose tokens are still valid, and true for users whose tokens must be checked again. */
+export type RevocationListener = (isAffected: (user: UserInfo) => boolean) => void
+
 export function createAccountTokens(options: AccountTokensOptions): AccountTokens {
   const { clock, issuer, lifetimeSecondsMax, serverUrl } = options
   let currentKeys = options.keys
   const keys = () => currentKeys
   const boundObjects = createBoundObjects(options)
+  let notifyRevocation: RevocationListener = () => {}
+  boundObjects.onEnd((namespace) => {
+    const group = namespace === undefined ? ACCOUNTS_GROUP : accountsGroupOf(namespace)
+    notifyRevocation(({ groups }) => groups.includes(group))
+  })
   return {
     authenticator: createAccountAuthenticator({ keys, issuer, boundObjects, clock }),
     apiAudiences: [issuer],
@@ -77,8 +87,12 @@ export function createAccountTokens(options: AccountTokensOptions): AccountToken
       return { token: signJwt(claims, currentKeys.signingKey), expiresAtMs: claims.exp * 1_000 }
     },
     handleDiscovery: createIssuerDiscovery({ issuer, serverUrl, keys }),
+    onRevocation: (listener) => {
+      notifyRevocation = listener
+    },
     setKeys: (next) => {
       currentKeys = next
+      notifyRevocation(({ groups }) => groups.includes(ACCOUNTS_GROUP))
     },
     start: boundObjects.follow,
   }
