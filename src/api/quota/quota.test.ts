@@ -92,7 +92,7 @@ describe('the usage of an object', () => {
     }
   })
 
-  it('SYS-4 is the maximum of all containers and the largest init container of a pod', () => {
+  it('SYS-4 of a pod is the larger of the sum of its containers and its largest init container, each with the sidecars', () => {
     const container = (name: string, cpu: string, fields: object = {}) => ({
       name,
       resources: { requests: { cpu } },

@@ -94,7 +94,7 @@ describe('CertificateSigningRequest', () => {
     expect((await put('approval', 'Approved')).kind).toBe('CertificateSigningRequest')
   })
 
-  it('SYS-19 issues no certificate of the group system:masters', async () => {
+  it('SYS-19 rejects a request for a certificate with the group system:masters', async () => {
     const api = await open()
     const { status, json } = await create(api, { ...SPEC, request: requestOf('ann', 'system:masters') })
     expect(status).toBe(403)

@@ -1,4 +1,5 @@
-// Splits a stream of bytes into lines. A line that is too long is an error, which bounds the memory.
+// Splits a stream of bytes into lines. A line that arrives in several chunks and is too long is an error, which bounds the
+// buffered bytes.
 
 class LineTooLongError extends Error {
   override readonly name = 'LineTooLongError'

@@ -1,12 +1,12 @@
-// Creates a cgroup for each pod whose commands run on this machine. The cgroup is named after the UID of the pod, so that
-// drivers can limit its IO. If cgroups are not available, commands run without one.
+// Creates and removes the cgroups of pods whose commands run on this machine. A cgroup is named after the UID of its pod, so
+// that drivers can limit its IO. If cgroups are not available, commands run without one.
 import { constants } from 'node:fs'
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type DetectedLimits, detectLimits } from '../../host/limits/open-limits.ts'
 
 export interface PodCgroups {
-  /** Creates the cgroup. Returns the cgroup.procs files to which a process writes its PID, or none if cgroups are not available. */
+  /** Creates the cgroup. Returns the cgroup.procs files to which a process writes its PID: none without cgroups. */
   create(uid: string): Promise<string[]>
   /** Returns the PIDs in the cgroup. */
   processes(uid: string): Promise<number[]>

@@ -1,5 +1,6 @@
-// Composes the mutable parameters of CreateVolume from the claim's attributes class and the iops and throughput that the
-// claim itself requests. Rejects conflicting values for one key.
+// The attributes of a new volume: the mutable parameters of CreateVolume, from the claim's attributes class and the iops and
+// throughput that the claim itself requests, and the amounts of IO that the volume gets. Rejects conflicting values for one
+// key, and attributes whose feature gate is disabled.
 
 import type { FeatureGate, FeatureGates } from '../../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
@@ -237,6 +238,7 @@ export function checkOnCreate(requested: IoAmounts, classParameters: Parameters,
   }
 }
 
+/** Returns the parameters of a storage class without the amounts for the creation that a mutable parameter overrides. */
 export function omitOverridden(parameters: Parameters, mutable: Parameters): Record<string, string> {
   const overridden = IO_ATTRIBUTES.filter(({ key }) => Object.hasOwn(mutable, key)).map(
     ({ key }): string => ON_CREATE[key],

@@ -1,5 +1,5 @@
-// Checks the volume that a plugin returned against the request and converts it to a new volume. Pure. check-volume.ts
-// checks its size, as for every provisioner.
+// Checks the volume that a plugin returned against the request and converts it to a new volume, and converts existing volumes
+// to the form that plugins receive. Pure. check-volume.ts checks the size, as for every provisioner.
 import { inspect } from 'node:util'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { type VolumeSourceName, volumeSources } from '../../../api/kinds/volume/volume-source-rules.ts'
