@@ -104,21 +104,20 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     }
   }
 
+  /** Adds or updates a reduced object. Returns false if the event is repeated or outdated. */
   function put(object: Readonly<Stored<T>>): boolean {
     const key = keyOfObject(object)
     const old = objects.get(key)
     if (old && old.metadata.uid === object.metadata.uid) {
       const [oldVersion, newVersion] = [old.metadata.resourceVersion, object.metadata.resourceVersion]
-      if (oldVersion === newVersion || isOlder(newVersion, oldVersion)) return false // a repeated or outdated event
-      const next = reduce(object)
-      objects.put(key, next)
-      notify((handlers) => handlers.updated?.(next, old))
+      if (oldVersion === newVersion || isOlder(newVersion, oldVersion)) return false
+      objects.put(key, object)
+      notify((handlers) => handlers.updated?.(object, old))
       return true
     }
     if (old) remove(key) // the object was recreated, and the deletion was not delivered
-    const added = reduce(object)
-    objects.put(key, added)
-    notify((handlers) => handlers.added?.(added))
+    objects.put(key, object)
+    notify((handlers) => handlers.added?.(object))
     return true
   }
 
@@ -149,11 +148,11 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
       const { uid, resourceVersion: knownVersion = '0' } = objects.get(key)?.metadata ?? {}
       const isOutdated = uid !== object.metadata.uid || isOlder(object.metadata.resourceVersion, knownVersion)
       if (!isOutdated) remove(key, object)
-    } else put(object)
+    } else put(reduce(object))
     advanceTo(object.metadata.resourceVersion)
   }
 
-  /** Replaces the contents by a complete list. Objects that are not in the list have been deleted. */
+  /** Replaces the contents by a complete list of reduced objects. Objects that are not in the list have been deleted. */
   function replace(listedObjects: readonly Readonly<Stored<T>>[], version: string): void {
     relists++
     const hasServerRestarted = isOlder(version, resourceVersion)
@@ -224,7 +223,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
       return resourceVersion
     },
     applyWriteResult(object) {
-      if (objects.get(keyOfObject(object))?.metadata.uid === object.metadata.uid) put(object)
+      if (objects.get(keyOfObject(object))?.metadata.uid === object.metadata.uid) put(reduce(object))
     },
     whenSynced: (signal) => waitUntil(() => isSynced, signal),
     whenSyncedOrNotServed: (signal) => waitUntil(() => isSynced || !isServed, signal),
@@ -236,7 +235,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
         {
           ...options,
           log,
-          sink: { replace, applyEvent, advanceTo, markNotServed },
+          sink: { reduce, replace, applyEvent, advanceTo, markNotServed },
         },
         signal,
       ),

@@ -14,7 +14,9 @@ import type { Client, WatchEvent } from '../client/client.ts'
 import { type Backoff, backoffMs } from './backoff.ts'
 
 interface ReflectorSink<T extends KubeObject> {
-  /** Receives the complete list at this version. */
+  /** Removes the fields of a listed object that the sink does not need, before the list is complete. */
+  reduce(object: Readonly<Stored<T>>): Readonly<Stored<T>>
+  /** Receives the complete list of reduced objects at this version. */
   replace(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void
   applyEvent(event: Extract<WatchEvent<T>, { object: unknown }>): void
   /** Called when all changes up to this version have been delivered. */
@@ -126,7 +128,7 @@ export async function runReflector<T extends KubeObject>(
         else if (event.type !== 'bookmark') {
           const { namespace = '', name } = event.object.metadata
           if (event.type === 'deleted') initialObjects.delete(`${namespace}/${name}`)
-          else initialObjects.set(`${namespace}/${name}`, event.object)
+          else initialObjects.set(`${namespace}/${name}`, sink.reduce(event.object))
         } else if (event.endsInitialEvents) {
           applyList([...initialObjects.values()], event.resourceVersion)
           initialObjects = undefined
@@ -146,7 +148,7 @@ export async function runReflector<T extends KubeObject>(
     let continueToken: string | undefined
     for (;;) {
       const page = await client.list(kind, { ...selection, limit: LIST_PAGE_SIZE, continueToken, signal })
-      objects.push(...page.items)
+      for (const object of page.items) objects.push(sink.reduce(object))
       if (!page.continueToken) return [objects, page.resourceVersion]
       continueToken = page.continueToken
     }

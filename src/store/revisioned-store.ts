@@ -11,7 +11,7 @@ import { Batch, type Outcome } from './batch.ts'
 import { deleteExpired, ExpiryQueue } from './expiry.ts'
 import { History } from './history.ts'
 import { KeyIndex } from './key-index.ts'
-import { AppendRejectedError, type Medium, MediumLostError, type MediumRecord } from './medium.ts'
+import { AppendRejectedError, type Floors, type Medium, MediumLostError, type MediumRecord } from './medium.ts'
 import { RecentEvents } from './recent-events.ts'
 import { SharedEntries } from './shared-entries.ts'
 import {
@@ -117,21 +117,14 @@ class RevisionedStore implements Store {
     this.#medium = medium
     this.#clock = clock
     this.#transformer = transformer
-    const scanned: Version[] = []
-    const newest = new Map<string, Version>()
-    const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, deleted }) => {
-      const previous = newest.get(key)
-      const version = { key, revision, createRevision, expiresAtMs, deleted, previous }
-      newest.set(key, version)
-      scanned.push(version)
-    })
-    this.#index = KeyIndex.of(newest)
+    const { versions, index, floors } = scanMedium(medium)
+    this.#index = index
     this.#expiry = new ExpiryQueue({ isNewest: (version) => this.#index.get(version.key) === version })
     this.#history = new History(history, floors)
     // The newest revision may be that of a compacted tombstone, which is stored only as a floor.
-    this.#revision = Math.max(floors.ordinary, floors.brief, scanned.at(-1)?.revision ?? 0)
+    this.#revision = Math.max(floors.ordinary, floors.brief, versions.at(-1)?.revision ?? 0)
     const nowMs = clock.monotonicMs()
-    for (const version of scanned) {
+    for (const version of versions) {
       this.#history.restore(version, nowMs)
       if (version.expiresAtMs !== undefined) this.#expiry.add(version)
     }
@@ -492,4 +485,20 @@ class RevisionedStore implements Store {
 function settle(transaction: PendingTransaction, outcome: Outcome): void {
   if (outcome.is === 'threw') transaction.reject(outcome.error)
   else transaction.resolve({ revision: outcome.revision, revisions: outcome.revisions })
+}
+
+/**
+ * Reads the headers of all records. This is a function of its own because the closures of the constructor live as long as the
+ * store, and would keep the map of all keys with them.
+ */
+function scanMedium(medium: Medium): { versions: Version[]; index: KeyIndex; floors: Floors } {
+  const versions: Version[] = []
+  const newest = new Map<string, Version>()
+  const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, deleted }) => {
+    const previous = newest.get(key)
+    const version = { key, revision, createRevision, expiresAtMs, deleted, previous }
+    newest.set(key, version)
+    versions.push(version)
+  })
+  return { versions, index: KeyIndex.of(newest), floors }
 }

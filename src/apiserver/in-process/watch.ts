@@ -10,12 +10,14 @@ import { type ObjectDeps, viewOf } from '../objects/object-deps.ts'
 import { selectorOf } from '../objects/selector.ts'
 import { waitForRevision } from '../objects/wait-for-revision.ts'
 import type { Resource } from '../resources.ts'
-import { listObjects } from '../verbs/list.ts'
+import { type ListedObjects, listObjects } from '../verbs/list.ts'
 import { toApiError } from './errors.ts'
 
 /** Maximum number of unread events. A watch with more of them ends, and the reader resumes it from the store's history. */
 export const WATCH_BACKLOG_EVENTS_MAX = 10_000
 const BOOKMARK_INTERVAL_MS = 60_000
+/** Number of entries that an initial list holds in memory at a time. All pages are of one revision. */
+const INITIAL_PAGE_SIZE = 1_000
 
 export async function* watchInProcess<T extends KubeObject>(
   deps: ObjectDeps,
@@ -40,11 +42,16 @@ export async function* watchInProcess<T extends KubeObject>(
     let startRevision = version
     if (request.sendInitialEvents ?? version === 0) {
       const listOptions = { ...options, resourceVersion: undefined, match: undefined, sendInitialEvents: undefined }
-      const { entries, revision } = await listObjects(deps, resource, namespace, listOptions)
-      startRevision = revision
-      for (const entry of entries) yield { type: 'added', object: frozenView(deps.objects.decode(entry)) }
+      let page: ListedObjects | undefined
+      do {
+        const continueToken: string = page?.continueToken ?? ''
+        page = await listObjects(deps, resource, namespace, { ...listOptions, limit: INITIAL_PAGE_SIZE, continueToken })
+        startRevision = page.revision
+        for (const entry of page.entries) yield { type: 'added', object: frozenView(deps.objects.decode(entry)) }
+      } while (page.continueToken)
+      page = undefined // the watch lasts for minutes, and would keep the entries in memory
       if (request.sendInitialEvents) {
-        yield { type: 'bookmark', resourceVersion: String(revision), endsInitialEvents: true }
+        yield { type: 'bookmark', resourceVersion: String(startRevision), endsInitialEvents: true }
       }
     }
     if (request.signal.aborted) return
