@@ -1,33 +1,47 @@
-// Starts the server on a file system that is full. The store is a memory-mapped file, so without a check the process would
-// end with SIGBUS and no message.
+// Starts, runs and restarts the server on a file system that is full. The store is a memory-mapped file, so without checks
+// the process would end with SIGBUS or SIGSEGV and no message.
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, statfs, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { bundleChild, runChild } from '../src/store/testing/run-child.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { runStowage } from './helpers/run-stowage.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
 
 const skip = skipReason(await probeThisMachine(), ['mount'])
+const servers: RunningServer[] = []
 let disk: string
 
 beforeAll(async () => {
   if (skip) return
   disk = await mkdtemp(join(tmpdir(), 'stowage-full-'))
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', disk])
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', disk])
 })
 
 afterAll(async () => {
   if (skip) return
+  await Promise.all(servers.map((server) => server.kill().catch(() => {})))
   execFileSync('umount', [disk])
   await rm(disk, { recursive: true })
 })
 
+/** Fills the disk with a file, except for the given number of bytes. */
+async function fillDisk(exceptBytes: number): Promise<string> {
+  const filler = join(disk, 'filler')
+  await rm(filler, { force: true })
+  const { bavail, bsize } = await statfs(disk)
+  await writeFile(filler, Buffer.alloc(bavail * bsize - exceptBytes)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOSPC') throw error // the server wrote at the same time
+  })
+  return filler
+}
+
 it.skipIf(skip)(
   `SYS-1 stowage up on a full disk names the disk and the missing space${skip ? ` (${skip})` : ''}`,
   async () => {
-    const { bavail, bsize } = await statfs(disk)
-    await writeFile(join(disk, 'filler'), Buffer.alloc(bavail * bsize - 16 * 1_024))
+    await fillDisk(16 * 1_024)
     const dataDir = join(disk, 'data')
     const expected = {
       code: 1,
@@ -38,5 +52,71 @@ it.skipIf(skip)(
     for (let start = 0; start < 2; start++) {
       expect(await runStowage('up', '--data-dir', dataDir, '--listen', '127.0.0.1:0')).toMatchObject(expected)
     }
+  },
+)
+
+it.skipIf(skip)(
+  `SYS-1 a store on a full disk is not opened, and the process survives${skip ? ` (${skip})` : ''}`,
+  async () => {
+    const program = await bundleChild('hold-child.ts')
+    for (const availableKib of [8, 16, 20, 64]) {
+      await fillDisk(availableKib * 1_024)
+      const child = runChild([...program.command, join(disk, 'store')])
+      expect(await child.exited()).toEqual({ code: 1, signal: null })
+      expect(child.errors()).toContain('At least 1024 KiB are needed')
+    }
+    await program.remove()
+  },
+)
+
+it.skipIf(skip)(
+  `SYS-1 a server whose disk gets full rejects writes, serves reads, recovers, and restarts when there is room${skip ? ` (${skip})` : ''}`,
+  async () => {
+    await rm(join(disk, 'filler'), { force: true })
+    const dataDir = join(disk, 'running')
+    const start = async () => {
+      const started = await startServer({ dataDir, command: 'server', flags: ['--log-level', 'silent'] })
+      servers.push(started)
+      return started
+    }
+    const configMaps = '/api/v1/namespaces/default/configmaps'
+    const configMap = (name: string) => ({ metadata: { name }, data: { filler: 'x'.repeat(100_000) } })
+    const server = await start()
+    expect((await server.call('POST', configMaps, configMap('before'))).status).toBe(201)
+    const filler = await fillDisk(0)
+    const rejected = await server.call('POST', configMaps, configMap('during'))
+    expect(rejected.json).toMatchObject({
+      kind: 'Status',
+      status: 'Failure',
+      code: 500,
+      reason: 'InternalError',
+      message: expect.stringMatching(
+        `nothing was written: ${dataDir}/store/store.mdb: .*; the file system mounted at ${disk} has \\d+ KiB available`,
+      ),
+    })
+    expect((await server.call('GET', `${configMaps}/before`)).json.data.filler).toHaveLength(100_000)
+    const ready = await server.call('GET', '/readyz')
+    expect(ready.status).toBe(503)
+    expect(ready.text).toContain('[-]store failed: the last write failed')
+    await truncate(filler, 0)
+    expect((await server.call('POST', configMaps, configMap('after'))).status).toBe(201)
+    expect((await server.call('GET', '/readyz')).status).toBe(200)
+
+    await fillDisk(0)
+    await server.kill()
+    const restarted = await runStowage('server', '--data-dir', dataDir, '--listen', '127.0.0.1:0')
+    expect(restarted.code).toBe(1)
+    expect(restarted.stderr).toMatch(
+      new RegExp(
+        `^stowage: The disk is full: the file system mounted at ${disk}, which holds ${dataDir}, has \\d+ KiB`,
+      ),
+    )
+    await truncate(filler, 0)
+    const recovered = await start()
+    const names = (await recovered.call('GET', configMaps)).json.items.map(
+      ({ metadata }: { metadata: { name: string } }) => metadata.name,
+    )
+    expect(names).toEqual(['after', 'before'])
+    expect(await recovered.stop()).toBe(0)
   },
 )

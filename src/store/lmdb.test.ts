@@ -58,6 +58,18 @@ describe('LMDB store', () => {
     expect(await readdir(dir)).toEqual(['store.mdb', 'store.mdb-lock'])
   })
 
+  it('creates the table of readers without holes, which would raise SIGBUS on a full disk, and replaces one with holes', async () => {
+    const dir = await createDir()
+    const path = join(dir, 'store.mdb-lock')
+    await writeFile(path, '')
+    await truncate(path, 8_272) // a file with holes, as LMDB creates it
+    const store = await openLmdbStore({ dir, clock })
+    await put(store, 'a')
+    const { blocks, size } = await stat(path)
+    expect(blocks * 512).toBeGreaterThanOrEqual(size)
+    await store.close()
+  })
+
   it('reuses the disk space of compacted records', async () => {
     const ownClock = manualClock()
     const store = await openLmdbStore({ dir: await createDir(), clock: ownClock, history: { entriesMax: 200 } })

@@ -10,11 +10,13 @@ import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open as openLmdb, type RootDatabase } from 'lmdb'
 import type { Clock } from '../base/clock.ts'
+import { describeDiskSpace, requireWritableSpace } from '../base/disk-space.ts'
 import { ensureDirectory, syncDirectory } from '../base/files.ts'
 import { type DirectoryLock, lockDirectory } from './files/directory-lock.ts'
 import { changeOfFile, type FileIdentity, identifyFile } from './files/file-identity.ts'
 import { STORE_FILE } from './files/lmdb-copy.ts'
 import { checkLmdbFile } from './files/lmdb-file.ts'
+import { ensureLockFile, lockFileOf } from './files/lmdb-lock-file.ts'
 import { silenceLmdbErrors } from './lmdb-console.ts'
 import {
   AppendRejectedError,
@@ -42,6 +44,9 @@ import type { ValueTransformer } from './value-transformer.ts'
 const STORE_FORMAT = 2
 const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
+
+/** LMDB crashes if the disk gets full while it opens a file. A new store takes a twentieth of this. */
+const OPEN_BYTES_MIN = 2 ** 20
 
 /** Values are written as bytes. A range returns headers, which are decoded directly from LMDB's memory. */
 type Db = RootDatabase<Uint8Array | HeaderFields, RecordName>
@@ -84,6 +89,8 @@ async function openLmdbMedium(dir: string): Promise<Medium> {
   let db: Db | undefined
   try {
     await checkLmdbFile(path)
+    await requireWritableSpace(dir, OPEN_BYTES_MIN)
+    await ensureLockFile(path)
     db = openLmdb({
       path,
       noSubdir: true,
@@ -213,7 +220,8 @@ class LmdbMedium implements Medium {
     const cause = await commitErrorOf(error)
     const reason = REJECTION_REASONS.get(cause.code as unknown as number)
     if (!reason || !this.#isUsable()) return new Error(`Cannot write ${this.#path}: ${cause.message}`, { cause })
-    return new AppendRejectedError(`${this.#path}: ${reason}`, { cause })
+    const space = await describeDiskSpace(this.#path).catch(() => undefined)
+    return new AppendRejectedError(`${this.#path}: ${reason}${space ? `; ${space}` : ''}`, { cause })
   }
 
   /** Returns false if LMDB rejects all further transactions. The outcome of the last one is then unknown. */
@@ -226,9 +234,6 @@ class LmdbMedium implements Medium {
     }
   }
 }
-
-/** Returns the path of the table of readers, with which LMDB keeps pages that another process is copying. */
-const lockFileOf = (path: string): string => `${path}-lock`
 
 /**
  * Puts a value after all others (MDB_APPEND), so that LMDB fills pages completely instead of splitting them, which halves

@@ -1,6 +1,7 @@
-// Checks an LMDB file before it is opened. LMDB maps the file into memory, and access to a missing page raises SIGBUS,
-// which kills the process. An intact file can be shorter than its last page number implies, because free pages at the end
-// are not written, so in a short file every page that the trees refer to is checked.
+// Checks an LMDB file before it is opened. LMDB maps the file into memory, and access to a page that is missing or that the
+// device cannot read raises SIGBUS, which kills the process. So the whole file is read once. An intact file can be shorter
+// than its last page number implies, because free pages at the end are not written, so in a short file every page that the
+// trees refer to is checked.
 import { type FileHandle, open } from 'node:fs/promises'
 
 // The parts of the file format used here. Integers are little-endian; node pointers are relative to the header's end.
@@ -26,7 +27,9 @@ interface Meta {
   readonly roots: readonly bigint[]
 }
 
-/** Throws unless the file does not exist, is empty, or is an LMDB file with all its pages. */
+const READ_BYTES = 2 ** 20 // per read of the whole file
+
+/** Throws unless the file does not exist, is empty, or is an LMDB file whose pages are all there and readable. */
 export async function checkLmdbFile(path: string): Promise<void> {
   const file = await open(path, 'r').catch((error) => {
     if (error.code === 'ENOENT') return undefined
@@ -36,6 +39,7 @@ export async function checkLmdbFile(path: string): Promise<void> {
   try {
     const { size } = await file.stat()
     if (size === 0) return
+    await checkReadable(path, file)
     const meta = await readNewestMeta(path, file)
     if (size >= (meta.lastPage + 1) * meta.pageBytes) return
     for (const root of meta.roots) {
@@ -43,6 +47,17 @@ export async function checkLmdbFile(path: string): Promise<void> {
     }
   } finally {
     await file.close()
+  }
+}
+
+async function checkReadable(path: string, file: FileHandle): Promise<void> {
+  const bytes = Buffer.allocUnsafe(READ_BYTES)
+  for (let position = 0; ; ) {
+    const { bytesRead } = await file.read(bytes, 0, READ_BYTES, position).catch((error: Error) => {
+      throw unreadableError(path, position, error)
+    })
+    if (bytesRead === 0) return
+    position += bytesRead
   }
 }
 
@@ -109,6 +124,13 @@ function pagesOf(path: string, bytes: Buffer): { children: number[]; data: numbe
   }
   return { children, data }
 }
+
+const unreadableError = (path: string, position: number, cause: Error) =>
+  new Error(
+    `${path} cannot be read at byte ${position} or in the ${READ_BYTES} bytes after it: ${cause.message}. ` +
+      'The disk may be failing: restore the store from a backup to another disk.',
+    { cause },
+  )
 
 const truncatedError = (path: string) =>
   new Error(`${path} is damaged: it ends before its last page. Restore it from a backup.`)

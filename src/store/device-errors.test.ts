@@ -1,0 +1,69 @@
+// The device of an LMDB store fails with EIO: writes and starts are refused, and no acknowledged write is lost. The errors come
+// from device-errors.c, which is compiled here and loaded into a child process.
+import { execFileSync } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bundleChild, type ChildProgram, runChild } from './testing/run-child.ts'
+
+const REJECTED =
+  /^WriteRejectedError: nothing was written: .*store\.mdb: .*\(EIO\); the file system mounted at .* has \d+ KiB/
+const CLOSED = /^StoreClosedError: the store is closed: a write failed and may or may not have been persisted/
+
+const skip = hasCompiler() || process.env.CI ? undefined : 'gcc is not installed'
+let scratch: string
+let program: ChildProgram
+
+beforeAll(async () => {
+  if (skip) return
+  scratch = await mkdtemp(join(tmpdir(), 'stowage-eio-'))
+  program = await bundleChild('device-error-child.ts')
+  const source = join(import.meta.dirname, 'testing/device-errors.c')
+  execFileSync('gcc', ['-shared', '-fPIC', '-o', join(scratch, 'errors.so'), source, '-ldl'])
+})
+afterAll(async () => {
+  if (skip) return
+  await program.remove()
+  await rm(scratch, { recursive: true, force: true })
+})
+
+/** Returns the outcome of each step of the child. */
+async function runWith(fault: string): Promise<Record<string, unknown>> {
+  const settings = [`LD_PRELOAD=${join(scratch, 'errors.so')}`, `FAULT_FILE=${join(scratch, fault)}`]
+  const child = runChild(['env', ...settings, ...program.command, join(scratch, `store-${fault}`), fault])
+  expect(await child.exited(), child.errors()).toEqual({ code: 0, signal: null })
+  return Object.fromEntries(child.lines.map((line) => JSON.parse(line)).map(({ step, outcome }) => [step, outcome]))
+}
+
+describe.skipIf(skip)(`a device that fails with EIO${skip ? ` (${skip})` : ''}`, () => {
+  it.each(['write', 'sync'])('SYS-20 rejects the write if a %s fails, serves reads, and recovers', async (fault) => {
+    const outcomes = await runWith(fault)
+    expect(outcomes).toMatchObject({ before: 'ok', read: 'ok', problem: 'the last write failed', after: 'ok' })
+    expect(outcomes.during).toMatch(REJECTED)
+    expect(outcomes).toMatchObject({ keys: ['after', 'before'], damaged: 0 })
+  })
+
+  it('SYS-20 closes the store if the write that makes a commit valid fails', async () => {
+    const outcomes = await runWith('meta-write')
+    expect(outcomes).toMatchObject({ before: 'ok', problem: 'the store is closed', damaged: 0 })
+    for (const step of ['during', 'read', 'after']) expect(outcomes[step], step).toMatch(CLOSED)
+    expect(outcomes.keys).toContain('before')
+    expect(outcomes.keys).not.toContain('after')
+  })
+
+  it('SYS-20 refuses to open a store that cannot be read', async () => {
+    const outcomes = await runWith('read')
+    expect(outcomes).toMatchObject({ before: 'ok', during: 'ok', after: 'ok', keys: ['after', 'before', 'during'] })
+    expect(outcomes.open).toMatch(/store\.mdb cannot be read at byte 0 .*EIO.* The disk may be failing: restore/)
+  })
+})
+
+function hasCompiler(): boolean {
+  try {
+    execFileSync('gcc', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
