@@ -203,7 +203,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
       })
     })
 
-  /** Waits for the next event until the server crashes or the client cancels. */
+  /** Waits for the next event. Rejects if the connection breaks or no event arrives for SILENCE_MS_MAX. */
   function waitForEvent<T>(next: Promise<T>, client: Client, stream: OpenStream): Promise<T> {
     return new Promise((resolve, reject) => {
       const onBreak = () => {
