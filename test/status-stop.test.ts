@@ -10,7 +10,8 @@ import { buildProgram } from './helpers/build.ts'
 import { type CommandResult, runStowage } from './helpers/run-stowage.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
-const NOBODY = 65_534
+const OWNER_UID = 65_534
+const OTHER_UID = 65_533
 const isRoot = process.getuid?.() === 0
 
 let dataDir: string
@@ -112,16 +113,19 @@ describe('stowage status and stop', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('no server has recorded itself')])
   })
 
-  it.skipIf(!isRoot)('SYS-28 works for another user than root, and exits with 2 without access', async () => {
-    await promisify(execFile)('chown', [String(NOBODY), dataDir])
-    await start({ command: 'server', uid: NOBODY })
-    expect(await runAs(NOBODY, 'status', '--data-dir', dataDir)).toMatchObject({ code: 0 })
-    expect(await runAs(NOBODY - 1, 'status', '--data-dir', dataDir)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('Run the command as the owner of the directory or as root.'),
-    })
-    await chmod(dataDir, 0o755)
-    expect(await runAs(NOBODY - 1, 'stop', '--data-dir', dataDir)).toMatchObject({ code: 1 })
-    expect(await runAs(NOBODY, 'stop', '--data-dir', dataDir)).toMatchObject({ code: 0 })
-  })
+  it.skipIf(!isRoot)(
+    'SYS-28 lets the owner of the data directory, who is not root, show and stop the server, and refuses another user',
+    async () => {
+      await promisify(execFile)('chown', [String(OWNER_UID), dataDir])
+      await start({ command: 'server', uid: OWNER_UID })
+      expect(await runAs(OWNER_UID, 'status', '--data-dir', dataDir)).toMatchObject({ code: 0 })
+      expect(await runAs(OTHER_UID, 'status', '--data-dir', dataDir)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('Run the command as the owner of the directory or as root.'),
+      })
+      await chmod(dataDir, 0o755)
+      expect(await runAs(OTHER_UID, 'stop', '--data-dir', dataDir)).toMatchObject({ code: 1 })
+      expect(await runAs(OWNER_UID, 'stop', '--data-dir', dataDir)).toMatchObject({ code: 0 })
+    },
+  )
 })

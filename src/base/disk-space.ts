@@ -1,5 +1,5 @@
-// Checks that a file system has room before files are created on it: LMDB and mmap end the process with SIGBUS or SIGSEGV
-// on a full disk, before a message can be printed.
+// Describes the space of a file system, and checks that it has room before files are created on it: LMDB and mmap end the
+// process with SIGBUS or SIGSEGV on a full disk, before a message can be printed.
 import { open, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 

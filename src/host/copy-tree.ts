@@ -1,6 +1,6 @@
 // Copies a directory tree with owners, modes, times, links and extended attributes, while other programs may change it.
-// Root must not copy by path: a program could replace a directory by a link to files that only root may read. GNU tar reads each
-// directory relative to its open parent and follows no links.
+// Root must not copy by path: a program could replace a directory by a link to files that only root may read. Root copies
+// with GNU tar, which reads each directory relative to its open parent and follows no links.
 import { NoSpaceError, ProgramFailedError } from './errors.ts'
 import type { Run } from './run.ts'
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { identifyProcess, isRunning, signalProcess, startTicksOf } from './process-identity.ts'
 
-it('SYS-28 recognises a process, and not another start or boot with its PID', async () => {
+it('SYS-28 recognises a process, but not one with the same PID and another start time or boot', async () => {
   const identity = await identifyProcess(process.pid)
   expect(isRunning(identity)).toBe(true)
   expect(isRunning({ ...identity, startTicks: '1' })).toBe(false)

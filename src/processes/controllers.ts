@@ -1,5 +1,5 @@
 // The controllers of the cluster, composed once: `stowage up` runs them beside its API server (server/components.ts),
-// `stowage controllers` in a separate process. server/node-identity.ts has those of certificates.
+// `stowage controllers` in a separate process. server/server-controllers.ts has those that run with every server.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'

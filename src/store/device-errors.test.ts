@@ -1,5 +1,5 @@
-// The device of an LMDB store fails with EIO: writes and starts are refused, and no acknowledged write is lost. The errors come
-// from device-errors.c, which is compiled here and loaded into a child process.
+// Tests an LMDB store whose device fails with EIO: writes and opening are refused, and no acknowledged write is lost. The
+// errors come from device-errors.c, which is compiled here and loaded into a child process.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

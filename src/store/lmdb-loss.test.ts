@@ -1,4 +1,4 @@
-// The files of an LMDB store change under the open store: every write is refused from then on, and everything that was
+// Tests an LMDB store whose files change while it is open: every write is refused from then on, and everything that was
 // acknowledged is in the file that the path led to at that time.
 import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm, symlink } from 'node:fs/promises'

@@ -29,7 +29,7 @@ export interface StoredEntry {
   readonly createRevision: Revision
 }
 
-/** Returns the entry of stored bytes. It decodes the value when it is read, so that an undecodable one fails its readers only. */
+/** Returns the entry of stored bytes. It decodes the value on first read, so that an undecodable one fails its readers only. */
 export function entryOfStored(entry: StoredEntry, transformer: ValueTransformer | undefined): Entry {
   const { key, stored, modRevision, createRevision } = entry
   if (transformer?.isTransformed(key, stored)) return new TransformedEntry(entry, transformer)
@@ -49,7 +49,7 @@ export function decodedLength(entry: Entry): number {
 const DECODED_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop in between
 const DECODED_BYTES_PER_TURN = 4 * 1024 * 1024 // the same for a list of large values
 
-/** Decodes the values of a list in slices, one per turn of the event loop, so that its readers do not decode them all at once. */
+/** Decodes the values of a list in slices, one per turn of the event loop, so that its readers need not decode them at once. */
 export async function decodeEntries(entries: readonly Entry[], clock: Pick<Clock, 'nextTurn'>): Promise<void> {
   let [count, bytes] = [0, 0]
   for (const entry of entries) {

@@ -1,4 +1,4 @@
-// The order and the turns of computations on large bodies, and that the API server parses large bodies in such turns.
+// Tests the order and the turns of computations on large bodies, and that the API server parses large bodies in such turns.
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
 import { createServerFixture } from '../server.fixture.ts'

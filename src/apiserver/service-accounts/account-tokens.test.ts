@@ -1,4 +1,4 @@
-// Tests the tokens of ServiceAccounts through the API: TokenRequest, use of the token, TokenReview and the discovery of the issuer.
+// Tests the tokens of ServiceAccounts through the API: TokenRequest, use of the token, TokenReview, discovery of the issuer.
 import { createHmac } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { serviceAccountKind } from '../../api/kinds/service-account/service-account.ts'

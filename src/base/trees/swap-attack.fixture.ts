@@ -1,5 +1,5 @@
-// Test fixture: attacks an operation on a volume as a pod can. A thread replaces a directory of the volume by a link to a directory
-// of the machine, and back, as fast as it can.
+// Test fixture: attacks an operation on a volume as a pod can. A thread replaces a directory of the volume by a link to a
+// directory of the machine, and back, as fast as it can.
 import { lstat, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

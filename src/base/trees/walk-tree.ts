@@ -19,7 +19,7 @@ export type TreeStep =
 export interface WalkOptions {
   /** Returns whether to visit a directory below the root. Default: all are visited. */
   canEnter?(directory: FileHandle): Promise<boolean>
-  /** Called for a directory that is skipped because it is too deep, or because this process may not read it. Default: the walk fails. */
+  /** Called for each directory that is skipped: too deep, or not readable for this process. Default: the walk fails. */
   onSkip?(): void
 }
 

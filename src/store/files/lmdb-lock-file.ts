@@ -10,7 +10,7 @@ export const lockFileOf = (storePath: string): string => `${storePath}-lock`
 
 /**
  * Creates the table of readers unless it exists without holes. The caller holds the lock on the directory, so no server has the
- * table open; a backup that is being copied from a table with holes is not protected any more, and must be verified.
+ * table open. A backup that is copying the store registered itself in the replaced table: it is not protected any more.
  */
 export async function ensureLockFile(storePath: string): Promise<void> {
   const path = lockFileOf(storePath)
