@@ -246,6 +246,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       statsCollector.run(stopSignal),
       events.run(stopSignal),
       orphanQueue.run(unstage, stopSignal),
+      containers.run?.(stopSignal),
     ]
     try {
       await Promise.all(tasks)

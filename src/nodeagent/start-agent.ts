@@ -18,20 +18,19 @@ import { createHostDisk } from './disk/host-disk.ts'
 import { type AgentMetrics, createAgentMetrics } from './metrics.ts'
 import { type MachineInfo, readMachineInfo } from './node/machine-info.ts'
 import { agentPaths } from './paths.ts'
+import type { PodOptions } from './pod-options.ts'
 import { createPluginCalls } from './registration/plugin-calls.ts'
 import { createPluginDirectory } from './registration/plugin-directory.ts'
 import { lockRoot } from './root-lock.ts'
 import { createIoRates } from './stats/io-rates.ts'
 
-export interface NodeAgentOptions {
+export interface NodeAgentOptions extends PodOptions {
   readonly client: Client
   readonly nodeName: string
   /** The root directory, which has the layout of the kubelet's. It is created if it does not exist. */
   readonly root: string
   /** The sockets of drivers without node-driver-registrar. */
   readonly driverSockets?: readonly string[]
-  /** Whether to run the commands of containers as processes of this machine. Default false. */
-  readonly runCommands?: boolean
   /** URL of the API server for the environment of containers. Default: they have no such variables. */
   readonly serverUrl?: string
   readonly labels?: Readonly<Record<string, string>>
@@ -69,6 +68,14 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
     const paths = agentPaths(root)
     const metrics = options.metrics ?? createAgentMetrics(options.registry ?? new Registry(), clock)
     const caches = createCacheSet({ client, clock, random, log })
+    const containers = await createHostContainers({
+      paths,
+      disk,
+      clock,
+      log: options.runCommands ? log : silentLog,
+      serverUrl: options.serverUrl,
+      logLimits: options.containerLogs,
+    })
     const agent = createNodeAgent({
       nodeName,
       identity: `${nodeName}_${await readOrCreateAgentId(root, random)}`,
@@ -88,9 +95,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
       driverSockets: options.driverSockets ?? [],
       connect: (address) => connectDriver({ address, clock, log, metrics: metrics.calls }),
       ratesAt: createIoRates({ root, mounts, clock }),
-      containers: options.runCommands
-        ? await createHostContainers({ paths, disk, clock, log, serverUrl: options.serverUrl })
-        : withoutNewContainers(await createHostContainers({ paths, disk, clock, log: silentLog })),
+      containers: options.runCommands ? containers : withoutNewContainers(containers),
       labels: options.labels,
       podsMax: options.podsMax,
       readsByName: options.readsByName,

@@ -26,6 +26,8 @@ export interface Containers {
   removeRecords(uid: string): Promise<void>
   /** Registers a function that is called with the UID of a pod whose containers have changed. */
   onChange(listener: (uid: string) => void): void
+  /** Limits the size of the logs until the signal is aborted. Undefined if there are none. */
+  run?(signal: AbortSignal): Promise<void>
 }
 
 export const noContainers = (): Containers => ({

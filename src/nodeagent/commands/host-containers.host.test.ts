@@ -239,6 +239,17 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
     expect(await readFile(logPath, 'utf8')).toBe('output\n')
   })
 
+  it('SYS-7 keeps the log of the previous run only', async () => {
+    const container = agentPaths(root).container(UID, 'main')
+    for (const run of ['0', '1', '2']) {
+      await mkdir(join(container, run), { recursive: true })
+      await writeFile(join(container, run, 'started'), '1000\n')
+      await writeFile(join(container, run, 'exit'), '3\n')
+    }
+    await containers.advance(aPod(['true'], {}, { restartPolicy: 'Always' }), volumes())
+    expect(await disk.list(container)).toEqual(['2', '3'])
+  })
+
   it('SYS-7 reports a command that cannot mount as ended, so that its pod can be deleted', async () => {
     const bin = join(root, 'bin')
     await mkdir(bin)

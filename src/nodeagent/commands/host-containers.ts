@@ -13,6 +13,7 @@ import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
 import type { ContainerView, EndedRun, PodView } from '../pods/pod-status.ts'
 import { openPodCgroups, type PodCgroups } from './cgroup.ts'
+import { DEFAULT_LOG_LIMITS, type LogLimits, runLogRotation } from './container-logs.ts'
 import type { Containers, VolumePaths } from './containers.ts'
 import { ConfigError, commandOf, type Environment, environmentOf } from './environment.ts'
 import { type LaunchMount, launch } from './launch.ts'
@@ -25,6 +26,8 @@ export interface HostContainersDeps {
   readonly log: Logger
   /** URL of the API server, for KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT of the containers. */
   readonly serverUrl?: string
+  /** Default: those of the kubelet. */
+  readonly logLimits?: LogLimits
   /** Default: the cgroups of this machine. */
   readonly cgroups?: PodCgroups
 }
@@ -84,6 +87,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     const command = withUser(pod, container, commandOf(container, env), isRoot)
     const files = filesOf(uid, container.name, run)
     const scratch = join(files.directory, 'scratch')
+    await removeEarlierRuns(uid, container.name, run)
     await disk.makeDirectory(scratch, DIRECTORY_MODE)
     const mounts = await prepareMounts(uid, container, volumes)
     const cgroupFiles = isRoot ? await cgroups.create(uid) : []
@@ -108,6 +112,13 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       notifyChange(uid)
     })
     await disk.writeText(files.pid, formatPid(launched.pid, await startTicksOf(launched.pid)))
+  }
+
+  /** Keeps the records and the log of the previous run only, so that a container that restarts for ever does not fill the disk. */
+  async function removeEarlierRuns(uid: string, name: string, run: number): Promise<void> {
+    for (const entry of await disk.list(paths.container(uid, name))) {
+      if (Number(entry) < run - 1) await disk.removeTree(join(paths.container(uid, name), entry))
+    }
   }
 
   async function prepareMounts(
@@ -266,6 +277,8 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     onChange(listener) {
       notifyChange = listener
     },
+
+    run: (signal) => runLogRotation({ paths, disk, clock, log, limits: deps.logLimits ?? DEFAULT_LOG_LIMITS }, signal),
   }
 }
 

@@ -6,6 +6,7 @@ import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Provisioner } from '../../controllers/provisioning/index.ts'
 import type { ThrottleOptions } from '../../controllers/volume-changes/index.ts'
+import type { PodOptions } from '../../nodeagent/index.ts'
 import { createClientMetrics } from '../../runtime/index.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from '../controllers.ts'
 import type { AccessControl } from './access-control.ts'
@@ -24,7 +25,7 @@ export interface ComponentsOptions {
     readonly count: number
     readonly dir: string
     readonly poolBytes: number | undefined
-    readonly runCommands: boolean
+    readonly podOptions: PodOptions
     /** Names of nodes of an earlier start that do not run now. */
     readonly idle: readonly string[]
   }

@@ -12,7 +12,7 @@ import type { Logger } from '../../base/log.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import type { Client } from '../../client/index.ts'
 import { type RunningDriver, startDriver, TOPOLOGY_KEY } from '../../driver/index.ts'
-import { createAgentMetrics, type RunningNodeAgent, startNodeAgent } from '../../nodeagent/index.ts'
+import { createAgentMetrics, type PodOptions, type RunningNodeAgent, startNodeAgent } from '../../nodeagent/index.ts'
 import type { DriverEndpoint } from '../controllers.ts'
 
 export interface NodesOptions {
@@ -20,7 +20,7 @@ export interface NodesOptions {
   readonly dir: string
   /** Size of each pool. Default: POOL_BYTES_MAX, or less on a small disk. */
   readonly poolBytes: number | undefined
-  readonly runCommands: boolean
+  readonly podOptions: PodOptions
   /** URL of the API server for the environment of containers. */
   readonly serverUrl: string
   /** Returns a client with the identity of the node. */
@@ -90,7 +90,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
       readsByName: true, // as the rights of a node require
       root: join(dir, node, 'agent'),
       driverSockets: [addressOf(node)],
-      runCommands: options.runCommands,
+      ...options.podOptions,
       serverUrl: options.serverUrl,
       version: `v${stowageVersion}`,
       clock,

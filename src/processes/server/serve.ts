@@ -26,6 +26,7 @@ import { openDirectoryPlugin, openRoot, type Root } from '../../controllers/prov
 import type { Provisioner } from '../../controllers/provisioning/index.ts'
 import { provisionerOf } from '../../controllers/provisioning/plugin.ts'
 import type { ThrottleOptions } from '../../controllers/volume-changes/index.ts'
+import type { PodOptions } from '../../nodeagent/index.ts'
 import { stopWithin } from '../../runtime/stop-within.ts'
 import type { Store } from '../../store/index.ts'
 import { buildKubeconfig } from '../kubeconfig.ts'
@@ -70,8 +71,8 @@ export interface ServeOptions {
   /** Number of nodes to run on this machine, each with its own driver. Default: DEFAULT_NODES with an embedded store. */
   readonly nodes: number | undefined
   readonly poolBytes: number | undefined
-  /** Whether the commands of pods run as processes on this machine. */
-  readonly runCommands: boolean
+  /** Options of the pods on the nodes of this machine. */
+  readonly podOptions: PodOptions
   /** Whether the scheduler runs with the controllers. */
   readonly hasScheduler: boolean
   /** How long a driver must be missing on a node before its capacity objects are deleted. Default: 10 min. */
@@ -188,7 +189,7 @@ export async function serve(options: ServeOptions): Promise<void> {
           count: nodeCount,
           dir: nodesDir,
           poolBytes: options.poolBytes,
-          runCommands: options.runCommands,
+          podOptions: options.podOptions,
           idle: idleNodes,
         },
         inProcessProvisioners,

@@ -1,12 +1,13 @@
 // `stowage node`: flags, help and output. run.ts runs the command.
 import { type AddCommand, processDeps } from '../../command.ts'
 import { collect, kubeconfigOption, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
+import { addPodFlags } from '../../flags/pod-options.ts'
 
 /** Has the layout of the kubelet's directory, but another path, so that both can run on one machine. */
 const DEFAULT_ROOT = '/var/lib/stowage-node'
 
 export const addNode: AddCommand = (program, deps) => {
-  program
+  const command = program
     .command('node')
     .summary('run the node agent: mount volumes for the pods of this node')
     .description(
@@ -25,7 +26,6 @@ export const addNode: AddCommand = (program, deps) => {
     .option('--node-name <name>', 'name of the node (default: the name of this machine)')
     .option('--root-dir <dir>', 'directory for pods, plugins and mount records', DEFAULT_ROOT)
     .option('--driver-socket <path>', 'socket of a CSI driver without a registrar; may be repeated', collect)
-    .option('--run-commands', 'run the commands of containers as processes on this machine, without isolation', false)
     .option('--label <key=value>', 'label of the node; may be repeated', collect)
     .option('--max-pods <number>', 'maximum number of pods', '110')
     .option('--http-endpoint <host:port>', 'address on which to serve /metrics and /healthz')
@@ -51,4 +51,5 @@ export const addNode: AddCommand = (program, deps) => {
         },
       })
     })
+  addPodFlags(command)
 }

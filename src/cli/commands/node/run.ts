@@ -16,8 +16,9 @@ import {
 import { startRemoteHost } from '../../../processes/run-remote.ts'
 import { whenAborted } from '../../../runtime/stop-signal.ts'
 import { stopWithin } from '../../../runtime/stop-within.ts'
+import { type PodFlags, parsePodFlags } from '../../flags/pod-options.ts'
 
-export interface NodeFlags {
+export interface NodeFlags extends PodFlags {
   readonly kubeconfig?: string
   /** Address of the API server. Overrides the kubeconfig. */
   readonly server?: string
@@ -25,7 +26,6 @@ export interface NodeFlags {
   readonly nodeName?: string
   readonly rootDir: string
   readonly driverSocket?: readonly string[]
-  readonly runCommands: boolean
   /** Labels as `key=value`. */
   readonly label?: readonly string[]
   readonly maxPods: string
@@ -69,7 +69,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         nodeName,
         root,
         driverSockets: (flags.driverSocket ?? []).map((socket) => resolve(socket.replace(/^unix:(\/\/)?/, ''))),
-        runCommands: flags.runCommands,
+        ...parsePodFlags(flags),
         serverUrl: url,
         labels,
         podsMax,

@@ -2,10 +2,11 @@
 import type { AddCommand } from '../../command.ts'
 import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
 import { capacityGoneForOption, capacityReservationOption, driverSocketOption } from '../../flags/common.ts'
+import { addPodFlags } from '../../flags/pod-options.ts'
 import { addServeCommand } from './serve-command.ts'
 
-export const addUp: AddCommand = (program, deps) =>
-  void addServeCommand(program, deps, {
+export const addUp: AddCommand = (program, deps) => {
+  const command = addServeCommand(program, deps, {
     name: 'up',
     summary: 'start the whole system on this machine',
     description:
@@ -18,7 +19,6 @@ export const addUp: AddCommand = (program, deps) =>
       'number of nodes to run, each with a driver for local storage (default: 3; 0 with --store)',
     )
     .option('--pool-size <size>', 'storage of each node (default: 10Gi, less on a small disk)')
-    .option('--run-commands', 'run the commands of pods as processes on this machine; see docs/explanation/nodes.md')
     .option('--volumes-dir <dir>', 'directory for volumes of the class "directory" (default: DATA-DIR/volumes)')
     .addOption(driverSocketOption())
     .option('--no-scheduler', 'leave out the scheduler, for a kube-scheduler or `stowage scheduler` in its place')
@@ -26,3 +26,5 @@ export const addUp: AddCommand = (program, deps) =>
     .addOption(capacityGoneForOption())
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())
+  addPodFlags(command)
+}

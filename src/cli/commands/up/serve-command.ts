@@ -24,6 +24,7 @@ import {
   parsePoolSize,
   pkiDirOption,
 } from '../../flags/common.ts'
+import { parsePodFlags } from '../../flags/pod-options.ts'
 import { quoteShellWord } from '../../shell-word.ts'
 
 interface ServeCommand {
@@ -107,7 +108,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         driverSockets: flags.driverSocket ?? [],
         nodes: flags.nodes === undefined ? undefined : parseNodeCount(flags.nodes),
         poolBytes: parsePoolSize(flags.poolSize),
-        runCommands: flags.runCommands === true,
+        podOptions: parsePodFlags(flags),
         hasScheduler: flags.scheduler !== false,
         capacityReservation: flags.capacityReservation !== 'off',
         capacityMissingForMs:

@@ -1,0 +1,40 @@
+// The flags of `up` and `node` about the pods of a node. Those of container logs have the names of the kubelet's.
+import type { Command } from 'commander'
+import { isQuantity, quantityToBytes } from '../../api/quantity.ts'
+import { UsageError } from '../../base/usage-error.ts'
+import type { PodOptions } from '../../nodeagent/index.ts'
+
+const DEFAULT_SIZE = '10Mi'
+const DEFAULT_FILES = '5'
+
+export const addPodFlags = (command: Command): Command =>
+  command
+    .option('--run-commands', 'run the commands of containers as processes on this machine, without isolation')
+    .option('--container-log-max-size <size>', 'size at which the log of a container is rotated', DEFAULT_SIZE)
+    .option('--container-log-max-files <count>', 'number of log files of a container, 2 or more', DEFAULT_FILES)
+
+export interface PodFlags {
+  readonly runCommands?: boolean
+  readonly containerLogMaxSize?: string
+  readonly containerLogMaxFiles?: string
+}
+
+export const parsePodFlags = (flags: PodFlags): PodOptions => ({
+  runCommands: flags.runCommands === true,
+  containerLogs: {
+    bytesMax: parseLogSize(flags.containerLogMaxSize ?? DEFAULT_SIZE),
+    filesMax: parseLogFiles(flags.containerLogMaxFiles ?? DEFAULT_FILES),
+  },
+})
+
+function parseLogSize(text: string): number {
+  const bytes = isQuantity(text) ? Number(quantityToBytes(text)) : Number.NaN
+  if (Number.isSafeInteger(bytes) && bytes > 0) return bytes
+  throw new UsageError(`--container-log-max-size ${JSON.stringify(text)}: expected a size such as 10Mi`)
+}
+
+function parseLogFiles(text: string): number {
+  const count = Number(text)
+  if (Number.isSafeInteger(count) && count >= 2) return count
+  throw new UsageError(`--container-log-max-files ${JSON.stringify(text)}: expected a whole number above 1`)
+}

@@ -1,0 +1,9 @@
+// What an operator decides about the pods of a node, with flags of `stowage node` and `stowage up`.
+import type { LogLimits } from './commands/container-logs.ts'
+
+export interface PodOptions {
+  /** Whether to run the commands of containers as processes of this machine. Default false. */
+  readonly runCommands?: boolean
+  /** Limits of the log files of a container. Default: those of the kubelet. */
+  readonly containerLogs?: LogLimits
+}
