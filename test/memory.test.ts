@@ -1,0 +1,72 @@
+// Tests how much memory a server needs for each stored object after a start, when its controllers have listed all of them.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { INSPECTOR_ENV, readLiveMemory } from './helpers/inspector.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+
+const COMMITS = '/apis/stowage.dev/v1/commits'
+const COMMIT_WRITES = 500
+/** Fills the caches of decoded objects, which have a fixed size. */
+const FIRST_OBJECTS = 10_000
+const FURTHER_OBJECTS = 20_000
+/** The index of the store, and the metadata that the garbage and namespace controllers share. */
+const HEAP_BYTES_MAX = 600
+const BUFFER_BYTES_MAX = 50
+
+let dataDir: string
+let server: RunningServer | undefined
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'stowage-memory-'))
+})
+afterEach(async () => {
+  await server?.kill()
+  await rm(dataDir, { recursive: true, force: true })
+})
+
+async function restart(): Promise<RunningServer> {
+  await server?.stop()
+  server = await startServer({ dataDir, env: INSPECTOR_ENV })
+  return server
+}
+
+/** Resolves when the namespace controller works, so that the caches of the controllers are synced. */
+async function waitUntilSynced({ call }: RunningServer): Promise<void> {
+  await call('POST', '/api/v1/namespaces', { metadata: { name: 'probe' } })
+  await call('DELETE', '/api/v1/namespaces/probe')
+  while ((await call('GET', '/api/v1/namespaces/probe')).status !== 404)
+    await new Promise((resolve) => setTimeout(resolve, 50)) // polls until the test times out
+}
+
+async function createConfigMaps({ call }: RunningServer, from: number, to: number): Promise<void> {
+  for (let start = from; start < to; start += COMMIT_WRITES) {
+    const writes = Array.from({ length: COMMIT_WRITES }, (_, index) => ({
+      verb: 'create',
+      apiVersion: 'v1',
+      resource: 'configmaps',
+      namespace: 'default',
+      body: { metadata: { name: `map-${start + index}` }, data: { value: 'x'.repeat(300) } },
+    }))
+    const { status, text } = await call('POST', COMMITS, { writes })
+    if (status !== 200) throw new Error(text)
+  }
+}
+
+async function readMemoryAfterRestart(): Promise<{ heap: number; buffers: number }> {
+  const restarted = await restart()
+  await waitUntilSynced(restarted)
+  return readLiveMemory(restarted)
+}
+
+describe('the memory of a server', () => {
+  it('SYS-20 grows by at most 600 bytes of heap per ConfigMap', async () => {
+    await createConfigMaps(await restart(), 0, FIRST_OBJECTS)
+    const before = await readMemoryAfterRestart()
+    await createConfigMaps(server!, FIRST_OBJECTS, FIRST_OBJECTS + FURTHER_OBJECTS)
+    const after = await readMemoryAfterRestart()
+    expect((after.heap - before.heap) / FURTHER_OBJECTS).toBeLessThan(HEAP_BYTES_MAX)
+    expect((after.buffers - before.buffers) / FURTHER_OBJECTS).toBeLessThan(BUFFER_BYTES_MAX)
+  })
+})
