@@ -1,9 +1,11 @@
 // Runs the whole life of claims with `stowage up` and kubectl, and checks that every component has the rights it needs: the
 // server counts and logs denied requests of its own components.
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createCertificationRequest } from '../src/api/certification-request.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { findKubectls } from './helpers/kubectls.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
@@ -11,6 +13,7 @@ import { createKubectl, type Kubectl } from './kubectl/kubectl.ts'
 
 const program = (await findKubectls()).at(-1)
 const DRIVER = 'local.csi.stowage.dev'
+const SIGNER = 'kubernetes.io/kube-apiserver-client'
 
 describe.skipIf(!program && process.env.CI !== 'true')('the identities of components (needs a kubectl on PATH)', () => {
   let dir: string
@@ -49,6 +52,43 @@ describe.skipIf(!program && process.env.CI !== 'true')('the identities of compon
       containers: [{ name: 'main', image: 'none', volumeMounts: [{ name: 'data', mountPath: '/data' }] }],
       volumes: [{ name: 'data', persistentVolumeClaim: { claimName } }],
     },
+  })
+
+  const requestCertificate = () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const pem = createCertificationRequest({ subject: { commonName: 'ann', organizations: ['team'] }, key: privateKey })
+    const spec = { request: Buffer.from(pem).toString('base64'), signerName: SIGNER, usages: ['client auth'] }
+    return apply({
+      apiVersion: 'certificates.k8s.io/v1',
+      kind: 'CertificateSigningRequest',
+      metadata: { name: 'ann' },
+      spec,
+    })
+  }
+
+  it('SYS-23 suffice to fill the Secret of a token, and to end the token with the Secret', async () => {
+    await kubectl.out('create serviceaccount robot')
+    const annotations = { 'kubernetes.io/service-account.name': 'robot' }
+    const type = 'kubernetes.io/service-account-token'
+    await apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'key', annotations }, type })
+    await waitFor('secret/key', `jsonpath={.data.namespace}=${Buffer.from('default').toString('base64')}`)
+    const token = Buffer.from(await kubectl.out('get secret key -o jsonpath={.data.token}'), 'base64').toString()
+    const whoAmI = () =>
+      server.call(
+        'POST',
+        '/apis/authentication.k8s.io/v1/selfsubjectreviews',
+        { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' },
+        { authorization: `Bearer ${token}` },
+      )
+    expect((await whoAmI()).json.status.userInfo.username).toBe('system:serviceaccount:default:robot')
+    await kubectl.out('delete secret key')
+    expect((await whoAmI()).status).toBe(401)
+  })
+
+  it('SYS-19 suffice to sign an approved certificate', async () => {
+    await requestCertificate()
+    await kubectl.out('certificate approve ann')
+    await waitFor('csr/ann', 'jsonpath={.status.certificate}')
   })
 
   it('SYS-9 suffice to create, use, expand, modify, copy and delete claims', async () => {

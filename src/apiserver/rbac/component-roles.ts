@@ -11,6 +11,7 @@ export type InProcessComponent = Exclude<Component, 'node' | 'sdk'>
 
 /** Service accounts in kube-system, under the names of Kubernetes where it has the same controller. */
 const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'scheduler'>, string>> = {
+  'account-tokens': 'tokens-controller',
   attacher: 'stowage-attacher',
   attaching: 'attachdetach-controller',
   binding: 'persistent-volume-binder',

@@ -89,6 +89,7 @@ const REQUESTS = 'certificatesigningrequests.certificates.k8s.io'
 
 /** Controllers that use the keys of the server, or serve its authenticators. They run in its process only. */
 const SERVER_CONTROLLER_RULES = {
+  'account-tokens': [rule('get watch', 'serviceaccounts'), rule('watch update delete', 'secrets')],
   certificates: [
     rule('watch delete', REQUESTS),
     rule('update', `${REQUESTS}/approval ${REQUESTS}/status`),

@@ -1,13 +1,14 @@
 // Authenticates ServiceAccount tokens: signature, issuer, audience and time, and that the account and the bound object still
-// exist. A verified signature is cached; everything else is checked on every request.
-import { createHash } from 'node:crypto'
+// exist. A token in a Secret has neither audience nor expiration, but the Secret must contain it. A verified signature is
+// cached; everything else is checked on every request.
 import type { Clock } from '../../base/clock.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 import type { TokenAuthentication, TokenAuthenticator } from '../security/token-authenticator.ts'
 import { accountUserName, type UserInfo } from '../security/user.ts'
 import type { BoundObjects } from './bound-objects.ts'
 import { type ObjectClaim, type TokenClaims, type TokenSubject, userOfClaims } from './claims.ts'
-import { verifyJwt } from './jwt.ts'
+import { type VerifiedJwt, verifyJwt } from './jwt.ts'
+import { hashToken, type SecretTokenSubject, subjectOfSecretToken, userOfSecretToken } from './secret-token.ts'
 import type { TokenKeys } from './token-keys.ts'
 
 /** Maximum number of tokens whose signature is cached. The least recently used one is dropped first. */
@@ -19,39 +20,52 @@ export interface AccountAuthenticatorDeps {
   /** Returns the current keys. */
   keys(): TokenKeys
   readonly issuer: string
-  readonly boundObjects: Pick<BoundObjects, 'exist'>
+  readonly boundObjects: Pick<BoundObjects, 'exist' | 'secretHasToken'>
   readonly clock: Clock
 }
 
-interface VerifiedToken {
-  readonly claims: TokenClaims
-  readonly kid: string
-  readonly user: UserInfo
-}
+/** A token with a valid signature: one that was requested, or one of a Secret. */
+type VerifiedToken = { readonly kid: string; readonly user: UserInfo } & (
+  | { readonly claims: TokenClaims }
+  | { readonly secretToken: SecretTokenSubject }
+)
 
 export function createAccountAuthenticator(deps: AccountAuthenticatorDeps): TokenAuthenticator {
   const { keys, issuer, boundObjects, clock } = deps
   const verifiedTokens = new LruCache<string, VerifiedToken>(TOKENS_CACHED_MAX)
 
-  function verify(token: string): VerifiedToken | undefined {
-    const hash = createHash('sha256').update(token).digest('base64')
+  function verify(token: string, hash: string): VerifiedToken | undefined {
     const cached = verifiedTokens.get(hash)
     if (cached) return keys().verificationKeys.has(cached.kid) ? cached : undefined
     const verified = verifyJwt(token, (kid) => keys().verificationKeys.get(kid))
-    if (!verified || verified.claims.iss !== issuer || !isTokenClaims(verified.claims)) return undefined
-    const { claims, kid } = verified
-    const result: VerifiedToken = { claims, kid, user: userOfClaims(claims) }
-    verifiedTokens.set(hash, result)
+    const result = verified && readClaims(verified)
+    if (result) verifiedTokens.set(hash, result)
     return result
+  }
+
+  function readClaims({ claims, kid }: VerifiedJwt): VerifiedToken | undefined {
+    const secretToken = subjectOfSecretToken(claims)
+    if (secretToken) return { kid, secretToken, user: userOfSecretToken(secretToken) }
+    if (claims.iss !== issuer || !isTokenClaims(claims)) return undefined
+    return { kid, claims, user: userOfClaims(claims) }
   }
 
   return (token, audiences): TokenAuthentication | undefined => {
     if (!hasJwtForm(token)) return undefined
-    const verified = verify(token)
+    const hash = hashToken(token)
+    const verified = verify(token, hash)
     if (!verified) return undefined
-    const { claims, user } = verified
-    const nowMs = clock.nowMs()
+    const { user } = verified
     const rejected = (message: string) => ({ rejection: `the token of ${user.name} ${message}` })
+    if ('secretToken' in verified) {
+      // Such a token is for the API server, although it names no audience.
+      const accepted = audiences.filter((audience) => audience === issuer)
+      if (accepted.length === 0) return rejected('is for other audiences')
+      if (boundObjects.secretHasToken(verified.secretToken, hash)) return { user, audiences: accepted }
+      return rejected('is not valid any more: the account or the Secret was deleted, or the Secret has another token')
+    }
+    const { claims } = verified
+    const nowMs = clock.nowMs()
     if (nowMs > (claims.exp + CLOCK_LEEWAY_SECONDS) * 1_000) {
       return rejected(`expired at ${new Date(claims.exp * 1_000).toISOString()}`)
     }

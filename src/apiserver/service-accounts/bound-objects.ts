@@ -1,9 +1,11 @@
-// An index of the objects that tokens are bound to: ServiceAccounts, pods, secrets and nodes with their UIDs. It follows the
-// store, so that a token becomes invalid when its object is deleted.
+// An index of the objects that tokens are bound to: ServiceAccounts, pods, secrets and nodes with their UIDs, and the hashes of
+// the tokens in Secrets. It follows the store, so that a token becomes invalid when its object is deleted.
 import type { Kind } from '../../api/kind.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
+import { ACCOUNT_TOKEN_TYPE, INVALID_SINCE_LABEL } from '../../api/kinds/secret/account-token-secret.ts'
 import { secretKind } from '../../api/kinds/secret/secret.ts'
+import type { Secret } from '../../api/kinds/secret/secret-schema.ts'
 import { serviceAccountKind } from '../../api/kinds/service-account/service-account.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -12,6 +14,7 @@ import { followStore } from '../follow-store.ts'
 import { collectionPrefix, objectKey } from '../keys.ts'
 import { decodeStored } from '../objects/stored-object.ts'
 import type { TokenSubject } from './claims.ts'
+import { hashToken, type SecretTokenSubject } from './secret-token.ts'
 
 /** A token stays valid for this long after the deletion of its object was requested, if a finalizer retains the object. */
 const DELETION_LEEWAY_MS = 60_000
@@ -22,11 +25,15 @@ interface IndexedObject {
   readonly uid: string
   /** Time of metadata.deletionTimestamp. */
   readonly deletionMs?: number
+  /** Hash of the token that a Secret of type kubernetes.io/service-account-token contains. */
+  readonly tokenHash?: string
 }
 
 export interface BoundObjects {
   /** Returns whether the account and the bound object of a token exist with the same UIDs. */
   exist(subject: TokenSubject, nowMs: number): boolean
+  /** Returns whether the account exists with the same UID, and the Secret contains the token. */
+  secretHasToken(subject: SecretTokenSubject, tokenHash: string): boolean
   /**
    * Resolves when the index has the objects, which were read from the store, or after INDEX_WAIT_MS_MAX. On etcd the index
    * follows with a delay.
@@ -40,6 +47,7 @@ export interface BoundObjects {
   follow(signal: AbortSignal): Promise<void>
 }
 
+const SECRETS = collectionPrefix(secretKind)
 const KINDS: readonly Kind[] = [serviceAccountKind, podKind, secretKind, nodeKind]
 
 export function createBoundObjects({ store, clock, log }: { store: Store; clock: Clock; log: Logger }): BoundObjects {
@@ -47,18 +55,25 @@ export function createBoundObjects({ store, clock, log }: { store: Store; clock:
   const waiters = new Set<() => void>()
   let notifyEnd = (_namespace: string | undefined): void => {}
 
-  /** Indexes the entry. Returns whether the object that the key had before has ceased to exist. */
+  /** Indexes the entry. Returns whether the object, or the token, that the key had before has ceased to exist. */
   function setEntry(key: string, entry: Entry | undefined): boolean {
     const previous = objects.get(key)
     if (!entry) return objects.delete(key)
-    const { uid = '', deletionTimestamp } = decodeStored(entry).metadata
+    const object = decodeStored(entry)
+    const { uid = '', deletionTimestamp } = object.metadata
     const deletionMs = deletionTimestamp ? Date.parse(deletionTimestamp) : undefined
-    objects.set(key, deletionMs === undefined ? { uid } : { uid, deletionMs })
+    const tokenHash = key.startsWith(SECRETS) ? tokenHashOf(object as Secret) : undefined
+    objects.set(key, {
+      uid,
+      ...(deletionMs === undefined ? {} : { deletionMs }),
+      ...(tokenHash === undefined ? {} : { tokenHash }),
+    })
     if (deletionMs !== undefined && deletionMs !== previous?.deletionMs) {
       const leewayMs = deletionMs + DELETION_LEEWAY_MS + 1 - clock.nowMs()
       if (leewayMs > 0) clock.after(leewayMs, () => notifyEnd(namespaceOf(key)))
     }
-    return previous !== undefined && previous.uid !== uid
+    if (!previous) return false
+    return previous.uid !== uid || (previous.tokenHash !== undefined && previous.tokenHash !== tokenHash)
   }
 
   const exist = (subject: TokenSubject, nowMs: number): boolean =>
@@ -69,6 +84,11 @@ export function createBoundObjects({ store, clock, log }: { store: Store; clock:
 
   return {
     exist,
+    secretHasToken({ namespace, serviceaccount, secretName }, tokenHash) {
+      const account = objects.get(objectKey(serviceAccountKind, namespace, serviceaccount.name))
+      const secret = objects.get(objectKey(secretKind, namespace, secretName))
+      return account?.uid === serviceaccount.uid && !account.deletionMs && secret?.tokenHash === tokenHash
+    },
     async whenIndexed(subject) {
       if (exist(subject, clock.nowMs())) return
       await new Promise<void>((resolve) => {
@@ -119,4 +139,11 @@ function boundKeys({ namespace, serviceaccount, pod, secret, node }: TokenSubjec
   if (secret) keys.push({ key: objectKey(secretKind, namespace, secret.name), uid: secret.uid })
   if (node && !pod) keys.push({ key: objectKey(nodeKind, '', node.name), uid: node.uid ?? '' })
   return keys
+}
+
+/** Returns undefined for a Secret without a token, with one that was invalidated, or that is being deleted. */
+function tokenHashOf({ type, data, metadata }: Secret): string | undefined {
+  if (type !== ACCOUNT_TOKEN_TYPE || !data?.token || metadata.deletionTimestamp) return undefined
+  if (metadata.labels?.[INVALID_SINCE_LABEL]) return undefined
+  return hashToken(Buffer.from(data.token, 'base64').toString('utf8'))
 }

@@ -12,6 +12,7 @@ import { createBoundObjects } from './bound-objects.ts'
 import type { TokenClaims, TokenSubject } from './claims.ts'
 import { createIssuerDiscovery } from './issuer-discovery.ts'
 import { signJwt } from './jwt.ts'
+import { type SecretTokenSubject, secretTokenClaims } from './secret-token.ts'
 import type { TokenKeys } from './token-keys.ts'
 
 export type { TokenSubject } from './claims.ts'
@@ -44,6 +45,8 @@ export interface AccountTokens {
   readonly lifetimeSecondsMax: number
   /** Signs a token for objects that were read from the store. Waits up to a second until this server accepts the token. */
   issue(request: IssueRequest): Promise<{ readonly token: string; readonly expiresAtMs: number }>
+  /** Signs a token that is valid as long as a Secret of type kubernetes.io/service-account-token contains it. */
+  createSecretToken(subject: SecretTokenSubject): string
   /** Handles the paths of the issuer. Returns undefined for all others. */
   handleDiscovery(path: string): ApiResponse | undefined
   /** Calls the listener after tokens may have become invalid. There is one listener. */
@@ -86,6 +89,7 @@ export function createAccountTokens(options: AccountTokensOptions): AccountToken
       await boundObjects.whenIndexed(subject)
       return { token: signJwt(claims, currentKeys.signingKey), expiresAtMs: claims.exp * 1_000 }
     },
+    createSecretToken: (subject) => signJwt(secretTokenClaims(subject), currentKeys.signingKey),
     handleDiscovery: createIssuerDiscovery({ issuer, serverUrl, keys }),
     onRevocation: (listener) => {
       notifyRevocation = listener

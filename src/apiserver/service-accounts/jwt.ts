@@ -42,11 +42,17 @@ export function signJwt(claims: object, { kid, algorithm, privateKey }: SigningK
   return `${signed}.${sign('sha256', Buffer.from(signed), signatureKey(privateKey)).toString('base64url')}`
 }
 
+export interface VerifiedJwt {
+  readonly claims: Readonly<Record<string, unknown>>
+  /** The ID of the key that signed the token. */
+  readonly kid: string
+}
+
 /** Returns the claims of a token, or undefined if none of the keys has signed it. */
 export function verifyJwt(
   token: string,
   findKey: (kid: string) => VerificationKey | undefined,
-): { readonly claims: Readonly<Record<string, unknown>>; readonly kid: string } | undefined {
+): VerifiedJwt | undefined {
   const [header = '', payload = '', signature = '', ...rest] = token.split('.')
   if (rest.length > 0 || signature === '') return undefined
   const { alg, kid, crit } = decode(header) ?? {}

@@ -60,6 +60,7 @@ export async function openAccessControl(options: AccessControlOptions) {
     serverOptions,
     credentials,
     nodeIdentity,
+    accountTokens,
     auditing,
     /** Authorizes by roles and bindings only, without the rules of nodes. */
     roleAuthorizer: rbac.authorizer,

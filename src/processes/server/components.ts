@@ -17,7 +17,7 @@ import { runServerControllers } from './server-controllers.ts'
 export interface ComponentsOptions {
   readonly server: ApiServer
   readonly serverUrl: string
-  readonly access: Pick<AccessControl, 'credentials' | 'nodeIdentity' | 'roleAuthorizer'>
+  readonly access: Pick<AccessControl, 'credentials' | 'nodeIdentity' | 'roleAuthorizer' | 'accountTokens'>
   readonly gates: FeatureGates
   /** Whether other servers may run controllers on the same store. */
   readonly isShared: boolean
@@ -92,8 +92,13 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
         if (isShared) server.health.addCheck('leader-election', problem, { isReadiness: false })
       },
     })
-    const { authorizer } = access.nodeIdentity
-    controllers.serverControllers = runServerControllers({ ...common, clientOf, authorizer, pki })
+    controllers.serverControllers = runServerControllers({
+      ...common,
+      clientOf,
+      authorizer: access.nodeIdentity.authorizer,
+      pki,
+      accountTokens: access.accountTokens,
+    })
     ends.push(...Object.values(controllers))
   }
   return {

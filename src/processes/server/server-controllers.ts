@@ -1,7 +1,7 @@
 // Runs the controllers that use the keys of the server or serve its authenticators. They run in the process of every server,
 // without leader election, each as its own service account.
 import { Registry } from 'prom-client'
-import type { Authorizer, Pki } from '../../apiserver/index.ts'
+import type { AccountTokens, Authorizer, Pki } from '../../apiserver/index.ts'
 import { SERVER_CONTROLLERS, type ServerController } from '../../apiserver/rbac/component-rules.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -11,6 +11,7 @@ import {
   type NodeCertificateRight,
   type Requester,
 } from '../../controllers/certificates/index.ts'
+import { createAccountTokenController } from '../../controllers/service-accounts/index.ts'
 import { createClientMetrics, createManager, type Runnable, type TermDeps } from '../../runtime/index.ts'
 import type { ClientOf } from './component-clients.ts'
 
@@ -18,7 +19,8 @@ export interface ServerControllersOptions {
   readonly clientOf: ClientOf
   /** Decides whether the requester of a certificate has the right to it. */
   readonly authorizer: Authorizer
-  readonly pki: Pick<Pki, 'signClientCertificate'>
+  readonly pki: Pick<Pki, 'caCert' | 'signClientCertificate'>
+  readonly accountTokens: Pick<AccountTokens, 'createSecretToken'>
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -26,7 +28,7 @@ export interface ServerControllersOptions {
 }
 
 export async function runServerControllers(options: ServerControllersOptions): Promise<void> {
-  const { clientOf, authorizer, pki, clock, random, log, signal } = options
+  const { clientOf, authorizer, pki, accountTokens, clock, random, log, signal } = options
   const hasRight = (user: Requester, right: NodeCertificateRight): boolean =>
     authorizer.authorize({
       user,
@@ -37,6 +39,8 @@ export async function runServerControllers(options: ServerControllersOptions): P
       subresource: right,
     }).allowed
   const create: Readonly<Record<ServerController, (deps: TermDeps) => Runnable>> = {
+    'account-tokens': (deps) =>
+      createAccountTokenController({ ...deps, rootCa: pki.caCert, createToken: accountTokens.createSecretToken }),
     certificates: (deps) => createCertificateController({ ...deps, hasRight, sign: pki.signClientCertificate }),
     'token-cleaner': (deps) => createTokenCleaner(deps),
   }

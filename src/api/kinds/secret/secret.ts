@@ -6,6 +6,7 @@ import { setOwnProperty } from '../../json-value.ts'
 import { defineKind } from '../../kind.ts'
 import { configMapKeyProblems, dns1123SubdomainProblems } from '../../names.ts'
 import { base64ByteLength, CONTENT_BYTES_MAX, validateImmutableContent } from '../shared/content-rules.ts'
+import { ACCOUNT_NAME_ANNOTATION, ACCOUNT_TOKEN_TYPE } from './account-token-secret.ts'
 import { type Secret, secret } from './secret-schema.ts'
 
 export const secretKind = defineKind<Secret>({
@@ -52,15 +53,13 @@ function mergeStringData(object: Secret): void {
   delete object.stringData
 }
 
-const SERVICE_ACCOUNT_NAME_ANNOTATION = 'kubernetes.io/service-account.name'
-
 function validateTypeKeys(object: Secret, errors: FieldErrors): void {
   const data = object.data ?? {}
   const hasKey = (key: string) => Object.hasOwn(data, key)
   switch (object.type) {
-    case 'kubernetes.io/service-account-token':
-      if (!object.metadata.annotations?.[SERVICE_ACCOUNT_NAME_ANNOTATION]) {
-        errors.required(`metadata.annotations[${SERVICE_ACCOUNT_NAME_ANNOTATION}]`)
+    case ACCOUNT_TOKEN_TYPE:
+      if (!object.metadata.annotations?.[ACCOUNT_NAME_ANNOTATION]) {
+        errors.required(`metadata.annotations[${ACCOUNT_NAME_ANNOTATION}]`)
       }
       return
     case 'kubernetes.io/dockercfg':
