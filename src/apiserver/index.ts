@@ -31,10 +31,11 @@ export {
   parseEncryptionConfiguration,
   rewriteStaleValues,
 } from './encryption/index.ts'
+export { createHealth, type Health } from './health.ts'
 export { type HttpsListener, listenHttps } from './http/https-listener.ts'
 export type { ApiResponse } from './http/messages.ts'
 export { inProcessClient } from './in-process/client.ts'
-export { BRIEF_HISTORY_PREFIXES, collectionPrefix, objectKey } from './keys.ts'
+export { BRIEF_HISTORY_PREFIXES, collectionPrefix, describeKey, objectKey } from './keys.ts'
 export { type PublishedService, publishKubernetesService } from './kubernetes-service.ts'
 export { createNodeAuthorization, NODES_GROUP, nodeUser } from './node-authorizer/index.ts'
 export { decodeStored } from './objects/stored-object.ts'

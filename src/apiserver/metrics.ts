@@ -1,6 +1,6 @@
 // Metrics of the API server and its store. Metrics that exist in Kubernetes have the same names.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { Store } from '../store/index.ts'
+import type { ScrubStats, Store } from '../store/index.ts'
 
 export interface RequestLabels {
   readonly verb: string
@@ -89,6 +89,12 @@ export function createApiMetrics(store: Store): ApiMetrics {
   )
   addGauge('apiserver_storage_size_bytes', 'Size of the store on disk.', () => store.stats().bytesOnDisk)
   addGauge('stowage_store_watchers', 'Watches on the store.', () => store.stats().watchers)
+  addGauge(
+    'stowage_store_damaged_records',
+    'Stored records that are known to be damaged.',
+    () => store.stats().damagedRecords,
+  )
+  if (store.stats().scrub) addScrubMetrics(registry, () => store.stats().scrub!)
   addGauge('process_resident_memory_bytes', 'Resident memory of the process.', () => process.memoryUsage.rss())
   addGauge(
     'process_start_time_seconds',
@@ -123,4 +129,35 @@ export function createApiMetrics(store: Store): ApiMetrics {
       return () => longRunning.dec({ ...labels })
     },
   }
+}
+
+/** Adds the progress of the background reads that look for damaged records. */
+function addScrubMetrics(registry: Registry, scrub: () => ScrubStats): void {
+  const registers = [registry]
+  new Counter({
+    name: 'stowage_store_scrub_passes_total',
+    help: 'Complete reads of the store that looked for damaged records.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(scrub().passes)
+    },
+  })
+  new Counter({
+    name: 'stowage_store_scrub_bytes_total',
+    help: 'Bytes read to find damaged records.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(scrub().bytes)
+    },
+  })
+  new Gauge({
+    name: 'stowage_store_scrub_progress_ratio',
+    help: 'Completed part of the present read of the store, from 0 to 1.',
+    registers,
+    collect() {
+      this.set(scrub().progress)
+    },
+  })
 }

@@ -54,6 +54,7 @@ describe('runCommandLine', () => {
     [['up', '--listen', 'nonsense'], 2, 'expected HOST:PORT'],
     [['up', '--listen', '127.0.0.1:99999'], 2, 'port 99999 is out of range; a port is at most 65535'],
     [['up', '--history-minutes', 'soon'], 2, 'expected a number above 0'],
+    [['up', '--scrub-rate', '-1'], 2, 'expected a number of MiB per second, or 0'],
     [
       ['up', '--data-dir', '/proc/stowage-cannot-be-here', '--feature-gates', 'Nope=true'],
       2,

@@ -6,8 +6,10 @@ import { checkPort } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
 import {
+  type DamagedRecordError,
   type EtcdTls,
   type HistoryOptions,
+  type MigrationProgress,
   openEtcdStore,
   openLmdbStore,
   type Store,
@@ -66,14 +68,23 @@ export interface OpenStoreOptions {
   readonly history: HistoryOptions
   /** Encrypts values. */
   readonly transformer: ValueTransformer
+  /** The rate at which an embedded store is read in the background to find damage. 0 for never. */
+  readonly scrubBytesPerSecond: number
+  readonly log: Logger
 }
 
 /** Returns the directory of the embedded store. */
 export const storeDirOf = (dataDir: string): string => join(dataDir, 'store')
 
 export async function openStore(options: OpenStoreOptions): Promise<Store> {
-  const { location, tlsFiles, dataDir, ...common } = options
-  if (location.is === 'embedded') return openLmdbStore({ dir: storeDirOf(dataDir), ...common })
+  const { location, tlsFiles, dataDir, scrubBytesPerSecond, log, ...common } = options
+  const onDamage = ({ key, revision, reason }: DamagedRecordError) =>
+    log.error({ key, revision, reason }, 'a stored record is damaged; run "stowage store check"')
+  if (location.is === 'embedded') {
+    const onMigration = ({ from, to, recordsDone, recordsTotal }: MigrationProgress) =>
+      log.info({ from, to, recordsDone, recordsTotal }, 'migrating the store to a new format')
+    return openLmdbStore({ dir: storeDirOf(dataDir), scrubBytesPerSecond, onDamage, onMigration, ...common })
+  }
   const { endpoints, prefix, isEncrypted } = location
   const tls = isEncrypted ? await readTls(tlsFiles) : undefined
   return openEtcdStore({ endpoints, prefix, tls, ...common }).catch((error) => {

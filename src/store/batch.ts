@@ -1,9 +1,11 @@
 // Batch runs the transactions of a group commit in order, each on the result of the previous one. The changes are neither
 // durable nor visible: revisioned-store.ts writes records() to the medium and then applies `changes`, or discards the batch
 // if the write fails.
+
 import type { KeyIndex } from './key-index.ts'
 import type { MediumRecord } from './medium.ts'
 import { entryOfPut } from './put-entry.ts'
+import { checksumOf } from './records/checksum.ts'
 import {
   type Decide,
   type Entry,
@@ -58,15 +60,20 @@ export class Batch {
     return this.#coalesced.size === 0 ? this.#changes : this.#changes.filter((_, index) => !this.#coalesced.has(index))
   }
 
-  /** Returns the records to write, after all transactions have run. */
-  records(): MediumRecord[] {
+  /**
+   * Returns the records to write, after all transactions have run, and sets the checksums of their versions. `encode`
+   * returns the bytes to store for a value.
+   */
+  records(encode: (key: string, value: Uint8Array) => Uint8Array): MediumRecord[] {
     return this.changes.map((version) => {
       const { key, revision, createRevision, expiresAtMs, deleted } = version
       const entry = this.#entries.get(version)
       const value = entry?.value ?? NO_VALUE
+      const stored = deleted ? NO_VALUE : encode(key, value)
+      version.checksum = checksumOf(stored)
       // The entry is no longer coalescable, so watchers get a plain entry with these bytes.
       if (entry?.coalescable) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
-      return { key, revision, createRevision, expiresAtMs, deleted, value }
+      return { key, revision, createRevision, expiresAtMs, deleted, checksum: version.checksum, value: stored }
     })
   }
 
@@ -148,6 +155,7 @@ export class Batch {
       createRevision: superseded && !superseded.deleted ? superseded.createRevision : revision,
       expiresAtMs: deleted ? undefined : write.expiresAtMs,
       deleted,
+      checksum: 0,
       previous,
     }
     this.#newest.set(key, version)

@@ -14,6 +14,7 @@ function createLog(changes: string, { keepMs = 1_000, entriesMax = 1_000, nowMs 
       createRevision: 1,
       expiresAtMs: undefined,
       deleted: tombstone === '†',
+      checksum: 0,
       previous: newest.get(key),
     }
     newest.set(key, version)

@@ -9,6 +9,7 @@ const aVersion = (key: string, expiresAtMs: number): Version => ({
   createRevision: 1,
   expiresAtMs,
   deleted: false,
+  checksum: 0,
   previous: undefined,
 })
 

@@ -5,12 +5,14 @@ export { openLmdbStore } from './lmdb.ts'
 export { AppendRejectedError, type Medium, type MediumBatch } from './medium.ts'
 export { memoryMedium, openMemoryStore } from './memory.ts'
 export { entryOfPut } from './put-entry.ts'
+export type { MigrationProgress } from './records/migration.ts'
 export type {
   Entry,
   HistoryOptions,
   ListResult,
   Put,
   Revision,
+  ScrubStats,
   Store,
   StoreEvent,
   TransactionView,

@@ -94,6 +94,7 @@ function aVersion(version: Partial<Version> & { key: string }): Version {
     createRevision: 1,
     expiresAtMs: undefined,
     deleted: false,
+    checksum: 0,
     previous: undefined,
     ...version,
   }

@@ -175,8 +175,13 @@ describe('opening a store file', () => {
   })
 
   it.each([
-    ['the store', [0, 0], JSON.stringify({ store: 'stowage', format: 7 }), 'is a store of format 7; this version'],
-    ['a record', [1, 5], '\u0009 …', 'a record has format 9; this version of Stowage reads format 1'],
+    [
+      'the store',
+      [0, 0],
+      JSON.stringify({ store: 'stowage', format: 7 }),
+      'is a store of format 7, which a newer version of Stowage wrote; this version reads formats up to 3',
+    ],
+    ['a record', [1, 5], '\u0009 …', 'record 5 ("") is damaged: its header has only 5 bytes'],
   ])('fails if %s has an unknown format', async (_, name, content, message) => {
     const dir = await createFilledDir()
     const key = Buffer.alloc(7)

@@ -9,7 +9,6 @@ import { statSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open as openLmdb, type RootDatabase } from 'lmdb'
-import type { Clock } from '../base/clock.ts'
 import { describeDiskSpace, requireWritableSpace } from '../base/disk-space.ts'
 import { ensureDirectory, syncDirectory } from '../base/files.ts'
 import { type DirectoryLock, lockDirectory } from './files/directory-lock.ts'
@@ -24,32 +23,48 @@ import {
   type Medium,
   type MediumBatch,
   MediumLostError,
-  NO_FLOORS,
+  type RecordHeader,
+  type VerifiedSlice,
+  type VerifyOptions,
 } from './medium.ts'
+import { checksumOf } from './records/checksum.ts'
 import {
+  type Description,
+  encodeDescription,
+  foreignFileError,
+  newDescription,
+  parseDescription,
+  STORE_FORMAT,
+} from './records/description.ts'
+import { addChecksums, type MigrationProgress } from './records/migration.ts'
+import {
+  type DamagedHeader,
   DESCRIPTION,
   decodeHeader,
   encodeHeader,
   HEADER,
-  type HeaderFields,
+  isDamagedHeader,
+  isOldHeader,
+  type OldHeader,
   type RecordName,
   readName,
   VALUE,
   writeName,
-} from './record-codec.ts'
-import { openRevisionedStore } from './revisioned-store.ts'
-import type { HistoryOptions, Revision, Store } from './store.ts'
-import type { ValueTransformer } from './value-transformer.ts'
+} from './records/record-codec.ts'
+import { openRevisionedStore, type RevisionedStoreOptions } from './revisioned-store.ts'
+import type { Revision, Store } from './store.ts'
 
-const STORE_FORMAT = 2
 const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
+const RECORD_BYTES = 100 // approximate size of a record without its value
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
 
 /** LMDB crashes if the disk gets full while it opens a file. A new store takes a twentieth of this. */
 const OPEN_BYTES_MIN = 2 ** 20
 
 /** Values are written as bytes. A range returns headers, which are decoded directly from LMDB's memory. */
-type Db = RootDatabase<Uint8Array | HeaderFields, RecordName>
+type Db = RootDatabase<Uint8Array | DecodedHeader, RecordName>
+
+type DecodedHeader = RecordHeader | DamagedHeader | OldHeader
 
 /** Reasons of commit errors by code, for errors after which LMDB has written nothing and remains usable. */
 const REJECTION_REASONS: ReadonlyMap<number, string> = new Map([
@@ -62,26 +77,23 @@ const REJECTION_REASONS: ReadonlyMap<number, string> = new Map([
   [-30792, 'the store has reached its maximum size (MDB_MAP_FULL)'],
 ])
 
-export interface LmdbStoreOptions {
+export interface LmdbStoreOptions extends Omit<RevisionedStoreOptions, 'medium'> {
   /** Created if it does not exist. Only one process at a time can use it. */
   readonly dir: string
-  readonly clock: Clock
-  readonly history?: HistoryOptions
-  /** Default: values are stored as they are. */
-  readonly transformer?: ValueTransformer
+  /** Called after each commit of a migration from an older format. */
+  readonly onMigration?: (progress: MigrationProgress) => void
 }
 
-export async function openLmdbStore({ dir, clock, history, transformer }: LmdbStoreOptions): Promise<Store> {
-  const medium = await openLmdbMedium(dir)
+export async function openLmdbStore({ dir, onMigration, ...options }: LmdbStoreOptions): Promise<Store> {
+  const medium = await openLmdbMedium(dir, onMigration)
   try {
-    return await openRevisionedStore({ medium, clock, history, transformer })
+    return await openRevisionedStore({ medium, ...options })
   } catch (error) {
     await medium.close()
     throw error
   }
 }
-
-async function openLmdbMedium(dir: string): Promise<Medium> {
+async function openLmdbMedium(dir: string, onMigration: LmdbStoreOptions['onMigration']): Promise<Medium> {
   await ensureDirectory(dir)
   silenceLmdbErrors()
   const lock = await lockDirectory(dir)
@@ -106,6 +118,7 @@ async function openLmdbMedium(dir: string): Promise<Medium> {
     const files = [identifyFile(path), identifyFile(lockFileOf(path))]
     const medium = new LmdbMedium({ db, path, files, lock })
     await medium.loadOrCreateDescription()
+    await medium.migrate(onMigration)
     await syncDirectory(dir) // otherwise a power failure could remove the file itself
     return medium
   } catch (error) {
@@ -114,13 +127,6 @@ async function openLmdbMedium(dir: string): Promise<Medium> {
     throw error
   }
 }
-
-interface Description {
-  readonly store: 'stowage'
-  readonly format: number
-  readonly floors: Floors
-}
-
 interface LmdbMediumOptions {
   readonly db: Db
   readonly path: string
@@ -134,7 +140,7 @@ class LmdbMedium implements Medium {
   readonly #path: string
   readonly #files: readonly FileIdentity[]
   readonly #lock: DirectoryLock
-  #floors: Floors = NO_FLOORS
+  #description = newDescription()
 
   constructor({ db, path, files, lock }: LmdbMediumOptions) {
     this.#db = db
@@ -147,26 +153,53 @@ class LmdbMedium implements Medium {
   async loadOrCreateDescription(): Promise<void> {
     const bytes = this.#db.getBinary(DESCRIPTION_NAME)
     if (bytes) {
-      const description = parseDescription(this.#path, bytes)
-      this.#floors = description.floors
+      this.#description = parseDescription(this.#path, bytes)
       return
     }
     const { entryCount } = this.#db.getStats() as { entryCount: number }
     if (entryCount > 0) throw foreignFileError(this.#path)
-    await this.#db.put(DESCRIPTION_NAME, encodeDescription(NO_FLOORS))
+    await this.#writeDescription(this.#description)
+  }
+
+  /** Rewrites the records of an older format. */
+  async migrate(onMigration: LmdbStoreOptions['onMigration'] = () => {}): Promise<void> {
+    const { format, migratingFrom: from = format, floors } = this.#description
+    if (from === STORE_FORMAT) return
+    const recordsTotal = this.#db.getCount({ ...HEADERS }) // lmdb modifies the options
+    let recordsDone = 0
+    const report = (records: number) => {
+      recordsDone += records
+      onMigration({ from, to: STORE_FORMAT, recordsDone, recordsTotal })
+    }
+    try {
+      await this.#writeDescription({ ...newDescription(floors), migratingFrom: from })
+      report(0)
+      const records = {
+        oldHeaders: (after: Revision) => this.#oldHeaders(after),
+        readValue: (revision: Revision) => this.read(revision),
+        replace: (headers: readonly RecordHeader[]) => this.#replaceHeaders(headers),
+      }
+      await addChecksums(records, report)
+      await this.#writeDescription(newDescription(floors))
+      onMigration({ from, to: STORE_FORMAT, recordsDone: recordsTotal, recordsTotal })
+    } catch (error) {
+      const { message } = error as Error
+      throw new Error(`Cannot migrate the store from format ${from} to ${STORE_FORMAT}: ${message}`, { cause: error })
+    }
   }
 
   scan(visit: Parameters<Medium['scan']>[0]): Floors {
     try {
       for (const { key: name, value } of this.#db.getRange(HEADERS)) {
-        const [, revision] = name
-        const { key, createRevision, expiresAtMs, deleted } = value as HeaderFields
-        visit({ key, revision, createRevision, expiresAtMs, deleted })
+        const header = value as DecodedHeader
+        const damage = damageOf(name, header)
+        if (damage) throw new Error(`record ${name[1]} (${JSON.stringify(header.key)}) is damaged: ${damage}`)
+        visit(header as RecordHeader)
       }
     } catch (error) {
       throw new Error(`Cannot read ${this.#path}: ${(error as Error).message}`, { cause: error })
     }
-    return this.#floors
+    return this.#description.floors
   }
 
   async write({ append, drop, floors }: MediumBatch): Promise<void> {
@@ -181,7 +214,7 @@ class LmdbMedium implements Medium {
         this.#db.remove([HEADER, revision])
         this.#db.remove([VALUE, revision])
       }
-      if (floors) this.#db.put(DESCRIPTION_NAME, encodeDescription(floors))
+      if (floors) this.#db.put(DESCRIPTION_NAME, encodeDescription(newDescription(floors)))
     })
     try {
       const [, ...appendResults] = await Promise.all([committed, ...valuePuts])
@@ -199,9 +232,27 @@ class LmdbMedium implements Medium {
     }
   }
 
-  read(revision: Revision): Uint8Array {
+  verify({ after, recordsMax, bytesMax }: VerifyOptions): VerifiedSlice {
+    const damaged: VerifiedSlice['damaged'][number][] = []
+    let bytes = 0
+    let lastRevision: Revision | undefined
+    const range = { start: [HEADER, after + 1] as RecordName, end: HEADERS.end, limit: recordsMax }
+    for (const { key: name, value } of this.#db.getRange(range)) {
+      const header = value as DecodedHeader
+      const [, revision] = name
+      const stored = this.#db.getBinaryFast([VALUE, revision])
+      const reason = damageOf(name, header) ?? valueDamageOf(header as RecordHeader, stored)
+      if (reason) damaged.push({ key: header.key, revision, reason })
+      lastRevision = revision
+      bytes += RECORD_BYTES + (stored?.length ?? 0)
+      if (bytes >= bytesMax) break
+    }
+    return { lastRevision, bytes, damaged }
+  }
+
+  read(revision: Revision): Uint8Array | undefined {
     const sharedBytes = this.#db.getBinaryFast([VALUE, revision]) // valid until the next read
-    if (!sharedBytes) throw new Error(`record ${revision} is missing from ${this.#path}`)
+    if (!sharedBytes) return undefined
     const value = Buffer.allocUnsafe(sharedBytes.length)
     value.set(new Uint8Array(sharedBytes.buffer, sharedBytes.byteOffset, sharedBytes.length))
     return value
@@ -214,6 +265,27 @@ class LmdbMedium implements Medium {
   async close(): Promise<void> {
     await this.#db.close()
     await this.#lock.release()
+  }
+
+  *#oldHeaders(after: Revision): Generator<{ revision: Revision; header: OldHeader }> {
+    for (const { key: name, value } of this.#db.getRange({ start: [HEADER, after + 1], end: HEADERS.end })) {
+      const header = value as DecodedHeader
+      if (isDamagedHeader(header)) throw new Error(`record ${name[1]} is damaged: ${header.damage}`)
+      if (isOldHeader(header)) yield { revision: name[1], header }
+    }
+  }
+
+  async #replaceHeaders(headers: readonly RecordHeader[]): Promise<void> {
+    const committed = this.#db.batch(() => {
+      for (const header of headers) this.#db.put([HEADER, header.revision], encodeHeader(header))
+    })
+    await committed.catch(async (error) => Promise.reject(await this.#explain(error)))
+  }
+
+  async #writeDescription(description: Description): Promise<void> {
+    const committed = this.#db.put(DESCRIPTION_NAME, encodeDescription(description))
+    await committed.catch(async (error) => Promise.reject(await this.#explain(error)))
+    this.#description = description
   }
 
   async #explain(error: unknown): Promise<Error> {
@@ -254,24 +326,16 @@ async function commitErrorOf(error: unknown): Promise<NodeJS.ErrnoException> {
   )
 }
 
-function encodeDescription(floors: Floors): Buffer {
-  const description: Description = { store: 'stowage', format: STORE_FORMAT, floors }
-  return Buffer.from(JSON.stringify(description))
+/** Returns why the header is not that of the record with this name, if so. */
+function damageOf([, revision]: RecordName, header: DecodedHeader): string | undefined {
+  if (isDamagedHeader(header)) return header.damage
+  if (isOldHeader(header)) return 'its header has an older format than the store'
+  return header.revision === revision ? undefined : `its header belongs to revision ${header.revision}`
 }
 
-function parseDescription(path: string, bytes: Buffer): Description {
-  let description: Partial<Description> = {}
-  try {
-    description = JSON.parse(bytes.toString())
-  } catch {}
-  if (description?.store !== 'stowage') throw foreignFileError(path)
-  if (description.format !== STORE_FORMAT) {
-    throw new Error(
-      `${path} is a store of format ${description.format}; this version of Stowage reads format ${STORE_FORMAT}.`,
-    )
-  }
-  return description as Description
+function valueDamageOf({ deleted, checksum }: RecordHeader, stored: Uint8Array | undefined): string | undefined {
+  if (deleted) return undefined
+  if (!stored) return 'its value is missing'
+  const bytes = new Uint8Array(stored.buffer, stored.byteOffset, stored.length) // LMDB's memory, valid until the next read
+  return checksumOf(bytes) === checksum ? undefined : 'the checksum of its value does not match'
 }
-
-const foreignFileError = (path: string) =>
-  new Error(`${path} is not a Stowage store: it is an LMDB file of another program.`)

@@ -9,6 +9,8 @@ export interface RecordHeader {
   readonly createRevision: Revision
   readonly deleted: boolean
   readonly expiresAtMs: number | undefined
+  /** The checksum of the stored value (checksum.ts). */
+  readonly checksum: number
 }
 
 export interface MediumRecord extends RecordHeader {
@@ -42,12 +44,30 @@ export interface Medium {
    * been written. The store closes after every error other than AppendRejectedError.
    */
   write(batch: MediumBatch): Promise<void>
-  /** Returns the value of a record that was written and has not been dropped. */
-  read(revision: Revision): Uint8Array
+  /** Returns the value of a record that was written and has not been dropped, or undefined if the medium has lost it. */
+  read(revision: Revision): Uint8Array | undefined
+  /**
+   * Reads records in revision order after `after`, headers and values, until one of the limits is reached. Absent if the
+   * medium cannot lose data.
+   */
+  verify?(options: VerifyOptions): VerifiedSlice
   /** Throws a MediumLostError if the storage is gone. The store calls it regularly. */
   check?(): void
   bytesOnDisk(): number
   close(): Promise<void>
+}
+
+export interface VerifyOptions {
+  readonly after: Revision
+  readonly recordsMax: number
+  readonly bytesMax: number
+}
+
+export interface VerifiedSlice {
+  /** The last record that was read. Undefined if there is none after `after`. */
+  readonly lastRevision: Revision | undefined
+  readonly bytes: number
+  readonly damaged: readonly { readonly key: string; readonly revision: Revision; readonly reason: string }[]
 }
 
 export const NO_FLOORS: Floors = { ordinary: 0, brief: 0, briefPrefixes: [] }

@@ -1,17 +1,11 @@
 // The in-memory store, for tests and simulations. A test can open another store on the medium of a closed one.
-import type { Clock } from '../base/clock.ts'
 import { type Medium, type MediumRecord, NO_FLOORS } from './medium.ts'
-import { openRevisionedStore } from './revisioned-store.ts'
-import type { HistoryOptions, Revision, Store } from './store.ts'
-import type { ValueTransformer } from './value-transformer.ts'
+import { openRevisionedStore, type RevisionedStoreOptions } from './revisioned-store.ts'
+import type { Revision, Store } from './store.ts'
 
-export interface MemoryStoreOptions {
-  readonly clock: Clock
-  readonly history?: HistoryOptions
+export interface MemoryStoreOptions extends Omit<RevisionedStoreOptions, 'medium'> {
   /** Default: an empty memoryMedium(). */
   readonly medium?: Medium
-  /** Default: values are stored as they are. */
-  readonly transformer?: ValueTransformer
 }
 
 export function openMemoryStore({ medium = memoryMedium(), ...options }: MemoryStoreOptions): Promise<Store> {
@@ -39,11 +33,7 @@ export function memoryMedium(): Medium {
       }
       floors = batch.floors ?? floors
     },
-    read(revision) {
-      const record = records.get(revision)
-      if (!record) throw new Error(`record ${revision} does not exist or was dropped`)
-      return record.value
-    },
+    read: (revision) => records.get(revision)?.value,
     bytesOnDisk: () => bytes,
     close: async () => {},
   }

@@ -1,6 +1,7 @@
 // RecentEvents caches the newest events, so that all watchers, including those that reconnect, share one object per change.
 // The cache has two generations of bounded size: a full young generation replaces the old one.
 import type { Entry, StoreEvent } from './store.ts'
+import { storedLength } from './value-transformer.ts'
 import type { Version } from './version.ts'
 
 const GENERATION_BYTES_MAX = 2 * 1024 * 1024
@@ -27,5 +28,4 @@ export class RecentEvents {
   }
 }
 
-/** Returns the size of the value. Does not decode it, because that may fail. */
-const bytesOf = (entry: Entry | undefined): number => (entry ? (entry.stored ?? entry.value).length : 0)
+const bytesOf = (entry: Entry | undefined): number => (entry ? storedLength(entry) : 0)

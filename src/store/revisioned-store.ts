@@ -5,18 +5,25 @@
 // of transact(). Transactions that arrive during the write form the next batch.
 //
 // Recovery: opening a store scans the record headers, rebuilds the version chains, and continues after the newest revision.
-// A batch is written completely or not at all, so no repair is needed.
+// A batch is written completely or not at all, so no repair is needed after a crash.
+//
+// Damage: every value is compared with its checksum when it is read (checked-values.ts), and in the background (scrub.ts).
+// The entry of a damaged record fails those who read its value; the store stays open.
 import type { Clock } from '../base/clock.ts'
 import { Batch, type Outcome } from './batch.ts'
+import { CheckedValues } from './checked-values.ts'
+import { DamagedEntry } from './damaged-entry.ts'
 import { deleteExpired, ExpiryQueue } from './expiry.ts'
 import { History } from './history.ts'
 import { KeyIndex } from './key-index.ts'
-import { AppendRejectedError, type Floors, type Medium, MediumLostError, type MediumRecord } from './medium.ts'
+import { AppendRejectedError, type Floors, type Medium, MediumLostError } from './medium.ts'
 import { RecentEvents } from './recent-events.ts'
+import { Scrub } from './scrub.ts'
 import { SharedEntries } from './shared-entries.ts'
 import {
   type CommitListener,
   CompactedError,
+  DamagedRecordError,
   type Decide,
   type Entry,
   FutureRevisionError,
@@ -35,6 +42,7 @@ import {
   WriteRejectedError,
 } from './store.ts'
 import { decodedLength, entryOfStored, type ValueTransformer } from './value-transformer.ts'
+
 import { type Version, versionAt, versionBefore } from './version.ts'
 import { WatchHub } from './watch-hub.ts'
 
@@ -58,6 +66,10 @@ export interface RevisionedStoreOptions {
   readonly history?: HistoryOptions
   /** Default: values are stored as they are. */
   readonly transformer?: ValueTransformer
+  /** The rate of the scrub. Default: 0, no scrub. */
+  readonly scrubBytesPerSecond?: number
+  /** Called once for each damaged record that a read or the scrub finds. */
+  readonly onDamage?: (error: DamagedRecordError) => void
 }
 
 /** Opens a store on the medium. The store owns the medium and closes it. */
@@ -78,6 +90,8 @@ interface DecidedTransaction {
 
 class RevisionedStore implements Store {
   readonly #medium: Medium
+  readonly #values: CheckedValues
+  readonly #scrub: Scrub | undefined
   readonly #clock: Clock
   readonly #transformer: ValueTransformer | undefined
   readonly #commitListeners = new Set<CommitListener>()
@@ -113,8 +127,10 @@ class RevisionedStore implements Store {
   /** What happened to the medium, if it was lost. */
   #loss: MediumLostError | undefined
 
-  constructor({ medium, clock, history = {}, transformer }: RevisionedStoreOptions) {
+  constructor(options: RevisionedStoreOptions) {
+    const { medium, clock, history = {}, transformer, scrubBytesPerSecond = 0, onDamage = () => {} } = options
     this.#medium = medium
+    this.#values = new CheckedValues(medium, onDamage)
     this.#clock = clock
     this.#transformer = transformer
     const { versions, index, floors } = scanMedium(medium)
@@ -138,6 +154,16 @@ class RevisionedStore implements Store {
     this.#scheduleCompaction()
     this.#scheduleExpiry()
     this.#scheduleCheck()
+    const { verify } = medium
+    if (verify && scrubBytesPerSecond > 0) {
+      this.#scrub = new Scrub({
+        clock,
+        bytesPerSecond: scrubBytesPerSecond,
+        verify: (slice) => verify.call(medium, slice),
+        report: (damage) => void this.#values.report(damage),
+        revision: () => this.#revision,
+      })
+    }
   }
 
   onCommit(listener: CommitListener): void {
@@ -200,7 +226,13 @@ class RevisionedStore implements Store {
       historyEntries: this.#history.entries,
       bytesOnDisk: this.#medium.bytesOnDisk(),
       watchers: this.#watches.count,
+      damagedRecords: this.#values.damage.size,
+      scrub: this.#scrub?.stats(),
     }
+  }
+
+  damagedRecords(): readonly DamagedRecordError[] {
+    return [...this.#values.damage.values()]
   }
 
   async problem(): Promise<string | undefined> {
@@ -273,25 +305,17 @@ class RevisionedStore implements Store {
     const isProbe = this.#isProbeDue
     this.#isProbeDue = false
     const drop = this.#pendingDrops
-    const records = batch.records()
+    const transformer = this.#transformer
+    const records = batch.records((key, value) => (transformer ? transformer.encode(key, value) : value))
     if (records.length === 0 && drop.length === 0 && !isProbe) return
     const floors = drop.length > 0 || isProbe ? this.#history.floors : undefined
     const startedMs = this.#clock.monotonicMs()
-    await this.#medium.write({ append: this.#encode(records), drop, floors })
+    await this.#medium.write({ append: records, drop, floors })
+    this.#values.forget(drop)
     this.#rejectedAtMs = undefined
     this.#pendingDrops = []
     const seconds = (this.#clock.monotonicMs() - startedMs) / 1000
     for (const listener of this.#commitListeners) listener(seconds, records.length)
-  }
-
-  #encode(records: MediumRecord[]): readonly MediumRecord[] {
-    const transformer = this.#transformer
-    if (!transformer) return records
-    return records.map((record) => {
-      if (record.deleted) return record
-      const stored = transformer.encode(record.key, record.value)
-      return stored === record.value ? record : { ...record, value: stored }
-    })
   }
 
   #apply(batch: Batch): void {
@@ -342,7 +366,8 @@ class RevisionedStore implements Store {
 
   #read(version: Version): Entry {
     const { key, revision: modRevision, createRevision } = version
-    const stored = this.#medium.read(modRevision)
+    const stored = this.#values.read(version)
+    if (stored instanceof DamagedRecordError) return new DamagedEntry(stored, createRevision)
     return entryOfStored({ key, stored, modRevision, createRevision }, this.#transformer)
   }
 
@@ -475,6 +500,7 @@ class RevisionedStore implements Store {
     this.#cancelCompaction()
     this.#cancelExpiry()
     this.#cancelCheck()
+    this.#scrub?.stop()
     await this.#writing
     await Promise.allSettled([...this.#lists].map((list) => list.done))
     this.#watches.end(this.#closedError)
@@ -494,9 +520,9 @@ function settle(transaction: PendingTransaction, outcome: Outcome): void {
 function scanMedium(medium: Medium): { versions: Version[]; index: KeyIndex; floors: Floors } {
   const versions: Version[] = []
   const newest = new Map<string, Version>()
-  const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, deleted }) => {
+  const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, deleted, checksum }) => {
     const previous = newest.get(key)
-    const version = { key, revision, createRevision, expiresAtMs, deleted, previous }
+    const version = { key, revision, createRevision, expiresAtMs, deleted, checksum, previous }
     newest.set(key, version)
     versions.push(version)
   })

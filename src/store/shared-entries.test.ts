@@ -14,6 +14,7 @@ const version = (index: number, revision = index + 1) => ({
   createRevision: 1,
   expiresAtMs: undefined,
   deleted: false,
+  checksum: 0,
   previous: undefined,
 })
 

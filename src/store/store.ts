@@ -97,7 +97,8 @@ export interface WatchOptions {
   readonly afterRevision: Revision
   /**
    * Called with changes in revision order; a transaction that commits during the watch is delivered in one call.
-   * Never called re-entrantly, before watch() has returned, or after close(). Must not throw.
+   * Never called re-entrantly, before watch() has returned, or after close(). If it throws, the watch ends; the reason is the
+   * DamagedRecordError of an event, or an error with the cause.
    */
   readonly onEvents: (events: readonly StoreEvent[]) => void
   /** Called at most once, if the store ends the watch because of compaction, because it is closed or because it failed. */
@@ -142,6 +143,8 @@ export interface Store {
   stats(): StoreStats
   /** Resolves within seconds with the reason why the store cannot write, if any. The text is public: no paths or addresses. */
   problem?(): Promise<string | undefined>
+  /** Returns the damaged records that are known. */
+  damagedRecords?(): readonly DamagedRecordError[]
   /** Calls the listener after every durable commit. */
   onCommit?(listener: CommitListener): void
   /** Waits for accepted transactions, then releases all resources. Later calls fail with StoreClosedError. */
@@ -160,6 +163,19 @@ export interface StoreStats {
   readonly historyEntries: number
   readonly bytesOnDisk: number
   readonly watchers: number
+  /** Stored records that are known to be damaged. */
+  readonly damagedRecords: number
+  /** The progress of the scrub, if one runs. */
+  readonly scrub?: ScrubStats
+}
+
+/** The progress of reading all records in the background. */
+export interface ScrubStats {
+  /** The number of complete passes since the start. */
+  readonly passes: number
+  readonly bytes: number
+  /** The part of the current pass that is done, from 0 to 1. */
+  readonly progress: number
 }
 
 /** The history that a store keeps. Ages start when the store is opened. */

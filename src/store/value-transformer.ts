@@ -1,7 +1,9 @@
 // ValueTransformer: the seam for encryption at rest. Stores pass every value through it on the way to storage and back, so
 // that storage, its history and its backups contain the transformed bytes, and readers and watchers get plain values.
 import type { Clock } from '../base/clock.ts'
-import type { Entry, Revision } from './store.ts'
+import { DamagedEntry } from './damaged-entry.ts'
+
+import { DamagedRecordError, type Entry, type Revision } from './store.ts'
 
 export interface ValueTransformer {
   /** Returns the bytes to store. Returns the value itself if values of this key are not transformed. */
@@ -35,14 +37,13 @@ export function entryOfStored(entry: StoredEntry, transformer: ValueTransformer 
   if (transformer?.isTransformed(key, stored)) return new TransformedEntry(entry, transformer)
   return { key, value: stored, modRevision, createRevision }
 }
-
 /** Decodes the value now rather than when it is read, and returns its size. An undecodable one fails its readers only. */
 export function decodedLength(entry: Entry): number {
   try {
     return entry.value.length
   } catch (error) {
-    if (!(error instanceof UndecryptableError) || !entry.stored) throw error
-    return entry.stored.length
+    if (!(error instanceof UndecryptableError || error instanceof DamagedRecordError)) throw error
+    return storedLength(entry)
   }
 }
 
@@ -62,6 +63,12 @@ export async function decodeEntries(entries: readonly Entry[], clock: Pick<Clock
     count++
     bytes += decodedLength(entry)
   }
+}
+
+/** Returns the size of the stored value. Does not decode it, because that may fail. */
+export function storedLength(entry: Entry): number {
+  if (entry instanceof DamagedEntry) return 0
+  return (entry.stored ?? entry.value).length
 }
 
 class TransformedEntry implements Entry {

@@ -10,6 +10,8 @@ export interface Version {
   readonly expiresAtMs: number | undefined
   /** A tombstone: from this revision on the key does not exist. */
   readonly deleted: boolean
+  /** The checksum of the stored value (checksum.ts). 0 until the version is written, and on etcd. */
+  checksum: number
   /** The version that this one superseded, until it is compacted. */
   previous: Version | undefined
 }

@@ -4,7 +4,14 @@
 import type { Clock } from '../base/clock.ts'
 import type { ChangeLog } from './change-log.ts'
 import { type PrefixGroup, PrefixGroups } from './prefix-groups.ts'
-import { CompactedError, type Revision, type StoreEvent, type Watch, type WatchOptions } from './store.ts'
+import {
+  CompactedError,
+  DamagedRecordError,
+  type Revision,
+  type StoreEvent,
+  type Watch,
+  type WatchOptions,
+} from './store.ts'
 import type { Version } from './version.ts'
 
 // Limits of one turn of the event loop, for all replaying watchers together.
@@ -152,7 +159,7 @@ export class WatchHub {
       watcher.onEvents(events)
     } catch (error) {
       // End the watcher of a faulty callback, so that other watchers and writers are not affected.
-      this.#end(watcher, new Error(`the onEvents callback of the watch on "${watcher.prefix}" threw`, { cause: error }))
+      this.#end(watcher, error instanceof DamagedRecordError ? error : callbackError(watcher, error))
     }
   }
 
@@ -170,6 +177,9 @@ export class WatchHub {
     this.#live.remove(watcher.prefix, watcher)
   }
 }
+
+const callbackError = ({ prefix }: Watcher, cause: unknown): Error =>
+  new Error(`the onEvents callback of the watch on "${prefix}" threw`, { cause })
 
 /** Merges the changes of several logs in revision order. */
 function* changesAfter(revision: Revision, logs: readonly ChangeLog[]): Generator<Version> {

@@ -18,6 +18,8 @@ export interface DataDirectoryOptions {
   readonly location: StoreLocation
   readonly etcdTls: TlsFiles
   readonly historyMinutes: number
+  /** The rate at which the embedded store is read in the background to find damage. 0 for never. */
+  readonly scrubBytesPerSecond: number
   /** File with the configuration of encryption at rest. Default: encryption.yaml in pkiDir. */
   readonly encryptionProviderConfig: string | undefined
   readonly clock: Clock
@@ -63,6 +65,8 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
     tlsFiles: options.etcdTls,
     dataDir,
     clock: options.clock,
+    scrubBytesPerSecond: options.scrubBytesPerSecond,
+    log,
     history: {
       keepMs: options.historyMinutes * 60_000,
       brief: { prefixes: BRIEF_HISTORY_PREFIXES, keepMs: BRIEF_HISTORY_MS, entriesMax: BRIEF_HISTORY_ENTRIES_MAX },

@@ -44,6 +44,7 @@ import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import type { StartedNodes } from './local-nodes.ts'
 import { type WrittenServerRecord, writeServerRecord } from './server-record.ts'
+import { addStoreChecks } from './store-checks.ts'
 import { writeUpstreamConfigMaps } from './upstream-config-maps.ts'
 
 export interface ServeOptions {
@@ -59,6 +60,8 @@ export interface ServeOptions {
   readonly expansionQuota: ExpansionQuota
   readonly runtimeConfig: string
   readonly historyMinutes: number
+  /** The rate at which the embedded store is read in the background to find damage. 0 for never. */
+  readonly scrubBytesPerSecond: number
   readonly audit: AuditSettings
   /** File with the configuration of encryption at rest. Default: encryption.yaml in pkiDir. */
   readonly encryptionProviderConfig: string | undefined
@@ -141,7 +144,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const updateCertificateMetrics = registerCertificateMetrics(server.metrics.registry, pki)
     access.auditing.registerMetrics(server.metrics.registry)
     const bootstrap = server.health.addReadiness('bootstrap')
-    if (store.problem) server.health.addCheck(isShared ? 'etcd' : 'store', () => store.problem!())
+    addStoreChecks(server.health, store, { isShared })
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
     url = urlOf(listener)
     // The first part to end stops the others.

@@ -162,7 +162,15 @@ export class EtcdStore implements Store {
 
   stats(): StoreStats {
     const { keys, revision, compactedRevision, historyEntries, watchers } = this.#replica
-    return { keys, revision, compactedRevision, historyEntries, bytesOnDisk: this.#bytesOnDisk, watchers }
+    return {
+      keys,
+      revision,
+      compactedRevision,
+      historyEntries,
+      bytesOnDisk: this.#bytesOnDisk,
+      watchers,
+      damagedRecords: 0,
+    }
   }
 
   async problem(): Promise<string | undefined> {

@@ -203,7 +203,7 @@ export class Replica {
   #versionOf(change: Change, previous: Version | undefined): VersionWithEntry {
     const { key, revision, createRevision, value: stored, expiresAtMs } = change
     const entry = stored && entryOfStored({ key, stored, modRevision: revision, createRevision }, this.#transformer)
-    return { key, revision, createRevision, expiresAtMs, deleted: stored === undefined, previous, entry }
+    return { key, revision, createRevision, expiresAtMs, deleted: stored === undefined, checksum: 0, previous, entry }
   }
 
   #newHistory(floor: Revision): History {

@@ -68,6 +68,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
     )
     .option('--runtime-config <versions>', 'enable or disable API versions, e.g. storage.k8s.io/v1alpha1=false', '')
     .option('--history-minutes <minutes>', 'how long old revisions are kept for watches and paged lists', '5')
+    .option('--scrub-rate <MiB/s>', 'how fast the embedded store is read to find damage; 0 for never', '4')
     .addOption(logLevelOption('info; on a terminal warn'))
     .addOption(logFormatOption())
     .addOption(outputOption())
@@ -79,6 +80,11 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
       const historyMinutes = Number(flags.historyMinutes)
       if (!(historyMinutes > 0))
         throw new UsageError(`--history-minutes ${JSON.stringify(flags.historyMinutes)}: expected a number above 0`)
+      const scrubRate = Number(flags.scrubRate)
+      if (!(scrubRate >= 0))
+        throw new UsageError(
+          `--scrub-rate ${JSON.stringify(flags.scrubRate)}: expected a number of MiB per second, or 0`,
+        )
       const { serve } = await import('../../../processes/server/serve.ts')
       const { checkAccountTokenSettings } = await import('../../../processes/server/account-tokens.ts')
       const isJson = flags.output === 'json'
@@ -102,6 +108,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         expansionQuota: flags.expansionQuota,
         runtimeConfig: flags.runtimeConfig,
         historyMinutes,
+        scrubBytesPerSecond: scrubRate * 2 ** 20,
         audit: parseAuditFlags(flags),
         encryptionProviderConfig: flags.encryptionProviderConfig,
         volumesDir: flags.volumesDir,

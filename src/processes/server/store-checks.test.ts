@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest'
+import { createHealth } from '../../apiserver/index.ts'
+import { DamagedRecordError, type Store } from '../../store/index.ts'
+import { addStoreChecks } from './store-checks.ts'
+
+const damageOf = (name: string, revision: number) =>
+  new DamagedRecordError({ key: `core/configmaps/default/${name}`, revision, reason: 'x' })
+
+async function readyzOf(damaged: readonly DamagedRecordError[]): Promise<{ status: number; text: string }> {
+  const health = createHealth()
+  const store: Pick<Store, 'problem' | 'damagedRecords'> = {
+    problem: async () => undefined,
+    damagedRecords: () => damaged,
+  }
+  addStoreChecks(health, store as Store, { isShared: false })
+  const response = await health.handle('/readyz', new URLSearchParams('verbose'))
+  return { status: response!.status, text: String(response!.body) }
+}
+
+it('SYS-20 readiness fails and names the damaged records', async () => {
+  expect(await readyzOf([])).toMatchObject({ status: 200, text: expect.stringContaining('[+]store-records ok') })
+  const { status, text } = await readyzOf(['a', 'b', 'c', 'd'].map((name, index) => damageOf(name, index + 7)))
+  expect(status).toBe(503)
+  expect(text).toContain('[+]store ok')
+  expect(text).toContain(
+    '[-]store-records failed: 4 records are damaged: configmaps "a" in namespace "default" at revision 7, ' +
+      'configmaps "b" in namespace "default" at revision 8, configmaps "c" in namespace "default" at revision 9, ' +
+      'and 1 more; run "stowage store check"',
+  )
+})

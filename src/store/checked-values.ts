@@ -1,0 +1,50 @@
+// Reads values from the medium and compares them with their checksums. Keeps the damaged records that reads and the scrub
+// (scrub.ts) have found, until they are dropped.
+
+import type { Medium } from './medium.ts'
+import { checksumOf } from './records/checksum.ts'
+import { DamagedRecordError, type Revision } from './store.ts'
+import type { Version } from './version.ts'
+
+export class CheckedValues {
+  readonly #medium: Medium
+  readonly #damage = new Map<Revision, DamagedRecordError>()
+  readonly #onDamage: (error: DamagedRecordError) => void
+
+  /** `onDamage` is called once for each damaged record. */
+  constructor(medium: Medium, onDamage: (error: DamagedRecordError) => void) {
+    this.#medium = medium
+    this.#onDamage = onDamage
+  }
+
+  /** The known damaged records, by revision. */
+  get damage(): ReadonlyMap<Revision, DamagedRecordError> {
+    return this.#damage
+  }
+
+  /** Returns the stored value of a version, or the error of a damaged record. */
+  read({ key, revision, checksum }: Version): Uint8Array | DamagedRecordError {
+    const stored = this.#medium.read(revision)
+    if (stored && checksumOf(stored) === checksum) return stored
+    return this.report({ key, revision, reason: reasonOf(stored) })
+  }
+
+  /** Keeps the damage of a record. Returns the error that was kept first. */
+  report(damage: { readonly key: string; readonly revision: Revision; readonly reason: string }): DamagedRecordError {
+    const known = this.#damage.get(damage.revision)
+    if (known) return known
+    const error = new DamagedRecordError(damage)
+    this.#damage.set(damage.revision, error)
+    this.#onDamage(error)
+    return error
+  }
+
+  /** Forgets the damage of records that were dropped. */
+  forget(revisions: readonly Revision[]): void {
+    if (this.#damage.size === 0) return
+    for (const revision of revisions) this.#damage.delete(revision)
+  }
+}
+
+const reasonOf = (stored: Uint8Array | undefined): string =>
+  stored ? 'the checksum of its value does not match' : 'its value is missing'

@@ -1,0 +1,54 @@
+// Migrates the records of a store on LMDB from format 2 to format 3, which has checksums. Each batch is one commit, and the
+// description names the old format until the last batch, so that a migration that was interrupted continues at the next
+// start. Values stay where they are; a header of format 3 has the checksum of its value.
+
+import type { RecordHeader } from '../medium.ts'
+import type { Revision } from '../store.ts'
+import { checksumOf } from './checksum.ts'
+import type { OldHeader } from './record-codec.ts'
+
+const BATCH_RECORDS = 1_000
+const BATCH_BYTES = 8 * 1024 * 1024
+
+export interface MigrationProgress {
+  readonly from: number
+  readonly to: number
+  readonly recordsDone: number
+  readonly recordsTotal: number
+}
+
+export interface MigratedRecords {
+  /** The headers of format 2 after a revision, in revision order. */
+  oldHeaders(after: Revision): Iterable<{ readonly revision: Revision; readonly header: OldHeader }>
+  readValue(revision: Revision): Uint8Array | undefined
+  /** Replaces headers in one commit. */
+  replace(headers: readonly RecordHeader[]): Promise<void>
+}
+
+/** Replaces all headers of format 2. Calls `onBatch` after each commit with the number of headers that it replaced. */
+export async function addChecksums(records: MigratedRecords, onBatch: (headers: number) => void): Promise<void> {
+  for (let after: Revision = 0; ; ) {
+    const headers = nextBatch(records, after)
+    const last = headers.at(-1)
+    if (!last) return
+    await records.replace(headers)
+    onBatch(headers.length)
+    after = last.revision
+  }
+}
+
+function nextBatch(records: MigratedRecords, after: Revision): RecordHeader[] {
+  const headers: RecordHeader[] = []
+  let bytes = 0
+  for (const { revision, header } of records.oldHeaders(after)) {
+    const { key, createRevision, expiresAtMs, deleted } = header
+    const value = deleted ? NO_VALUE : records.readValue(revision)
+    if (!value) throw new Error(`the record of ${key} at revision ${revision} is damaged: its value is missing`)
+    headers.push({ key, revision, createRevision, expiresAtMs, deleted, checksum: checksumOf(value) })
+    bytes += value.length
+    if (headers.length >= BATCH_RECORDS || bytes >= BATCH_BYTES) break
+  }
+  return headers
+}
+
+const NO_VALUE = new Uint8Array(0)
