@@ -114,6 +114,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     objects: createStoredObjects(),
     resources,
     admission: options.admission ?? standardAdmission(),
+    authorizer: options.authorizer,
     trackManagedFields: options.trackManagedFields ?? true,
     accountTokens: options.accountTokens,
   }

@@ -1,18 +1,75 @@
-// Limits the ServiceAccount tokens that a node requests to those of pods on the node, as NodeRestriction of Kubernetes does.
+// Limits the ServiceAccount tokens that a node requests, as NodeRestriction of Kubernetes does: to pods on the node, and to the
+// audiences that a volume of the pod, or the CSI driver of one, asks for.
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { TokenRequest } from '../../api/kinds/service-account/token-request-schema.ts'
-import type { UserInfo } from '../security/index.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { Authorizer, UserInfo } from '../security/index.ts'
 import { nodeNameOf } from './node-identity.ts'
 
-/** Returns why a node must not get the token, or undefined if it may. `podNode` is the node of the bound pod. */
-export function nodeTokenProblem(
-  user: UserInfo,
-  { spec }: Pick<TokenRequest, 'spec'>,
-  podNode: string | undefined,
-): string | undefined {
+export interface NodeTokenRequest {
+  readonly user: UserInfo
+  /** The account of the token. */
+  readonly namespace: string
+  readonly accountName: string
+  readonly spec: TokenRequest['spec']
+}
+
+export interface NodeTokenDeps {
+  find<T extends KubeObject>(kind: Kind<T>, namespace: string, name: string): Promise<T | undefined>
+  readonly authorizer: Authorizer
+}
+
+/** With this verb on a resource of the name of an audience, a node may request tokens for the audience. */
+const AUDIENCE_VERB = 'request-serviceaccounts-token-audience'
+
+/** Returns why a node must not get the token, or undefined if it may. The bound object exists. */
+export async function nodeTokenProblem(
+  { user, namespace, accountName, spec }: NodeTokenRequest,
+  { find, authorizer }: NodeTokenDeps,
+): Promise<string | undefined> {
   const nodeName = nodeNameOf(user)
   if (nodeName === undefined) return undefined
-  const { boundObjectRef: ref } = spec
+  const { boundObjectRef: ref, audiences = [] } = spec
   if (ref?.apiVersion !== 'v1' || ref.kind !== 'Pod' || !ref.name) return 'node requested token not bound to a pod'
   if (!ref.uid) return 'node requested token with a pod binding without a uid'
-  return podNode === nodeName ? undefined : 'node requested token bound to a pod scheduled on a different node'
+  const pod = await find(podKind, namespace, ref.name)
+  if (pod?.spec?.nodeName !== nodeName) return 'node requested token bound to a pod scheduled on a different node'
+  if (audiences.length > 1) return 'node may only request 0 or 1 audiences'
+  const [audience = ''] = audiences
+  if (await usesAudience(pod, audience, find)) return undefined
+  const attributes = { user, verb: AUDIENCE_VERB, group: '', version: 'v1', resource: audience, namespace }
+  if (authorizer.authorize({ ...attributes, name: accountName }).allowed) return undefined
+  return `audience ${JSON.stringify(audience)} not found in pod spec volume, ${user.name} is not authorized to request tokens for this audience`
+}
+
+/** Returns whether a volume of the pod, or its CSI driver, asks for tokens of the audience. Empty is that of the API server. */
+async function usesAudience(pod: Pod, audience: string, find: NodeTokenDeps['find']): Promise<boolean> {
+  for (const volume of pod.spec?.volumes ?? []) {
+    const tokens = (volume.projected?.sources ?? []).flatMap(({ serviceAccountToken }) => serviceAccountToken ?? [])
+    if (tokens.some((token) => (token.audience ?? '') === audience)) return true
+    const driverName = volume.csi?.driver ?? (await driverOfClaim(pod, claimNameOf(pod, volume), find))
+    const driver = driverName ? await find(csiDriverKind, '', driverName) : undefined
+    if (driver?.spec?.tokenRequests?.some((request) => (request.audience ?? '') === audience)) return true
+  }
+  return false
+}
+
+type PodVolume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number]
+
+const claimNameOf = ({ metadata }: Pod, { name, ephemeral, persistentVolumeClaim }: PodVolume): string | undefined =>
+  ephemeral ? `${metadata.name}-${name}` : persistentVolumeClaim?.claimName
+
+async function driverOfClaim(
+  { metadata }: Pod,
+  claimName: string | undefined,
+  find: NodeTokenDeps['find'],
+): Promise<string | undefined> {
+  const claim = claimName ? await find(persistentVolumeClaimKind, metadata.namespace ?? '', claimName) : undefined
+  const volumeName = claim?.spec?.volumeName
+  const volume = volumeName ? await find(persistentVolumeKind, '', volumeName) : undefined
+  return volume?.spec?.csi?.driver
 }

@@ -5,6 +5,7 @@ import type { Clock, Random } from '../../base/clock.ts'
 import type { Store, Write } from '../../store/index.ts'
 import type { AdmissionChain } from '../admission/index.ts'
 import type { Resource, Resources } from '../resources.ts'
+import type { Authorizer } from '../security/index.ts'
 import type { AccountTokens } from '../service-accounts/index.ts'
 import type { Shared, StoredObjects } from './stored-object.ts'
 
@@ -17,6 +18,8 @@ export interface ObjectDeps {
   readonly objects: StoredObjects
   readonly resources: Resources
   readonly admission: AdmissionChain
+  /** Decides on what a request implies beyond its verb and resource, such as the audience of a token. */
+  readonly authorizer: Authorizer
   /** Whether objects record which client set which field. An apply always records its fields. */
   readonly trackManagedFields: boolean
   /** Issues the tokens of ServiceAccounts. Absent on a server without keys, which serves no serviceaccounts/token. */

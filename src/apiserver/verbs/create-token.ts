@@ -66,7 +66,11 @@ export async function createToken(
     serviceaccount: { name: target.name, uid },
     ...(await boundObjectOf(deps, target, request)),
   }
-  const problem = nodeTokenProblem(target.user, request, subject.node?.name)
+  const { user, namespace, name: accountName } = target
+  const problem = await nodeTokenProblem(
+    { user, namespace, accountName, spec: request.spec },
+    { authorizer: deps.authorizer, find: (kind, ...ref) => read(deps, objectKey(kind, ...ref)) },
+  )
   if (problem) throw forbidden(target.resource, target.name, problem)
   const requestedSeconds = request.spec.expirationSeconds ?? LIFETIME_SECONDS_DEFAULT
   const lifetimeSeconds = Math.min(requestedSeconds, accountTokens.lifetimeSecondsMax)
