@@ -31,6 +31,7 @@ export {
   parseEncryptionConfiguration,
   rewriteStaleValues,
 } from './encryption/index.ts'
+export { limitEvents } from './event-limits/limit-events.ts'
 export { createHealth, type Health } from './health.ts'
 export { type HttpsListener, listenHttps } from './http/https-listener.ts'
 export type { ApiResponse } from './http/messages.ts'

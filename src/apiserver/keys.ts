@@ -22,5 +22,7 @@ export function describeKey(key: string): string {
   return `${resource} ${JSON.stringify(name)}${names[0] ? ` in namespace ${JSON.stringify(names[0])}` : ''}`
 }
 
+export const EVENTS_PREFIX = 'core/events/'
+
 /** Events and leases change often and are rarely watched, so the store keeps only a short history of them. */
-export const BRIEF_HISTORY_PREFIXES = ['core/events/', 'coordination.k8s.io/leases/']
+export const BRIEF_HISTORY_PREFIXES = [EVENTS_PREFIX, 'coordination.k8s.io/leases/']

@@ -9,6 +9,7 @@ import {
   createApiServer,
   createBuiltIns,
   inProcessClient,
+  limitEvents,
   listenHttps,
   type Pki,
   type PublishedService,
@@ -157,6 +158,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       const client = inProcessClient(server.objects, SYSTEM_USER)
       await access.start(server, client, stop.signal)
       const endpoint = { address, port: listener.port }
+      await limitEvents({ store, clock, log, registry: server.metrics.registry, signal: stop.signal })
       service = await publishKubernetesService({ store, clock, random, log, endpoint, isShared })
       await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
       await publishClusterInfo(client, { server: url, caCert: pki.caCert })
