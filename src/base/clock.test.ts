@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from './clock.ts'
 
@@ -14,5 +16,22 @@ describe('the system clock', () => {
     await Promise.all(computations)
     expect(continued).toEqual([1, 2, 3])
     expect(lengths).toEqual([1, 2, 3])
+  })
+
+  it('SYS-19 releases the memory of canceled timers, whatever their delay', () => {
+    setFlagsFromString('--expose-gc')
+    const collectGarbage: () => void = runInNewContext('gc')
+    const clock = systemClock()
+    const heapMb = () => {
+      collectGarbage()
+      return process.memoryUsage().heapUsed / 1e6
+    }
+    const cancelTimers = (startMs: number) => {
+      for (let i = 0; i < 100_000; i++) clock.after(startMs + i, () => {})()
+    }
+    cancelTimers(1e6)
+    const beforeMb = heapMb()
+    cancelTimers(1e7)
+    expect(heapMb() - beforeMb).toBeLessThan(2) // about 9 MB if Node.js keeps an entry for each delay
   })
 })

@@ -46,7 +46,10 @@ export function systemClock(): Clock {
     after: (ms, run) => {
       const timer = setTimeout(run, ms)
       timer.unref()
-      return () => clearTimeout(timer)
+      return () => {
+        timer.ref() // otherwise Node.js keeps an entry for the delay of the timer until it would have fired
+        clearTimeout(timer)
+      }
     },
     nextTurn: () =>
       new Promise((resolve) => {
