@@ -14,6 +14,7 @@ import { addMigrate } from './commands/migrate/command.ts'
 import { addNode } from './commands/node/command.ts'
 import { addProvisioner } from './commands/provisioner/command.ts'
 import { addRbac } from './commands/rbac/command.ts'
+import { addReset } from './commands/reset/command.ts'
 import { addResizer } from './commands/resizer/command.ts'
 import { addScheduler } from './commands/scheduler/command.ts'
 import { addServer } from './commands/server/command.ts'
@@ -29,6 +30,7 @@ const COMMANDS: readonly AddCommand[] = [
   addServer,
   addStatus,
   addStop,
+  addReset,
   addDriver,
   addProvisioner,
   addResizer,

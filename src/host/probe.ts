@@ -88,16 +88,27 @@ export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostF
   }
 }
 
+/** Unique, because other drivers may probe in the same directory for their own pools. */
+const memoryPrefixOf = ({ dev, ino }: { readonly dev: number; readonly ino: number }) => `${PROBE_PREFIX}${dev}-${ino}-`
+
+/** Returns the directories outside the pool that a killed probe has left. */
+export async function findProbeDirectories(poolDir: string): Promise<string[]> {
+  const pool = await stat(poolDir).catch(() => undefined)
+  if (!pool) return []
+  const names = await readdir(MEMORY_DIR).catch(() => [])
+  return names.filter((name) => name.startsWith(memoryPrefixOf(pool))).map((name) => join(MEMORY_DIR, name))
+}
+
 /** Returns the pool, or MEMORY_DIR if the pool is full: the driver must start with a full pool to delete volumes. */
 async function chooseLocation(poolDir: string): Promise<{ parent: string; prefix: string; isPool: boolean }> {
   const { bavail, bsize } = await statfs(poolDir)
   if (bavail * bsize >= PROBE_SPACE_BYTES) return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
-  const { dev, ino } = await stat(poolDir) // unique, because other drivers may probe in this directory for their own pools
+  const prefix = memoryPrefixOf(await stat(poolDir))
   const isAccessible = await access(MEMORY_DIR, constants.W_OK).then(
     () => true,
     () => false,
   )
-  if (isAccessible) return { parent: MEMORY_DIR, prefix: `${PROBE_PREFIX}${dev}-${ino}-`, isPool: false }
+  if (isAccessible) return { parent: MEMORY_DIR, prefix, isPool: false }
   return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
 }
 

@@ -1,7 +1,7 @@
 // Creates and removes the cgroups of pods whose commands run on this machine. A cgroup is named after the UID of its pod, so
 // that drivers can limit its IO. If cgroups are not available, commands run without one.
 import { constants } from 'node:fs'
-import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type DetectedLimits, detectLimits } from '../../host/limits/open-limits.ts'
 
@@ -40,6 +40,26 @@ export async function openPodCgroups(): Promise<PodCgroups & { readonly message?
       })
     },
   }
+}
+
+/** Removes the cgroups of these pods, whose processes have exited, and their parent if it is empty. Returns their number. */
+export async function removePodCgroups(uids: readonly string[]): Promise<number> {
+  const limits = await detectLimits()
+  if (limits.version === 'none') return 0
+  const parent = join(limits.root, PARENT)
+  let removed = 0
+  for (const uid of uids) if (await removeEmptyCgroup(join(parent, `pod${uid}`))) removed++
+  await rmdir(parent).catch(() => {}) // pods of other nodes have their cgroups there
+  return removed
+}
+
+/** Returns false if the cgroup does not exist. Its processes may have created cgroups in it. */
+async function removeEmptyCgroup(directory: string): Promise<boolean> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => undefined)
+  if (!entries) return false
+  for (const entry of entries) if (entry.isDirectory()) await removeEmptyCgroup(join(directory, entry.name))
+  await rmdir(directory)
+  return true
 }
 
 /** Enables io, and memory because the kernel needs it to attribute write-back IO. */

@@ -1,0 +1,50 @@
+// `stowage reset`: flags, help, confirmation and output. reset.ts plans and runs the reset.
+import { createInterface } from 'node:readline/promises'
+import { UsageError } from '../../../base/usage-error.ts'
+import type { AddCommand } from '../../command.ts'
+import { dataDirOption, outputOption, parseDataDir } from '../../flags/common.ts'
+
+export const addReset: AddCommand = (program, deps) => {
+  program
+    .command('reset')
+    .summary('delete a data directory, and what its nodes have on this machine')
+    .description(
+      'Stops the server of the data directory, ends the processes of pods, unmounts volumes, detaches loop devices, removes ' +
+        'cgroups, and deletes objects, credentials and volumes. It first prints what it will delete, and asks on a ' +
+        'terminal. Volumes with reclaim policy Retain are kept, and so are all volumes if the store cannot be read. ' +
+        'It can be repeated after any crash.',
+    )
+    .addOption(dataDirOption())
+    .option('--yes', 'delete without asking')
+    .option('--dry-run', 'print what would be deleted, and change nothing')
+    .option('--including-retained', 'delete the volumes that are otherwise kept')
+    .addOption(outputOption())
+    .addHelpText('after', '\nExamples:\n  stowage reset --dry-run\n  stowage reset --data-dir /var/lib/stowage --yes\n')
+    .action(async (flags) => {
+      const { planReset, reset } = await import('./reset.ts')
+      const { formatPlan, formatResult } = await import('./format-plan.ts')
+      const isJson = flags.output === 'json'
+      const options = {
+        dataDir: parseDataDir(flags.dataDir),
+        includesRetained: flags.includingRetained === true,
+        clock: deps.clock,
+      }
+      const plan = await planReset(options)
+      if (flags.dryRun) return deps.write(isJson ? `${JSON.stringify(plan)}\n` : formatPlan(plan))
+      if (!isJson) deps.write(formatPlan(plan))
+      if (!plan.isEmpty && !flags.yes) await confirm()
+      if (plan.isEmpty && !isJson) return
+      const result = await reset(plan, options)
+      deps.write(isJson ? `${JSON.stringify(result)}\n` : formatResult(result))
+    })
+}
+
+/** Throws unless the user confirms on the terminal. */
+async function confirm(): Promise<void> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    throw new UsageError('Nothing was deleted: without a terminal, reset needs --yes.')
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  const answer = await terminal.question('Type yes to continue: ').finally(() => terminal.close())
+  if (answer.trim() !== 'yes') throw new UsageError('Nothing was deleted.')
+}

@@ -1,0 +1,94 @@
+// The files of a data directory: recognises one, and deletes what Stowage created in it except for volumes that are kept. The
+// store is deleted last, so that an interrupted reset still finds in it which volumes to keep.
+import { access, readdir, rmdir } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { removeTree } from '../../../base/trees/remove-tree.ts'
+import { snapshotsIn, stateIn, volumesIn } from '../../../driver/pool/pool-layout.ts'
+import { SERVER_RECORD_FILE } from '../../../processes/server/server-record.ts'
+
+/** Entries of a data directory besides nodes/ and volumes/, in the order in which they are deleted. */
+const FILES = ['audit', 'admin.kubeconfig', 'pki', 'store', SERVER_RECORD_FILE]
+
+/** Paths that only a server creates: each of them shows that a directory is a data directory. */
+const MARKS = ['store/store.mdb', 'pki/ca.crt', 'admin.kubeconfig', 'volumes.id', SERVER_RECORD_FILE]
+const NODE_MARKS = ['agent/pods', 'agent/plugins', 'pool/.stowage']
+
+export async function isDataDirectory(dataDir: string): Promise<boolean> {
+  const nodes = await listNames(join(dataDir, 'nodes'))
+  const nodeMarks = nodes.flatMap((node) => NODE_MARKS.map((mark) => join('nodes', node, mark)))
+  const marks = await Promise.all([...MARKS, ...nodeMarks].map((mark) => exists(join(dataDir, mark))))
+  return marks.includes(true)
+}
+
+/** Returns the entries of the directory that Stowage did not create. */
+export async function findForeignEntries(dataDir: string): Promise<string[]> {
+  const own = new Set([...FILES, 'nodes', 'volumes', 'volumes.id'])
+  return (await listNames(dataDir)).filter((name) => !own.has(name.replace(/\.tmp$/, '')))
+}
+
+/** Deletes the data. The caller has checked that nothing is mounted in the directory. */
+export async function deleteData(dataDir: string, keptPaths: ReadonlySet<string>): Promise<void> {
+  const nodesDir = join(dataDir, 'nodes')
+  for (const node of await listNames(nodesDir)) await deleteNode(join(nodesDir, node), keptPaths)
+  await removeIfEmpty(nodesDir)
+
+  const volumesDir = join(dataDir, 'volumes')
+  if (hasKept(volumesDir, keptPaths)) {
+    // The mark identifies the directory to the next server, together with volumes.id.
+    await deleteEntries(volumesDir, (path) => !keptPaths.has(path) && basename(path) !== '.stowage-volumes')
+  } else for (const name of ['volumes', 'volumes.id']) await removeTree(join(dataDir, name))
+
+  for (const name of FILES) {
+    await removeTree(join(dataDir, `${name}.tmp`))
+    await removeTree(join(dataDir, name))
+  }
+  await removeIfEmpty(dataDir)
+}
+
+async function deleteNode(nodeDir: string, keptPaths: ReadonlySet<string>): Promise<void> {
+  const pool = join(nodeDir, 'pool')
+  if (hasKept(pool, keptPaths)) {
+    await deleteEntries(nodeDir, (path) => path !== pool)
+    await deletePoolContent(pool, keptPaths)
+  } else await removeTree(nodeDir)
+}
+
+/** Deletes everything in the pool but the kept volumes, their records and the marker of the pool. */
+async function deletePoolContent(pool: string, keptPaths: ReadonlySet<string>): Promise<void> {
+  const keptIds = new Set([...keptPaths].filter((path) => dirname(path) === volumesIn(pool)).map(idOf))
+  const state = stateIn(pool)
+  await deleteEntries(volumesIn(pool), (path) => !keptPaths.has(path))
+  await deleteEntries(snapshotsIn(pool), () => true)
+  await deleteEntries(join(state, 'volumes'), (path) => !keptIds.has(idOf(path)))
+  for (const name of ['snapshots', 'presences', 'scratch']) await deleteEntries(join(state, name), () => true)
+  await deleteEntries(pool, (path) => basename(path).startsWith('.stowage-probe-'))
+}
+
+const idOf = (path: string): string => basename(path).replace(/\.(img|json)$/, '')
+
+const hasKept = (dir: string, keptPaths: ReadonlySet<string>): boolean =>
+  [...keptPaths].some((path) => path.startsWith(`${dir}/`))
+
+async function deleteEntries(dir: string, isDeleted: (path: string) => boolean): Promise<void> {
+  const paths = (await listNames(dir)).map((name) => join(dir, name))
+  for (const path of paths.filter(isDeleted)) await removeTree(path)
+}
+
+/** Leaves a directory that has entries or is a mount point. */
+async function removeIfEmpty(dir: string): Promise<void> {
+  await rmdir(dir).catch((error: NodeJS.ErrnoException) => {
+    if (!['ENOENT', 'ENOTEMPTY', 'EEXIST', 'EBUSY'].includes(error.code ?? '')) throw error
+  })
+}
+
+export const listNames = (dir: string): Promise<string[]> =>
+  readdir(dir).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+    throw error
+  })
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )

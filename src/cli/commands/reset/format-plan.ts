@@ -1,0 +1,54 @@
+// Formats the plan and the result of a reset as text.
+import type { ResetPlan, ResetResult } from './reset.ts'
+import type { VolumeOnDisk } from './volumes-on-disk.ts'
+
+/** Longer lists are cut off. `--output json` prints all. */
+const LINES_MAX = 20
+
+export function formatPlan(plan: ResetPlan): string {
+  if (plan.isEmpty) return `There is nothing to reset in ${plan.dataDir}.\n${formatForeignEntries(plan)}`
+  const { serverPid, processes, mounts, loopDevices, deletedVolumes, outerPkiDir } = plan
+  const lines = [
+    ...(serverPid === undefined ? [] : [`stop the server (pid ${serverPid})`]),
+    ...(processes.length === 0 ? [] : [`end ${count(processes, 'process', 'processes')} of pods`]),
+    ...(mounts.length === 0 ? [] : [`unmount ${count(mounts, 'mount', 'mounts')}`]),
+    ...(loopDevices.length === 0 ? [] : [`detach ${count(loopDevices, 'loop device', 'loop devices')}`]),
+    `delete ${count(deletedVolumes, 'volume', 'volumes')} with their data`,
+    ...cutOff(deletedVolumes.map((volume) => `  ${formatVolume(volume)}`)),
+    'delete all objects, credentials and logs of the server',
+  ]
+  const pkiNote = outerPkiDir ? `Left: the credentials in ${outerPkiDir}, outside the data directory.\n` : ''
+  return (
+    `Reset of ${plan.dataDir} will\n${lines.map((line) => `  ${line}\n`).join('')}` +
+    `${formatKept(plan.keptVolumes)}${formatForeignEntries(plan)}${pkiNote}`
+  )
+}
+
+export function formatResult({ dataDir, stoppedPid, ...result }: ResetResult): string {
+  const { processes, mounts, loopDevices, cgroups, deletedVolumes, keptVolumes } = result
+  const stopped = stoppedPid === undefined ? '' : `stopped the server (pid ${stoppedPid}), `
+  return (
+    `Reset ${dataDir}: ${stopped}ended ${processes} processes, unmounted ${mounts} mounts, detached ${loopDevices} loop devices, ` +
+    `removed ${cgroups} cgroups, deleted ${deletedVolumes.length} volumes.\n${formatKept(keptVolumes)}`
+  )
+}
+
+function formatKept(volumes: readonly VolumeOnDisk[]): string {
+  if (volumes.length === 0) return ''
+  const lines = cutOff(volumes.map((volume) => `  ${formatVolume(volume)}`))
+  return `Kept (--including-retained deletes them):\n${lines.map((line) => `${line}\n`).join('')}`
+}
+
+const formatForeignEntries = ({ foreignEntries }: ResetPlan): string =>
+  foreignEntries.length === 0 ? '' : `Left, because Stowage did not create it: ${foreignEntries.join(', ')}\n`
+
+function formatVolume({ name, claim, path, keepReason }: VolumeOnDisk): string {
+  const claimNote = claim ? ` of claim ${claim}` : ''
+  return keepReason ? `${path}: ${name}${claimNote}, ${keepReason}` : `${name}${claimNote}`
+}
+
+const count = (items: readonly unknown[], singular: string, plural: string): string =>
+  `${items.length} ${items.length === 1 ? singular : plural}`
+
+const cutOff = (lines: readonly string[]): string[] =>
+  lines.length <= LINES_MAX ? [...lines] : [...lines.slice(0, LINES_MAX), `  … and ${lines.length - LINES_MAX} more`]

@@ -1,0 +1,27 @@
+// Lists the loop devices of this machine with their backing files from sysfs, without a program and without root.
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+export interface LoopFile {
+  /** `/dev/loopN` */
+  readonly device: string
+  /** `major:minor` */
+  readonly deviceNumber: string
+  /** Path of the backing file, also if the file has been deleted. */
+  readonly file: string
+}
+
+const DELETED_SUFFIX = ' (deleted)'
+
+export async function listLoopFiles(sysBlock = '/sys/block'): Promise<LoopFile[]> {
+  const names = (await readdir(sysBlock).catch(() => [])).filter((name) => /^loop\d+$/.test(name))
+  const loops = await Promise.all(
+    names.map(async (name) => {
+      const read = (file: string) => readFile(join(sysBlock, name, file), 'utf8').catch(() => '')
+      const [file, deviceNumber] = [(await read('loop/backing_file')).replace(/\n$/, ''), (await read('dev')).trim()]
+      const path = file.endsWith(DELETED_SUFFIX) ? file.slice(0, -DELETED_SUFFIX.length) : file
+      return { device: `/dev/${name}`, deviceNumber, file: path }
+    }),
+  )
+  return loops.filter(({ file }) => file !== '') // the others have no file
+}
