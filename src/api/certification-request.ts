@@ -13,7 +13,13 @@ export interface CertificationRequest {
   /** The subject as encoded in the request, with all attributes. */
   readonly encodedSubject: Uint8Array
   readonly publicKey: KeyObject
-  readonly alternativeNameKinds: readonly AlternativeNameKind[]
+  readonly alternativeNames: readonly AlternativeName[]
+}
+
+export interface AlternativeName {
+  readonly kind: AlternativeNameKind
+  /** The name as encoded in the request. */
+  readonly encoding: Uint8Array
 }
 
 const PEM_LABEL = 'CERTIFICATE REQUEST'
@@ -59,7 +65,7 @@ export function parseCertificationRequest(pem: string): CertificationRequest {
       subject: decodeName(name),
       encodedSubject: name.encoding,
       publicKey,
-      alternativeNameKinds: attributes ? alternativeNameKindsOf(attributes) : [],
+      alternativeNames: attributes ? alternativeNamesOf(attributes) : [],
     }
   } catch {
     throw malformed()
@@ -109,9 +115,9 @@ function checkSignature({ info, algorithm, signature, publicKey }: SignedRequest
 
 const NAME_KIND_BY_TAG: Readonly<Record<number, AlternativeNameKind>> = { 1: 'Email', 2: 'DNS', 6: 'URI', 7: 'IP' }
 
-/** Returns the kinds of the names in the attribute extensionRequest. */
-function alternativeNameKindsOf(attributes: DerElement): AlternativeNameKind[] {
-  const names: AlternativeNameKind[] = []
+/** Returns the names in the attribute extensionRequest. */
+function alternativeNamesOf(attributes: DerElement): AlternativeName[] {
+  const names: AlternativeName[] = []
   for (const attribute of readElements(attributes.content)) {
     const [type, values] = readElements(attribute.content)
     if (!type || !values || readObjectId(type.content) !== EXTENSION_REQUEST) continue
@@ -119,8 +125,15 @@ function alternativeNameKindsOf(attributes: DerElement): AlternativeNameKind[] {
       const [id, ...criticalAndValue] = readElements(extension.content) // critical is optional
       if (!id || readObjectId(id.content) !== SUBJECT_ALTERNATIVE_NAME) continue
       const generalNames = readElements(readElement(criticalAndValue.at(-1)!.content).content)
-      names.push(...generalNames.map(({ tag }) => NAME_KIND_BY_TAG[tag & 0x1f] ?? 'other'))
+      names.push(...generalNames.map((name) => ({ kind: nameKindOf(name), encoding: name.encoding })))
     }
   }
   return names
+}
+
+/** A DNS name with other characters than printable ones, or an IP address of another length, is of the kind `other`. */
+function nameKindOf({ tag, content }: DerElement): AlternativeNameKind {
+  const kind = NAME_KIND_BY_TAG[tag & 0x1f] ?? 'other'
+  if (kind === 'DNS' && !/^[\x21-\x7e]+$/.test(Buffer.from(content).toString('latin1'))) return 'other'
+  return kind === 'IP' && content.length !== 4 && content.length !== 16 ? 'other' : kind
 }

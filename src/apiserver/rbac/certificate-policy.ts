@@ -28,7 +28,13 @@ export const CERTIFICATE_ROLES: readonly BootstrapRole[] = [
       allow(['delete', 'get', 'list', 'watch'], REQUESTS),
       allow(['update'], `${REQUESTS}/approval`, `${REQUESTS}/status`),
       allowSigners('approve', 'kubernetes.io/kube-apiserver-client-kubelet'),
-      allowSigners('sign', 'kubernetes.io/kube-apiserver-client', 'kubernetes.io/kube-apiserver-client-kubelet'),
+      allowSigners(
+        'sign',
+        'kubernetes.io/kube-apiserver-client',
+        'kubernetes.io/kube-apiserver-client-kubelet',
+        'kubernetes.io/kubelet-serving',
+        'kubernetes.io/legacy-unknown',
+      ),
     ],
   },
   {

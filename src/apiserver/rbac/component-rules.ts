@@ -1,7 +1,11 @@
 // The rules of every component, each with the feature that needs it: the only source for the roles that the server creates for
 // its components, those that `stowage rbac print` prints, docs/reference/roles.md, and those under which the tests run.
 // A test fails if a component sends a request that no rule here grants, or if a rule here is used by no test.
-import { API_CLIENT_SIGNER, KUBELET_CLIENT_SIGNER } from '../../api/kinds/certificate-signing-request/signer-name.ts'
+import {
+  API_CLIENT_SIGNER,
+  KUBELET_CLIENT_SIGNER,
+  KUBELET_SERVING_SIGNER,
+} from '../../api/kinds/certificate-signing-request/signer-name.ts'
 
 /** Resources with the same verbs. */
 export interface ComponentRule {
@@ -94,7 +98,9 @@ const SERVER_CONTROLLER_RULES = {
     rule('watch delete', REQUESTS),
     rule('update', `${REQUESTS}/approval ${REQUESTS}/status`),
     rule('approve', 'signers.certificates.k8s.io', { names: [KUBELET_CLIENT_SIGNER] }),
-    rule('sign', 'signers.certificates.k8s.io', { names: [API_CLIENT_SIGNER, KUBELET_CLIENT_SIGNER] }),
+    rule('sign', 'signers.certificates.k8s.io', {
+      names: [API_CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SIGNER],
+    }),
   ],
   'token-cleaner': [rule('watch delete', 'secrets', { namespace: 'own' })],
 } satisfies Readonly<Record<string, readonly ComponentRule[]>>

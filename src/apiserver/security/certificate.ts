@@ -17,6 +17,8 @@ export interface CertificateRequest {
   canEncipherKeys?: boolean
   /** DNS names and IP addresses of a server. */
   hosts?: readonly string[]
+  /** Further alternative names in DER. */
+  alternativeNames?: readonly Uint8Array[]
   /** Random bytes, at most 20. */
   serialNumber: Uint8Array
   notBeforeMs: number
@@ -45,7 +47,8 @@ const CA_KEY_USAGE = der.bitString(Uint8Array.of(0b0000_0110), 1)
 const LEAF_KEY_USAGE = der.bitString(Uint8Array.of(0b1000_0000), 7)
 const LEAF_KEY_USAGE_WITH_ENCIPHERMENT = der.bitString(Uint8Array.of(0b1010_0000), 5)
 
-function encodeExtensions({ use, key, issuerKey, hosts = [], canEncipherKeys }: CertificateRequest): Uint8Array[] {
+function encodeExtensions(request: CertificateRequest): Uint8Array[] {
+  const { use, key, issuerKey, hosts = [], alternativeNames = [], canEncipherKeys } = request
   const isCa = use === 'ca'
   const leafUsage = canEncipherKeys ? LEAF_KEY_USAGE_WITH_ENCIPHERMENT : LEAF_KEY_USAGE
   const result = [
@@ -55,7 +58,8 @@ function encodeExtensions({ use, key, issuerKey, hosts = [], canEncipherKeys }: 
     extension('2.5.29.35', der.sequence(der.implicit(0, keyId(issuerKey)))), // authority key identifier
   ]
   if (!isCa) result.push(extension('2.5.29.37', der.sequence(use === 'server' ? SERVER_AUTH : CLIENT_AUTH)))
-  if (hosts.length > 0) result.push(extension('2.5.29.17', der.sequence(...hosts.map(alternativeName))))
+  const names = [...hosts.map(alternativeName), ...alternativeNames]
+  if (names.length > 0) result.push(extension('2.5.29.17', der.sequence(...names)))
   return result
 }
 

@@ -31,7 +31,7 @@ const loadPki = (dir: string, overrides: Partial<Parameters<typeof loadOrCreateP
 const parseCert = (pem: string) => new X509Certificate(pem)
 const modeOf = (path: string) => statSync(path).mode & 0o777
 const filesWritten = (pki: Pki) => pki.writtenFiles.map(({ file }) => file)
-const withoutWritten = ({ writtenFiles: _, signClientCertificate: __, ...material }: Pki) => material
+const withoutWritten = ({ writtenFiles: _, signCertificate: __, ...material }: Pki) => material
 
 function expectConsistent(pki: Pki) {
   const ca = parseCert(pki.caCert)

@@ -58,16 +58,19 @@ export interface Pki {
   /** Credential with permission to read all resources except secrets. */
   viewer: ClientCredential
   tokens: readonly TokenRecord[]
-  /** Signs a client certificate with the key of the CA. Returns PEM. */
-  signClientCertificate(request: ClientCertificateRequest): string
+  /** Signs a certificate with the key of the CA. Returns PEM. */
+  signCertificate(request: SigningRequest): string
   /** The files that this start has written, in order, for the log. */
   writtenFiles: readonly { file: string; reason: string }[]
 }
 
-export interface ClientCertificateRequest {
+export interface SigningRequest {
+  readonly use: 'server' | 'client'
   /** The encoded subject. */
   readonly subject: Uint8Array
   readonly publicKey: KeyObject
+  /** Subject alternative names in DER. */
+  readonly alternativeNames: readonly Uint8Array[]
   readonly canEncipherKeys: boolean
   readonly notBeforeMs: number
   /** The certificate never outlives the CA. */
@@ -108,13 +111,12 @@ export async function loadOrCreatePki(options: PkiOptions): Promise<Pki> {
     admin: credentialOf(ADMIN, admin),
     viewer: credentialOf(VIEWER, viewer),
     tokens,
-    signClientCertificate: ({ publicKey, notAfterMs, ...request }) =>
+    signCertificate: ({ publicKey, notAfterMs, ...request }) =>
       issueCertificate({
         ...request,
         issuer: CA,
         key: publicKey,
         issuerKey: ca.key,
-        use: 'client',
         serialNumber: files.randomBytes(16),
         notAfterMs: Math.min(notAfterMs, Date.parse(ca.certificate.validTo)),
       }),

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -39,7 +40,7 @@ async function startController() {
         resource: 'certificatesigningrequests',
         subresource,
       }).allowed,
-    sign: pki.signClientCertificate,
+    sign: pki.signCertificate,
   })
   const tokenCleaner = createTokenCleaner(depsWith(api.clientOf('token-cleaner')))
   const stop = new AbortController()
@@ -67,6 +68,12 @@ async function startController() {
       }
       return (await api.call('POST', REQUESTS, body, headers)).json
     },
+    /** Approves a request as an administrator. */
+    async approve(request: Json): Promise<void> {
+      const conditions = [{ type: 'Approved', status: 'True', reason: 'Test' }]
+      const path = `${REQUESTS}/${request.metadata.name}/approval`
+      expect((await api.put(path, { ...request, status: { conditions } })).status).toBe(200)
+    },
     read: async (name: string): Promise<Json> => (await api.get(`${REQUESTS}/${name}`)).json,
     async untilIssued(name: string): Promise<X509Certificate> {
       let request: Json
@@ -84,17 +91,40 @@ interface RequestSpec {
   readonly signerName?: string
   readonly usages?: readonly string[]
   readonly expirationSeconds?: number
+  /** Subject alternative names as openssl reads them. */
+  readonly alternativeNames?: string
 }
 
 const KUBELET = 'kubernetes.io/kube-apiserver-client-kubelet'
-const specOf = ({ subject, signerName = KUBELET, ...rest }: RequestSpec, key: KeyObject) => ({
-  request: Buffer.from(createCertificationRequest({ subject, key })).toString('base64'),
+const specOf = ({ subject, signerName = KUBELET, alternativeNames, ...rest }: RequestSpec, key: KeyObject) => ({
+  request: Buffer.from(
+    alternativeNames ? opensslRequest(subject, alternativeNames) : createCertificationRequest({ subject, key }),
+  ).toString('base64'),
   signerName,
   usages: ['digital signature', 'client auth'],
   ...rest,
 })
+
+/** Returns a request with alternative names, which openssl creates with a new key. */
+function opensslRequest({ commonName, organizations = [] }: SubjectName, alternativeNames: string): string {
+  const subject = [...organizations.map((organization) => `/O=${organization}`), `/CN=${commonName}`].join('')
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', '/dev/null']
+  const extension = `subjectAltName=${alternativeNames}`
+  return execFileSync('openssl', ['req', '-new', ...key, '-subj', subject, '-addext', extension], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+}
+
 const nodeSubject = (name: string) => ({ commonName: `system:node:${name}`, organizations: ['system:nodes'] })
 const TOKEN_USER = { name: 'system:bootstrap:abcdef', group: 'system:bootstrappers:stowage:node-token' }
+
+const SERVING = {
+  subject: nodeSubject('n1'),
+  signerName: 'kubernetes.io/kubelet-serving',
+  usages: ['digital signature', 'server auth'],
+}
+const NODE = { name: 'system:node:n1', group: 'system:nodes' }
 
 describe('the certificate controller', () => {
   it('SYS-19 approves and signs the certificate of a node that joins with a token', async () => {
@@ -176,6 +206,47 @@ describe('the certificate controller', () => {
       reason: 'SignerValidationFailure',
       message: 'usages must contain "client auth"',
     })
+  })
+
+  it('SYS-19 signs the serving certificate of a node with its names when an administrator has approved it', async () => {
+    const cluster = await startController()
+    const request = await cluster.request(NODE, { ...SERVING, alternativeNames: 'DNS:n1.example.com,IP:192.0.2.1' })
+    await cluster.api.clock.advance(120_000)
+    expect((await cluster.read(request.metadata.name)).status?.conditions ?? []).toEqual([])
+    await cluster.approve(request)
+    const certificate = await cluster.untilIssued(request.metadata.name)
+    expect(certificate.subject).toBe('O=system:nodes\nCN=system:node:n1')
+    expect(certificate.subjectAltName).toBe('DNS:n1.example.com, IP Address:192.0.2.1')
+    expect(certificate.keyUsage).toEqual(['1.3.6.1.5.5.7.3.1']) // server auth
+    expect(certificate.verify(new X509Certificate(cluster.pki.caCert).publicKey)).toBe(true)
+  })
+
+  it.each([
+    ['no name', {}, 'DNS or IP subjectAltName is required'],
+    ['an email address', { alternativeNames: 'DNS:n1,email:a@b' }, 'Email subjectAltNames are not allowed'],
+    ['a URI', { alternativeNames: 'URI:https://n1' }, 'URI subjectAltNames are not allowed'],
+    ['client auth', { alternativeNames: 'DNS:n1', usages: ['client auth'] }, 'usages must contain "server auth"'],
+    [
+      'another organization',
+      { alternativeNames: 'DNS:n1', subject: { commonName: 'system:node:n1', organizations: ['team'] } },
+      'subject organization is not system:nodes',
+    ],
+  ])('SYS-19 fails the approved serving certificate of a node with %s', async (_name, spec, message) => {
+    const cluster = await startController()
+    const request = await cluster.request(NODE, { ...SERVING, ...spec })
+    await cluster.approve(request)
+    const { name } = request.metadata
+    await cluster.api.waitUntil(
+      async () => (await cluster.read(name)).status.conditions.some(({ type }: Json) => type === 'Failed'),
+      'the condition Failed',
+    )
+    expect((await cluster.read(name)).status.conditions.at(-1).message).toBe(message)
+  })
+
+  it('SYS-19 rejects the request of a node for the serving certificate of another', async () => {
+    const cluster = await startController()
+    const spec = { ...SERVING, subject: nodeSubject('n2'), alternativeNames: 'DNS:n2' }
+    expect((await cluster.request(NODE, spec)).code).toBe(403)
   })
 
   it('SYS-19 deletes an issued request after an hour and a pending one after a day', async () => {

@@ -8,7 +8,13 @@ import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createController, done, type Outcome, retryAfter, source, type WorkQueue } from '../../runtime/index.ts'
-import { type NodeCertificateRight, planRequest, type RequestAction, type Validity } from './plan-request.ts'
+import {
+  type CertificateUse,
+  type NodeCertificateRight,
+  planRequest,
+  type RequestAction,
+  type Validity,
+} from './plan-request.ts'
 
 /** The user who created a request. */
 export interface Requester {
@@ -18,17 +24,20 @@ export interface Requester {
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
-export interface ClientCertificateRequest extends Validity {
+export interface SigningRequest extends Validity {
+  readonly use: CertificateUse
   /** The encoded subject. */
   readonly subject: Uint8Array
   readonly publicKey: KeyObject
+  /** Subject alternative names in DER. */
+  readonly alternativeNames: readonly Uint8Array[]
   readonly canEncipherKeys: boolean
 }
 
 export interface CertificateControllerDeps extends ControllerDeps {
   hasRight(requester: Requester, right: NodeCertificateRight): boolean
   /** Returns the certificate in PEM. */
-  sign(request: ClientCertificateRequest): string
+  sign(request: SigningRequest): string
 }
 
 export interface CertificateController {
@@ -85,13 +94,15 @@ export function createCertificateController(deps: CertificateControllerDeps): Ce
         return
       }
       case 'sign': {
-        const { request, canEncipherKeys, validity } = action
+        const { request, use, canEncipherKeys, validity } = action
         const { encodedSubject: subject, publicKey } = request
-        const pem = deps.sign({ subject, publicKey, canEncipherKeys, ...validity })
+        // Client certificates have no alternative names, because the server identifies clients by CN and O.
+        const alternativeNames = use === 'server' ? request.alternativeNames.map(({ encoding }) => encoding) : []
+        const pem = deps.sign({ use, subject, publicKey, alternativeNames, canEncipherKeys, ...validity })
         const certificate = Buffer.from(pem).toString('base64')
         const signed = { ...csr, status: { ...status, conditions: [...conditions], certificate } }
         await client.update(certificateSigningRequestKind, signed, { subresource: 'status' })
-        log.info({ request: csr.metadata.name, subject: request.subject.commonName }, 'issued a client certificate')
+        log.info({ request: csr.metadata.name, subject: request.subject.commonName }, `issued a ${use} certificate`)
         return
       }
       case 'fail': {

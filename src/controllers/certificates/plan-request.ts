@@ -1,10 +1,14 @@
 // Decides what happens next with a CertificateSigningRequest, with the rules, reasons and times of kube-controller-manager:
-// the certificates of nodes are approved if the requester has the right to them, approved requests are signed, and finished
-// ones are deleted. Pure.
+// the client certificates of nodes are approved if the requester has the right to them, approved requests are signed, and
+// finished ones are deleted. Pure.
 import { type CertificationRequest, parseCertificationRequest } from '../../api/certification-request.ts'
 import { decodePem, hasCondition } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'
 import type { CertificateSigningRequest } from '../../api/kinds/certificate-signing-request/certificate-signing-request-schema.ts'
-import { API_CLIENT_SIGNER, KUBELET_CLIENT_SIGNER } from '../../api/kinds/certificate-signing-request/signer-name.ts'
+import {
+  API_CLIENT_SIGNER,
+  KUBELET_CLIENT_SIGNER,
+  KUBELET_SERVING_SIGNER,
+} from '../../api/kinds/certificate-signing-request/signer-name.ts'
 
 /** The subresource of certificatesigningrequests on which the requester needs the verb create. */
 export type NodeCertificateRight = 'selfnodeclient' | 'nodeclient'
@@ -14,6 +18,7 @@ export type RequestAction =
   | {
       readonly do: 'sign'
       readonly request: CertificationRequest
+      readonly use: CertificateUse
       readonly canEncipherKeys: boolean
       readonly validity: Validity
     }
@@ -21,6 +26,8 @@ export type RequestAction =
   | { readonly do: 'delete' }
   /** Nothing to do until then, unless the request changes. */
   | { readonly do: 'wait'; readonly untilMs: number }
+
+export type CertificateUse = 'server' | 'client'
 
 export interface Validity {
   readonly notBeforeMs: number
@@ -49,7 +56,8 @@ export function planRequest(csr: CertificateSigningRequest, context: PlanContext
   const wait = { do: 'wait', untilMs: deleteAtMs } as const
   if (csr.status?.certificate || hasCondition(csr, 'Denied') || hasCondition(csr, 'Failed')) return wait
   const { signerName } = csr.spec
-  if (signerName !== KUBELET_CLIENT_SIGNER && signerName !== API_CLIENT_SIGNER) return wait // other signers
+  const use = USES[signerName]
+  if (!use) return wait // another signer's request
   const request = parseCertificationRequest(decodePem(csr.spec.request)) // valid since its creation
   if (!hasCondition(csr, 'Approved')) {
     // The right may be granted later, which does not change the request.
@@ -59,7 +67,7 @@ export function planRequest(csr: CertificateSigningRequest, context: PlanContext
   const problem = shapeProblem(csr, request)
   if (problem) return { do: 'fail', message: problem }
   const canEncipherKeys = csr.spec.usages?.includes('key encipherment') === true
-  return { do: 'sign', request, canEncipherKeys, validity: validityOf(csr, context.nowMs) }
+  return { do: 'sign', request, use, canEncipherKeys, validity: validityOf(csr, context.nowMs) }
 }
 
 function planApproval(
@@ -78,23 +86,40 @@ function planApproval(
   return undefined
 }
 
-const CLIENT_USAGES = ['digital signature', 'key encipherment', 'client auth']
+/** The signers of this controller, and the use of their certificates. */
+const USES: Readonly<Record<string, CertificateUse>> = {
+  [API_CLIENT_SIGNER]: 'client',
+  [KUBELET_CLIENT_SIGNER]: 'client',
+  [KUBELET_SERVING_SIGNER]: 'server',
+}
 
 /** Returns why the signer does not issue the requested certificate, or undefined if it does. */
 function shapeProblem({ spec }: CertificateSigningRequest, request: CertificationRequest): string | undefined {
   const usages = spec.usages ?? []
-  if (!usages.includes('client auth')) return 'usages must contain "client auth"'
-  const otherUsage = usages.find((usage) => !CLIENT_USAGES.includes(usage))
+  const extendedUsage = `${USES[spec.signerName]} auth`
+  if (!usages.includes(extendedUsage)) return `usages must contain "${extendedUsage}"`
+  const allowedUsages = ['digital signature', 'key encipherment', extendedUsage]
+  const otherUsage = usages.find((usage) => !allowedUsages.includes(usage))
   if (otherUsage !== undefined)
-    return `usages did not match ${JSON.stringify(CLIENT_USAGES)}: "${otherUsage}" is not allowed`
-  if (spec.signerName !== KUBELET_CLIENT_SIGNER) return undefined
+    return `usages did not match ${JSON.stringify(allowedUsages)}: "${otherUsage}" is not allowed`
+  if (spec.signerName === API_CLIENT_SIGNER) return undefined
   const { commonName, organizations } = request.subject
   if (organizations.length !== 1 || organizations[0] !== 'system:nodes')
     return 'subject organization is not system:nodes'
-  const [nameKind] = request.alternativeNameKinds
-  if (nameKind) return `${nameKind} subjectAltNames are not allowed`
+  const nameProblem = alternativeNameProblem(spec.signerName, request)
+  if (nameProblem) return nameProblem
   if (!commonName.startsWith('system:node:')) return 'subject common name does not begin with system:node:'
   if (!usages.includes('digital signature')) return 'usages must contain "digital signature"'
+  return undefined
+}
+
+/** A client certificate of a node has no alternative names; a serving certificate has those at which clients reach the node. */
+function alternativeNameProblem(signerName: string, { alternativeNames }: CertificationRequest): string | undefined {
+  const kinds = alternativeNames.map(({ kind }) => kind)
+  const allowedKinds = signerName === KUBELET_SERVING_SIGNER ? ['DNS', 'IP'] : []
+  const otherKind = kinds.find((kind) => !allowedKinds.includes(kind))
+  if (otherKind) return `${otherKind} subjectAltNames are not allowed`
+  if (allowedKinds.length > 0 && kinds.length === 0) return 'DNS or IP subjectAltName is required'
   return undefined
 }
 

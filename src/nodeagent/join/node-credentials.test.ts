@@ -38,7 +38,14 @@ async function startNode() {
         Buffer.from(pending!.spec.request, 'base64').toString(),
       )
       const validity = { notBeforeMs: clock.nowMs(), notAfterMs: clock.nowMs() + LIFETIME_MS }
-      const pem = pki.signClientCertificate({ subject, publicKey, canEncipherKeys: false, ...validity })
+      const pem = pki.signCertificate({
+        use: 'client',
+        subject,
+        publicKey,
+        alternativeNames: [],
+        canEncipherKeys: false,
+        ...validity,
+      })
       return { ...pending!, status: { certificate: Buffer.from(pem).toString('base64') } }
     },
   } as unknown as Client

@@ -19,7 +19,7 @@ export interface ServerControllersOptions {
   readonly clientOf: ClientOf
   /** Decides whether the requester of a certificate has the right to it. */
   readonly authorizer: Authorizer
-  readonly pki: Pick<Pki, 'caCert' | 'signClientCertificate'>
+  readonly pki: Pick<Pki, 'caCert' | 'signCertificate'>
   readonly accountTokens: Pick<AccountTokens, 'createSecretToken'>
   readonly clock: Clock
   readonly random: Random
@@ -41,7 +41,7 @@ export async function runServerControllers(options: ServerControllersOptions): P
   const create: Readonly<Record<ServerController, (deps: TermDeps) => Runnable>> = {
     'account-tokens': (deps) =>
       createAccountTokenController({ ...deps, rootCa: pki.caCert, createToken: accountTokens.createSecretToken }),
-    certificates: (deps) => createCertificateController({ ...deps, hasRight, sign: pki.signClientCertificate }),
+    certificates: (deps) => createCertificateController({ ...deps, hasRight, sign: pki.signCertificate }),
     'token-cleaner': (deps) => createTokenCleaner(deps),
   }
   const managers = SERVER_CONTROLLERS.map((name) =>
