@@ -61,7 +61,7 @@ export class Batch {
   }
 
   /**
-   * Returns the records to write, after all transactions have run, and sets the checksums of their versions. `encode`
+   * Returns the records to write, after all transactions have run, and sets the checksums and sizes of their versions. `encode`
    * returns the bytes to store for a value.
    */
   records(encode: (key: string, value: Uint8Array) => Uint8Array): MediumRecord[] {
@@ -71,9 +71,11 @@ export class Batch {
       const value = entry?.value ?? NO_VALUE
       const stored = deleted ? NO_VALUE : encode(key, value)
       version.checksum = checksumOf(stored)
+      version.valueBytes = stored.length
       // The entry is no longer coalescable, so watchers get a plain entry with these bytes.
       if (entry?.coalescable) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
-      return { key, revision, createRevision, expiresAtMs, deleted, checksum: version.checksum, value: stored }
+      const { checksum, valueBytes } = version
+      return { key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes, value: stored }
     })
   }
 
@@ -156,6 +158,7 @@ export class Batch {
       expiresAtMs: deleted ? undefined : write.expiresAtMs,
       deleted,
       checksum: 0,
+      valueBytes: 0,
       previous,
     }
     this.#newest.set(key, version)

@@ -4,7 +4,7 @@ import type { Version } from './version.ts'
 
 /** Creates a log from changes such as `a@1` and `b@5†` (a tombstone), which are appended at `nowMs`. */
 function createLog(changes: string, { keepMs = 1_000, entriesMax = 1_000, nowMs = 0 } = {}) {
-  const log = new ChangeLog({ keepMs, entriesMax, floor: 0 })
+  const log = new ChangeLog({ keepMs, entriesMax, bytesMax: Number.POSITIVE_INFINITY, floor: 0 })
   const newest = new Map<string, Version>()
   const add = (change: string, atMs: number) => {
     const [, key = '', revision, tombstone] = /^(\w+)@(\d+)(†?)$/.exec(change) ?? []
@@ -15,6 +15,7 @@ function createLog(changes: string, { keepMs = 1_000, entriesMax = 1_000, nowMs 
       expiresAtMs: undefined,
       deleted: tombstone === '†',
       checksum: 0,
+      valueBytes: 0,
       previous: newest.get(key),
     }
     newest.set(key, version)

@@ -16,6 +16,7 @@ const AGE_GROUPS_PER_KEEP = 16 // changes within keepMs / 16 form an age group, 
 export interface ChangeLogOptions {
   readonly keepMs: number
   readonly entriesMax: number
+  readonly bytesMax: number
   readonly floor: Revision
 }
 
@@ -29,15 +30,18 @@ interface AgeGroup {
 export class ChangeLog {
   readonly #keepMs: number
   readonly #entriesMax: number
+  readonly #bytesMax: number
   #floor: Revision
   #versions: Version[] = []
   #head = 0
   #entries = 0
+  #bytes = 0
   #ageGroups: AgeGroup[] = []
 
-  constructor({ keepMs, entriesMax, floor }: ChangeLogOptions) {
+  constructor({ keepMs, entriesMax, bytesMax, floor }: ChangeLogOptions) {
     this.#keepMs = keepMs
     this.#entriesMax = entriesMax
+    this.#bytesMax = bytesMax
     this.#floor = floor
   }
 
@@ -51,6 +55,11 @@ export class ChangeLog {
     return this.#entries
   }
 
+  /** The bytes of the values of kept superseded versions. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   get length(): number {
     return this.#versions.length - this.#head
   }
@@ -58,6 +67,7 @@ export class ChangeLog {
   append(version: Version, nowMs: number): void {
     this.#versions.push(version)
     this.#entries += countDrops(version)
+    this.#bytes += bytesOfDrop(version)
     const group = this.#ageGroups.at(-1)
     if (group && nowMs - group.sinceMs <= this.#keepMs / AGE_GROUPS_PER_KEEP) {
       group.atMs = nowMs
@@ -110,7 +120,11 @@ export class ChangeLog {
   }
 
   #isOverfull(): boolean {
-    return this.#entries > this.#entriesMax || this.length > this.#entriesMax * CHANGES_PER_ENTRY_MAX
+    return (
+      this.#entries > this.#entriesMax ||
+      this.#bytes > this.#bytesMax ||
+      this.length > this.#entriesMax * CHANGES_PER_ENTRY_MAX
+    )
   }
 
   #agedRevision(nowMs: number): Revision {
@@ -124,6 +138,7 @@ export class ChangeLog {
 
   #retire(version: Version, dropped: Version[]): void {
     this.#entries -= countDrops(version)
+    this.#bytes -= bytesOfDrop(version)
     const superseded = versionBefore(version)
     if (superseded) dropped.push(superseded)
     if (version.deleted) dropped.push(version)
@@ -135,4 +150,8 @@ export class ChangeLog {
 
 function countDrops(version: Version): number {
   return (versionBefore(version) ? 1 : 0) + (version.deleted ? 1 : 0)
+}
+
+function bytesOfDrop(version: Version): number {
+  return versionBefore(version)?.valueBytes ?? 0
 }

@@ -10,6 +10,7 @@ const aVersion = (key: string, expiresAtMs: number): Version => ({
   expiresAtMs,
   deleted: false,
   checksum: 0,
+  valueBytes: 0,
   previous: undefined,
 })
 

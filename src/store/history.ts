@@ -7,6 +7,7 @@ import type { Version } from './version.ts'
 
 const KEEP_MS = 5 * 60_000
 const ENTRIES_MAX = 100_000
+const BYTES_MAX = 64 * 1024 * 1024
 
 export class History {
   readonly #briefPrefixes: readonly string[]
@@ -14,15 +15,17 @@ export class History {
   readonly #brief: ChangeLog
 
   /** `floors` are the floors that were last stored on the medium. */
-  constructor({ keepMs = KEEP_MS, entriesMax = ENTRIES_MAX, brief }: HistoryOptions, floors: Floors) {
+  constructor(options: HistoryOptions, floors: Floors) {
+    const { keepMs = KEEP_MS, entriesMax = ENTRIES_MAX, bytesMax = BYTES_MAX, brief } = options
     this.#briefPrefixes = brief?.prefixes ?? []
     // If the brief prefixes have changed, keys may have moved between the logs, so only the higher floor is valid for all.
     const isSameSplit = this.#briefPrefixes.join('\n') === floors.briefPrefixes.join('\n')
     const higherFloor = Math.max(floors.ordinary, floors.brief)
-    this.#ordinary = new ChangeLog({ keepMs, entriesMax, floor: isSameSplit ? floors.ordinary : higherFloor })
+    this.#ordinary = new ChangeLog({ keepMs, entriesMax, bytesMax, floor: isSameSplit ? floors.ordinary : higherFloor })
     this.#brief = new ChangeLog({
       keepMs: brief?.keepMs ?? keepMs,
       entriesMax: brief?.entriesMax ?? entriesMax,
+      bytesMax: brief?.bytesMax ?? bytesMax,
       floor: isSameSplit ? floors.brief : higherFloor,
     })
   }
@@ -33,6 +36,10 @@ export class History {
 
   get entries(): number {
     return this.#ordinary.entries + this.#brief.entries
+  }
+
+  get bytes(): number {
+    return this.#ordinary.bytes + this.#brief.bytes
   }
 
   append(version: Version, nowMs: number): void {

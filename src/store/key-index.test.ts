@@ -95,6 +95,7 @@ function aVersion(version: Partial<Version> & { key: string }): Version {
     expiresAtMs: undefined,
     deleted: false,
     checksum: 0,
+    valueBytes: 0,
     previous: undefined,
     ...version,
   }

@@ -11,6 +11,8 @@ export interface RecordHeader {
   readonly expiresAtMs: number | undefined
   /** The checksum of the stored value (checksum.ts). */
   readonly checksum: number
+  /** Size of the stored value. */
+  readonly valueBytes: number
 }
 
 export interface MediumRecord extends RecordHeader {

@@ -224,6 +224,7 @@ class RevisionedStore implements Store {
       revision: this.#revision,
       compactedRevision: this.#history.floors.ordinary,
       historyEntries: this.#history.entries,
+      historyBytes: this.#history.bytes,
       bytesOnDisk: this.#medium.bytesOnDisk(),
       watchers: this.#watches.count,
       damagedRecords: this.#values.damage.size,
@@ -520,9 +521,9 @@ function settle(transaction: PendingTransaction, outcome: Outcome): void {
 function scanMedium(medium: Medium): { versions: Version[]; index: KeyIndex; floors: Floors } {
   const versions: Version[] = []
   const newest = new Map<string, Version>()
-  const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, deleted, checksum }) => {
+  const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes }) => {
     const previous = newest.get(key)
-    const version = { key, revision, createRevision, expiresAtMs, deleted, checksum, previous }
+    const version = { key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes, previous }
     newest.set(key, version)
     versions.push(version)
   })

@@ -15,6 +15,7 @@ const version = (index: number, revision = index + 1) => ({
   expiresAtMs: undefined,
   deleted: false,
   checksum: 0,
+  valueBytes: 0,
   previous: undefined,
 })
 

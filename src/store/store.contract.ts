@@ -549,6 +549,14 @@ export function storeContract(
       await expect(store.list({ prefix: '', atRevision: 19 })).rejects.toThrow(CompactedError)
     })
 
+    it('SYS-20 is compacted beyond bytesMax, oldest first, regardless of its age', async () => {
+      const { clock, store } = await setUp({ bytesMax: 1_000 })
+      for (let index = 1; index <= 30; index++) await put(store, 'a', String(index).padStart(100, '0'))
+      await advanceUntil(clock, () => store.stats().historyBytes <= 1_000)
+      expect(store.stats()).toMatchObject({ historyEntries: 10, historyBytes: 1_000, compactedRevision: 20 })
+      await expect(store.list({ prefix: '', atRevision: 19 })).rejects.toThrow(CompactedError)
+    })
+
     it('is shorter for brief prefixes, and for prefixes that include them', async () => {
       const brief = { prefixes: ['lease/', 'event/'], keepMs: 1_000, entriesMax: 100 }
       const { clock, store } = await setUp({ keepMs: 60_000, brief })

@@ -161,6 +161,8 @@ export interface StoreStats {
   readonly compactedRevision: Revision
   /** Superseded states that are kept for watches and for reads at old revisions. */
   readonly historyEntries: number
+  /** Bytes of the values of these states. */
+  readonly historyBytes: number
   readonly bytesOnDisk: number
   readonly watchers: number
   /** Stored records that are known to be damaged. */
@@ -180,12 +182,20 @@ export interface ScrubStats {
 
 /** The history that a store keeps. Ages start when the store is opened. */
 export interface HistoryOptions {
-  /** Superseded states are kept at least this long, unless entriesMax is exceeded. Default 5 minutes. */
+  /** Superseded states are kept at least this long, unless entriesMax or bytesMax is exceeded. Default 5 minutes. */
   readonly keepMs?: number
   /** Beyond this number of superseded states the oldest are compacted, regardless of their age. Default 100,000. */
   readonly entriesMax?: number
+  /** Beyond this size of the values of superseded states the oldest are compacted. Default 64 MiB. */
+  readonly bytesMax?: number
   /** Prefixes of keys that change often and are rarely replayed (leases, events), with separate limits. */
-  readonly brief?: { readonly prefixes: readonly string[]; readonly keepMs: number; readonly entriesMax: number }
+  readonly brief?: {
+    readonly prefixes: readonly string[]
+    readonly keepMs: number
+    readonly entriesMax: number
+    /** Default: the size of the other history. */
+    readonly bytesMax?: number
+  }
 }
 
 export class CompactedError extends Error {

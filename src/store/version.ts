@@ -12,6 +12,8 @@ export interface Version {
   readonly deleted: boolean
   /** The checksum of the stored value (checksum.ts). 0 until the version is written, and on etcd. */
   checksum: number
+  /** Size of the stored value. 0 until the version is written, and of a tombstone. */
+  valueBytes: number
   /** The version that this one superseded, until it is compacted. */
   previous: Version | undefined
 }

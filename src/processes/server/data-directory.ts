@@ -36,6 +36,7 @@ const START_BYTES_MIN = 4 * 2 ** 20
 
 const BRIEF_HISTORY_MS = 90_000
 const BRIEF_HISTORY_ENTRIES_MAX = 20_000
+const BRIEF_HISTORY_BYTES_MAX = 16 * 1024 * 1024
 
 /** The file that a server writes when it is ready. */
 export const kubeconfigOf = (dataDir: string): string => join(dataDir, 'admin.kubeconfig')
@@ -69,7 +70,12 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
     log,
     history: {
       keepMs: options.historyMinutes * 60_000,
-      brief: { prefixes: BRIEF_HISTORY_PREFIXES, keepMs: BRIEF_HISTORY_MS, entriesMax: BRIEF_HISTORY_ENTRIES_MAX },
+      brief: {
+        prefixes: BRIEF_HISTORY_PREFIXES,
+        keepMs: BRIEF_HISTORY_MS,
+        entriesMax: BRIEF_HISTORY_ENTRIES_MAX,
+        bytesMax: BRIEF_HISTORY_BYTES_MAX,
+      },
     },
   }).catch(throwUnusable)
   try {

@@ -161,12 +161,13 @@ export class EtcdStore implements Store {
   }
 
   stats(): StoreStats {
-    const { keys, revision, compactedRevision, historyEntries, watchers } = this.#replica
+    const { keys, revision, compactedRevision, historyEntries, historyBytes, watchers } = this.#replica
     return {
       keys,
       revision,
       compactedRevision,
       historyEntries,
+      historyBytes,
       bytesOnDisk: this.#bytesOnDisk,
       watchers,
       damagedRecords: 0,

@@ -87,6 +87,10 @@ export class Replica {
     return this.#index.liveCount
   }
 
+  get historyBytes(): number {
+    return this.#history.bytes
+  }
+
   get historyEntries(): number {
     return this.#history.entries
   }
@@ -203,7 +207,17 @@ export class Replica {
   #versionOf(change: Change, previous: Version | undefined): VersionWithEntry {
     const { key, revision, createRevision, value: stored, expiresAtMs } = change
     const entry = stored && entryOfStored({ key, stored, modRevision: revision, createRevision }, this.#transformer)
-    return { key, revision, createRevision, expiresAtMs, deleted: stored === undefined, checksum: 0, previous, entry }
+    return {
+      key,
+      revision,
+      createRevision,
+      expiresAtMs,
+      deleted: stored === undefined,
+      checksum: 0,
+      valueBytes: stored?.length ?? 0,
+      previous,
+      entry,
+    }
   }
 
   #newHistory(floor: Revision): History {

@@ -44,8 +44,9 @@ function nextBatch(records: MigratedRecords, after: Revision): RecordHeader[] {
     const { key, createRevision, expiresAtMs, deleted } = header
     const value = deleted ? NO_VALUE : records.readValue(revision)
     if (!value) throw new Error(`the record of ${key} at revision ${revision} is damaged: its value is missing`)
-    headers.push({ key, revision, createRevision, expiresAtMs, deleted, checksum: checksumOf(value) })
-    bytes += value.length
+    const valueBytes = value.length
+    headers.push({ key, revision, createRevision, expiresAtMs, deleted, checksum: checksumOf(value), valueBytes })
+    bytes += valueBytes
     if (headers.length >= BATCH_RECORDS || bytes >= BATCH_BYTES) break
   }
   return headers

@@ -38,6 +38,7 @@ describe('record codec', () => {
     expiresAtMs: fc.option(fc.nat({ max: 2 ** 50 }), { nil: undefined }),
     deleted: fc.boolean(),
     checksum: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
+    valueBytes: fc.nat(2 ** 32 - 1),
   })
 
   it('round-trips headers', () => {
@@ -72,7 +73,15 @@ describe('record codec', () => {
   })
 
   it('rejects an unknown format and a truncated header', () => {
-    const fields = { key: 'k', revision: 1, createRevision: 1, expiresAtMs: undefined, deleted: false, checksum: 0 }
+    const fields = {
+      key: 'k',
+      revision: 1,
+      createRevision: 1,
+      expiresAtMs: undefined,
+      deleted: false,
+      checksum: 0,
+      valueBytes: 0,
+    }
     const bytes = encodeHeader(fields)
     expect(decodeHeader(bytes.subarray(0, 12))).toMatchObject({ damage: 'its header has only 12 bytes' })
     bytes[0] = 9

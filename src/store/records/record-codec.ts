@@ -3,7 +3,7 @@
 //
 //   name    kind (1), revision (6, big-endian, so that names sort by it)
 //   header  format (1), flags (1), revision (6), createRevision (6), expiresAtMs (8, a double; 0 unless flagged),
-//           checksum of the value (4), key, checksum of all that precedes it (4)
+//           checksum of the value (4), its size (4), key, checksum of all that precedes it (4)
 //   value   the bytes of the put; a tombstone has no value
 //
 // Format 1 of the header, which stores of format 2 have, is: format, flags, createRevision, expiresAtMs, key.
@@ -24,7 +24,7 @@ export const NAME_BYTES = 7
 const HEADER_FORMAT = 2
 const FLAG_DELETED = 1
 const FLAG_EXPIRES = 2
-const KEY_START = 26
+const KEY_START = 30
 const CHECKSUM_BYTES = 4
 
 const OLD_HEADER_FORMAT = 1
@@ -40,7 +40,8 @@ export function readName(source: Buffer, start: number): RecordName {
   return [source[start] as number, source.readUIntBE(start + 1, 6)]
 }
 
-export function encodeHeader({ key, revision, createRevision, expiresAtMs, deleted, checksum }: RecordHeader): Buffer {
+export function encodeHeader(header: RecordHeader): Buffer {
+  const { key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes } = header
   const keyEnd = KEY_START + Buffer.byteLength(key)
   const bytes = Buffer.allocUnsafe(keyEnd + CHECKSUM_BYTES)
   bytes[0] = HEADER_FORMAT
@@ -49,6 +50,7 @@ export function encodeHeader({ key, revision, createRevision, expiresAtMs, delet
   bytes.writeUIntBE(createRevision, 8, 6)
   bytes.writeDoubleBE(expiresAtMs ?? 0, 14)
   bytes.writeInt32BE(checksum, 22)
+  bytes.writeUInt32BE(valueBytes, 26)
   bytes.write(key, KEY_START, 'utf8')
   bytes.writeInt32BE(checksumOf(bytes.subarray(0, keyEnd)), keyEnd)
   return bytes
@@ -62,7 +64,7 @@ export interface DamagedHeader {
 }
 
 /** A header of format 1, which has no checksums. */
-export type OldHeader = Omit<RecordHeader, 'revision' | 'checksum'> & { readonly isOld: true }
+export type OldHeader = Omit<RecordHeader, 'revision' | 'checksum' | 'valueBytes'> & { readonly isOld: true }
 
 export const isDamagedHeader = (header: RecordHeader | DamagedHeader | OldHeader): header is DamagedHeader =>
   'damage' in header
@@ -89,6 +91,7 @@ export function decodeHeader(bytes: Buffer): RecordHeader | DamagedHeader | OldH
     expiresAtMs: flags & FLAG_EXPIRES ? bytes.readDoubleBE(14) : undefined,
     deleted: (flags & FLAG_DELETED) !== 0,
     checksum: bytes.readInt32BE(22),
+    valueBytes: bytes.readUInt32BE(26),
   }
 }
 
