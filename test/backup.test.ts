@@ -101,7 +101,7 @@ describe('stowage backup', () => {
     expect((await restored.call('GET', `${CONFIGMAPS}/after-backup`)).status).toBe(404)
   })
 
-  it('SYS-17 rejects a non-empty target and a data directory without a store', async () => {
+  it('SYS-17 rejects a target that is not empty, cannot be created or is in the data directory, and a directory without a store', async () => {
     const dataDir = join(scratch, 'data')
     await (await start(dataDir)).stop()
     await writeFile(join(scratch, 'file'), '')

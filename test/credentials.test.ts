@@ -56,7 +56,7 @@ async function statusOf(agent: Agent): Promise<number> {
   return response.statusCode!
 }
 
-const hasEnded = (watch: IncomingMessage) => {
+const whenEnded = (watch: IncomingMessage) => {
   watch.resume()
   return once(watch, 'end')
 }
@@ -76,10 +76,10 @@ describe('a running server', () => {
     const watch = await server.open('GET', `${NAMESPACES}?watch=1`, bearer)
     const adminWatch = await server.open('GET', `${NAMESPACES}?watch=1`)
     let isAdminWatchEnded = false
-    void hasEnded(adminWatch).then(() => {
+    void whenEnded(adminWatch).then(() => {
       isAdminWatchEnded = true
     })
-    const ended = hasEnded(watch)
+    const ended = whenEnded(watch)
     await replaceFile('tokens.json', text)
     await ended
     expect(await statusOfToken()).toBe(401)
@@ -101,7 +101,7 @@ describe('a running server', () => {
     const watchAgent = new Agent({ ca: server.ca, cert, key })
     try {
       expect(await statusOf(agent)).toBe(200)
-      const ended = hasEnded(await getWith(watchAgent, `${NAMESPACES}?watch=1`))
+      const ended = whenEnded(await getWith(watchAgent, `${NAMESPACES}?watch=1`))
       await replaceFile('revoked-certificates', `serial ${new X509Certificate(cert).serialNumber} # lost\n`)
       await ended
       expect(await statusOf(agent)).toBe(401)
@@ -128,7 +128,7 @@ describe('a running server', () => {
     await pollUntil(async () => (await status()) === 401)
 
     const { hostname, port } = new URL(server.url)
-    const servedIssuer = async () => {
+    const servedFingerprint = async () => {
       const socket = connect({ host: hostname, port: Number(port), ca: [server.ca, other.caCert] })
       await once(socket, 'secureConnect')
       const { fingerprint256 } = socket.getPeerCertificate()
@@ -136,13 +136,13 @@ describe('a running server', () => {
       return fingerprint256
     }
     const expected = new X509Certificate(other.servingCert).fingerprint256
-    expect(await servedIssuer()).not.toBe(expected)
+    expect(await servedFingerprint()).not.toBe(expected)
     const ownKey = await readFile(join(pkiDir, 'serving.key'), 'utf8')
     await copyFile(join(otherDir, 'serving.crt'), join(pkiDir, 'serving.crt'))
     await replaceFile('serving.key', other.servingKey)
-    await pollUntil(async () => (await servedIssuer()) === expected)
+    await pollUntil(async () => (await servedFingerprint()) === expected)
     await replaceFile('serving.crt', pki.servingCert)
     await replaceFile('serving.key', ownKey)
-    await pollUntil(async () => (await servedIssuer()) !== expected)
+    await pollUntil(async () => (await servedFingerprint()) !== expected)
   })
 })

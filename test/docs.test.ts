@@ -1,4 +1,5 @@
-// Checks the documentation: relative links and anchors are valid, mentioned source files exist, and the README stays short.
+// Checks the documentation: relative links and anchors are valid, mentioned source files exist, the index is complete, the
+// README is short, and no command writes credentials into the working directory.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -296,7 +296,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await removeVolume(id)
     })
 
-    it('SYS-6 formats a partially formatted device again, but never one that was published', async () => {
+    it('SYS-6 formats a partially formatted device again, and records that a published one is in use', async () => {
       const id = await fixture.create('formatting')
       const file = await open(imageOf(id), 'r+')
       await file.write(Buffer.from('part of a file system'), 0, undefined, 4096)

@@ -152,7 +152,7 @@ describe('server lifecycle', () => {
     expect(server.log()).not.toContain('MaxListenersExceededWarning')
   })
 
-  it('ends watches, responds to requests in flight and exits with 0 on SIGTERM', async () => {
+  it('ends watches, keeps an acknowledged write and exits with 0 on SIGTERM', async () => {
     const server = await start()
     const watch = watchFrom(server, MAPS, 1)
     await server.call('POST', MAPS, { metadata: { name: 'last' } })

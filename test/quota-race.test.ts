@@ -74,7 +74,7 @@ function byClass(operator: string, values?: string[]) {
   }
 }
 
-/** Returns the usage of a quota: the sum over its claims. Sizes are in Gi, iops are plain numbers. */
+/** Returns the usage of a quota, in bytes, iops and claims, computed from the claims. Their sizes must be in Gi. */
 function sumUsage(claims: readonly any[], spec: any): Record<string, number> {
   const sizeOf = (amount: string | undefined) => (amount ? Number(/^(\d+)Gi$/.exec(amount)?.[1]) * GIB : 0)
   const selected = claims.filter(({ spec: claim, status }) => {

@@ -1,5 +1,5 @@
-// Tests of the API server that need a connection: authentication, headers, framing, the start and end of streams, size
-// limits, and restarts. The tests in src/apiserver cover everything that needs no socket.
+// Tests of the API server that need a connection: authentication, discovery, headers, framing, the start and end of
+// streams, size limits, and restarts. The tests in src/apiserver cover everything that needs no socket.
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'

@@ -138,7 +138,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect(await getConfigMap('f')).toEqual(before)
   })
 
-  it.sequential('SYS-2 rejects an unknown field by name', async () => {
+  it.sequential('SYS-2 rejects an unknown field with its path', async () => {
     const stdin = `${configMapManifest('g', { colour: 'green' })}shade: dark\n`
     const text = await kubectl.expectError('apply --server-side --validate=false -f -', { stdin })
     expect(text).toContain('.shade: field not declared in schema')

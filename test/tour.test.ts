@@ -1,6 +1,6 @@
 // Runs the console blocks of the README and of docs/tutorial/tour.md in one shell, in order, and compares the output of each
-// command with the page. Ages, uids, ports, node numbers and rates vary between runs and are masked,
-// and the lines are sorted.
+// command with the page. Ages, uids, ports, node numbers and rates vary between runs and are masked, and the lines are
+// sorted.
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -8,9 +8,9 @@ const MAPS = '/api/v1/namespaces/default/configmaps'
 let api: ServerFixture
 afterEach(() => api.store.close())
 
-describe('unsupported requests', () => {
+describe('the timeout of a request', () => {
   it.each([`GET ${MAPS}`, `GET ${MAPS}/a`, `DELETE ${MAPS}/a`, 'GET /version', 'GET /apis'])(
-    'SYS-10 %s with a malformed timeout returns 400',
+    'SYS-10 is rejected with 400 if it is malformed: %s',
     async (request) => {
       api = await createServerFixture()
       const [method = '', url = ''] = request.split(' ')
@@ -20,7 +20,7 @@ describe('unsupported requests', () => {
     },
   )
 
-  it('SYS-10 returns 504 if a request takes longer than the timeout of the client', async () => {
+  it('SYS-10 ends a request that takes longer with 504', async () => {
     api = await createServerFixture()
     vi.spyOn(api.store, 'transact').mockReturnValue(new Promise(() => {}))
     const body = JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } })
@@ -29,12 +29,14 @@ describe('unsupported requests', () => {
     expect(json).toMatchObject({ kind: 'Status', code: 504, reason: 'Timeout' })
   })
 
-  it('a watch ignores the timeout, as in Kubernetes', async () => {
+  it('is ignored by a watch, as in Kubernetes', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&timeout=invalid`)
     watch.close()
   })
+})
 
+describe('unsupported requests', () => {
   it.each([
     'GET /nowhere',
     'GET /api/v2',

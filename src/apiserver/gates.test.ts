@@ -66,7 +66,7 @@ describe('VolumeAttributesClass disabled', () => {
     expect([spec.volumeAttributesClassName, status.currentVolumeAttributesClassName]).toEqual(['silver', 'silver'])
   })
 
-  it('VAC-12 PIO-1 warns in an HTTP header about a class or amount that a claim without one gets', async () => {
+  it('VAC-12 PIO-1 warns in an HTTP header about a class or amount that it drops from a claim', async () => {
     await start(gatesDisabled('VolumeAttributesClass', 'VolumeProvisionedIO'))
     const spec = { volumeAttributesClassName: 'gold', resources: { requests: { storage: '1Gi', iops: '500' } } }
     const warning = (field: string, value: string, gate: string) =>
@@ -174,7 +174,7 @@ describe('VolumeProvisionedIO disabled', () => {
     expect((await patchClaim('data', { resources: { requests: { iops: '600' } } })).status).toBe(200)
   })
 
-  it('PIO-1 drops amounts that are added to a bound claim', async () => {
+  it('PIO-1 drops the amounts of a new claim, and amounts that are added to a bound claim', async () => {
     await start(gatesDisabled('VolumeProvisionedIO'))
     await api.post(CLAIMS, aClaim('plain', { resources: { requests, limits: { iops: '900' } } }))
     await bind('plain')
@@ -194,7 +194,7 @@ describe('VolumeProvisionedIO disabled', () => {
     expect([created.status, created.json.spec.capacity]).toEqual([201, { storage: '1Gi' }])
   })
 
-  it('PIO-7 rejects new quotas of iops and throughput, and enforces existing ones', async () => {
+  it('PIO-7 rejects a new quota of iops, and accepts a change of an existing one', async () => {
     await start()
     const aQuota = (name: string) => ({ metadata: { name }, spec: { hard: { 'limits.iops': '1000' } } })
     await api.post(QUOTAS, aQuota('old'))

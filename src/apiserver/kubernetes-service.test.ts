@@ -49,7 +49,7 @@ describe('the Service kubernetes', () => {
   })
 
   it('SYS-23 has the addresses of all servers that share a store, until they stop or die', async () => {
-    const [first] = [await publish({ address: '10.0.0.1', port: 7443 }, true)]
+    const first = await publish({ address: '10.0.0.1', port: 7443 }, true)
     await publish({ address: '10.0.0.2', port: 7443 }, true)
     expect(await sliceAddresses()).toEqual(['10.0.0.1', '10.0.0.2'])
     await server.clock.advance(100_000)

@@ -111,7 +111,7 @@ describe('an attached volume', () => {
     await fixture.untilRunning('shop')
   })
 
-  it('SYS-18 is in the first status that the agent writes after a restart', async () => {
+  it('SYS-18 is in volumesInUse of the first status that the agent writes after a restart', async () => {
     const reports: string[][] = []
     const wrapClient = (client: Client): Client => ({
       ...client,

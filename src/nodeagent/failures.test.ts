@@ -140,7 +140,7 @@ describe('an agent with a failing driver', () => {
     expect(fixture.disk.mountPoints.size).toBe(0)
   })
 
-  it('SYS-7 removes a pod whose volume was deleted in the driver', async () => {
+  it('SYS-7 removes a pod whose volume was deleted in the driver, after its mounts are gone', async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])

@@ -1,4 +1,5 @@
-// Tests of volumes whose files come from the API: configMap, secret, downwardAPI, and projected with the token of a ServiceAccount.
+// Tests of volumes whose files come from the API: configMap, secret, downwardAPI, and projected with the token of a
+// ServiceAccount.
 import { describe, expect, it } from 'vitest'
 import { type AgentFixture, createAgentFixture, PODS, ROOT } from './agent.fixture.ts'
 

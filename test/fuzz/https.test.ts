@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 describe('server with hostile clients', () => {
-  it(`SYS-10 returns no 5xx for ${REQUESTS} generated requests (FUZZ_SEED=${SEED})`, async () => {
+  it(`SYS-10 returns no 5xx for ${REQUESTS} generated requests, except 504 for a version that does not exist yet (FUZZ_SEED=${SEED})`, async () => {
     const generate = createGenerator(createDice(SEED))
     for (let i = 0; i < REQUESTS; i++) {
       const request = generate({ objects: [], revision: 100 })

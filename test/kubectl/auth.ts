@@ -1,4 +1,4 @@
-// Steps for `kubectl auth`, and for roles and bindings: create, can-i, whoami, reconcile.
+// Steps for `kubectl auth`, and for roles, bindings, and the tokens of service accounts.
 import { expect } from 'vitest'
 import type { Step } from './step.ts'
 
@@ -77,7 +77,7 @@ rules: [{ apiGroups: [''], resources: [pods], verbs: [${verbs}] }]
     },
   },
   {
-    name: 'a user cannot create a role with rights that the user does not hold',
+    name: 'a user cannot bind a role with rights that the user does not hold',
     async run({ kubectl }) {
       await kubectl.out('create rolebinding shop-admin --clusterrole=admin --user=carol')
       await expect.poll(() => kubectl.run('auth can-i create rolebindings --as=carol', { exit: 0 })).toBeDefined()

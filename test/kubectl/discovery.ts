@@ -1,4 +1,5 @@
-// Steps for the commands that use discovery and OpenAPI: explain, api-resources, api-versions and version.
+// Steps for the commands that use discovery and OpenAPI: explain, api-resources, api-versions, cluster-info and
+// version.
 import { expect } from 'vitest'
 import { parseTable } from './parse-table.ts'
 import { lines, type Step } from './step.ts'

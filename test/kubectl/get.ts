@@ -1,4 +1,5 @@
-// Steps for `kubectl get`: output formats, selectors, sorting, paging and raw paths. get-table.ts has the default tables.
+// Steps for `kubectl get` and `kubectl events`: output formats, selectors, sorting, paging and raw paths. get-table.ts has
+// the default tables.
 import { expect } from 'vitest'
 import { parse } from 'yaml'
 import { parseTable } from './parse-table.ts'

@@ -159,7 +159,7 @@ describe('expanding a claim', () => {
     expect(await expectAccepted('9999Ei')).toMatchObject(storageRequest('9223372036854775807'))
   })
 
-  it('REX-1 accepts a fraction of a byte with a warning', async () => {
+  it('REX-1 to a size with a fraction of a byte is accepted with a warning', async () => {
     await createBoundClaim('1Gi')
     const { status, headers } = await resize('2147483648500m')
     expect(status).toBe(200)

@@ -140,7 +140,7 @@ describe('limit ranges of claims', () => {
     expect(await resourcesOf(createClaim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
   })
 
-  it('REX-2 accepts a lower request that still exceeds a newer bound', async () => {
+  it('REX-2 accepts a change towards a bound that the claim violates already, and rejects a change away from it', async () => {
     const spec = { storageClassName: 'expandable' }
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'expandable' },

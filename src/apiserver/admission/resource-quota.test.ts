@@ -323,7 +323,7 @@ describe('a quota of claims', () => {
     expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
   })
 
-  it('SYS-4 does not apply to another namespace', async () => {
+  it('SYS-4 does not apply to another namespace, or after its deletion', async () => {
     await api.post('/api/v1/namespaces', { metadata: { name: 'other' } })
     await api.post('/api/v1/namespaces/other/resourcequotas', {
       metadata: { name: 'none' },
@@ -512,7 +512,7 @@ describe('a quota of iops and throughput', () => {
     expect(await getUsed('io')).toEqual({ 'requests.iops': '0' })
   })
 
-  it('PIO-7 charges requested iops until the request is lowered', async () => {
+  it('PIO-7 charges allocated iops until the allocation is lowered, not only the request', async () => {
     await createQuota('io', { hard: { 'limits.iops': '1k' } })
     await createBoundClaim('a', ioRequests({ iops: '800' }))
     await setStatus('a', { allocatedResources: { iops: '800' } })

@@ -37,7 +37,7 @@ describe('an audit policy', () => {
     await expect(parseAuditPolicy(`${HEAD}${rules}`)).rejects.toThrow(message)
   })
 
-  it('SYS-21 of another version or kind is rejected by name', async () => {
+  it('SYS-21 of another version or kind is rejected with the expected one', async () => {
     await expect(parseAuditPolicy('apiVersion: audit.k8s.io/v1beta1\nkind: Policy\nrules: []')).rejects.toThrow(
       'apiVersion must be audit.k8s.io/v1, not "audit.k8s.io/v1beta1"',
     )

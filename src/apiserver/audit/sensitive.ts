@@ -1,4 +1,4 @@
-// Names the resources whose bodies never appear in the audit log, at any level.
+// Names the resources and kinds whose bodies never appear in the audit log, at any level.
 import type { PathRequest, ResourceRequest } from '../http/route.ts'
 
 const SENSITIVE_RESOURCES = new Set([

@@ -158,7 +158,7 @@ describe('bootstrap tokens', () => {
     expect(authenticate()).toBeUndefined()
   })
 
-  it('SYS-19 for one node can request a certificate for this node only', async () => {
+  it('SYS-19 for one node can request a certificate for this node only, and are rejected if their expiration is not a time', async () => {
     const { authenticate, api } = await openTokens({ 'node-name': 'n1', expiration: 'never' })
     await api.waitUntil(() => authenticate() !== undefined, 'the token to be known')
     expect(authenticate()).toHaveProperty('rejection') // an expiration that is not a time

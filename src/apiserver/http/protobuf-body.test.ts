@@ -50,8 +50,8 @@ describe('a protobuf body', () => {
   })
 
   it('preserves an explicit false', async () => {
-    const expandable = { metadata: { name: 'fast' }, provisioner: 'example.com/p', allowVolumeExpansion: false }
-    const body = encode('storage.k8s.io/v1', 'StorageClass', storageClass, expandable)
+    const fixedSize = { metadata: { name: 'fast' }, provisioner: 'example.com/p', allowVolumeExpansion: false }
+    const body = encode('storage.k8s.io/v1', 'StorageClass', storageClass, fixedSize)
     expect((await send('POST', CLASSES, body)).json).toMatchObject({ allowVolumeExpansion: false })
   })
 

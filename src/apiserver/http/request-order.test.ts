@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { createRequestOrder } from './request-order.ts'
 
 describe('the order of requests', () => {
-  it('SYS-19 starts a request of a connection after the response to the previous one, and closes it after too many', () => {
+  it('SYS-19 starts a request of a connection after the response to the previous one, and closes a connection with too many waiting requests', () => {
     const inOrder = createRequestOrder()
     let isDestroyed = false
     const socket = { destroy: () => (isDestroyed = true) }

@@ -23,13 +23,13 @@ interface NodeServer {
   create(url: string, object: object): Promise<Json>
 }
 
-async function openServer(node = 'n1'): Promise<NodeServer> {
+async function openServer(): Promise<NodeServer> {
   const api = await createServerFixture({ usesRbac: true })
   return {
     api,
     async send(method, url, body, type = 'application/json') {
       const text = body && JSON.stringify(body)
-      const { status, json } = await api.call(method, url, text, { ...asNode(node), 'content-type': type })
+      const { status, json } = await api.call(method, url, text, { ...asNode('n1'), 'content-type': type })
       return { status, message: json.message, json }
     },
     async create(url, object) {

@@ -26,7 +26,7 @@ describe('the stored form', () => {
     expect(encodeStored(anObject()).toString()).toBe('{"metadata":{"name":"a","uid":"u"},"spec":{"volumeName":"v"}}')
   })
 
-  it('becomes a response with a prefix', () => {
+  it('becomes a response by a prefix with kind, apiVersion and resourceVersion', () => {
     expect(JSON.parse(objectBytes(claims, encodeStored(anObject()), 7).toString())).toEqual({
       kind: 'PersistentVolumeClaim',
       apiVersion: 'v1',
@@ -35,7 +35,7 @@ describe('the stored form', () => {
     })
   })
 
-  it('becomes an item of a list with a shorter prefix', () => {
+  it('becomes an item of a list by a prefix with resourceVersion', () => {
     const newest = Number.MAX_SAFE_INTEGER
     const entries = [anEntry(encodeStored(anObject('ä'))), anEntry(encodeStored(anObject('b')), newest)]
     const items = [

@@ -26,7 +26,7 @@ function attributesOf(target: string) {
   return { group, version: 'v1', resource, subresource, namespace: 'shop' }
 }
 
-describe('the bootstrap roles', () => {
+describe('the bootstrap authorizer', () => {
   it('allows masters all requests', () => {
     for (const verb of VERBS) expect(isAllowed(ADMIN, `${verb} secrets`)).toBe(true)
     expect(isAllowed(ADMIN, '* *')).toBe(true)

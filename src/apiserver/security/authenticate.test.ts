@@ -75,7 +75,7 @@ describe('a client certificate', () => {
   })
 
   it.each(['serial', 'serial xyz', 'sha256 abcd', 'name ann'])(
-    'SYS-22 a revocation "%s" is rejected with its line',
+    'SYS-22 is not revoked by the line "%s", which is rejected with its number',
     (line) => {
       expect(() => parseRevocations(`serial 0A\n${line}`)).toThrow('line 2: expected "serial HEX" or "sha256 HEX"')
     },

@@ -316,7 +316,7 @@ describe('a damaged directory', () => {
     await expect(loadPki(dir)).rejects.toThrow(`tokens.json: ${reason}.`)
   })
 
-  it('SYS-22 makes keys and tokens private again', async () => {
+  it('SYS-22 whose keys and tokens other users can read is made private again', async () => {
     const dir = createDirectory()
     await loadPki(dir)
     for (const name of ['ca.key', 'admin.key', 'tokens.json']) chmodSync(join(dir, name), 0o644)

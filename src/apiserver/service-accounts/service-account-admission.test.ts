@@ -73,7 +73,7 @@ describe('the admission plugin ServiceAccount', () => {
     expect([json.spec.volumes, json.spec.containers[0].volumeMounts]).toEqual([undefined, undefined])
   })
 
-  it('adds the pull secrets of the account, and keeps those of the pod', async () => {
+  it('adds the pull secrets of the account to a pod without any', async () => {
     await server.post(`${SHOP}/serviceaccounts`, { metadata: { name: 'robot' }, imagePullSecrets: [{ name: 'a' }] })
     const pod = (await createPod({ serviceAccountName: 'robot' })).json
     expect(pod.spec.imagePullSecrets).toEqual([{ name: 'a' }])

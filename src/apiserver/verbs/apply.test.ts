@@ -63,7 +63,7 @@ describe('apply', () => {
     expect(changed).toMatchObject({ status: 200, json: { data: { k: '2' } } })
   })
 
-  it('SYS-2 accepts YAML and JSON', async () => {
+  it('SYS-2 accepts YAML in block and in flow style', async () => {
     const yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: "1" # one\n'
     expect((await apply(`${MAPS}/a`, yaml)).json.data).toEqual({ k: '1' })
     const flowYaml = '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: "2"}}'

@@ -147,7 +147,7 @@ describe('generateName', () => {
     expect(json.metadata.name).toBe('chosen')
   })
 
-  it('SYS-4 generates another name if one is taken, and finally returns 409 with retryAfterSeconds', async () => {
+  it('SYS-4 returns 409 with retryAfterSeconds if all generated names are taken', async () => {
     const conflictingApi = await createServerFixture({ random: () => 0 })
     expect((await conflictingApi.post(MAPS, { metadata: { generateName: 'draft-' } })).json.metadata.name).toBe(
       'draft-bbbbb',

@@ -139,7 +139,7 @@ describe('finalizers', () => {
   })
 
   it('can be removed from an object that is not being deleted', async () => {
-    await create('a')
+    await create('a', { finalizers: ['example.com/one'] })
     await api.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
     expect((await api.get(`${MAPS}/a`)).status).toBe(200)
   })

@@ -34,7 +34,8 @@ describe('openAccountTokens', () => {
       await clock.advance(1_000)
       return kidOf((await issued).token)
     }
-    const kidsOf = () => JSON.parse(Buffer.from(tokens.handleDiscovery('/openid/v1/jwks')!.body!).toString()).keys
+    const publishedKeys = () =>
+      JSON.parse(Buffer.from(tokens.handleDiscovery('/openid/v1/jwks')!.body!).toString()).keys
     const firstKid = await signingKid()
     const replaceKey = (content: string) => writeFile(join(pkiDir, 'service-account.key'), content, { mode: 0o600 })
 
@@ -44,7 +45,7 @@ describe('openAccountTokens', () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     await replaceKey(privateKey.export({ type: 'pkcs8', format: 'pem' }) as string)
     await vi.waitFor(async () => expect(await signingKid()).not.toBe(firstKid), { timeout: 20_000 })
-    expect(kidsOf().map(({ kid }: { kid: string }) => kid)).toEqual([await signingKid(), firstKid])
+    expect(publishedKeys().map(({ kid }: { kid: string }) => kid)).toEqual([await signingKid(), firstKid])
   })
 })
 

@@ -1,5 +1,5 @@
-// Validates the containers of a pod: names, images, resources and security contexts. port-rules.ts, env-rules.ts,
-// mount-rules.ts and probe-rules.ts validate the other fields.
+// Validates the containers of a pod. port-rules.ts, env-rules.ts, mount-rules.ts and probe-rules.ts validate the fields that
+// they are named after; all others, such as name, image, resources and securityContext, are validated here.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123LabelProblems } from '../../names.ts'
 import { compareQuantities } from '../../quantity.ts'

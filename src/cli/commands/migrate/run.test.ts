@@ -314,7 +314,7 @@ describe('stowage migrate', () => {
     ])
   })
 
-  it('PLUS-4 does not repeat a write whose response was lost', async () => {
+  it('PLUS-4 completes although responses to its writes are lost', async () => {
     await createClaims(3)
     let lostResponses = 0
     const commandClient: Client = {

@@ -18,7 +18,7 @@ it('prints problems, nodes that are not ready and expired certificates', () => {
   expect(text).toContain('health       store failed: the disk is full\n')
   expect(text).toContain('nodes        node-1 (not ready)\n')
   expect(text).toContain('leader       host_1\n')
-  expect(text).toContain('certificate  ca has expired at 2026-01-01T00:00:00Z\n')
+  expect(text).toContain('certificate  ca expired at 2026-01-01T00:00:00Z\n')
 })
 
 it('reads the failed checks of /readyz and the values of metrics', () => {

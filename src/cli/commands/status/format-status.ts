@@ -13,7 +13,7 @@ export function formatStatus(status: Status): string {
   if (nodes.length > 0) rows.push(['nodes', nodes.map((node) => formatNode(node, server?.version)).join(', ')])
   for (const { name, nodes } of drivers) rows.push(['driver', `${name} on ${nodes.join(', ')}`])
   for (const { name, expires, isExpired } of certificates)
-    rows.push(['certificate', `${name} ${isExpired ? 'has expired at' : 'expires'} ${expires}`])
+    rows.push(['certificate', `${name} ${isExpired ? 'expired at' : 'expires'} ${expires}`])
   return `${headline(status)}\n${rows.map(([name, value]) => `  ${name.padEnd(13)}${value}\n`).join('')}`
 }
 
