@@ -167,7 +167,8 @@ describe('a quota of claims', () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '3' } })
     await createClaim('first')
     const firstCreates = ['a', 'b', 'c'].map((name) => postClaim(name))
-    const edit = api.patch(`${QUOTAS}/team`, { spec: { hard: { persistentvolumeclaims: '5' } } }, 'merge')
+    const quota = { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '5' } } }
+    const edit = api.put(`${QUOTAS}/team`, quota) // takes as many turns as a POST, so that the order is kept
     const laterCreates = ['d', 'e', 'f'].map((name) => postClaim(name))
     const outcomes = (await Promise.all([...firstCreates, ...laterCreates])).map(({ status }) => status)
     expect((await edit).status).toBe(200)
