@@ -1,6 +1,6 @@
 // Joins nodes to a real server: tokens with `stowage token`, `stowage node --join`, and requests with the certificate of a node.
 import { execFile } from 'node:child_process'
-import { generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { createHmac, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -111,6 +111,18 @@ describe('joining a cluster', () => {
       `Token ${id} deleted.\n`,
     )
     await expect(runUntilReady(joinFlags('worker-2', token))).rejects.toThrow('the bearer token is not known')
+  })
+
+  it('SYS-19 signs the published CA with the token', async () => {
+    const { token } = await createToken('worker-5')
+    const [id, secret] = token.split('.') as [string, string]
+    const path = '/api/v1/namespaces/kube-public/configmaps/cluster-info'
+    let data: Record<string, string> = {}
+    while (!data[`jws-kubeconfig-${id}`]) ({ data } = (await server.call('GET', path)).json)
+    const [header, payload, signature] = data[`jws-kubeconfig-${id}`]!.split('.')
+    expect(payload).toBe('')
+    const signed = `${header}.${Buffer.from(data.kubeconfig!).toString('base64url')}`
+    expect(createHmac('sha256', secret).update(signed).digest('base64url')).toBe(signature)
   })
 
   it('SYS-19 does not send the token to a server with another CA', async () => {

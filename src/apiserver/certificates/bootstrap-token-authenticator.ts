@@ -1,5 +1,12 @@
 // Authenticates bootstrap tokens from an index of the Secrets of kube-system, which is updated by a watch.
 import { timingSafeEqual } from 'node:crypto'
+import {
+  BOOTSTRAP_TOKEN_NAMESPACE,
+  type BootstrapToken,
+  parseTokenSecret,
+  secretNameOf,
+  splitToken,
+} from '../../api/kinds/secret/bootstrap-token-secret.ts'
 import { secretKind } from '../../api/kinds/secret/secret.ts'
 import type { Secret } from '../../api/kinds/secret/secret-schema.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -10,14 +17,7 @@ import { collectionPrefix } from '../keys.ts'
 import type { StoredObjects } from '../objects/stored-object.ts'
 import type { TokenAuthenticator } from '../security/token-authenticator.ts'
 import { withAuthenticationGroup } from '../security/user.ts'
-import {
-  BOOTSTRAP_TOKEN_NAMESPACE,
-  type BootstrapToken,
-  parseTokenSecret,
-  secretNameOf,
-  splitToken,
-  userOfBootstrapToken,
-} from './bootstrap-token.ts'
+import { userOfBootstrapToken } from './bootstrap-token-user.ts'
 
 export interface BootstrapTokens {
   readonly authenticate: TokenAuthenticator

@@ -17,7 +17,7 @@ import { forbidden } from '../../api/status-error.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission/index.ts'
 import { NODE_USER_PREFIX, nodeNameOf } from '../node-authorizer/node-identity.ts'
 import { type Authorizer, MASTERS_GROUP } from '../security/index.ts'
-import { boundNodeOf } from './bootstrap-token.ts'
+import { boundNodeOf } from './bootstrap-token-user.ts'
 
 export const certificateAdmission = (authorizer: Authorizer): AdmissionPlugin => ({
   name: 'CertificateRights',

@@ -8,6 +8,6 @@ export {
   secretNameOf,
   splitToken,
   tokenSecret,
-} from './bootstrap-token.ts'
+} from '../../api/kinds/secret/bootstrap-token-secret.ts'
 export { type BootstrapTokens, createBootstrapTokens } from './bootstrap-token-authenticator.ts'
 export { certificateAdmission } from './certificate-admission.ts'

@@ -3,7 +3,7 @@
 // specific to Stowage.
 import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
 import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
-import { NODE_TOKEN_GROUP } from '../certificates/bootstrap-token.ts'
+import { NODE_TOKEN_GROUP } from '../../api/kinds/secret/bootstrap-token-secret.ts'
 import { NODES_GROUP } from '../node-authorizer/node-identity.ts'
 import type { BootstrapBinding, BootstrapRole } from './bootstrap-policy.ts'
 

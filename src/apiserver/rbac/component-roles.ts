@@ -15,6 +15,7 @@ const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'schedul
   attacher: 'stowage-attacher',
   attaching: 'attachdetach-controller',
   binding: 'persistent-volume-binder',
+  'bootstrap-signer': 'bootstrap-signer',
   'capacity-cleanup': 'stowage-capacity-cleanup',
   certificates: 'certificate-controller',
   ephemeral: 'ephemeral-volume-controller',

@@ -17,7 +17,7 @@ export interface ComponentRule {
   /** The feature that needs the rule. Absent for what the component always does. */
   readonly feature?: string
   /** The namespace in which the rule holds; `own` is that of the component. Absent for the whole cluster. */
-  readonly namespace?: 'own' | 'kube-node-lease'
+  readonly namespace?: 'own' | 'kube-node-lease' | 'kube-public'
 }
 
 type RuleScope = Pick<ComponentRule, 'feature' | 'namespace' | 'names'>
@@ -94,6 +94,10 @@ const REQUESTS = 'certificatesigningrequests.certificates.k8s.io'
 /** Controllers that use the keys of the server, or serve its authenticators. They run in its process only. */
 const SERVER_CONTROLLER_RULES = {
   'account-tokens': [rule('get watch', 'serviceaccounts'), rule('watch update delete', 'secrets')],
+  'bootstrap-signer': [
+    rule('watch', 'secrets', { namespace: 'own' }),
+    rule('watch update', 'configmaps', { namespace: 'kube-public', names: ['cluster-info'] }),
+  ],
   certificates: [
     rule('watch delete', REQUESTS),
     rule('update', `${REQUESTS}/approval ${REQUESTS}/status`),

@@ -1,5 +1,6 @@
 // Deletes the Secrets of bootstrap tokens a day after they have expired. Until then, a node that joins with an expired token
 // learns that it has expired.
+import { BOOTSTRAP_TOKEN_NAMESPACE, BOOTSTRAP_TOKEN_TYPE } from '../../api/kinds/secret/bootstrap-token-secret.ts'
 import { secretKind } from '../../api/kinds/secret/secret.ts'
 import type { Secret } from '../../api/kinds/secret/secret-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
@@ -8,7 +9,6 @@ import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createController, done, retryAfter, source, type WorkQueue } from '../../runtime/index.ts'
 
 const NAME = 'token-cleaner'
-const TOKEN_TYPE = 'bootstrap.kubernetes.io/token'
 const EXPIRED_MS_MAX = 24 * 60 * 60 * 1_000
 /** The longest timer. */
 const RECHECK_MS_MAX = 24 * 60 * 60 * 1_000
@@ -18,7 +18,10 @@ export function createTokenCleaner(deps: ControllerDeps): {
   run(signal: AbortSignal): Promise<void>
 } {
   const { client, caches, clock, random, log, metrics } = deps
-  const secrets = caches.of(secretKind, { namespace: 'kube-system', fieldSelector: `type=${TOKEN_TYPE}` })
+  const secrets = caches.of(secretKind, {
+    namespace: BOOTSTRAP_TOKEN_NAMESPACE,
+    fieldSelector: `type=${BOOTSTRAP_TOKEN_TYPE}`,
+  })
   const controller = createController({
     name: NAME,
     clock,

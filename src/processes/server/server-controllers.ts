@@ -6,6 +6,7 @@ import { SERVER_CONTROLLERS, type ServerController } from '../../apiserver/rbac/
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import {
+  createBootstrapSigner,
   createCertificateController,
   createTokenCleaner,
   type NodeCertificateRight,
@@ -41,6 +42,7 @@ export async function runServerControllers(options: ServerControllersOptions): P
   const create: Readonly<Record<ServerController, (deps: TermDeps) => Runnable>> = {
     'account-tokens': (deps) =>
       createAccountTokenController({ ...deps, rootCa: pki.caCert, createToken: accountTokens.createSecretToken }),
+    'bootstrap-signer': (deps) => createBootstrapSigner(deps),
     certificates: (deps) => createCertificateController({ ...deps, hasRight, sign: pki.signCertificate }),
     'token-cleaner': (deps) => createTokenCleaner(deps),
   }

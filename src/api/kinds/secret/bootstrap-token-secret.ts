@@ -1,7 +1,6 @@
 // Bootstrap tokens, as kubeadm has them: a Secret of kube-system whose token authenticates a node that joins. In addition, a
 // token can be bound to the name of one node.
-import type { Secret } from '../../api/kinds/secret/secret-schema.ts'
-import type { UserInfo } from '../security/index.ts'
+import type { Secret } from './secret-schema.ts'
 
 export const BOOTSTRAP_TOKEN_TYPE = 'bootstrap.kubernetes.io/token'
 export const BOOTSTRAP_TOKEN_NAMESPACE = 'kube-system'
@@ -12,8 +11,6 @@ export const NODE_TOKEN_GROUP = 'system:bootstrappers:stowage:node-token'
 const NAME_PREFIX = 'bootstrap-token-'
 const TOKEN = /^([a-z0-9]{6})\.([a-z0-9]{16})$/
 const EXTRA_GROUP = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/
-/** The attribute of the user of a token that is bound to a node. */
-const NODE_ATTRIBUTE = 'stowage.dev/node-name'
 
 export interface BootstrapToken {
   readonly id: string
@@ -24,6 +21,8 @@ export interface BootstrapToken {
   /** Infinity if the token does not expire. */
   readonly expiresAtMs: number
   readonly canAuthenticate: boolean
+  /** Whether the ConfigMap cluster-info is signed with the token. */
+  readonly canSign: boolean
   readonly groups: readonly string[]
 }
 
@@ -55,6 +54,7 @@ export function parseTokenSecret({ metadata, type, data = {} }: Readonly<Secret>
     nodeName: textOf('node-name'),
     expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs,
     canAuthenticate: textOf('usage-bootstrap-authentication') === 'true',
+    canSign: textOf('usage-bootstrap-signing') === 'true',
     groups: [BOOTSTRAPPERS_GROUP, ...new Set(extraGroups)],
   }
 }
@@ -71,19 +71,10 @@ export function tokenSecret(
       'token-secret': token.secret,
       expiration: token.expiration,
       'usage-bootstrap-authentication': 'true',
+      'usage-bootstrap-signing': 'true',
       'auth-extra-groups': NODE_TOKEN_GROUP,
       'node-name': token.nodeName,
       ...(token.description ? { description: token.description } : {}),
     },
   }
 }
-
-export const userOfBootstrapToken = ({ id, nodeName, groups }: BootstrapToken): UserInfo => ({
-  name: `system:bootstrap:${id}`,
-  groups,
-  ...(nodeName ? { extra: { [NODE_ATTRIBUTE]: [nodeName] } } : {}),
-})
-
-/** Returns the node to which the token of a user is bound, or undefined if the user has no such token. */
-export const boundNodeOf = ({ name, extra }: UserInfo): string | undefined =>
-  name.startsWith('system:bootstrap:') ? extra?.[NODE_ATTRIBUTE]?.[0] : undefined
