@@ -1,5 +1,5 @@
 // Starts the measured programs as their users do, in separate processes, and measures the time until they are ready.
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { profileFlags } from './profiles.ts'
@@ -8,7 +8,7 @@ export interface ServerProcess {
   readonly port: number
   /** From before the process was started until it printed that it is ready. */
   readonly readyMs: number
-  residentMb(): number
+  memory(): Memory
   /** CPU time used so far. */
   cpuMs(): number
   stop(): Promise<void>
@@ -53,7 +53,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   return {
     port: Number(new URL(JSON.parse(program.output).url).port),
     readyMs: performance.now() - startMs,
-    residentMb: () => residentMb(program.pid),
+    memory: () => memoryOf(program.pid),
     cpuMs: program.cpuMs,
     stop: program.stop,
   }
@@ -192,13 +192,13 @@ async function startProgram(options: ProgramOptions): Promise<Program> {
 }
 
 /** Measures an idle Node.js process, which is the limit of start time and memory. */
-export async function measureBareNode(): Promise<{ readyMs: number; residentMb: number }> {
+export async function measureBareNode(): Promise<{ readyMs: number; memory: Memory }> {
   const startMs = performance.now()
   const script = 'process.stdout.write("ready\\n"); setInterval(() => {}, 1000)'
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
   await new Promise((resolve) => child.stdout.once('data', resolve))
   const readyMs = performance.now() - startMs
-  const result = { readyMs, residentMb: residentMb(child.pid!) }
+  const result = { readyMs, memory: memoryOf(child.pid!) }
   child.kill()
   return result
 }
@@ -211,5 +211,20 @@ function cpuMs(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-export const residentMb = (pid: number): number =>
-  Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) / 1024
+export interface Memory {
+  /** Heaps, stacks and buffers. */
+  readonly anonymousMb: number
+  /** Pages of files, such as the program and the store, which the kernel can drop at any time. */
+  readonly mappedMb: number
+}
+
+export function memoryOf(pid: number): Memory {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const mbOf = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024
+  return { anonymousMb: mbOf('RssAnon'), mappedMb: mbOf('RssFile') }
+}
+
+export function residentMb(pid: number): number {
+  const { anonymousMb, mappedMb } = memoryOf(pid)
+  return anonymousMb + mappedMb
+}
