@@ -1,4 +1,5 @@
-// Tests `stowage status` and `stowage stop` on servers in their own process. docs/reference/running.md describes them.
+// Tests `stowage status`, `stowage stop` and `stowage kubeconfig --merge` on servers in their own process.
+// docs/reference/running.md describes them.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -12,6 +13,7 @@ import { type RunningServer, startServer } from './helpers/server.ts'
 
 const OWNER_UID = 65_534
 const OTHER_UID = 65_533
+const run = promisify(execFile)
 const isRoot = process.getuid?.() === 0
 
 let dataDir: string
@@ -36,12 +38,12 @@ async function readStatus() {
 }
 
 const runAs = async (uid: number, ...args: string[]): Promise<CommandResult> =>
-  promisify(execFile)(process.execPath, [await buildProgram(), ...args], { uid, gid: uid, cwd: '/' }).then(
+  run(process.execPath, [await buildProgram(), ...args], { uid, gid: uid, cwd: '/' }).then(
     (result) => ({ ...result, code: 0 }),
     (error) => error,
   )
 
-describe('stowage status and stop', () => {
+describe('status, stop and kubeconfig --merge', () => {
   it('SYS-28 shows a running server, stops it, and succeeds again when nothing runs', async () => {
     const { pid, url } = await start({ nodes: 1, flags: ['--pool-size', '64Mi', '--log-level', 'warn'] })
     expect(await readStatus()).toMatchObject({
@@ -113,10 +115,33 @@ describe('stowage status and stop', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('no server has recorded itself')])
   })
 
+  it('SYS-28 adds a context that kubectl uses, and reset removes it', async () => {
+    await start({ command: 'server' })
+    const env = { ...process.env, HOME: dataDir, KUBECONFIG: '' }
+    const kubectl = (...args: string[]) => run('kubectl', args, { env }).then(({ stdout }) => stdout)
+    await kubectl('config', 'set-context', 'mine', '--cluster=elsewhere')
+    await kubectl('config', 'use-context', 'mine')
+    const before = await kubectl('config', 'view', '--raw', '-o', 'json')
+    const args = ['kubeconfig', '--merge', '--context', 'dev', '--data-dir', dataDir]
+    const { stdout } = await run(process.execPath, [await buildProgram(), ...args], { env })
+    expect(stdout).toContain('Added the context "dev"')
+    expect(await kubectl('config', 'current-context')).toBe('dev\n')
+    expect(await kubectl('get', 'namespace', 'default', '-o', 'name')).toBe('namespace/default\n')
+
+    const { code, stdout: report } = await runStowage('reset', '--yes', '--data-dir', dataDir)
+    expect([code, report]).toEqual([
+      0,
+      expect.stringContaining(`remove the context "dev" from ${dataDir}/.kube/config`),
+    ])
+    expect(report).toContain('Left, because Stowage did not create it: .kube')
+    servers.pop()
+    expect(await kubectl('config', 'view', '--raw', '-o', 'json')).toBe(before)
+  })
+
   it.skipIf(!isRoot)(
     'SYS-28 lets the owner of the data directory, who is not root, show and stop the server, and refuses another user',
     async () => {
-      await promisify(execFile)('chown', [String(OWNER_UID), dataDir])
+      await run('chown', [String(OWNER_UID), dataDir])
       await start({ command: 'server', uid: OWNER_UID })
       expect(await runAs(OWNER_UID, 'status', '--data-dir', dataDir)).toMatchObject({ code: 0 })
       expect(await runAs(OTHER_UID, 'status', '--data-dir', dataDir)).toMatchObject({

@@ -1,13 +1,13 @@
-// Runs `stowage kubeconfig`: creates the kubeconfig of a built-in user from the credentials of the server.
+// Prints the kubeconfig of a built-in user, from the credentials in the directory of the server.
 import { dirname, join } from 'node:path'
 import { loadOrCreatePki } from '../../../apiserver/index.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { readTextIfPresent } from '../../../base/files.ts'
 import { DEFAULT_LISTEN } from '../../../base/listen-address.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { buildKubeconfig } from '../../../processes/kubeconfig.ts'
+import { buildKubeconfig, type KubeconfigOptions } from '../../../processes/kubeconfig.ts'
 
-export interface PrintKubeconfigOptions {
+export interface ServerCredentialOptions {
   readonly dataDir: string
   /** Default: in the data directory. */
   readonly pkiDir?: string
@@ -16,13 +16,17 @@ export interface PrintKubeconfigOptions {
   readonly clock: Clock
 }
 
-export async function printKubeconfig({
+export const printKubeconfig = async (options: ServerCredentialOptions): Promise<string> =>
+  buildKubeconfig(await readServerCredential(options))
+
+/** Reads the address, the CA and the credential of the user. Throws a UsageError if no server has created them. */
+export async function readServerCredential({
   dataDir,
   pkiDir = join(dataDir, 'pki'),
   user,
   server,
   clock,
-}: PrintKubeconfigOptions): Promise<string> {
+}: ServerCredentialOptions): Promise<KubeconfigOptions> {
   if ((await readTextIfPresent(join(pkiDir, 'ca.crt'))) === undefined) {
     throw new UsageError(
       `There are no credentials in ${pkiDir}: no server has been started there. Run "stowage up" first, or set --data-dir or --pki-dir.`,
@@ -32,7 +36,7 @@ export async function printKubeconfig({
   // The parent of the credentials is usually the data directory of their server.
   const url =
     server ?? (await readLastServer(dirname(pkiDir))) ?? (await readLastServer(dataDir)) ?? `https://${DEFAULT_LISTEN}`
-  return buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki[user] })
+  return { server: url, caCert: pki.caCert, credential: pki[user] }
 }
 
 /** Returns the address in the admin kubeconfig that the server wrote at its last start. */

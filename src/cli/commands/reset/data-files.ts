@@ -5,9 +5,10 @@ import { basename, dirname, join } from 'node:path'
 import { removeTree } from '../../../base/trees/remove-tree.ts'
 import { snapshotsIn, stateIn, volumesIn } from '../../../driver/pool/pool-layout.ts'
 import { SERVER_RECORD_FILE } from '../../../processes/server/server-record.ts'
+import { CONTEXTS_FILE } from '../kubeconfig/merge.ts'
 
 /** Entries of a data directory besides nodes/ and volumes/, in the order in which they are deleted. */
-const FILES = ['audit', 'admin.kubeconfig', 'pki', 'store', SERVER_RECORD_FILE]
+const FILES = ['audit', 'admin.kubeconfig', CONTEXTS_FILE, 'pki', 'store', SERVER_RECORD_FILE]
 
 /** Paths that only a server creates: each of them shows that a directory is a data directory. */
 const MARKS = ['store/store.mdb', 'pki/ca.crt', 'admin.kubeconfig', 'volumes.id', SERVER_RECORD_FILE]

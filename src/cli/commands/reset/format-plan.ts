@@ -7,7 +7,7 @@ const LINES_MAX = 20
 
 export function formatPlan(plan: ResetPlan): string {
   if (plan.isEmpty) return `There is nothing to reset in ${plan.dataDir}.\n${formatForeignEntries(plan)}`
-  const { serverPid, processes, mounts, loopDevices, deletedVolumes, outerPkiDir } = plan
+  const { serverPid, processes, mounts, loopDevices, deletedVolumes, contexts, outerPkiDir } = plan
   const lines = [
     ...(serverPid === undefined ? [] : [`stop the server (pid ${serverPid})`]),
     ...(processes.length === 0 ? [] : [`end ${count(processes, 'process', 'processes')} of pods`]),
@@ -16,6 +16,7 @@ export function formatPlan(plan: ResetPlan): string {
     `delete ${count(deletedVolumes, 'volume', 'volumes')} with their data`,
     ...cutOff(deletedVolumes.map((volume) => `  ${formatVolume(volume)}`)),
     'delete all objects, credentials and logs of the server',
+    ...contexts.map(({ file, context }) => `remove the context ${JSON.stringify(context)} from ${file}`),
   ]
   const pkiNote = outerPkiDir ? `Left: the credentials in ${outerPkiDir}, outside the data directory.\n` : ''
   return (
@@ -25,11 +26,11 @@ export function formatPlan(plan: ResetPlan): string {
 }
 
 export function formatResult({ dataDir, stoppedPid, ...result }: ResetResult): string {
-  const { processes, mounts, loopDevices, cgroups, deletedVolumes, keptVolumes } = result
+  const { processes, mounts, loopDevices, cgroups, deletedVolumes, keptVolumes, problems } = result
   const stopped = stoppedPid === undefined ? '' : `stopped the server (pid ${stoppedPid}), `
   return (
     `Reset ${dataDir}: ${stopped}ended ${processes} processes, unmounted ${mounts} mounts, detached ${loopDevices} loop devices, ` +
-    `removed ${cgroups} cgroups, deleted ${deletedVolumes.length} volumes.\n${formatKept(keptVolumes)}`
+    `removed ${cgroups} cgroups, deleted ${deletedVolumes.length} volumes.\n${formatKept(keptVolumes)}${problems.map((text) => `${text}\n`).join('')}`
   )
 }
 

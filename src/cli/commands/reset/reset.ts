@@ -8,6 +8,7 @@ import { UsageError } from '../../../base/usage-error.ts'
 import { storeDirOf } from '../../../processes/open-store.ts'
 import { findRunningServer, readServerRecord } from '../../../processes/server/server-record.ts'
 import { lockDirectory } from '../../../store/files/directory-lock.ts'
+import { readAddedContexts, removeAddedContexts } from '../kubeconfig/merge.ts'
 import { requireUnusedStore, sendSignal, waitForExit } from '../stop/stop-server.ts'
 import { deleteData, findForeignEntries, isDataDirectory, listNames } from './data-files.ts'
 import { readMachineState } from './machine-state.ts'
@@ -33,6 +34,8 @@ export interface ResetPlan {
   readonly loopDevices: readonly string[]
   readonly deletedVolumes: readonly VolumeOnDisk[]
   readonly keptVolumes: readonly VolumeOnDisk[]
+  /** Contexts that `stowage kubeconfig --merge` has added. */
+  readonly contexts: readonly { readonly file: string; readonly context: string }[]
   /** Entries of the data directory that Stowage did not create and a reset leaves. */
   readonly foreignEntries: readonly string[]
   /** Directory of the credentials, if it is outside the data directory: a reset leaves it. */
@@ -68,6 +71,7 @@ export async function planReset(options: ResetOptions): Promise<ResetPlan> {
     loopDevices: loops.map(({ device }) => device),
     deletedVolumes,
     keptVolumes,
+    contexts: (await readAddedContexts(dataDir)).map(({ file, context }) => ({ file, context })),
     foreignEntries,
     ...(record && record.pkiDir !== join(options.dataDir, 'pki') ? { outerPkiDir: record.pkiDir } : {}),
   }
@@ -78,6 +82,8 @@ export interface ResetResult extends Released {
   readonly stoppedPid?: number
   readonly deletedVolumes: readonly VolumeOnDisk[]
   readonly keptVolumes: readonly VolumeOnDisk[]
+  /** Contexts that could not be removed from a kubeconfig, with the reason. */
+  readonly problems: readonly string[]
 }
 
 /** Carries out a plan. What was created after the plan is released and deleted too. */
@@ -93,9 +99,10 @@ export async function reset(
     const { outerDirs } = await readMachineState(dataDir)
     const released = await releaseMachine(dataDir, { clock })
     const { deletedVolumes, keptVolumes } = divide(await findVolumes(dataDir, content), { includesRetained })
+    const problems = await removeAddedContexts(dataDir, { clock })
     await deleteData(dataDir, new Set(keptVolumes.map(({ path }) => path)))
     for (const dir of outerDirs) await removeTree(dir)
-    return { dataDir, ...(stoppedPid ? { stoppedPid } : {}), ...released, deletedVolumes, keptVolumes }
+    return { dataDir, ...(stoppedPid ? { stoppedPid } : {}), ...released, deletedVolumes, keptVolumes, problems }
   } finally {
     await lock?.release()
   }

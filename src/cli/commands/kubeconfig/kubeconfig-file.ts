@@ -1,0 +1,134 @@
+// The kubeconfig of the user: chooses the file as kubectl does, and changes it under the lock that kubectl uses. Everything
+// that a change does not touch is kept, with its comments.
+import { chown, mkdir, open, realpath, rm, stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import type { Document, YAMLMap, YAMLSeq } from 'yaml'
+import { loadYaml, type Yaml } from '../../../api/load-yaml.ts'
+import type { Clock } from '../../../base/clock.ts'
+import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'
+
+/** The lists of a kubeconfig, and the field of their entries that has the content. */
+export type EntryKind = 'cluster' | 'user' | 'context'
+
+export interface KubeconfigDocument {
+  /** Returns the content of an entry, or undefined if there is no entry of this name. */
+  find(kind: EntryKind, name: string): Readonly<Record<string, unknown>> | undefined
+  /** Adds or replaces an entry. */
+  set(kind: EntryKind, name: string, content: Readonly<Record<string, string>>): void
+  remove(kind: EntryKind, name: string): void
+  /** The current context, or '' if there is none. */
+  currentContext: string
+  /** Whether it has no cluster, user and context. */
+  readonly isEmpty: boolean
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Returns the first existing file of $KUBECONFIG, otherwise the last one of it; without $KUBECONFIG, ~/.kube/config. */
+export async function chooseKubeconfig(env: Environment): Promise<string> {
+  const files = (env.KUBECONFIG ?? '').split(delimiter).filter(Boolean)
+  for (const file of files) if (await stat(file).catch(() => undefined)) return file
+  return files.at(-1) ?? join(env.HOME || homedir(), '.kube', 'config')
+}
+
+export interface UpdateOptions {
+  readonly clock: Clock
+  /** Whether to delete a file without entries. Default: false. */
+  readonly removesEmpty?: boolean
+}
+
+const LOCK_MS_MAX = 5_000
+const LOCK_POLL_MS = 100
+
+/** Changes the file after `change` has returned. Writes nothing if `change` throws or changes nothing. */
+export async function updateKubeconfig<T>(
+  file: string,
+  change: (document: KubeconfigDocument) => T | Promise<T>,
+  { clock, removesEmpty = false }: UpdateOptions,
+): Promise<T> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o750 })
+  const unlock = await lockFile(file, clock)
+  try {
+    const path = await realpath(file).catch(() => file) // keeps a link
+    const text = (await readTextIfPresent(path)) ?? ''
+    const yaml = await loadYaml()
+    const document = parseKubeconfig(text, { yaml, file })
+    const view = viewOf(document, yaml)
+    const before = String(document)
+    const result = await change(view)
+    if (removesEmpty && view.isEmpty) await rm(path, { force: true })
+    else if (String(document) !== before) await replaceFile(path, document.toString({ lineWidth: 0 }))
+    return result
+  } finally {
+    await unlock()
+  }
+}
+
+/** Creates FILE.lock as client-go does, and waits for another program that holds it. */
+async function lockFile(file: string, clock: Clock): Promise<() => Promise<void>> {
+  const path = `${file}.lock`
+  for (const endMs = clock.monotonicMs() + LOCK_MS_MAX; ; await clock.sleep(LOCK_POLL_MS)) {
+    try {
+      await (await open(path, 'wx', 0)).close()
+      return () => rm(path, { force: true })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      if (clock.monotonicMs() < endMs) continue
+      throw new Error(`Another program is changing ${file}. If none is, remove the lock it has left: rm ${path}`)
+    }
+  }
+}
+
+/** Keeps the owner of an existing file: root may change the kubeconfig of another user. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const owner = await stat(path).catch(() => undefined)
+  await writePrivateFile(path, text)
+  if (owner && owner.uid !== process.getuid?.()) await chown(path, owner.uid, owner.gid)
+}
+
+function parseKubeconfig(text: string, { yaml, file }: { readonly yaml: Yaml; readonly file: string }): Document {
+  const document: Document = yaml.parseDocument(text, { prettyErrors: false })
+  if (document.contents === null) document.contents = document.createNode({ apiVersion: 'v1', kind: 'Config' })
+  if (document.errors.length > 0 || !yaml.isMap(document.contents)) {
+    throw new Error(`${file} is not a kubeconfig: its content is not a YAML map. Nothing was changed.`)
+  }
+  return document
+}
+
+function viewOf(document: Document, { isMap, isSeq }: Yaml): KubeconfigDocument {
+  const listOf = (kind: EntryKind): YAMLSeq | undefined => {
+    const list = document.get(`${kind}s`, true)
+    return isSeq(list) ? list : undefined
+  }
+  const indexOf = (kind: EntryKind, name: string): number =>
+    (listOf(kind)?.items ?? []).findIndex((item) => isMap(item) && item.get('name') === name)
+  return {
+    find(kind, name) {
+      const entry = listOf(kind)?.items[indexOf(kind, name)] as YAMLMap | undefined
+      const content = entry?.get(kind)
+      return isMap(content) ? (content.toJS(document) as Record<string, unknown>) : entry && {}
+    },
+    set(kind, name, content) {
+      const entry = document.createNode({ name, [kind]: content })
+      const index = indexOf(kind, name)
+      const list = listOf(kind)
+      if (!list) document.set(`${kind}s`, document.createNode([entry]))
+      else if (index >= 0) list.items[index] = entry
+      else list.items.push(entry)
+    },
+    remove(kind, name) {
+      const index = indexOf(kind, name)
+      if (index >= 0) listOf(kind)!.items.splice(index, 1)
+    },
+    get currentContext() {
+      return String(document.get('current-context') ?? '')
+    },
+    set currentContext(name) {
+      document.set('current-context', name)
+    },
+    get isEmpty() {
+      return (['cluster', 'user', 'context'] as const).every((kind) => (listOf(kind)?.items ?? []).length === 0)
+    },
+  }
+}
