@@ -172,6 +172,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
         caches,
         metrics: createAgentMetrics(registry, server.clock),
         machine: MACHINE,
+        allowedHostPaths: ['/srv'],
         disk: untilKilled(disk, process),
         plugins: {
           directory: { list: async () => [...sockets], watch: () => () => {} },

@@ -68,6 +68,8 @@ export interface NodeAgentDeps {
   ratesAt?(path: string): Promise<IoRates | undefined>
   /** Runs the containers. Default: volumes are mounted, but no process runs. */
   readonly containers?: Containers
+  /** Directories whose files and subdirectories pods may mount with hostPath. Default: none. */
+  readonly allowedHostPaths?: readonly string[]
   /** Expands volumes. Default: csi/expand-volume.ts. */
   readonly expand?: ExpandVolume
   readonly labels?: Readonly<Record<string, string>>
@@ -207,6 +209,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       drivers,
       records,
       disk,
+      allowedHostPaths: deps.allowedHostPaths ?? [],
       paths,
       volumesInUse,
       metrics,

@@ -6,4 +6,6 @@ export interface PodOptions {
   readonly runCommands?: boolean
   /** Limits of the log files of a container. Default: those of the kubelet. */
   readonly containerLogs?: LogLimits
+  /** Directories whose files and subdirectories pods may mount with hostPath. Default: none. */
+  readonly allowedHostPaths?: readonly string[]
 }

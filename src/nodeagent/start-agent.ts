@@ -96,6 +96,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
       connect: (address) => connectDriver({ address, clock, log, metrics: metrics.calls }),
       ratesAt: createIoRates({ root, mounts, clock }),
       containers: options.runCommands ? containers : withoutNewContainers(containers),
+      allowedHostPaths: options.allowedHostPaths,
       labels: options.labels,
       podsMax: options.podsMax,
       readsByName: options.readsByName,

@@ -51,6 +51,30 @@ describe('a volume without a CSI driver', () => {
     expect(fixture.disk.snapshot()['/srv/new']).toBe('directory')
   })
 
+  it('SYS-7 is rejected and not created if it is a hostPath outside the allowed directories', async () => {
+    const fixture = await createAgentFixture() // allows /srv
+    fixture.disk.put('/srv/out', 'link', '/etc')
+    fixture.disk.put('/etc', 'directory')
+    const before = fixture.disk.snapshot()
+    const paths = { other: '/var/new', sibling: '/srv2/new', link: '/srv/out/new', existing: '/etc' }
+    for (const [name, path] of Object.entries(paths)) {
+      const type = name === 'existing' ? '' : 'DirectoryOrCreate'
+      const volumes = [{ name: 'host', hostPath: { path, type } }]
+      await fixture.createPod(name, [], podFields(volumes, [{ name: 'host', mountPath: '/h', readOnly: true }]))
+    }
+    for (const name of Object.keys(paths)) {
+      await fixture.waitUntil(async () => (await fixture.events(name)).length > 0, `an event of ${name}`)
+    }
+    expect((await fixture.events('other'))[0]).toContain(
+      'hostPath /var/new is not allowed on this node. Use a claim, or start the node with --allow-host-path /var/new',
+    )
+    expect((await fixture.events('sibling'))[0]).toContain('hostPath /srv2/new is not allowed')
+    expect((await fixture.events('link'))[0]).toContain('hostPath /srv/out/new, which is /etc/new, is not allowed')
+    expect((await fixture.events('existing'))[0]).toContain('hostPath /etc is not allowed')
+    const created = Object.keys(fixture.disk.snapshot()).filter((path) => !(path in before) && !path.startsWith(ROOT))
+    expect(created).toEqual([])
+  })
+
   it('SYS-7 is rejected with the name of its source if the source is not supported', async () => {
     const fixture = await createAgentFixture()
     const config = podFields([{ name: 'conf', nfs: { server: 's', path: '/' } }], [{ name: 'conf', mountPath: '/c' }])

@@ -1,8 +1,10 @@
 // The flags of `up` and `node` about the pods of a node. Those of container logs have the names of the kubelet's.
+import { isAbsolute, normalize } from 'node:path'
 import type { Command } from 'commander'
 import { isQuantity, quantityToBytes } from '../../api/quantity.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import type { PodOptions } from '../../nodeagent/index.ts'
+import { collect } from './common.ts'
 
 const DEFAULT_SIZE = '10Mi'
 const DEFAULT_FILES = '5'
@@ -10,22 +12,34 @@ const DEFAULT_FILES = '5'
 export const addPodFlags = (command: Command): Command =>
   command
     .option('--run-commands', 'run the commands of containers as processes on this machine, without isolation')
+    .option(
+      '--allow-host-path <dir>',
+      'directory whose files and subdirectories pods may mount with hostPath; may be repeated (default: none)',
+      collect,
+    )
     .option('--container-log-max-size <size>', 'size at which the log of a container is rotated', DEFAULT_SIZE)
     .option('--container-log-max-files <count>', 'number of log files of a container, 2 or more', DEFAULT_FILES)
 
 export interface PodFlags {
   readonly runCommands?: boolean
+  readonly allowHostPath?: readonly string[]
   readonly containerLogMaxSize?: string
   readonly containerLogMaxFiles?: string
 }
 
 export const parsePodFlags = (flags: PodFlags): PodOptions => ({
   runCommands: flags.runCommands === true,
+  allowedHostPaths: (flags.allowHostPath ?? []).map(parseHostPath),
   containerLogs: {
     bytesMax: parseLogSize(flags.containerLogMaxSize ?? DEFAULT_SIZE),
     filesMax: parseLogFiles(flags.containerLogMaxFiles ?? DEFAULT_FILES),
   },
 })
+
+function parseHostPath(text: string): string {
+  if (isAbsolute(text)) return normalize(text)
+  throw new UsageError(`--allow-host-path ${JSON.stringify(text)}: expected an absolute path`)
+}
 
 function parseLogSize(text: string): number {
   const bytes = isQuantity(text) ? Number(quantityToBytes(text)) : Number.NaN

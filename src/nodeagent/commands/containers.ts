@@ -9,9 +9,21 @@ export type VolumePaths = ReadonlyMap<string, VolumePath>
 
 export interface VolumePath {
   readonly path: string
+  /** Whether the path is one of the machine, without links when it was checked. */
+  readonly isHostPath?: boolean
   readonly isDevice: boolean
   readonly readOnly: boolean
 }
+
+/**
+ * Returns the arguments with which NodeDisk opens a part of the volume without following links. For a path of the machine they
+ * start at the root, because another pod may be able to replace its parts.
+ */
+export const openingOf = (
+  { path, isHostPath }: VolumePath,
+  subPath: string,
+): readonly [root: string, subPath: string] =>
+  isHostPath && !subPath.startsWith('/') ? ['/', `${path.slice(1)}/${subPath}`] : [path, subPath]
 
 export interface Containers {
   /** Creates what drivers look for when they publish a volume: the cgroup of the pod, whose IO they limit. */

@@ -1,5 +1,5 @@
 // Runs real processes, which needs permission to mount. Each test has its own root directory.
-import { access, chmod, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { access, chmod, mkdir, mkdtemp, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -158,6 +158,28 @@ describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () 
     expect(await readFile(join(volume, 'a', 'b', 'f'), 'utf8')).toBe('x\n')
     await symlink('/etc', join(volume, 'link'))
     await expect(disk.bindSubPath(volume, 'link', join(root, 'never'))).rejects.toThrow(/link/)
+  })
+
+  it('SYS-7 mounts a path of the machine, unless a part of it is replaced by a link after the check', async () => {
+    const [machine, outside] = [join(root, 'machine'), join(root, 'outside')]
+    await mkdir(join(machine, 'd'), { recursive: true })
+    await mkdir(outside)
+    await writeFile(join(machine, 'd', 'f'), 'x')
+    const hostPath = volumes({ path: join(machine, 'd'), isHostPath: true })
+    expect((await untilEnded(aPod(['cat', '/data/inner/f']), hostPath)).log).toBe('x')
+    await containers.stop(UID, 0)
+    for (const mountPoint of await disk.mountsUnder(agentPaths(root).subPaths(UID))) await disk.unmount(mountPoint)
+    await containers.removeRecords(UID)
+    await rename(join(machine, 'd'), join(machine, 'hidden'))
+    await symlink(outside, join(machine, 'd'))
+    const volumeMounts = [{ name: 'data', mountPath: '/d', subPath: 'new' }]
+    for (const container of [{}, { volumeMounts }]) {
+      expect((await containers.advance(aPod(['true'], container), hostPath)).main[0]).toMatchObject({
+        reason: 'RunContainerError',
+        message: expect.stringMatching(/"d", which is not|link "d"/),
+      })
+    }
+    expect(await disk.list(outside)).toEqual([])
   })
 
   it('SYS-7 passes the environment and expands $(NAME)', async () => {

@@ -14,7 +14,7 @@ import type { AgentPaths } from '../paths.ts'
 import type { ContainerView, EndedRun, PodView } from '../pods/pod-status.ts'
 import { openPodCgroups, type PodCgroups } from './cgroup.ts'
 import { DEFAULT_LOG_LIMITS, type LogLimits, runLogRotation } from './container-logs.ts'
-import type { Containers, VolumePaths } from './containers.ts'
+import { type Containers, openingOf, type VolumePaths } from './containers.ts'
 import { ConfigError, commandOf, type Environment, environmentOf } from './environment.ts'
 import { type LaunchMount, launch } from './launch.ts'
 import { formatPid, type RunState, readRun, runFiles } from './run-records.ts'
@@ -136,10 +136,11 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
         )
       }
       let source = volume.path
-      if (subPath && isRoot) {
+      const opening = openingOf(volume, subPath ?? '')
+      if (isRoot && (subPath || volume.isHostPath)) {
         source = join(paths.subPaths(uid), name, container.name, String(index))
-        await disk.bindSubPath(volume.path, subPath, source)
-      } else if (subPath) source = await disk.makeSubPath(volume.path, subPath)
+        await disk.bindSubPath(...opening, source)
+      } else if (subPath) source = await disk.makeSubPath(...opening)
       mounts.push({ source, target: mountPath, readOnly: readOnly || volume.readOnly })
     }
     for (const { name, devicePath } of container.volumeDevices ?? []) {

@@ -77,6 +77,17 @@ for (const [name, createDisk] of Object.entries(DISKS)) {
       expect(await disk.kindOf(pathOf('s'))).toBeUndefined()
     })
 
+    it('SYS-7 resolves links, and creates a file only in a path without links', async () => {
+      await disk.makeDirectory(pathOf('d'), 0o755)
+      await disk.link(pathOf('d'), pathOf('l'))
+      expect(await disk.resolvePath(pathOf('l', 'new', 'f'))).toBe(pathOf('d', 'new', 'f'))
+      await disk.makeEmptyFile(pathOf('d', 'f'), 0o644)
+      await disk.makeEmptyFile(pathOf('d', 'f'), 0o644)
+      expect(await disk.readText(pathOf('d', 'f'))).toBe('')
+      await expect(disk.makeEmptyFile(pathOf('l', 'g'), 0o644)).rejects.toThrow(SubPathError)
+      expect(await disk.list(pathOf('d'))).toEqual(['f'])
+    })
+
     it('SYS-7 creates a missing subPath and rejects one outside the volume', async () => {
       expect(await disk.makeSubPath(root, 'a/b')).toBe(pathOf('a', 'b'))
       expect(await disk.makeSubPath(root, 'a//b/')).toBe(pathOf('a', 'b'))

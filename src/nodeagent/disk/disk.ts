@@ -11,6 +11,8 @@ export interface NodeDisk {
   kindOf(path: string): Promise<PathKind | undefined>
   /** Like `kindOf`, but follows links. */
   kindOfTarget(path: string): Promise<PathKind | undefined>
+  /** Returns the absolute path with all links resolved. Parts that do not exist are kept. */
+  resolvePath(path: string): Promise<string>
   /** Returns the sorted names in a directory, or an empty array if it does not exist. */
   list(path: string): Promise<string[]>
   readText(path: string): Promise<string | undefined>
@@ -18,6 +20,7 @@ export interface NodeDisk {
   writeText(path: string, text: string): Promise<void>
   /** Replaces the file atomically, with this mode. */
   writeFile(path: string, content: Uint8Array, mode: number): Promise<void>
+  /** Creates a file if it does not exist. Throws SubPathError if a part of its path is a link. */
   makeEmptyFile(path: string, mode: number): Promise<void>
   /** Removes a file or link, if it exists. */
   removeFile(path: string): Promise<void>

@@ -6,7 +6,6 @@ import {
   chmod,
   lstat,
   mkdir,
-  open,
   readdir,
   readlink,
   realpath,
@@ -18,14 +17,14 @@ import {
   unlink,
   writeFile,
 } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { basename, dirname, join, normalize } from 'node:path'
 import { readTextIfPresent } from '../../base/files.ts'
 import { removeTree } from '../../base/trees/remove-tree.ts'
 import type { Mounts } from '../../host/index.ts'
 import type { Run } from '../../host/run.ts'
 import type { NodeDisk, PathKind } from './disk.ts'
 import { applyFsGroup } from './fs-group.ts'
-import { makeSubPath, withSubPath } from './sub-path.ts'
+import { createFile, makeSubPath, withSubPath } from './sub-path.ts'
 
 const RECORD_MODE = 0o600
 
@@ -47,6 +46,7 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
     },
     kindOf: async (path) => kindOf(await lstat(path).catch(ignoreNotFound)),
     kindOfTarget: async (path) => kindOf(await stat(path).catch(ignoreNotFound)),
+    resolvePath,
     list: async (path) => ((await readdir(path).catch(ignoreNotFound)) ?? []).sort(),
     readText: readTextIfPresent,
     async writeText(path, text) {
@@ -61,8 +61,7 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       await rename(temporary, path)
     },
     async makeEmptyFile(path, mode) {
-      const file = await open(path, 'a', mode)
-      await file.close()
+      await withSubPath('/', dirname(path).slice(1), (directory) => createFile(directory, basename(path), mode))
     },
     async removeFile(path) {
       await unlink(path).catch(ignoreNotFound)
@@ -117,6 +116,15 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
         await run('mount', ['--no-canonicalize', '--bind', source, target])
       })
     },
+  }
+}
+
+async function resolvePath(path: string): Promise<string> {
+  const missingParts: string[] = []
+  for (let existing = normalize(path); ; existing = dirname(existing)) {
+    const realPath = await realpath(existing).catch(ignoreNotFound)
+    if (realPath !== undefined) return join(realPath, ...missingParts)
+    missingParts.unshift(basename(existing))
   }
 }
 

@@ -82,6 +82,10 @@ export function createMemoryDisk(): MemoryDisk {
     },
     kindOf: async (path) => entries.get(path)?.kind,
     kindOfTarget: async (path) => entries.get(resolveLink(path))?.kind,
+    async resolvePath(path) {
+      const parts = path.split('/').filter(Boolean)
+      return parts.reduce((parent, part) => resolveLink(join(parent, part)), '/')
+    },
     async list(path) {
       const prefix = path === '/' ? '/' : `${path}/`
       const names = childrenOf(path).map((child) => child.slice(prefix.length))
@@ -100,6 +104,7 @@ export function createMemoryDisk(): MemoryDisk {
     },
     async makeEmptyFile(path) {
       beforeWrite('makeEmptyFile', path)
+      if ((await disk.resolvePath(dirname(path))) !== dirname(path)) throw new SubPathError(`${path} contains a link`)
       requireParent(path)
       if (!entries.has(path)) entries.set(path, { kind: 'file', text: '' })
     },

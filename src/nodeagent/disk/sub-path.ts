@@ -3,12 +3,11 @@
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import { entryPath } from '../../base/trees/open-entry.ts'
+import { DIRECTORY_ONLY, ENTRY_ONLY, entryPath } from '../../base/trees/open-entry.ts'
 import { SubPathError } from './disk.ts'
 
 /** The mode bits that a created directory inherits from the volume. */
 const MODE_BITS = 0o2777
-const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 export const makeSubPath = (root: string, subPath: string): Promise<string> =>
   withSubPath(root, subPath, async (_opened, path) => path)
@@ -50,9 +49,12 @@ async function openPart(
   { subPath, mode, isLast }: { readonly subPath: string; readonly mode: number; readonly isLast: boolean },
 ): Promise<FileHandle> {
   const path = entryPath(directory, part)
-  const flags = isLast ? OPEN_FLAGS : OPEN_FLAGS | constants.O_DIRECTORY
   try {
-    return await open(path, flags)
+    if (!isLast) return await open(path, DIRECTORY_ONLY)
+    const file = await open(path, ENTRY_ONLY)
+    if (!(await file.stat()).isSymbolicLink()) return file
+    await file.close()
+    throw linkError(part, subPath)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') {
@@ -63,7 +65,7 @@ async function openPart(
           return false // created by another process in the meantime
         },
       )
-      const created = await open(path, OPEN_FLAGS | constants.O_DIRECTORY).catch((failure) => {
+      const created = await open(path, DIRECTORY_ONLY).catch((failure) => {
         throw toSubPathError(failure, part, subPath)
       })
       if (isCreated) await created.chmod(mode) // restore the bits that the umask removed
@@ -75,13 +77,26 @@ async function openPart(
 
 function toSubPathError(error: NodeJS.ErrnoException, part: string, subPath: string): Error {
   if (error.code === 'ELOOP' || error.code === 'EMLINK') {
-    return new SubPathError(`subPath ${quote(subPath)} contains the link ${quote(part)}, which is not followed`)
+    return linkError(part, subPath)
   }
   if (error.code === 'ENOTDIR') {
     // With O_DIRECTORY, opening a link fails with ENOTDIR.
     return new SubPathError(`subPath ${quote(subPath)} contains ${quote(part)}, which is not a directory`)
   }
   return error
+}
+
+const linkError = (part: string, subPath: string) =>
+  new SubPathError(`subPath ${quote(subPath)} contains the link ${quote(part)}, which is not followed`)
+
+/** Creates an empty file in an open directory, unless an entry of this name exists. */
+export async function createFile(directory: FileHandle, name: string, mode: number): Promise<void> {
+  try {
+    const file = await open(entryPath(directory, name), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode)
+    await file.close()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
 }
 
 const quote = (text: string) => JSON.stringify(text)

@@ -20,7 +20,8 @@ import { type MountDeps, mountCsiVolume, publicationKey } from '../csi/mount.ts'
 import type { Publication } from '../csi/mount-records.ts'
 import { unmountCsiVolume } from '../csi/unmount.ts'
 import { VolumeError } from '../volume-error.ts'
-import { makeEmptyDir, prepareHostPath, removeEmptyDirs } from './in-tree-volumes.ts'
+import { makeEmptyDir, removeEmptyDirs } from './empty-dir.ts'
+import { type HostPathDeps, prepareHostPath } from './host-path.ts'
 import type { MountBackoff } from './mount-backoff.ts'
 import { type PodView, type StatusOptions, statusOf, statusPatch, viewOfAll } from './pod-status.ts'
 import { prepareSubPaths } from './prepare-sub-paths.ts'
@@ -29,7 +30,7 @@ import { removeProjectedVolumes, writeProjectedVolume } from './projected-volume
 import { type ResolveDeps, type ResolvedVolume, resolveVolume } from './resolve-volume.ts'
 import { type UsedVolume, usedVolumesOf } from './used-volumes.ts'
 
-export interface PodDeps extends MountDeps, ResolveDeps {
+export interface PodDeps extends MountDeps, ResolveDeps, HostPathDeps {
   readonly client: Client
   readonly clock: Clock
   readonly events: EventRecorder
@@ -183,8 +184,8 @@ async function mount(
   const publishedMs = deps.clock.monotonicMs()
   switch (resolved.is) {
     case 'hostPath': {
-      const path = await prepareHostPath(resolved.source, usedVolume.name, deps.disk)
-      return { path, isDevice: usedVolume.isDevice, readOnly: resolved.readOnly, publishedMs }
+      const path = await prepareHostPath(resolved.source, usedVolume.name, deps)
+      return { path, isHostPath: true, isDevice: usedVolume.isDevice, readOnly: resolved.readOnly, publishedMs }
     }
     case 'emptyDir': {
       const path = await makeEmptyDir(uid, usedVolume.name, resolved, deps)

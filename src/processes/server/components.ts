@@ -26,6 +26,7 @@ export interface ComponentsOptions {
     readonly dir: string
     readonly poolBytes: number | undefined
     readonly podOptions: PodOptions
+    readonly volumesDirs: readonly string[]
     /** Names of nodes of an earlier start that do not run now. */
     readonly idle: readonly string[]
   }

@@ -21,6 +21,8 @@ export interface NodesOptions {
   /** Size of each pool. Default: POOL_BYTES_MAX, or less on a small disk. */
   readonly poolBytes: number | undefined
   readonly podOptions: PodOptions
+  /** Directories of volumes that a provisioner of this process creates. Pods may mount them. */
+  readonly volumesDirs: readonly string[]
   /** URL of the API server for the environment of containers. */
   readonly serverUrl: string
   /** Returns a client with the identity of the node. */
@@ -91,6 +93,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
       root: join(dir, node, 'agent'),
       driverSockets: [addressOf(node)],
       ...options.podOptions,
+      allowedHostPaths: [...(options.podOptions.allowedHostPaths ?? []), ...options.volumesDirs],
       serverUrl: options.serverUrl,
       version: `v${stowageVersion}`,
       clock,

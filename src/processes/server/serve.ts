@@ -195,6 +195,7 @@ export async function serve(options: ServeOptions): Promise<void> {
           dir: nodesDir,
           poolBytes: options.poolBytes,
           podOptions: options.podOptions,
+          volumesDirs: volumesRoot ? [volumesRoot.path] : [],
           idle: idleNodes,
         },
         inProcessProvisioners,

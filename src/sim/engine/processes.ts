@@ -30,7 +30,7 @@ import { createDriverControllers } from '../../processes/driver-controllers.ts'
 import { leaseTimesOf } from '../../processes/run-sidecar.ts'
 import { createCacheSet, createClientMetrics, createLeaderElection, createManager } from '../../runtime/index.ts'
 import type { Env } from '../environment/process.ts'
-import { DRIVERS, type DriverName, nodeIdOf, settingsOf } from '../plan/catalog.ts'
+import { DRIVERS, type DriverName, MEMORY_PLUGIN_PATH, nodeIdOf, settingsOf } from '../plan/catalog.ts'
 import type { Machine } from './machine.ts'
 import { createMemoryPlugin } from './memory-plugin.ts'
 import { commonDeps, createProcessHost, type HostDeps, type ProcessContext, type ProcessHost } from './process-host.ts'
@@ -225,6 +225,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       caches,
       metrics,
       machine: { ...MACHINE, hostname: name },
+      allowedHostPaths: [MEMORY_PLUGIN_PATH],
       disk: crashingDisk(env, machine.disk),
       plugins: {
         directory: { list: async () => [], watch: () => () => {}, watchesAll: true },
