@@ -1,4 +1,5 @@
-// A server releases the memory of closed watches. The heap is measured after garbage collection, in the process of the server.
+// Tests that a server releases the memory of closed watches. The heap is measured after garbage collection, in the process
+// of the server.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// Reads the memory of a server process that was started with `--inspect=0`, after a garbage collection.
+// Reads the memory of a server process after a garbage collection, through the inspector of Node.js.
 import WebSocket from 'ws'
 import type { RunningServer } from './server.ts'
 

@@ -72,10 +72,10 @@ describe('EventLedger', () => {
             ledger.put({ key, namespace, bytes, revision })
             model.set(key, { namespace, bytes, revision })
           }
-          for (const { key: taken, namespace: itsNamespace, limit } of ledger.takeExcess()) {
+          for (const { key: takenKey, namespace: itsNamespace, limit } of ledger.takeExcess()) {
             const candidates = [...model].filter(([, event]) => limit === 'total' || event.namespace === itsNamespace)
-            expect(candidates[0]?.[0]).toBe(taken)
-            model.delete(taken)
+            expect(candidates[0]?.[0]).toBe(takenKey)
+            model.delete(takenKey)
           }
           const remaining = [...model.values()]
           const sum = (events: typeof remaining) => events.reduce((bytesOfAll, event) => bytesOfAll + event.bytes, 0)

@@ -102,7 +102,7 @@ function registerMetrics(registry: Registry, ledger: EventLedger): Counter<'limi
   })
   return new Counter({
     name: 'stowage_events_removed_total',
-    help: 'Events that were deleted before their time, because there were too many in their namespace or in total.',
+    help: 'Events that were deleted before they expired, because there were too many in their namespace or in total.',
     labelNames: ['limit'],
     registers,
   })

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { accountGroups, accountUserName, type UserInfo, withAuthenticationGroup } from '../security/user.ts'
 import type { ObjectClaim } from './claims.ts'
 
-/** The account of the token, and the Secret by name: a Secret that is recreated with the same token is as good. */
+/** The account of the token, and the name of the Secret, not its UID: the token is valid again in a recreated Secret. */
 export interface SecretTokenSubject {
   readonly namespace: string
   readonly serviceaccount: ObjectClaim

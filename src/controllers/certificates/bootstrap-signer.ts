@@ -17,7 +17,7 @@ import { type Controller, createController, done, type Outcome, retryAfter, sour
 const NAME = 'bootstrap-signer'
 const CLUSTER_INFO = { namespace: 'kube-public', name: 'cluster-info' }
 const SIGNATURE_PREFIX = 'jws-kubeconfig-'
-/** The longest timer. */
+/** The longest time until the next check, also if no token expires earlier. */
 const RECHECK_MS_MAX = 24 * 60 * 60 * 1_000
 
 export function createBootstrapSigner(deps: ControllerDeps): Controller {

@@ -93,7 +93,7 @@ describe('the controller of tokens in Secrets', () => {
     expect((await whoAmI(secret)).status).toBe(201)
   })
 
-  it('SYS-23 deletes a Secret with its account, and fills none for a new account with the same name', async () => {
+  it('SYS-23 deletes a Secret of a deleted account, also if a new account has the same name', async () => {
     const { createSecret, waitUntilFilled, waitUntilDeleted, whoAmI, post, delete: remove } = await start()
     await createSecret('key')
     const secret = await waitUntilFilled('key')

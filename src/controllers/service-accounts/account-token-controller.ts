@@ -78,7 +78,7 @@ export function createAccountTokenController(deps: AccountTokenControllerDeps): 
     const ca = toBase64(rootCa)
     if ((data.token && data['ca.crt'] === ca && data.namespace) || secret.immutable) return undefined
     const { name, uid } = account.metadata
-    const createContent = () => createToken({ namespace, serviceaccount: { name, uid }, secretName: metadata.name })
+    const signToken = () => createToken({ namespace, serviceaccount: { name, uid }, secretName: metadata.name })
     return {
       ...secret,
       metadata: {
@@ -89,7 +89,7 @@ export function createAccountTokenController(deps: AccountTokenControllerDeps): 
         ...data,
         'ca.crt': ca,
         namespace: data.namespace || toBase64(namespace),
-        token: data.token || toBase64(createContent()),
+        token: data.token || toBase64(signToken()),
       },
     }
   }

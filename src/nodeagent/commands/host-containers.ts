@@ -114,7 +114,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     await disk.writeText(files.pid, formatPid(launched.pid, await startTicksOf(launched.pid)))
   }
 
-  /** Keeps the records and the log of the previous run only, so that a container that restarts for ever does not fill the disk. */
+  /** Keeps the records and the log of the previous run only, so that a container that always restarts does not fill the disk. */
   async function removeEarlierRuns(uid: string, name: string, run: number): Promise<void> {
     for (const entry of await disk.list(paths.container(uid, name))) {
       if (Number(entry) < run - 1) await disk.removeTree(join(paths.container(uid, name), entry))

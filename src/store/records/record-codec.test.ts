@@ -87,6 +87,6 @@ describe('record codec', () => {
     bytes[0] = 9
     const end = bytes.length - 4
     bytes.writeInt32BE(checksumOf(bytes.subarray(0, end)), end)
-    expect(() => decodeHeader(bytes)).toThrow('format 9; this version of Stowage reads format 2')
+    expect(() => decodeHeader(bytes)).toThrow('format 9; this version of Stowage reads formats 1 and 2')
   })
 })

@@ -81,7 +81,9 @@ export function decodeHeader(bytes: Buffer): RecordHeader | DamagedHeader | OldH
     return { key, damage: 'the checksum of its header does not match' }
   }
   if (bytes[0] !== HEADER_FORMAT) {
-    throw new Error(`a record has format ${bytes[0]}; this version of Stowage reads format ${HEADER_FORMAT}`)
+    throw new Error(
+      `a record has format ${bytes[0]}; this version of Stowage reads formats ${OLD_HEADER_FORMAT} and ${HEADER_FORMAT}`,
+    )
   }
   const flags = bytes[1] as number
   return {
