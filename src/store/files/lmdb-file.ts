@@ -1,35 +1,19 @@
-// Checks an LMDB file before it is opened. LMDB maps the file into memory, and access to a page that is missing or that the
-// device cannot read raises SIGBUS, which kills the process. So the whole file is read once. An intact file can be shorter
-// than its last page number implies, because free pages at the end are not written, so in a short file every page that the
-// trees refer to is checked.
+// Checks an LMDB file before it is opened. LMDB maps the file into memory and trusts its pages: access to a page that is
+// missing or that the device cannot read raises SIGBUS, which kills the process, and a damaged page could do anything. So the
+// whole file is read once, and the pages are checked (../pages).
 import { type FileHandle, open } from 'node:fs/promises'
-
-// The parts of the file format used here. Integers are little-endian; node pointers are relative to the header's end.
-//   page   number (8), transaction (8), - (2), flags (2), end of pointers (2), - (2) | pointers to nodes (2 each) …
-//   meta   a page, then: magic (4), version (4), - (16), free tree (48), main tree (48), last page (8), transaction (8)
-//   tree   page size (4, free tree only), - (36), root page (8)
-//   node   in a branch: child page (6), key length (2), key
-//          in a leaf: data length (4), flags (2), key length (2), key, data; big data: first page (8), - (8), pages (8)
-const PAGE_HEADER_BYTES = 24
-const META_BYTES = PAGE_HEADER_BYTES + 136
-const PAGE_IS_BRANCH = 1
-const NODE_HEADER_BYTES = 8
-const NODE_HAS_BIG_DATA = 1
-const MAGIC = 0xbeefc0de
-const VERSION = 2
-const NO_PAGE = 2n ** 64n - 1n
-const DEPTH_MAX = 32 // LMDB's own limit
-
-interface Meta {
-  readonly pageBytes: number
-  readonly lastPage: number
-  readonly transaction: bigint
-  readonly roots: readonly bigint[]
-}
+import { checkPages } from '../pages/check-pages.ts'
+import type { PageProblem } from '../pages/check-tree.ts'
+import { decodeMeta, META_BYTES } from '../pages/page-format.ts'
+import { foreignFileError } from '../records/description.ts'
+import { NAME_BYTES, readSortedName } from '../records/record-codec.ts'
 
 const READ_BYTES = 2 ** 20 // per read of the whole file
 
-/** Throws unless the file does not exist, is empty, or is an LMDB file whose pages are all there and readable. */
+/**
+ * Throws unless the file does not exist, is empty, or is an LMDB file whose pages are all there, readable and intact. It is
+ * not checked for records.
+ */
 export async function checkLmdbFile(path: string): Promise<void> {
   const file = await open(path, 'r').catch((error) => {
     if (error.code === 'ENOENT') return undefined
@@ -40,11 +24,16 @@ export async function checkLmdbFile(path: string): Promise<void> {
     const { size } = await file.stat()
     if (size === 0) return
     await checkReadable(path, file)
-    const meta = await readNewestMeta(path, file)
-    if (size >= (meta.lastPage + 1) * meta.pageBytes) return
-    for (const root of meta.roots) {
-      if (root !== NO_PAGE) await checkPages({ path, file, size, meta }, { page: Number(root), depth: 1 })
+    await checkIsLmdb(path, file)
+    const { problems, problemsTotal, entries } = checkPages({
+      fd: file.fd,
+      keyBytes: NAME_BYTES,
+      readKey: readSortedName,
+    })
+    if (entries === 0 && problems.length > 0 && problems.every(({ problem }) => problem.startsWith('a key has'))) {
+      throw foreignFileError(path)
     }
+    if (problems.length > 0) throw damagedError(path, problems, problemsTotal)
   } finally {
     await file.close()
   }
@@ -61,68 +50,12 @@ async function checkReadable(path: string, file: FileHandle): Promise<void> {
   }
 }
 
-async function readNewestMeta(path: string, file: FileHandle): Promise<Meta> {
-  const first = await readMeta(path, file, 0)
-  const second = await readMeta(path, file, first.pageBytes)
-  return second.transaction > first.transaction ? second : first
-}
-
-async function readMeta(path: string, file: FileHandle, position: number): Promise<Meta> {
+async function checkIsLmdb(path: string, file: FileHandle): Promise<void> {
   const bytes = Buffer.alloc(META_BYTES)
-  const { bytesRead } = await file.read(bytes, 0, META_BYTES, position)
-  const meta = bytes.subarray(PAGE_HEADER_BYTES)
-  const isMeta = meta.readUInt32LE(0) === MAGIC
-  if (bytesRead < META_BYTES && (position > 0 || isMeta)) throw truncatedError(path)
+  await file.read(bytes, 0, META_BYTES, 0)
+  const { isMeta, isKnownVersion, version } = decodeMeta(bytes)
   if (!isMeta) throw new Error(`${path} is not a Stowage store: it is not an LMDB file.`)
-  if ((meta.readUInt32LE(4) & 0xffff) !== VERSION) {
-    throw new Error(`${path} is an LMDB file of format ${meta.readUInt32LE(4)}; this version reads format ${VERSION}.`)
-  }
-  const [freeTree, mainTree] = [meta.subarray(24), meta.subarray(72)]
-  return {
-    pageBytes: freeTree.readUInt32LE(0),
-    lastPage: Number(meta.readBigUInt64LE(120)),
-    transaction: meta.readBigUInt64LE(128),
-    roots: [freeTree.readBigUInt64LE(40), mainTree.readBigUInt64LE(40)],
-  }
-}
-
-async function checkPages(
-  context: { path: string; file: FileHandle; size: number; meta: Meta },
-  { page, depth }: { page: number; depth: number },
-): Promise<void> {
-  const { path, file, size, meta } = context
-  const requirePage = (number: number) => {
-    if ((number + 1) * meta.pageBytes > size) throw truncatedError(path)
-  }
-  requirePage(page)
-  if (depth > DEPTH_MAX) throw damagedError(path)
-  const bytes = Buffer.alloc(meta.pageBytes)
-  await file.read(bytes, 0, meta.pageBytes, page * meta.pageBytes)
-  const references = pagesOf(path, bytes)
-  for (const lastPage of references.data) requirePage(lastPage)
-  for (const child of references.children) await checkPages(context, { page: child, depth: depth + 1 })
-}
-
-/** Returns the pages that a tree page refers to: its child pages and the last page of each value on overflow pages. */
-function pagesOf(path: string, bytes: Buffer): { children: number[]; data: number[] } {
-  const children: number[] = []
-  const data: number[] = []
-  try {
-    const isBranch = (bytes.readUInt16LE(18) & PAGE_IS_BRANCH) !== 0
-    const nodes = bytes.readUInt16LE(20) >> 1
-    for (let index = 0; index < nodes; index++) {
-      const node = bytes.subarray(PAGE_HEADER_BYTES + bytes.readUInt16LE(PAGE_HEADER_BYTES + 2 * index))
-      if (isBranch) children.push(node.readUIntLE(0, 6))
-      else if (node.readUInt16LE(4) & NODE_HAS_BIG_DATA) {
-        const overflow = node.subarray(NODE_HEADER_BYTES + node.readUInt16LE(6))
-        data.push(Number(overflow.readBigUInt64LE(0) + overflow.readBigUInt64LE(16)) - 1)
-      }
-    }
-  } catch (error) {
-    if (error instanceof RangeError) throw damagedError(path) // a pointer outside the page
-    throw error
-  }
-  return { children, data }
+  if (!isKnownVersion) throw new Error(`${path} is an LMDB file of format ${version}; this version cannot read it.`)
 }
 
 const unreadableError = (path: string, position: number, cause: Error) =>
@@ -132,8 +65,13 @@ const unreadableError = (path: string, position: number, cause: Error) =>
     { cause },
   )
 
-const truncatedError = (path: string) =>
-  new Error(`${path} is damaged: it ends before its last page. Restore it from a backup.`)
+const NAMED_PROBLEMS_MAX = 3
 
-const damagedError = (path: string) =>
-  new Error(`${path} is damaged: it has an invalid page. Restore it from a backup.`)
+function damagedError(path: string, problems: readonly PageProblem[], total: number): Error {
+  const named = problems.slice(0, NAMED_PROBLEMS_MAX).map(({ page, problem }) => `page ${page}: ${problem}`)
+  const rest = total > named.length ? `; and ${total - named.length} more` : ''
+  return new Error(
+    `${path} is damaged: ${named.join('; ')}${rest}. List all damage with "stowage store check", and repair it with ` +
+      '"stowage store repair" or restore a backup.',
+  )
+}

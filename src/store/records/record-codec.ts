@@ -40,6 +40,14 @@ export function readName(source: Buffer, start: number): RecordName {
   return [source[start] as number, source.readUIntBE(start + 1, 6)]
 }
 
+const REVISIONS = 2 ** 48
+
+/** Reads a name as one number, which sorts as names do. */
+export const readSortedName = (source: Buffer, start: number): number =>
+  (source[start] as number) * REVISIONS + source.readUIntBE(start + 1, 6)
+
+export const nameOfSorted = (sorted: number): RecordName => [Math.floor(sorted / REVISIONS), sorted % REVISIONS]
+
 export function encodeHeader(header: RecordHeader): Buffer {
   const { key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes } = header
   const keyEnd = KEY_START + Buffer.byteLength(key)

@@ -1,0 +1,101 @@
+// Checks the structure of an LMDB file without mapping it: both meta pages, all pages of both trees, and the list of free
+// pages. LMDB trusts the pages of its file, and a damaged one could make it read outside of its map, return wrong data, or
+// overwrite pages that are in use.
+import { checkFreePages } from './check-free-pages.ts'
+import { checkTree, type LeafNode, type PageProblem } from './check-tree.ts'
+import { decodeMeta, META_BYTES, type Meta } from './page-format.ts'
+import { FREE_TREE, MAIN_TREE, META, PageMap } from './page-map.ts'
+import { PageReader } from './page-reader.ts'
+
+const PAGE_BYTES = [4_096, 8_192, 16_384, 32_768, 65_536]
+const FREE_TREE_FLAGS = 0x0008 // keys are integers
+const FILE_FLAGS = 0x4000 // the file has no directory of its own
+const PROBLEMS_MAX = 10_000 // further problems are counted, but not listed
+const FREE_PAGES_AT_END_MAX = 2 ** 24 // pages after the end of the file, which are free and not yet written
+
+export interface PagesCheck {
+  /** An open file. */
+  readonly fd: number
+  /** The length of all keys in the main tree, and a function that reads one as a number that sorts as its bytes do. */
+  readonly keyBytes: number
+  readonly readKey: (bytes: Buffer, offset: number) => number
+  /** Called for every entry of the main tree, in key order, except those on damaged pages. */
+  readonly onNode?: (node: LeafNode) => void
+  readonly onProgress?: (progress: { readonly pagesDone: number; readonly pagesTotal: number }) => void
+}
+
+export interface PagesReport {
+  readonly pagesTotal: number
+  /** The number of entries of the main tree on intact pages. */
+  readonly entries: number
+  readonly problems: readonly PageProblem[]
+  readonly problemsTotal: number
+  /** Whether the free pages are known, so that a page that no tree refers to belongs to a damaged tree. */
+  readonly isFreeListIntact: boolean
+  /** Pages that neither a tree refers to nor are free: those below damaged pages. */
+  readonly lostPages: readonly number[]
+}
+
+export function checkPages({ fd, keyBytes, readKey, onNode, onProgress = () => {} }: PagesCheck): PagesReport {
+  const reader = new PageReader(fd)
+  const problems: PageProblem[] = []
+  let problemsTotal = 0
+  const onProblem = (problem: PageProblem) => {
+    problemsTotal++
+    if (problems.length < PROBLEMS_MAX) problems.push(problem)
+  }
+  const meta = newestMeta(reader, onProblem)
+  if (!meta) return { pagesTotal: 0, entries: 0, problems, problemsTotal, isFreeListIntact: false, lostPages: [] }
+
+  const pagesTotal = meta.lastPage + 1
+  const pages = new PageMap(pagesTotal)
+  pages.claim(0, 2, META)
+  let pagesDone = 0
+  const onPage = () => {
+    if (++pagesDone % 256 === 0) onProgress({ pagesDone, pagesTotal })
+  }
+  const check = { reader, pages, transaction: meta.transaction, onPage, onProblem }
+  const entries = checkTree({ ...check, tree: meta.mainTree, use: MAIN_TREE, keyBytes, readKey, onNode })
+  const problemsOfMain = problemsTotal
+  checkFreePages({ ...check, tree: meta.freeTree, use: FREE_TREE })
+  const isFreeListIntact = problemsTotal === problemsOfMain
+  onProgress({ pagesDone: pagesTotal, pagesTotal })
+  return { pagesTotal, entries, problems, problemsTotal, isFreeListIntact, lostPages: pages.unused() }
+}
+
+/** Returns the meta page that LMDB would use, or undefined if it cannot be determined. */
+function newestMeta(reader: PageReader, onProblem: (problem: PageProblem) => void): Meta | undefined {
+  const first = decodeMeta(paddedPage(reader.readBytes(0, META_BYTES)))
+  const report = (page: number, problem: string) => {
+    onProblem({ page, problem })
+    return undefined
+  }
+  if (!first.isMeta || !first.isKnownVersion) return report(0, 'it is not a meta page of LMDB')
+  if (!PAGE_BYTES.includes(first.pageBytes)) return report(0, `it says that pages have ${first.pageBytes} bytes`)
+  reader.pageBytes = first.pageBytes
+  if (!reader.has(0, 2)) return report(1, 'the file ends before it')
+  const second = decodeMeta(reader.readBytes(first.pageBytes, META_BYTES))
+  if (!second.isMeta || !second.isKnownVersion) return report(1, 'it is not a meta page of LMDB')
+  if (second.pageBytes !== first.pageBytes) return report(1, `it says that pages have ${second.pageBytes} bytes`)
+  // Transactions write the two meta pages in turn: even ones the first page, odd ones the second. A new file and a compact
+  // copy start with an empty first page.
+  const { transaction: even } = first
+  const { transaction: odd } = second
+  const isInitial = even === 0 && first.lastPage === 1 && first.mainTree.root === undefined
+  const isInTurn = even % 2 === 0 && odd % 2 === 1 && Math.abs(even - odd) === 1
+  if (!isInTurn && !(isInitial && (odd === 0 || odd % 2 === 1))) {
+    const transactions = `${even} and ${odd}, which do not follow each other`
+    return report(even > odd ? 0 : 1, `the meta pages have the transactions ${transactions}`)
+  }
+  const [page, meta] = odd > even ? ([1, second] as const) : ([0, first] as const)
+  if (meta.mainTree.flags !== 0 || meta.freeTree.flags !== (FILE_FLAGS | FREE_TREE_FLAGS)) {
+    return report(page, 'it has flags that Stowage does not set')
+  }
+  if (meta.lastPage < 1 || meta.lastPage >= reader.size / reader.pageBytes + FREE_PAGES_AT_END_MAX) {
+    return report(page, `it says that the last page is ${meta.lastPage}`)
+  }
+  return meta
+}
+
+const paddedPage = (bytes: Buffer): Buffer =>
+  bytes.length >= META_BYTES ? bytes : Buffer.concat([bytes, Buffer.alloc(META_BYTES - bytes.length)])

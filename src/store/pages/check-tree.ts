@@ -1,0 +1,256 @@
+// Walks a tree of an LMDB file page by page, checks every bound, pointer and count that LMDB relies on without checking it,
+// and passes the nodes of intact leaf pages on. A damaged page is reported and skipped with all pages below it.
+import {
+  BIG_DATA_BYTES,
+  NODE_HAS_BIG_DATA,
+  NODE_HEADER_BYTES,
+  PAGE_BRANCH,
+  PAGE_HEADER_BYTES,
+  PAGE_LEAF,
+  PAGE_OVERFLOW,
+  readNumber,
+  type TreeMeta,
+} from './page-format.ts'
+import type { PageMap } from './page-map.ts'
+import type { PageReader } from './page-reader.ts'
+
+const DEPTH_MAX = 32 // LMDB's own limit
+
+export interface PageProblem {
+  readonly page: number
+  readonly problem: string
+}
+
+/** A key with its data. */
+export interface LeafNode {
+  readonly page: number
+  /** The result of `readKey`. */
+  readonly key: number
+  /** Reads the data. May be called only before the callback returns. */
+  readonly readData: () => Buffer
+}
+
+export interface TreeCheck {
+  readonly reader: PageReader
+  readonly pages: PageMap
+  /** How the pages of this tree are marked in `pages`. */
+  readonly use: number
+  readonly tree: TreeMeta
+  /** The newest transaction. No page can be newer. */
+  readonly transaction: number
+  /** Reads a key as a number that sorts as LMDB sorts the keys. */
+  readonly readKey: (bytes: Buffer, offset: number) => number
+  /** The length of all keys. */
+  readonly keyBytes: number
+  readonly onNode: ((node: LeafNode) => void) | undefined
+  readonly onPage: () => void
+  readonly onProblem: (problem: PageProblem) => void
+}
+
+interface Counts {
+  branchPages: number
+  leafPages: number
+  overflowPages: number
+  entries: number
+  hasProblem: boolean
+}
+
+/**
+ * Checks all pages of a tree, and then its counts, which show whether a part is missing. Returns the number of entries on
+ * intact pages.
+ */
+export function checkTree(check: TreeCheck): number {
+  const { tree, onProblem } = check
+  const counts: Counts = { branchPages: 0, leafPages: 0, overflowPages: 0, entries: 0, hasProblem: false }
+  const countingCheck = {
+    ...check,
+    onProblem(problem: PageProblem) {
+      counts.hasProblem = true
+      onProblem(problem)
+    },
+  }
+  if (tree.root === undefined) {
+    if (tree.entries > 0 || tree.depth > 0) onProblem({ page: 0, problem: 'a tree has entries but no root page' })
+    return 0
+  }
+  checkPage(countingCheck, counts, {
+    page: tree.root,
+    depth: 1,
+    lower: Number.NEGATIVE_INFINITY,
+    upper: Number.POSITIVE_INFINITY,
+  })
+  if (counts.hasProblem) return counts.entries // the counts cannot match
+  for (const count of ['branchPages', 'leafPages', 'overflowPages', 'entries'] as const) {
+    if (counts[count] !== tree[count]) {
+      const expected = `${counts[count]} ${count}, but the meta page says ${tree[count]}`
+      onProblem({ page: tree.root, problem: `the tree has ${expected}` })
+    }
+  }
+  return counts.entries
+}
+
+interface Subtree {
+  readonly page: number
+  readonly depth: number
+  /** Bounds of the keys: at least `lower`, below `upper`. */
+  readonly lower: number
+  readonly upper: number
+}
+
+function checkPage(check: TreeCheck, counts: Counts, subtree: Subtree): undefined {
+  const { reader, pages, use, tree, transaction } = check
+  const { page, depth } = subtree
+  const report = reporterOf(check, page)
+  if (depth > DEPTH_MAX || depth > tree.depth) return report('the tree is deeper than the meta page says')
+  if (!pages.claim(page, 1, use))
+    return report('a tree refers to it, but it is outside of the file or in use elsewhere')
+  if (!reader.has(page)) return report('the file ends before it')
+  check.onPage()
+  const bytes = reader.read(page)
+  const flags = bytes.readUInt16LE(18)
+  if (readNumber(bytes, 0) !== page) return report('it has the number of another page')
+  if (readNumber(bytes, 8) > transaction) return report('it belongs to a transaction that does not exist')
+  if (flags !== (depth === tree.depth ? PAGE_LEAF : PAGE_BRANCH))
+    return report('it is not the kind of page that the tree has at this depth')
+  const nodes = nodeOffsets(bytes)
+  if (typeof nodes === 'string') return report(nodes)
+  if (flags === PAGE_LEAF) {
+    counts.leafPages++
+    checkLeaf(check, counts, { ...subtree, bytes, nodes })
+  } else {
+    counts.branchPages++
+    checkBranch(check, counts, { ...subtree, bytes: Buffer.from(bytes), nodes }) // the children replace the block
+  }
+}
+
+interface LoadedPage extends Subtree {
+  readonly bytes: Buffer
+  readonly nodes: readonly number[]
+}
+
+function checkBranch(
+  check: TreeCheck,
+  counts: Counts,
+  { page, depth, lower, upper, bytes, nodes }: LoadedPage,
+): undefined {
+  const { keyBytes, readKey } = check
+  const report = reporterOf(check, page)
+  if (nodes.length < 2) return report('a branch has less than two children')
+  const children: { child: number; key: number }[] = []
+  let nodeBytes = 0
+  for (const [index, offset] of nodes.entries()) {
+    const length = bytes.readUInt16LE(offset + 6)
+    if (offset + NODE_HEADER_BYTES + length > bytes.length) return report('a node reaches beyond the page')
+    nodeBytes += evenSize(NODE_HEADER_BYTES + length)
+    if (index > 0 && length !== keyBytes) return report(`a key has ${length} bytes`)
+    const key = index === 0 ? lower : readKey(bytes, offset + NODE_HEADER_BYTES) // LMDB ignores the first key
+    if (index > 0 && key <= (children[index - 1]?.key ?? lower)) return report('its keys are not in order')
+    if (key >= upper) return report('it has keys of another page')
+    children.push({ child: bytes.readUIntLE(offset, 6), key })
+  }
+  if (nodeBytes !== usedBytes(bytes)) return report('its nodes do not fill the space that it says they use')
+  for (const [index, { child, key }] of children.entries()) {
+    checkPage(check, counts, {
+      page: child,
+      depth: depth + 1,
+      lower: key,
+      upper: children[index + 1]?.key ?? upper,
+    })
+  }
+}
+
+interface BigData {
+  readonly firstPage: number
+  readonly pageCount: number
+  readonly length: number
+}
+
+function checkLeaf(check: TreeCheck, counts: Counts, { page, lower, upper, bytes, nodes }: LoadedPage): undefined {
+  const { reader, pages, use, keyBytes, readKey, onNode, onProblem } = check
+  const report = reporterOf(check, page)
+  if (nodes.length === 0) return report('a leaf has no entries')
+  const bigData = new Map<number, BigData>()
+  let previous = lower
+  let nodeBytes = 0
+  for (const offset of nodes) {
+    const length = bytes.readUInt32LE(offset)
+    const flags = bytes.readUInt16LE(offset + 4)
+    const keyLength = bytes.readUInt16LE(offset + 6)
+    if (keyLength !== keyBytes) return report(`a key has ${keyLength} bytes`)
+    if (flags !== 0 && flags !== NODE_HAS_BIG_DATA) return report(`a node has the flags ${flags}`)
+    const start = offset + NODE_HEADER_BYTES + keyLength
+    const end = start + (flags === 0 ? length : BIG_DATA_BYTES)
+    if (end > bytes.length) return report('a node reaches beyond the page')
+    nodeBytes += evenSize(end - offset)
+    const key = readKey(bytes, offset + NODE_HEADER_BYTES)
+    if (offset === nodes[0] ? key < lower : key <= previous) return report('its keys are not in order')
+    previous = key
+    if (flags === NODE_HAS_BIG_DATA) {
+      const [firstPage, pageCount] = [readNumber(bytes, start), readNumber(bytes, start + 16)]
+      bigData.set(offset, { firstPage, pageCount, length })
+    }
+  }
+  if (previous >= upper) return report('it has keys of another page')
+  if (nodeBytes !== usedBytes(bytes)) return report('its nodes do not fill the space that it says they use')
+
+  counts.entries += nodes.length
+  // Reading big data replaces the block with this page, so use a copy if there is any.
+  const leaf = bigData.size > 0 ? Buffer.from(bytes) : bytes
+  for (const offset of nodes) {
+    const big = bigData.get(offset)
+    if (big) {
+      const problem = bigDataProblem(check, big)
+      if (problem) {
+        onProblem({ page: big.firstPage, problem })
+        continue
+      }
+      counts.overflowPages += big.pageCount
+    }
+    if (!onNode) continue
+    const keyEnd = offset + NODE_HEADER_BYTES + keyBytes
+    const key = readKey(leaf, offset + NODE_HEADER_BYTES)
+    const readData = () =>
+      big
+        ? reader.readBytes(big.firstPage * reader.pageBytes + PAGE_HEADER_BYTES, big.length)
+        : leaf.subarray(keyEnd, keyEnd + leaf.readUInt32LE(offset))
+    onNode({ page, key, readData })
+  }
+
+  function bigDataProblem({ transaction }: TreeCheck, { firstPage, pageCount, length }: BigData): string | undefined {
+    if (pageCount !== Math.ceil((PAGE_HEADER_BYTES + length) / reader.pageBytes))
+      return 'a value has another size than its pages'
+    if (!pages.claim(firstPage, pageCount, use))
+      return `page ${page} refers to it, but it is outside of the file or in use elsewhere`
+    if (!reader.has(firstPage, pageCount)) return 'the file ends before the end of a value'
+    check.onPage()
+    const first = reader.readBytes(firstPage * reader.pageBytes, PAGE_HEADER_BYTES)
+    if (readNumber(first, 0) !== firstPage) return 'it has the number of another page'
+    if (readNumber(first, 8) > transaction) return 'it belongs to a transaction that does not exist'
+    if (first.readUInt16LE(18) !== PAGE_OVERFLOW) return 'it is not the page of a value'
+    if (first.readUInt32LE(20) !== pageCount) return 'it has another number of pages than its node says'
+    return undefined
+  }
+}
+
+const reporterOf =
+  ({ onProblem }: TreeCheck, page: number) =>
+  (problem: string): undefined =>
+    void onProblem({ page, problem })
+
+/** Returns the offsets of the nodes in the page, or what is wrong with them. */
+function nodeOffsets(bytes: Buffer): number[] | string {
+  const lower = bytes.readUInt16LE(20)
+  const upper = bytes.readUInt16LE(22)
+  const space = bytes.length - PAGE_HEADER_BYTES
+  if (lower % 2 !== 0 || lower > upper || upper > space) return 'its bounds are invalid'
+  const offsets: number[] = []
+  for (let pointer = PAGE_HEADER_BYTES; pointer < PAGE_HEADER_BYTES + lower; pointer += 2) {
+    const offset = bytes.readUInt16LE(pointer)
+    if (offset < upper || offset % 2 !== 0 || offset + NODE_HEADER_BYTES > space) return 'it has an invalid pointer'
+    offsets.push(PAGE_HEADER_BYTES + offset)
+  }
+  return offsets
+}
+
+const usedBytes = (bytes: Buffer): number => bytes.length - PAGE_HEADER_BYTES - bytes.readUInt16LE(22)
+const evenSize = (size: number): number => size + (size % 2)

@@ -1,0 +1,64 @@
+// Reads the pages of an LMDB file with system calls. Unlike a memory map, this cannot crash the process, whatever the file
+// contains.
+import { fstatSync, readSync } from 'node:fs'
+
+const BLOCK_PAGES = 64 // read at once where pages follow each other in the file
+
+export class PageReader {
+  readonly fd: number
+  readonly size: number
+  #pageBytes = 4_096
+  #block = Buffer.alloc(0)
+  #blockStart = 0
+  #blockEnd = 0
+
+  constructor(fd: number) {
+    this.fd = fd
+    this.size = fstatSync(fd).size
+  }
+
+  get pageBytes(): number {
+    return this.#pageBytes
+  }
+
+  set pageBytes(bytes: number) {
+    this.#pageBytes = bytes
+    this.#block = Buffer.allocUnsafeSlow(bytes * BLOCK_PAGES)
+    this.#blockStart = 0
+    this.#blockEnd = 0
+  }
+
+  /** Whether the file has the pages from `first` on completely. */
+  has(first: number, count = 1): boolean {
+    return first >= 0 && (first + count) * this.#pageBytes <= this.size
+  }
+
+  /** Returns a page, which the caller must check to exist. It is valid until the next read of a page. */
+  read(page: number): Buffer {
+    const start = page * this.#pageBytes
+    if (start < this.#blockStart || start + this.#pageBytes > this.#blockEnd) this.#load(start)
+    const offset = start - this.#blockStart
+    return this.#block.subarray(offset, offset + this.#pageBytes)
+  }
+
+  /** Returns a copy of `length` bytes at a position, or fewer at the end of the file. */
+  readBytes(position: number, length: number): Buffer {
+    const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.size - position)))
+    let filled = 0
+    while (filled < bytes.length) {
+      const count = readSync(this.fd, bytes, filled, bytes.length - filled, position + filled)
+      if (count === 0) break
+      filled += count
+    }
+    return bytes.subarray(0, filled)
+  }
+
+  #load(start: number): void {
+    const isSequential = start === this.#blockEnd
+    const length = isSequential ? this.#block.length : this.#pageBytes
+    const count = readSync(this.fd, this.#block, 0, length, start)
+    this.#blockStart = start
+    this.#blockEnd = start + count
+    if (count < this.#pageBytes) throw new Error(`the file ended at byte ${this.#blockEnd} while it was read`)
+  }
+}
