@@ -21,22 +21,27 @@ export class DecodeError extends Error {
 
 const UNKNOWN_FIELDS_MAX = 50 // bounds the response to a hostile body; further fields are dropped without a report
 
-/** Bounds the time for which one body can block the event loop. Larger objects are rejected. */
+/** Bounds the time for which one body can block the event loop. Larger objects are rejected, unless they were stored before. */
 export const VALUES_MAX = 20_000
 
 class Context {
   keyCount = 0
   #values = 0
+  #valuesMax = VALUES_MAX
+  readonly #largerValuesMax: (() => number) | undefined
 
   countValues(values: number): void {
     this.#values += values
-    if (this.#values > VALUES_MAX) throw new DecodeError(`the object has more than ${VALUES_MAX} fields and list items`)
+    if (this.#values <= this.#valuesMax) return
+    this.#valuesMax = Math.max(VALUES_MAX, this.#largerValuesMax?.() ?? 0)
+    if (this.#values > this.#valuesMax) throw tooManyValues(this.#valuesMax)
   }
 
   readonly unknownFields: string[] = []
   readonly partial: boolean
-  constructor(partial: boolean) {
+  constructor(partial: boolean, largerValuesMax: (() => number) | undefined) {
     this.partial = partial
+    this.#largerValuesMax = largerValuesMax
   }
 }
 
@@ -45,6 +50,8 @@ export interface DecodeOptions {
   readonly partial?: boolean
   /** An object decoded earlier. Parts of `value` that are identical (===) to its parts are reused without decoding. */
   readonly previous?: object
+  /** Returns a maximum number of values that may be larger than VALUES_MAX. Called when an object has more than that. */
+  readonly valuesMax?: () => number
 }
 
 /** Decodes `value`. Keys of the root in `ignored` (apiVersion and kind) are neither decoded nor reported as unknown. */
@@ -52,9 +59,9 @@ export function decode<T>(
   type: ObjectType<T>,
   value: unknown,
   ignored: readonly string[] = [],
-  { partial = false, previous }: DecodeOptions = {},
+  { partial = false, previous, valuesMax }: DecodeOptions = {},
 ): Decoded<T> {
-  const context = new Context(partial)
+  const context = new Context(partial, valuesMax)
   const object = decodeObject(type, value, '', context, { previous, ignored })
   return { object: object as T, unknownFields: context.unknownFields, keyCount: context.keyCount }
 }
@@ -293,6 +300,16 @@ function isEmpty(type: Type, value: unknown): boolean {
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Returns the number of fields and list items in a value, at all levels. */
+export function countValues(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  for (const inner of Object.values(value)) count += 1 + countValues(inner)
+  return count
+}
+
+const tooManyValues = (max: number) => new DecodeError(`the object has more than ${max} fields and list items`)
 
 function countOwnKeys(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0

@@ -15,6 +15,7 @@ import { parseDeleteOptions, parseWriteOptions } from './http/options.ts'
 import type { ResourceRequest, Verb } from './http/route.ts'
 import { type ObjectDeps, viewOf } from './objects/object-deps.ts'
 import { decodeStored, objectBytes } from './objects/stored-object.ts'
+import { updateValuesMax } from './objects/update-values.ts'
 import type { WriteResult, WriteTarget, WriteVerb } from './objects/write-verb.ts'
 import type { Resource, Resources } from './resources.ts'
 import type { UserInfo } from './security/index.ts'
@@ -69,7 +70,10 @@ export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<
       throw commitWriteFailed(error, index)
     }
   }
-  const verbs = mapWrites(writes, ({ verb }) => verb())
+  const valuesMax = await Promise.all(
+    writes.map(({ route, resource }) => updateValuesMax(deps, { ...route, resource }, bytes.length)),
+  )
+  const verbs = mapWrites(writes, ({ verb }, index) => verb(valuesMax[index]!))
   const results = await executeCommit(deps, verbs)
   const encoded = results.map((result, index) => encodeResult(verbs[index]!.target.resource, result))
   return bytesResponse(200, Buffer.concat([RESPONSE_HEAD, ...encoded.flatMap(withSeparator), RESPONSE_TAIL]))
@@ -107,8 +111,8 @@ interface RequestedWrite {
   /** The equivalent single request: the user must be authorized to send it. */
   readonly route: ResourceRequest
   readonly resource: Resource
-  /** Decodes the body, once all writes of the commit are authorized. */
-  verb(): WriteVerb
+  /** Decodes the body, once all writes of the commit are authorized. `valuesMax` bounds the values of an update. */
+  verb(valuesMax: number): WriteVerb
 }
 
 function parseWrite(deps: ObjectDeps, raw: unknown, call: CommitCall, fieldManager: string): RequestedWrite {
@@ -144,7 +148,7 @@ function parseWrite(deps: ObjectDeps, raw: unknown, call: CommitCall, fieldManag
     case 'create':
       return { route, resource, verb: () => createVerb(target, bodyOfValue(body), 'Ignore') }
     case 'update':
-      return { route, resource, verb: () => updateVerb(target, bodyOfValue(body), 'Ignore') }
+      return { route, resource, verb: (valuesMax) => updateVerb(target, bodyOfValue(body), 'Ignore', valuesMax) }
     case 'patch': {
       const type = PATCH_TYPES.find((candidate) => candidate === stringField('patchType'))
       if (!type) throw badRequest(`Commit: patchType must be one of ${PATCH_TYPES.join(', ')}`)

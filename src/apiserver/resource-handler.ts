@@ -26,6 +26,7 @@ import {
 import type { ResourceRequest } from './http/route.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
 import { decodeStored } from './objects/stored-object.ts'
+import { updateValuesMax } from './objects/update-values.ts'
 import type { WriteTarget } from './objects/write-verb.ts'
 import type { Resource, Resources } from './resources.ts'
 import { type ReviewDeps, review } from './reviews.ts'
@@ -185,8 +186,11 @@ async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   const { request, sender } = call
   const accepted = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('UpdateOptions', request.query, request.headers['user-agent'])
-  const body = await parseBody(await request.readBody(), request.headers['content-type'], sender)
-  const verb = updateVerb(targetOf(call, options), body, options.fieldValidation)
+  const target = targetOf(call, options)
+  const bytes = await request.readBody()
+  const valuesMax = await updateValuesMax(deps, target, bytes.length)
+  const body = await parseBody(bytes, request.headers['content-type'], sender, valuesMax)
+  const verb = updateVerb(target, body, options.fieldValidation, valuesMax)
   const result = await executeWrite(deps, verb)
   return writeResponse(deps, call, accepted, verb.warnings, result)
 }

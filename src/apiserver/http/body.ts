@@ -44,15 +44,16 @@ export interface BodySender {
   readonly turns: BodyTurns
 }
 
-/** Parses a body: at once if it is small, otherwise when the turn of its sender has come. */
+/** Parses a body: at once if it is small, otherwise when the turn of its sender has come. `keysMax` bounds the fields in JSON. */
 export function parseBody(
   bytes: Uint8Array,
   contentType: string | undefined,
   sender: BodySender,
+  keysMax = VALUES_MAX,
 ): RequestBody | Promise<RequestBody> {
   const media = mediaType(contentType)
   if (media === '' || media === 'application/json') {
-    return inTurn(bytes, sender, () => bodyOfAnyType(parseJsonBody(bytes)))
+    return inTurn(bytes, sender, () => bodyOfAnyType(parseJsonBody(bytes, keysMax)))
   }
   if (media === 'application/yaml' || media === 'application/x-yaml') {
     return parseYamlBody(bytes, sender).then(bodyOfAnyType)
@@ -138,9 +139,10 @@ export function decodeObjectBody(
   body: RequestBody,
   resource: Resource,
   validation: FieldValidation,
+  valuesMax = VALUES_MAX,
 ): DecodedBody<KubeObject> {
   checkGroupVersionKind(body, resource)
-  return decodeAs<KubeObject>(body, resource.kind.type, describeResource(resource), validation)
+  return decodeAs<KubeObject>(body, resource.kind.type, describeResource(resource), validation, valuesMax)
 }
 
 export function decodeAs<T>(
@@ -148,11 +150,12 @@ export function decodeAs<T>(
   type: ObjectType<T>,
   subject: string,
   validation: FieldValidation,
+  valuesMax = VALUES_MAX,
 ): DecodedBody<T> {
   const { value, keyCount, duplicates } = body.as(type)
   let decoded: ReturnType<typeof decode<T>>
   try {
-    decoded = decode(type, value, ['apiVersion', 'kind'])
+    decoded = decode(type, value, ['apiVersion', 'kind'], { valuesMax: () => valuesMax })
   } catch (error) {
     if (error instanceof DecodeError) throw badRequest(`${subject} cannot be handled: ${error.message}`)
     throw error

@@ -63,7 +63,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
       case 'create':
         return createVerb(target, bodyOfValue(write.object), 'Strict')
       case 'update':
-        return updateVerb(target, bodyOfValue(write.object), 'Strict')
+        return updateVerb(target, bodyOfValue(write.object), 'Strict', Number.POSITIVE_INFINITY)
       case 'patch': {
         const { type, body } = write.patch
         const force = write.patch.type === 'apply' && write.patch.force === true

@@ -14,7 +14,7 @@ import {
   objectShape,
   trackCreate,
 } from '../../api/apply/index.ts'
-import { DecodeError, decode, isRecord } from '../../api/decode.ts'
+import { countValues, DecodeError, decode, isRecord } from '../../api/decode.ts'
 import { applyDefaults } from '../../api/defaults.ts'
 import type { JsonObject } from '../../api/json-value.ts'
 import { ANNOTATIONS_BYTES_MAX } from '../../api/meta.ts'
@@ -150,11 +150,12 @@ function merge({ deps, target, force, config }: ApplyRequest, live: AnyObject, e
   const { kind, apiVersion } = target.resource
   const options = {
     ...trackedWrite(deps, target),
-    complete: (object: AnyObject) => completeObject(target.resource, object),
+    complete: (object: AnyObject) => completeObject(target.resource, object, live),
   }
   try {
     return applyConfig({ ...options, force }, { live, config, entries })
   } catch (error) {
+    if (error instanceof DecodeError) throw badRequest(`the result of the apply cannot be handled: ${error.message}`)
     if (!(error instanceof ConflictError)) throw error
     const lastApplied = target.fieldManager === LAST_APPLIED_MANAGER && lastAppliedFields(kind.type, live, apiVersion)
     const conflicts = error.conflicts.filter(({ path }) => !lastApplied || !hasPath(lastApplied, path))
@@ -164,8 +165,8 @@ function merge({ deps, target, force, config }: ApplyRequest, live: AnyObject, e
   }
 }
 
-function completeObject({ kind }: Resource, object: AnyObject): AnyObject {
-  const complete: AnyObject = decode(kind.type, object).object
+function completeObject({ kind }: Resource, object: AnyObject, live: AnyObject): AnyObject {
+  const complete: AnyObject = decode(kind.type, object, [], { valuesMax: () => countValues(live) }).object
   applyDefaults(kind.type, complete)
   kind.defaults?.(complete)
   return complete

@@ -56,10 +56,10 @@ function withFinalWrite(result: WriteResult, finalWrite: { write: Write; revisio
 }
 
 /** Maps each write. If `map` throws an ApiError, adds the index of the write to it. */
-export const mapWrites = <T, R>(writes: readonly T[], map: (write: T) => R): R[] =>
+export const mapWrites = <T, R>(writes: readonly T[], map: (write: T, index: number) => R): R[] =>
   writes.map((write, index) => {
     try {
-      return map(write)
+      return map(write, index)
     } catch (error) {
       throw commitWriteFailed(error, index)
     }

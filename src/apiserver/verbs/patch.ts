@@ -1,6 +1,6 @@
 // PATCH with a JSON patch, merge patch or strategic merge patch: an update that is computed from the stored object inside
 // the transaction. apply.ts implements server-side apply.
-import { DecodeError, decode, isRecord } from '../../api/decode.ts'
+import { countValues, DecodeError, decode, isRecord } from '../../api/decode.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { JsonObject, JsonValue } from '../../api/json-value.ts'
 import { applyJsonPatch } from '../../api/patch/json-patch.ts'
@@ -148,6 +148,7 @@ function decodePatched(patched: unknown, old: object, { resource, name, validati
   try {
     const { object, unknownFields } = decode<AnyObject>(resource.kind.type, patched, ['apiVersion', 'kind'], {
       previous: old,
+      valuesMax: () => countValues(old),
     })
     const findings =
       validation === 'Ignore' ? [] : [...unknownFields.map((path) => `unknown field "${path}"`), ...duplicates]

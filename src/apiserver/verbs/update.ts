@@ -31,8 +31,14 @@ export interface Update {
   merge?(next: AnyObject, old: AnyObject): AnyObject
 }
 
-export function updateVerb(target: WriteTarget, body: RequestBody, validation: FieldValidation): WriteVerb {
-  const { object, warnings } = decodeObjectBody(body, target.resource, validation)
+/** `valuesMax` bounds the values of the object; see update-values.ts. */
+export function updateVerb(
+  target: WriteTarget,
+  body: RequestBody,
+  validation: FieldValidation,
+  valuesMax: number,
+): WriteVerb {
+  const { object, warnings } = decodeObjectBody(body, target.resource, validation, valuesMax)
   checkHasName(target, object)
   const merge = target.subresource === 'finalize' ? mergeFinalize : undefined
   const update: Update = { compute: () => object, createFrom: object, requiresVersion: true, merge }
