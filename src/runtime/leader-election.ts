@@ -13,7 +13,7 @@ import { type Logger, silentLog } from '../base/log.ts'
 import { microTimestamp } from '../base/timestamps.ts'
 import type { Client, CommitWrite } from '../client/client.ts'
 import { find } from '../client/find.ts'
-import { checkLeaseTimes, type LeaseTimes, RETRY_JITTER } from './lease-times.ts'
+import { checkLeaseTimes, LEASE_TIMES, type LeaseTimes, RETRY_JITTER } from './lease-times.ts'
 
 export type { LeaseTimes } from './lease-times.ts'
 
@@ -49,13 +49,10 @@ export class NotLeaderError extends Error {
   override readonly name = 'NotLeaderError'
 }
 
-const LEASE_MS = 15_000
-const RENEW_DEADLINE_MS = 10_000
-const RETRY_MS = 2_000
-
 export function createLeaderElection(options: LeaderElectionOptions): LeaderElection {
   const { client, clock, random, log = silentLog, namespace, name, labels, identity } = options
-  const { leaseMs = LEASE_MS, renewDeadlineMs = RENEW_DEADLINE_MS, retryMs = RETRY_MS } = options
+  const { leaseMs = LEASE_TIMES.leaseMs, renewDeadlineMs = LEASE_TIMES.renewDeadlineMs } = options
+  const { retryMs = LEASE_TIMES.retryMs } = options
   const problem = checkLeaseTimes({ leaseMs, renewDeadlineMs, retryMs })
   if (problem) throw new Error(problem)
   const ref = { namespace, name }

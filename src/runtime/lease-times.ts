@@ -10,6 +10,9 @@ export interface LeaseTimes {
   readonly retryMs: number
 }
 
+/** The times of a lease whose options set none. */
+export const LEASE_TIMES: LeaseTimes = { leaseMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 }
+
 /** The delay before the next attempt is at most this many times `retryMs`. */
 export const RETRY_JITTER = 1.2
 

@@ -13,6 +13,8 @@ import { backoffMs } from './backoff.ts'
 import { createCacheSet } from './cache-set.ts'
 import type { ControllerDeps } from './controller-deps.ts'
 import { createLeaderElection, holdAll, type LeaderElection, type LeaseTimes } from './leader-election.ts'
+import { createLeaseGuard } from './lease-guard.ts'
+import { LEASE_TIMES } from './lease-times.ts'
 import type { ClientMetrics } from './metrics.ts'
 import type { HealthChecks } from './monitoring.ts'
 import { queuesOf, type Runnable, runAll } from './run-all.ts'
@@ -39,6 +41,8 @@ interface LeaseOptions extends Partial<LeaseTimes> {
   readonly name: string
   /** More leases that this process must hold, in the order in which every process acquires them. */
   readonly additionalNames?: readonly string[]
+  /** Leases of other programs that do the same work. This process does not lead while one of them is held. */
+  readonly foreignNames?: readonly string[]
   /** Labels that the leader puts on the lease. */
   readonly labels?: Readonly<Record<string, string>>
   /** The value of the label `name` of the metrics. Default: the name of the lease. */
@@ -77,7 +81,7 @@ export function createManager(options: ManagerOptions): Manager {
   let controllers: readonly Runnable[] = []
   let failure: { readonly message: string; readonly count: number } | undefined
 
-  function createElection({ additionalNames = [], ...leaseOptions }: LeaseOptions): LeaderElection {
+  function createElection({ additionalNames = [], foreignNames = [], ...leaseOptions }: LeaseOptions): LeaderElection {
     const identity = processIdentity(random)
     const optionsOfLeases = [leaseOptions, ...additionalNames.map((name) => ({ ...leaseOptions, name }))]
     const elections = optionsOfLeases.map((electionOptions) =>
@@ -91,7 +95,10 @@ export function createManager(options: ManagerOptions): Manager {
         onChange: (isLeader) => metrics.setLeadership(electionOptions.metricName ?? electionOptions.name, isLeader),
       }),
     )
-    return holdAll(elections)
+    if (foreignNames.length === 0) return holdAll(elections)
+    const { leaseMs = LEASE_TIMES.leaseMs, retryMs = LEASE_TIMES.retryMs } = leaseOptions
+    const guard = createLeaseGuard({ client, clock, log, ...leaseOptions, names: foreignNames, leaseMs, retryMs })
+    return holdAll([guard, ...elections])
   }
   const election = lease && createElection(lease)
 
