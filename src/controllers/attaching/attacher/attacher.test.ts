@@ -296,3 +296,60 @@ it('SYS-18 attaches an inline volume, which blocks a PersistentVolume with the s
   await fixture.waitUntil(() => isAttached('right'), 'the volume to be attached to the next node')
   expect(fixture.publishedOn()).toEqual(['id-right'])
 })
+
+describe('comparing attachments with the driver', () => {
+  const listCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'ListVolumes')
+  const detachBehindAttacher = (nodeId: string) => delete fixture.fake.state.volumes['vol-data']!.attachments[nodeId]
+
+  it('SYS-18 publishes a volume again that the driver does not list as published on the node', async () => {
+    fixture = await createAttachingFixture()
+    await fixture.aVolume('other')
+    await fixture.aVolume()
+    const attacher = { syncIntervalMs: 60_000, listEntriesMax: 1 }
+    await fixture.start({ ...ATTACHER_ONLY, attacher })
+    await anAttachment()
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
+    await fixture.waitUntil(() => listCalls().length === 2, 'two pages')
+    await fixture.settle()
+    expect(publishCalls()).toHaveLength(1)
+
+    detachBehindAttacher('id-left')
+    await fixture.waitUntil(() => publishCalls().length === 2, 'the second publish call')
+    await fixture.settle()
+    expect(fixture.publishedOn()).toEqual(['id-left'])
+  })
+
+  it('SYS-18 retries at the next interval after the driver has failed to list its volumes', async () => {
+    fixture = await createAttachingFixture()
+    await fixture.aVolume()
+    fixture.fake.script.setRules([{ method: 'ListVolumes', nth: 1, effect: { do: 'fail', code: 'INTERNAL' } }])
+    await fixture.start({ ...ATTACHER_ONLY, attacher: { syncIntervalMs: 60_000 } })
+    await anAttachment()
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
+    detachBehindAttacher('id-left')
+    await fixture.waitUntil(() => fixture.publishedOn().length === 1, 'the volume to be published again')
+    expect(listCalls()).toHaveLength(2)
+  })
+
+  it('SYS-18 does not list volumes without the capability LIST_VOLUMES_PUBLISHED_NODES', async () => {
+    fixture = await createAttachingFixture({ controller: ['PUBLISH_UNPUBLISH_VOLUME', 'LIST_VOLUMES'] })
+    await fixture.aVolume()
+    await fixture.start({ ...ATTACHER_ONLY, attacher: { syncIntervalMs: 1_000 } })
+    await anAttachment()
+    await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
+    await fixture.server.clock.advance(10_000)
+    await fixture.settle()
+    expect(listCalls()).toEqual([])
+  })
+})
+
+it('SYS-18 handles the attachments of its node only, if the driver runs on every node', async () => {
+  fixture = await createAttachingFixture()
+  await fixture.aVolume('data', { accessModes: ['ReadWriteMany'] })
+  await fixture.start({ ...ATTACHER_ONLY, attacher: { nodeName: 'right' } })
+  await anAttachment('left')
+  await anAttachment('right')
+  await fixture.waitUntil(() => isAttached('right'), 'the volume to be attached')
+  await fixture.settle()
+  expect(fixture.publishedOn()).toEqual(['id-right'])
+})

@@ -1,5 +1,6 @@
 // The attacher of one CSI driver (external-attacher), as two controllers: one publishes and unpublishes attachments, one
-// removes the attacher's finalizer from deleted volumes. With leader election, each term creates a new instance.
+// removes the attacher's finalizer from deleted volumes. Optionally, find-unlisted.ts compares attachments with the driver.
+// With leader election, each term creates a new instance.
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
@@ -23,6 +24,7 @@ import {
 } from '../attachment-index.ts'
 import type { AttacherContext } from './attacher-context.ts'
 import { volumeOf } from './attachment-volume.ts'
+import { canListPublished, findUnlisted } from './find-unlisted.ts'
 import { type AttacherOptions, attacherSettings } from './options.ts'
 import { reconcileAttachment } from './reconcile-attachment.ts'
 import { releaseVolume } from './release-volume.ts'
@@ -57,6 +59,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
     volumes: caches.of(persistentVolumeKind),
     csiNodes: caches.of(csiNodeKind),
     locks: new VolumeLocks(),
+    unlistedNames: new Set(),
   }
   const { attachments, volumes, csiNodes } = context
   indexAttachments(attachments)
@@ -104,13 +107,42 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   })
   const controllers = [attachmentController, volumeController]
   for (const { queue } of controllers) metrics?.queues.add(queue)
+
+  async function publishUnlisted(signal: AbortSignal): Promise<void> {
+    for (const name of await findUnlisted(context, { entriesMax: options.listEntriesMax, isOwn }, signal)) {
+      log.warn(
+        { attachment: name },
+        'the driver does not list the volume as published on the node; publishing it again',
+      )
+      context.unlistedNames.add(name)
+      attachmentController.queue.add(name)
+    }
+  }
+
+  async function syncWithDriver(intervalMs: number, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await clock.sleep(intervalMs, signal).catch(() => {})
+      if (signal.aborted) return
+      await publishUnlisted(signal).catch((error) => {
+        if (!signal.aborted)
+          log.warn({ err: error }, 'cannot compare attachments with the volumes of the driver; retrying')
+      })
+    }
+  }
+
+  const { syncIntervalMs } = options
+  const isSynced = syncIntervalMs !== undefined && canListPublished(facts)
   return {
     queues: controllers.map(({ queue }) => queue),
-    run: async (signal) => void (await Promise.all(controllers.map((controller) => controller.run(signal)))),
+    async run(signal) {
+      const runs = controllers.map((controller) => controller.run(signal))
+      await Promise.all(isSynced ? [...runs, syncWithDriver(syncIntervalMs, signal)] : runs)
+    },
   }
 }
 
-const isOwn = ({ spec }: Attachment, { facts }: AttacherContext): boolean => spec.attacher === facts.name
+const isOwn = ({ spec }: Attachment, { facts, settings }: AttacherContext): boolean =>
+  spec.attacher === facts.name && (settings.nodeName === undefined || spec.nodeName === settings.nodeName)
 
 /** Returns the attachment and the others of a single-node volume, because those may wait for this one to be deleted. */
 function affectedAttachments(attachment: Attachment, context: AttacherContext): string[] {

@@ -1,4 +1,5 @@
-// Finds the volume of an attachment, a PersistentVolume or the inline volume spec, and attachments that conflict with it.
+// Finds the volume of an attachment, a PersistentVolume or the inline volume spec, the driver's ID of its node, and
+// attachments that conflict with it.
 import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
 import {
   type Attachment,
@@ -28,6 +29,10 @@ export function volumeOf(attachment: Attachment, { volumes }: AttacherContext): 
     ? { name: persistentVolumeName, spec: object.spec, object }
     : undefined
 }
+
+/** Returns undefined if the driver is not registered on the node. */
+export const nodeIdOf = (nodeName: string, { csiNodes, facts }: AttacherContext): string | undefined =>
+  csiNodes.get(nodeName)?.spec.drivers.find(({ name }) => name === facts.name)?.nodeID
 
 /**
  * Returns the attachment with which a single-node volume is or may be published on another node. The finalizer means that

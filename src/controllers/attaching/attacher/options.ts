@@ -12,6 +12,12 @@ export interface AttacherOptions {
   readonly workers?: number
   /** fsType for volumes without one. Default: empty. */
   readonly defaultFsType?: string
+  /** The node whose attachments this attacher handles. Default: all nodes. */
+  readonly nodeName?: string
+  /** Interval at which attachments are compared with the volumes that the driver lists. Default: never. */
+  readonly syncIntervalMs?: number
+  /** Maximum number of volumes in one response of the driver. Default: the driver decides. */
+  readonly listEntriesMax?: number
   /** Whether the process runs attachers of several drivers. If true, queue names include the driver's name. Default false. */
   readonly prefixesQueueNames?: boolean
 }
@@ -21,6 +27,8 @@ export interface AttacherSettings {
   readonly backoff: Backoff
   readonly workers: number
   readonly defaultFsType: string
+  /** Undefined for all nodes. */
+  readonly nodeName: string | undefined
 }
 
 export const attacherSettings = (options: AttacherOptions): AttacherSettings => ({
@@ -28,4 +36,5 @@ export const attacherSettings = (options: AttacherOptions): AttacherSettings => 
   backoff: { baseMs: options.retryIntervalStartMs ?? 1_000, maxMs: options.retryIntervalMaxMs ?? 300_000 },
   workers: options.workers ?? 100,
   defaultFsType: options.defaultFsType ?? '',
+  nodeName: options.nodeName,
 })

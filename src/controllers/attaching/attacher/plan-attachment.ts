@@ -2,7 +2,7 @@
 // ControllerPublishVolume is called and removed only after ControllerUnpublishVolume has succeeded.
 //
 //                    exists                                   being deleted
-//   finalizer        publish until attached                   unpublish
+//   finalizer        publish until attached, or if unlisted   unpublish
 //   no finalizer     publish, even if the status is attached  mark as detached
 //   driver without PUBLISH_UNPUBLISH_VOLUME: mark as attached; remove a finalizer left by an earlier driver version
 import { type Attachment, isAttached, isBeingDeleted } from '../attachment-index.ts'
@@ -18,6 +18,8 @@ export type AttachmentAction =
 export function planAttachment(
   attachment: Attachment,
   { finalizer, canPublish }: { readonly finalizer: string; readonly canPublish: boolean },
+  /** Whether the driver does not list the volume as published on the node. */
+  isUnlisted = false,
 ): AttachmentAction {
   const hasFinalizer = attachment.metadata.finalizers?.includes(finalizer) ?? false
   if (isBeingDeleted(attachment)) {
@@ -25,5 +27,5 @@ export function planAttachment(
     return { do: canPublish && isAttached(attachment) ? 'markDetached' : 'nothing' }
   }
   if (!canPublish) return { do: isAttached(attachment) ? 'nothing' : 'markAttached' }
-  return { do: isAttached(attachment) && hasFinalizer ? 'nothing' : 'publish' }
+  return { do: isAttached(attachment) && hasFinalizer && !isUnlisted ? 'nothing' : 'publish' }
 }

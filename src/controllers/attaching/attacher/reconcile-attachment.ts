@@ -25,7 +25,7 @@ import {
   volumeReplaced,
 } from './attach-error.ts'
 import type { AttacherContext } from './attacher-context.ts'
-import { type AttachmentVolume, findConflictingAttachment, volumeOf } from './attachment-volume.ts'
+import { type AttachmentVolume, findConflictingAttachment, nodeIdOf, volumeOf } from './attachment-volume.ts'
 import { planAttachment } from './plan-attachment.ts'
 import { buildPublishRequest, type PublishRequest } from './publish-request.ts'
 import { removeFinalizer, saveAttached, saveDetached, saveError } from './save-status.ts'
@@ -37,11 +37,12 @@ export async function reconcileAttachment(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const attachment = context.attachments.get(name)
+  const isUnlisted = context.unlistedNames.delete(name)
   if (!attachment || attachment.spec.attacher !== context.facts.name) return done
   const lockKey = lockKeyOf(attachment, context)
   if (!context.locks.tryLock(lockKey, name)) return stuck(`another attachment of volume ${lockKey} is in progress`)
   try {
-    return await apply(attachment, context, signal)
+    return await apply(attachment, isUnlisted, context, signal)
   } catch (error) {
     if (isNotFound(error)) return done
     if (isConflict(error)) return backOff('the attachment or its volume changed during the reconcile')
@@ -54,8 +55,13 @@ export async function reconcileAttachment(
 const lockKeyOf = (attachment: Attachment, context: AttacherContext): string =>
   volumeOf(attachment, context)?.spec.csi?.volumeHandle ?? attachment.spec.source.persistentVolumeName ?? ''
 
-async function apply(attachment: Attachment, context: AttacherContext, signal: AbortSignal): Promise<Outcome> {
-  const action = planAttachment(attachment, context)
+async function apply(
+  attachment: Attachment,
+  isUnlisted: boolean,
+  context: AttacherContext,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const action = planAttachment(attachment, context, isUnlisted)
   switch (action.do) {
     case 'nothing':
       return done
@@ -182,9 +188,6 @@ async function unpublish(attachment: Attachment, context: AttacherContext, signa
     return saveFailure('detachError', attachment, error, context, signal)
   }
 }
-
-const nodeIdOf = (nodeName: string, { csiNodes, facts }: AttacherContext): string | undefined =>
-  csiNodes.get(nodeName)?.spec.drivers.find(({ name }) => name === facts.name)?.nodeID
 
 async function readPublishCredentials(
   { spec }: AttachmentVolume,
