@@ -36,8 +36,9 @@ const PLUGIN_PROGRAM = (sdk: string) => `
     delete: async () => {},
   }))`
 
+const SIDECARS: readonly PrintedComponent[] = ['sidecar', 'provisioner', 'resizer', 'sdk']
 const namespaceOf = (component: PrintedComponent): string =>
-  component === 'provisioner' || component === 'resizer' || component === 'sdk' ? STORAGE_NAMESPACE : 'kube-system'
+  SIDECARS.includes(component) ? STORAGE_NAMESPACE : 'kube-system'
 const userOf = (component: PrintedComponent): string =>
   `system:serviceaccount:${namespaceOf(component)}:role-of-${component}`
 
@@ -131,6 +132,7 @@ describe('the components with the roles that stowage rbac print prints', () => {
       scheduler: ['scheduler'],
       'capacity-cleanup': ['capacity-cleanup', '--gone-for', '1s'],
       node: ['node', '--node-name', NODE, '--root-dir', join(dir, 'agent'), '--driver-socket', socket],
+      sidecar: ['sidecar', '--csi-address', socket, '--controllers', 'attacher', ...election],
       provisioner: ['provisioner', '--csi-address', socket, ...election, ...capacity],
       resizer: ['resizer', '--csi-address', socket, '--check-capacity', ...election],
       sdk: ['--leader-election-namespace', STORAGE_NAMESPACE],
@@ -148,14 +150,6 @@ describe('the components with the roles that stowage rbac print prints', () => {
     }
     daemons.push(...(await Promise.all(PRINTED_COMPONENTS.map(createComponent))))
     await Promise.all(daemons.map((daemon) => daemon.start()))
-  }
-
-  /** Marks an attachment as attached, as the attacher of a driver does. */
-  async function attach(): Promise<void> {
-    const { items } = await waitUntil(`${STORAGE}/volumeattachments`, (list) => list.items.length > 0)
-    for (const { metadata } of items) {
-      await patch(`${STORAGE}/volumeattachments/${metadata.name}/status`, { status: { attached: true } })
-    }
   }
 
   const claimOf = (name: string, storageClassName: string, spec: object = {}) => ({
@@ -203,7 +197,6 @@ describe('the components with the roles that stowage rbac print prints', () => {
 
     await post(CLAIMS, claimOf('orders', 'local', { volumeAttributesClassName: 'iops-500' }))
     await post(PODS, podOf('shop', { persistentVolumeClaim: { claimName: 'orders' } }))
-    await attach()
     await waitUntil(`${PODS}/shop`, isRunning)
     await patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage: '512Mi' } } } })
     await waitUntil(`${CLAIMS}/orders`, ({ status }) => status.capacity.storage === '512Mi')
@@ -214,8 +207,6 @@ describe('the components with the roles that stowage rbac print prints', () => {
       resources: { requests: { storage: '512Mi' } },
     })
     await post(PODS, podOf('reader', { ephemeral: { volumeClaimTemplate: { spec: template.spec } } }))
-    await waitUntil(`${STORAGE}/volumeattachments`, ({ items }) => items.length === 2)
-    await attach()
     await waitUntil(`${PODS}/reader`, isRunning)
     await post(CLAIMS, claimOf('notes', 'memory'))
     await waitUntil(`${CLAIMS}/notes`, ({ status }) => status?.phase === 'Bound')

@@ -9,9 +9,13 @@ import type { ServerFixtureOptions } from '../apiserver/server.fixture.ts'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { createHttpFixture } from '../client/http/http.fixture.ts'
+import type { Client } from '../client/index.ts'
+import { createBindingControllers } from '../controllers/binding/index.ts'
+import { createProtectionControllers } from '../controllers/protection/index.ts'
 import { createFakeDriver, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
 import { serveDriver } from '../csi/index.ts'
 import { buildKubeconfig } from '../processes/kubeconfig.ts'
+import { createCacheSet } from '../runtime/index.ts'
 
 export async function startProgramFixture(options: ServerFixtureOptions = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-program-'))
@@ -57,6 +61,10 @@ export async function startProgramFixture(options: ServerFixtureOptions = {}) {
       programs.push(program)
       return program
     },
+    /** Runs the other controllers of a cluster, binding and protection, until the test ends. */
+    runOtherControllers(): void {
+      programs.push(runOtherControllers(client, abort.signal))
+    },
     /** Serves a fake driver for node-1. */
     async serveFakeDriver(settings: Partial<FakeSettings>) {
       const clock = systemClock()
@@ -69,4 +77,15 @@ export async function startProgramFixture(options: ServerFixtureOptions = {}) {
       return { fake, endpoint }
     },
   }
+}
+
+async function runOtherControllers(client: Client, signal: AbortSignal): Promise<void> {
+  const deps = { client, clock: systemClock(), random: Math.random, log: silentLog }
+  const caches = createCacheSet(deps)
+  const controllers = [
+    createBindingControllers({ ...deps, caches, inProcessProvisioners: [] }),
+    createProtectionControllers({ ...deps, caches }),
+  ]
+  await Promise.all(controllers.map((controller) => controller.run(signal)))
+  await caches.stop()
 }

@@ -18,6 +18,7 @@ import { addReset } from './commands/reset/command.ts'
 import { addResizer } from './commands/resizer/command.ts'
 import { addScheduler } from './commands/scheduler/command.ts'
 import { addServer } from './commands/server/command.ts'
+import { addSidecar } from './commands/sidecar/command.ts'
 import { addStatus } from './commands/status/command.ts'
 import { addStop } from './commands/stop/command.ts'
 import { addToken } from './commands/token/command.ts'
@@ -32,6 +33,7 @@ const COMMANDS: readonly AddCommand[] = [
   addStop,
   addReset,
   addDriver,
+  addSidecar,
   addProvisioner,
   addResizer,
   addNode,

@@ -7,7 +7,7 @@ import { systemClock, systemRandom } from '../base/clock.ts'
 import { loadRoles, nameOfRequest, type Role } from '../client/roles.fixture.ts'
 import type { FakeSettings } from '../csi/fake/index.ts'
 import type { ControllerName } from '../processes/controllers.ts'
-import { runSidecar } from '../processes/run-sidecar.ts'
+
 import { runRemoteControllers } from './commands/controllers/run.ts'
 import { runNode } from './commands/node/run.ts'
 import { readProvisionerSettings } from './commands/provisioner/command.ts'
@@ -15,6 +15,8 @@ import { runProvisioner } from './commands/provisioner/run.ts'
 import { readResizerSettings } from './commands/resizer/command.ts'
 import { runResizer } from './commands/resizer/run.ts'
 import { runScheduler } from './commands/scheduler/run.ts'
+import { runAllControllers } from './commands/sidecar/run.ts'
+import { readSidecarSettings } from './commands/sidecar/settings.ts'
 import { startProgramFixture } from './program.fixture.ts'
 
 const DRIVER = 'fake.stowage.example'
@@ -45,6 +47,7 @@ const ROLES: Readonly<Record<string, Role>> = {
   provisioner: loadRoles(['external-provisioner'], 'default'),
   resizer: loadRoles(['external-resizer'], 'default'),
   attacher: loadRoles(['external-attacher'], 'default'),
+  sidecar: loadRoles(['external-provisioner', 'external-resizer', 'external-attacher'], 'default'),
   node: loadRoles(['node'], 'kube-node-lease'),
   scheduler: loadRoles(['kube-scheduler'], 'kube-system'),
   ...Object.fromEntries(
@@ -100,6 +103,10 @@ const EXTRA: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'get storageclasses.storage.k8s.io':
       'Modifications use the secret and the initial attributes in the parameters of the class of a volume.',
   },
+  sidecar: {
+    'update persistentvolumes/status':
+      'A server with transactions can bind a volume when it is created. Without the right, the binder binds it.',
+  },
   provisioner: {
     'update persistentvolumes/status':
       'A server with transactions can bind a volume when it is created. Without the right, the binder binds it.',
@@ -107,7 +114,7 @@ const EXTRA: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 }
 
 /** Starts all commands, each with its role. */
-async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = false } = {}) {
+async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = false, hasOneSidecar = false } = {}) {
   const { options, denied } = roleServer(hasCommits)
   const program = await startProgramFixture(options)
   const { api, signal } = program
@@ -132,23 +139,22 @@ async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = f
     leaderElection: 'true',
     leaderElectionNamespace: 'default',
   }
-  const [provisioner, resizer, attacher, scheduler] = await Promise.all(
-    ['provisioner', 'resizer', 'attacher', 'scheduler'].map(program.kubeconfigOf),
+  const [provisioner, resizer, attacher, sidecar, scheduler] = await Promise.all(
+    ['provisioner', 'resizer', 'attacher', 'sidecar', 'scheduler'].map(program.kubeconfigOf),
   )
   const capacity = { enableCapacity: 'central', capacityOwnerrefLevel: '-1', capacityPollInterval: '1s' }
-  const flags = { ...sidecarFlags, ...capacity, kubeconfig: provisioner }
-  const settings = readProvisionerSettings(flags)
-  program.track(runProvisioner({ ...deps('provisioner'), settings }))
-  const resizerSettings = readResizerSettings({ ...sidecarFlags, kubeconfig: resizer })
-  program.track(runResizer({ ...deps('resizer'), settings: resizerSettings }))
-  const attacherSettings = { ...resizerSettings, kubeconfig: attacher! }
-  const attaching = {
-    userAgent: 'stowage-attacher',
-    createMetrics: () => ({}),
-    leaseName: () => 'external-attacher-leader',
-    partsFor: () => ({ attaching: {} }),
+  const flags = { ...sidecarFlags, ...capacity }
+  if (hasOneSidecar) {
+    const settings = readSidecarSettings({ ...flags, kubeconfig: sidecar })
+    program.track(runAllControllers({ ...deps('sidecar'), settings }))
+  } else {
+    const settings = readProvisionerSettings({ ...flags, kubeconfig: provisioner })
+    program.track(runProvisioner({ ...deps('provisioner'), settings }))
+    const resizerSettings = readResizerSettings({ ...sidecarFlags, kubeconfig: resizer })
+    program.track(runResizer({ ...deps('resizer'), settings: resizerSettings }))
+    const attacherSettings = readSidecarSettings({ ...sidecarFlags, kubeconfig: attacher, controllers: 'attacher' })
+    program.track(runAllControllers({ ...deps('attacher'), settings: attacherSettings }))
   }
-  program.track(runSidecar({ ...deps('attacher'), settings: attacherSettings }, attaching))
   program.track(runScheduler({ kubeconfig: scheduler, leaderElection: true }, deps('scheduler')))
   for (const name of CONTROLLER_NAMES) {
     const kubeconfig = await program.kubeconfigOf(name)
@@ -227,10 +233,12 @@ const POOLS = {
 
 describe("the commands with the rights of upstream's roles", () => {
   it.each([
-    { hasCommits: true, server: 'a server with transactions' },
-    { hasCommits: false, server: 'a server without transactions' },
-  ])('SYS-29 provision, schedule, attach, expand, modify and delete on $server', async ({ hasCommits }) => {
-    const cluster = await startCluster(POOLS, { hasCommits })
+    { server: 'a server with transactions', hasCommits: true },
+    { server: 'a server without transactions' },
+    { server: 'a server with transactions, with one sidecar', hasCommits: true, hasOneSidecar: true },
+    { server: 'a server without transactions, with one sidecar', hasOneSidecar: true },
+  ])('SYS-29 provision, schedule, attach, expand, modify and delete on $server', async ({ server: _, ...options }) => {
+    const cluster = await startCluster(POOLS, options)
     const { api, post, waitUntil, waitUntilDeleted } = cluster
     await post(CLAIMS, claimOf('now', 'immediate'))
     await post(CLAIMS, claimOf('later', 'waitforfirstconsumer'))
@@ -275,7 +283,7 @@ describe("the commands with the rights of upstream's roles", () => {
     await waitUntil('/api/v1/namespaces/shop/configmaps/kube-root-ca.crt', () => {})
     const quota = { metadata: { name: 'all' }, spec: { hard: { persistentvolumeclaims: '1' } } }
     await post('/api/v1/namespaces/shop/resourcequotas', quota)
-    if (hasCommits) {
+    if (options.hasCommits) {
       // On other servers, quotas are left to the controller manager.
       await waitUntil('/api/v1/namespaces/shop/resourcequotas/all', ({ status }) =>
         expect(status?.used).toEqual({ persistentvolumeclaims: '0' }),
@@ -284,7 +292,8 @@ describe("the commands with the rights of upstream's roles", () => {
     await api.delete('/api/v1/namespaces/shop')
     await waitUntilDeleted('/api/v1/namespaces/shop')
 
-    for (const command of Object.keys(ROLES)) {
+    const unused = options.hasOneSidecar ? ['provisioner', 'resizer', 'attacher'] : ['sidecar']
+    for (const command of Object.keys(ROLES).filter((name) => !unused.includes(name))) {
       const denied = cluster.denied(command).filter((request) => !REPLACED.includes(request))
       expect(denied, command).toEqual(Object.keys(EXTRA[command] ?? {}))
     }

@@ -16,6 +16,8 @@ export interface SidecarCommand<Settings extends SidecarSettings> {
   readonly summary: string
   readonly description: string
   readonly flags: FlagTable
+  /** Flags of the upstream sidecar that have no meaning here and take a value, beside those of ignored-flags.ts. */
+  readonly ignoredFlags?: readonly string[]
   /** The flags of an example, without program and command. */
   readonly example: string
   readSettings(flags: Readonly<Record<string, unknown>>): Settings
@@ -30,7 +32,7 @@ export function addSidecarCommand<Settings extends SidecarSettings>(
 ): void {
   const command = program.command(sidecar.name).summary(sidecar.summary).description(sidecar.description)
   addFlags(command, sidecar.flags)
-  addIgnoredFlags(command)
+  addIgnoredFlags(command, sidecar.ignoredFlags)
   command
     .addOption(logLevelOption())
     .addOption(logFormatOption())
@@ -44,7 +46,7 @@ export function addSidecarCommand<Settings extends SidecarSettings>(
       const logLevel = flags.logLevel ?? (Number(flags.v ?? 2) >= 4 ? 'debug' : 'info')
       const logFormat = flags.logFormat ?? flags.loggingFormat
       const sidecarDeps = await processDeps(deps, { logLevel, logFormat })
-      const ignoredFlags = findIgnored(flags)
+      const ignoredFlags = findIgnored(flags, sidecar.ignoredFlags)
       if (ignoredFlags.length > 0)
         sidecarDeps.log.warn({ flags: ignoredFlags }, 'these flags of the upstream sidecar have no effect here')
       await run({ settings, ...sidecarDeps, write: deps.write })

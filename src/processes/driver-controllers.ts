@@ -1,5 +1,6 @@
 // Creates the controllers of one CSI driver that a process requests: `stowage up` runs all that the driver supports
-// (driver-socket.ts), `stowage provisioner` and `stowage resizer` run a part of them (run-sidecar.ts).
+// (driver-socket.ts), `stowage sidecar` those that are selected, `stowage provisioner` and `stowage resizer` a part of them
+// (run-sidecar.ts).
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { InProcessComponent } from '../apiserver/index.ts'
 import { randomUuid } from '../base/identifiers.ts'
@@ -142,7 +143,9 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
   const changing = parts.volumeChanges && createChangeControllers(parts.volumeChanges)
   const provisioning = parts.provisioning && createProvisioning(parts.provisioning)
   const protection = parts.sourceProtection && createSourceProtection(commonOf('provisioner'), parts.sourceProtection)
-  const attacher = parts.attaching && createAttacher({ ...commonOf('attacher'), ...csi, options: parts.attaching })
+  const attacher =
+    parts.attaching &&
+    createAttacher({ ...commonOf('attacher'), ...csi, options: { nodeName: node?.name, ...parts.attaching } })
   const capacity = parts.capacity && createCapacity(parts.capacity)
   const controllers = [provisioning, protection, attacher, changing, capacity]
   return withRecorders(

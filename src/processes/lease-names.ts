@@ -8,6 +8,12 @@ export const provisionerLease = (driver: string): string => sanitize(driver)
 export const resizerLease = (driver: string, node?: string): string =>
   `external-resizer-${sanitize(driver)}${node === undefined ? '' : `-${node}`}`
 
+/** The lease of external-attacher. */
+export const attacherLease = (driver: string): string => `external-attacher-leader-${sanitize(driver)}`
+
+/** The lease of `stowage sidecar`, which does the work of the three. */
+export const sidecarLease = (driver: string): string => `stowage-sidecar-${sanitize(driver)}`
+
 /**
  * The leases of a scheduler: one for each name that it schedules for, so that two processes exclude each other only if both
  * schedule the same pods. The pods of `default-scheduler` belong to kube-scheduler; other schedulers use a lease with

@@ -1,5 +1,5 @@
-// Runs a sidecar of a CSI driver, for `stowage provisioner` and `stowage resizer`: connects to the API server and the driver,
-// then runs the controllers that the command selects.
+// Runs a sidecar of a CSI driver, for `stowage sidecar`, `stowage provisioner` and `stowage resizer`: connects to the API
+// server and the driver, then runs the controllers that the command selects.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
@@ -41,11 +41,19 @@ export interface SidecarRun<Settings extends SidecarSettings = SidecarSettings> 
 export interface Sidecar {
   readonly userAgent: string
   createMetrics(registry: Registry): DriverMetrics
-  leaseName(driver: DiscoveredDriver): string
+  leasesOf(driver: DiscoveredDriver): SidecarLeases
   /** Throws if the sidecar cannot work with this driver. */
   partsFor(driver: DiscoveredDriver, clients: { readonly unlimitedClient: Client }): DriverParts
   /** Runs once instead of the controllers, without leader election. */
   runOnce?(driver: DiscoveredDriver, client: Client): Promise<void>
+}
+
+export interface SidecarLeases {
+  readonly name: string
+  /** More leases that the leader holds. */
+  readonly additionalNames?: readonly string[]
+  /** Leases of other programs that do the same work. The sidecar does not lead while one of them is held. */
+  readonly foreignNames?: readonly string[]
 }
 
 export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<void> {
@@ -91,7 +99,7 @@ async function runWithDriver(
         ? {
             client: unlimitedClient,
             namespace: settings.leaderElectionNamespace || (await readPodNamespace(run.env)),
-            name: sidecar.leaseName(discoveredDriver),
+            ...sidecar.leasesOf(discoveredDriver),
             labels: settings.leaderElectionLabels,
             ...leaseTimesOf(settings),
           }

@@ -35,20 +35,27 @@ export interface DriverChangeOptions extends VolumeChangeOptions {
   readonly expanding?: ExpandingOptions
   readonly modifying?: ModifyingOptions
   readonly throttle?: ThrottleOptions
+  /** Default true. */
+  readonly isExpansionEnabled?: boolean
+  /** Default true. */
+  readonly isModificationEnabled?: boolean
 }
 
 export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControllers {
   const { options = {}, node, gates, modifyingMetrics, ...rest } = deps
   const { facts } = rest
-  const { expanding = {}, modifying, throttle: throttleOptions, ...common } = options
+  const { expanding = {}, modifying, throttle: throttleOptions, ...others } = options
+  const { isExpansionEnabled = true, isModificationEnabled = true, ...common } = others
   // Expansion and modification share the throttle, so that an edit of size and attributes counts as one change.
   const throttle = throttleOptions && createChangeThrottle(deps.clock, throttleOptions)
   const allowsModification = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
+  const createExpansion = () =>
+    canExpand(facts) ? createExpanding({ ...rest, throttle, options: expanding }) : createExpansionUnsupported(rest)
   const changes = [
     // Expansion precedes modification, because a larger volume may allow attributes that a smaller one does not.
-    canExpand(facts) ? createExpanding({ ...rest, throttle, options: expanding }) : createExpansionUnsupported(rest),
+    ...(isExpansionEnabled ? [createExpansion()] : []),
     // Also created for a driver without MODIFY_VOLUME, to record an event on claims that request a modification.
-    ...(allowsModification
+    ...(isModificationEnabled && allowsModification
       ? [
           createModifying({
             ...rest,

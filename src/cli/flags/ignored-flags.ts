@@ -15,15 +15,22 @@ const IGNORED_VALUE_FLAGS: readonly string[] = [
   ...['--leader-election-type', '--leader-election-identity', '--connection-timeout'],
 ].map((flag) => `${flag} <value>`)
 
-/** Adds the flags without an entry in the help. */
-export function addIgnoredFlags(command: Command): void {
-  for (const flag of [...IGNORED_FLAGS, ...IGNORED_VALUE_FLAGS]) command.addOption(new Option(flag).hideHelp())
+const ignoredOptions = (ownFlags: readonly string[]): Option[] =>
+  [...IGNORED_FLAGS, ...IGNORED_VALUE_FLAGS, ...ownFlags.map((flag) => `${flag} <value>`)].map(
+    (flag) => new Option(flag),
+  )
+
+/** Adds the flags without an entry in the help. `ownFlags` are names of flags that only this command ignores. */
+export function addIgnoredFlags(command: Command, ownFlags: readonly string[] = []): void {
+  for (const option of ignoredOptions(ownFlags)) command.addOption(option.hideHelp())
 }
 
 /** Returns the ignored flags and gates that are set. */
-export function findIgnored({ featureGates = '', ...flags }: Readonly<Record<string, unknown>>): readonly string[] {
-  const names = [...IGNORED_FLAGS, ...IGNORED_VALUE_FLAGS]
-    .map((flag) => new Option(flag))
+export function findIgnored(
+  { featureGates = '', ...flags }: Readonly<Record<string, unknown>>,
+  ownFlags: readonly string[] = [],
+): readonly string[] {
+  const names = ignoredOptions(ownFlags)
     .filter((option) => flags[option.attributeName()] !== undefined)
     .map((option) => option.long!)
   const gates = String(featureGates)

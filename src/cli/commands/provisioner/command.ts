@@ -21,7 +21,7 @@ import {
 import { CONNECTION_FLAGS, checkElectionFlags, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
 import { addSidecarCommand, readMonitoring } from '../../sidecar-command.ts'
 
-const FLAGS = {
+export const PROVISIONER_FLAGS = {
   ...CONNECTION_FLAGS,
   workerThreads: numberFlag(
     '--worker-threads',
@@ -143,7 +143,7 @@ const FLAGS = {
   ),
 }
 
-type Values = FlagValues<typeof FLAGS>
+type Values = FlagValues<typeof PROVISIONER_FLAGS>
 
 export interface ProvisionerSettings
   extends Omit<Values, 'featureGates' | 'httpEndpoint' | 'metricsAddress' | 'enableCapacity'> {
@@ -159,14 +159,17 @@ export const addProvisioner: AddCommand = (program, deps) =>
     summary: 'provision volumes for claims with a CSI driver',
     description:
       'Runs next to a CSI driver, and provisions and deletes its volumes for the claims of any Kubernetes cluster.',
-    flags: FLAGS,
+    flags: PROVISIONER_FLAGS,
     example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --extra-create-metadata',
     readSettings: readProvisionerSettings,
     loadRun: async () => (await import('./run.ts')).runProvisioner,
   })
 
 export function readProvisionerSettings(values: Readonly<Record<string, unknown>>): ProvisionerSettings {
-  const { featureGates, httpEndpoint, metricsAddress, enableCapacity, ...settings }: Values = readFlags(FLAGS, values)
+  const { featureGates, httpEndpoint, metricsAddress, enableCapacity, ...settings }: Values = readFlags(
+    PROVISIONER_FLAGS,
+    values,
+  )
   const monitoring = readMonitoring({ httpEndpoint, metricsAddress, metricsPath: settings.metricsPath })
   if (settings.nodeDeployment && settings.leaderElection) {
     throw new UsageError('--node-deployment and --leader-election exclude each other: every node must work.')
@@ -182,13 +185,14 @@ export function readProvisionerSettings(values: Readonly<Record<string, unknown>
       '--enable-capacity=central and --node-deployment exclude each other: every node would publish all capacity.',
     )
   }
-  const provisionerSettings = { ...settings, capacity, gates: readGates(featureGates, FIXED_GATES), monitoring }
+  const gates = readGates(featureGates, FIXED_PROVISIONER_GATES)
+  const provisionerSettings = { ...settings, capacity, gates, monitoring }
   checkElectionFlags(provisionerSettings)
   return provisionerSettings
 }
 
 /** Gates of the upstream provisioner that cannot be changed here. */
-const FIXED_GATES: Readonly<Record<string, boolean>> = {
+export const FIXED_PROVISIONER_GATES: Readonly<Record<string, boolean>> = {
   Topology: true,
   HonorPVReclaimPolicy: true,
   CrossNamespaceVolumeDataSource: false,

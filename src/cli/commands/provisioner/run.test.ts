@@ -8,10 +8,7 @@ import { ALL_KINDS } from '../../../api/kinds/index.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
-import { createBindingControllers } from '../../../controllers/binding/index.ts'
-import { createProtectionControllers } from '../../../controllers/protection/index.ts'
 import type { FakeSettings } from '../../../csi/fake/index.ts'
-import { createCacheSet } from '../../../runtime/index.ts'
 import { startProgramFixture } from '../../program.fixture.ts'
 import { readProvisionerSettings } from './command.ts'
 import { runProvisioner } from './run.ts'
@@ -32,7 +29,7 @@ async function start({ driver = {}, flags = {}, log = silentLog, env = {} }: Run
   const program = await startProgramFixture()
   const { api, client, kubeconfig, signal } = program
   const { fake, endpoint } = await program.serveFakeDriver(driver)
-  program.track(runOtherControllers(client, signal))
+  program.runOtherControllers()
   const settings = readProvisionerSettings({
     csiAddress: endpoint,
     kubeconfig,
@@ -44,18 +41,6 @@ async function start({ driver = {}, flags = {}, log = silentLog, env = {} }: Run
   const write = () => {}
   const running = program.track(runProvisioner({ settings, clock, random: Math.random, log, signal, env, write }))
   return { api, client, fake, running, stop: program.abort }
-}
-
-/** Runs the other controllers of a cluster: binding and protection. */
-async function runOtherControllers(client: Client, signal: AbortSignal): Promise<void> {
-  const deps = { client, clock: systemClock(), random: Math.random, log: silentLog }
-  const caches = createCacheSet(deps)
-  const controllers = [
-    createBindingControllers({ ...deps, caches, inProcessProvisioners: [] }),
-    createProtectionControllers({ ...deps, caches }),
-  ]
-  await Promise.all(controllers.map((controller) => controller.run(signal)))
-  await caches.stop()
 }
 
 type Api = Awaited<ReturnType<typeof start>>['api']

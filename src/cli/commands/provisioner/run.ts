@@ -5,6 +5,7 @@ import { UsageError } from '../../../base/usage-error.ts'
 import type { Client } from '../../../client/index.ts'
 import { createCapacityMetrics } from '../../../controllers/capacity/index.ts'
 import { createProvisioningMetrics, releaseClaims, volumeNameOf } from '../../../controllers/provisioning/index.ts'
+import type { DriverFacts } from '../../../csi/index.ts'
 import type { DiscoveredDriver } from '../../../processes/discover-driver.ts'
 import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
 import { provisionerLease } from '../../../processes/lease-names.ts'
@@ -15,15 +16,14 @@ import type { ProvisionerSettings } from './command.ts'
 
 export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Promise<void> {
   const { settings, env } = run
-  if (settings.capacity) capacityOwner(settings, env) // fail before the election if the environment is incomplete
-  if (settings.provisionerSecretDir) readSecretDir(settings.provisionerSecretDir) // fail at the start if it is unreadable
+  checkEnvironment(settings, env)
   await runSidecar(run, {
     userAgent: 'stowage-provisioner',
     createMetrics: (registry): DriverMetrics => ({
       provisioning: createProvisioningMetrics(registry),
       capacity: createCapacityMetrics(registry),
     }),
-    leaseName: ({ facts }) => provisionerLease(facts.name),
+    leasesOf: ({ facts }) => ({ name: provisionerLease(facts.name) }),
     partsFor(driver, { unlimitedClient }) {
       checkCanProvision(driver, settings)
       return provisionerParts(settings, { driver, env, unlimitedClient })
@@ -32,7 +32,13 @@ export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Prom
   })
 }
 
-async function release(driver: string, client: Client, run: SidecarRun<ProvisionerSettings>): Promise<void> {
+/** Throws before the election if the environment is incomplete or the directory of credentials is unreadable. */
+export function checkEnvironment(settings: ProvisionerSettings, env: ProcessDeps['env']): void {
+  if (settings.capacity) capacityOwner(settings, env)
+  if (settings.provisionerSecretDir) readSecretDir(settings.provisionerSecretDir)
+}
+
+export async function release(driver: string, client: Client, run: SidecarRun<ProvisionerSettings>): Promise<void> {
   const { released, unreleased } = await releaseClaims(client, driver, run.signal)
   run.write(`Removed the finalizers of Stowage from ${released.length} claims of ${driver}.\n`)
   if (unreleased.length === 0) return
@@ -50,13 +56,17 @@ async function release(driver: string, client: Client, run: SidecarRun<Provision
   )
 }
 
-function checkCanProvision({ facts }: DiscoveredDriver, { csiAddress, capacity }: ProvisionerSettings): void {
+function checkCanProvision({ facts }: DiscoveredDriver, settings: ProvisionerSettings): void {
   if (!facts.controller.has('CREATE_DELETE_VOLUME')) {
     throw new Error(
-      `The CSI driver ${facts.name} at ${csiAddress} cannot create volumes: it does not report the controller capability ` +
+      `The CSI driver ${facts.name} at ${settings.csiAddress} cannot create volumes: it does not report the controller capability ` +
         'CREATE_DELETE_VOLUME. Do not run a provisioner for it.',
     )
   }
+  checkCanPublishCapacity(facts, settings)
+}
+
+export function checkCanPublishCapacity(facts: DriverFacts, { capacity }: ProvisionerSettings): void {
   if (capacity && !facts.controller.has('GET_CAPACITY')) {
     throw new Error(`--enable-capacity: the CSI driver ${facts.name} does not report the capability GET_CAPACITY.`)
   }

@@ -3,7 +3,7 @@ import { Option } from 'commander'
 import type { AddCommand } from '../../command.ts'
 
 /** The components, as in select-rules.ts, which is imported when the command runs. */
-const COMPONENTS = ['provisioner', 'resizer', 'scheduler', 'controllers', 'node', 'capacity-cleanup', 'sdk']
+const COMPONENTS = ['sidecar', 'provisioner', 'resizer', 'scheduler', 'controllers', 'node', 'capacity-cleanup', 'sdk']
 
 export const addRbac: AddCommand = (program, deps) => {
   const rbac = program
@@ -30,8 +30,8 @@ export const addRbac: AddCommand = (program, deps) => {
     .addHelpText(
       'after',
       '\nExample:\n' +
-        '  stowage rbac print --component provisioner --features leader-election,topology --namespace csi \\\n' +
-        '    --service-account csi-provisioner | kubectl apply -f -\n',
+        '  stowage rbac print --component sidecar --features leader-election,topology --namespace csi \\\n' +
+        '    --service-account csi-driver | kubectl apply -f -\n',
     )
     .action(async ({ features, ...flags }) => {
       const { printRoles } = await import('./print.ts')

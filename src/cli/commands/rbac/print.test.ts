@@ -62,6 +62,16 @@ describe('stowage rbac print', () => {
     expect(verbsOn(objects[0], 'stowage.dev', 'commits')).toEqual(['create'])
   })
 
+  it('SYS-9 prints the rules of the named controllers of a sidecar, or of all of them', async () => {
+    const { objects: all } = await print('--component', 'sidecar', '--namespace', 'csi')
+    expect(verbsOn(all[0], '', 'persistentvolumes')).toEqual(['get', 'list', 'watch', 'create', 'patch', 'delete'])
+    expect(verbsOn(all[0], 'storage.k8s.io', 'volumeattachments/status')).toEqual(['patch'])
+    expect(verbsOn(all[1], 'coordination.k8s.io', 'leases')).toEqual(['get', 'create', 'update', 'patch'])
+    const { objects } = await print('--component', 'sidecar', '--features', 'attacher,resizer')
+    expect(objects.map(({ kind }) => kind)).toEqual(['ClusterRole'])
+    expect(verbsOn(objects[0], '', 'persistentvolumes')).toEqual(['get', 'list', 'watch', 'patch'])
+  })
+
   it.each(PRINTED_COMPONENTS)('SYS-9 the server accepts the output for %s, with account and bindings', async (name) => {
     const api = await createServerFixture({ usesRbac: true })
     const { objects } = await print('--component', name, '--service-account', 'worker', '--name', 'worker-role')

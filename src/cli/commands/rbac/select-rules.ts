@@ -1,9 +1,10 @@
 // Selects the rules of a component for the features in use.
-import { COMPONENT_RULES, CONTROLLERS, type ComponentRule, rulesOf } from '../../../apiserver/rbac/component-rules.ts'
+import { CONTROLLERS, type Component, type ComponentRule, rulesOf } from '../../../apiserver/rbac/component-rules.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 
 /** The components of `stowage rbac print`. */
 export const PRINTED_COMPONENTS = [
+  'sidecar',
   'provisioner',
   'resizer',
   'scheduler',
@@ -14,14 +15,18 @@ export const PRINTED_COMPONENTS = [
 ] as const
 export type PrintedComponent = (typeof PRINTED_COMPONENTS)[number]
 
-/** Returns the features of a component. Those of `controllers` are the names of its controllers, and what they share. */
-export const featuresOf = (component: PrintedComponent): string[] =>
-  [
-    ...new Set([
-      ...(component === 'controllers' ? CONTROLLERS : []),
-      ...allRulesOf(component).flatMap(({ feature }) => feature ?? []),
-    ]),
-  ].sort()
+/** The processes that run several components, which are features of the process too. */
+const COMPONENTS_OF_PROCESS: Readonly<Partial<Record<PrintedComponent, readonly Component[]>>> = {
+  controllers: CONTROLLERS,
+  sidecar: ['provisioner', 'resizer', 'attacher'],
+}
+
+/** Returns the features of a component. Those of a process with several components include their names. */
+export const featuresOf = (component: PrintedComponent): string[] => {
+  const components = componentsOf(component)
+  const features = components.flatMap(rulesOf).flatMap(({ feature }) => feature ?? [])
+  return [...new Set([...(COMPONENTS_OF_PROCESS[component] ?? []), ...features])].sort()
+}
 
 /** Returns the rules that the component always needs and those of the features. `features` undefined means all features. */
 export function selectRules(component: PrintedComponent, features: readonly string[] | undefined): ComponentRule[] {
@@ -33,10 +38,10 @@ export function selectRules(component: PrintedComponent, features: readonly stri
     )
   }
   const isSelected = ({ feature }: ComponentRule) => feature === undefined || !features || features.includes(feature)
-  if (component !== 'controllers') return rulesOf(component).filter(isSelected)
-  const named = CONTROLLERS.filter((name) => features?.includes(name))
-  return (named.length > 0 ? named : CONTROLLERS).flatMap((name) => rulesOf(name).filter(isSelected))
+  const components = componentsOf(component)
+  const named = components.filter((name) => name !== component && features?.includes(name))
+  return (named.length > 0 ? named : components).flatMap((name) => rulesOf(name).filter(isSelected))
 }
 
-const allRulesOf = (component: PrintedComponent): readonly ComponentRule[] =>
-  component === 'controllers' ? CONTROLLERS.flatMap((name) => rulesOf(name)) : COMPONENT_RULES[component]
+const componentsOf = (component: PrintedComponent): readonly Component[] =>
+  COMPONENTS_OF_PROCESS[component] ?? [component as Component]

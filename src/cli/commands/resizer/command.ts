@@ -18,7 +18,7 @@ import {
 import { CONNECTION_FLAGS, checkElectionFlags, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
 import { addSidecarCommand, readMonitoring } from '../../sidecar-command.ts'
 
-const FLAGS = {
+export const RESIZER_FLAGS = {
   ...CONNECTION_FLAGS,
   workers: numberFlag('--workers', 10, 'maximum number of claims processed concurrently'),
   retryIntervalStart: durationFlag(
@@ -62,11 +62,11 @@ const FLAGS = {
 }
 
 /** Gates of the upstream resizer that cannot be changed here. */
-const FIXED_GATES = { AnnotateFsResize: true }
+export const FIXED_RESIZER_GATES = { AnnotateFsResize: true }
 
 export interface ResizerSettings
   extends Omit<
-    FlagValues<typeof FLAGS>,
+    FlagValues<typeof RESIZER_FLAGS>,
     'featureGates' | 'httpEndpoint' | 'metricsAddress' | 'resyncPeriod' | 'changeBudget' | 'changeCooldown'
   > {
   readonly gates: FeatureGates
@@ -80,7 +80,7 @@ export const addResizer: AddCommand = (program, deps) =>
     summary: 'expand volumes and modify their attributes with a CSI driver',
     description:
       'Runs next to a CSI driver, and expands its volumes and modifies their attributes for the claims of any Kubernetes cluster.',
-    flags: FLAGS,
+    flags: RESIZER_FLAGS,
     example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --leader-election',
     readSettings: readResizerSettings,
     loadRun: async () => (await import('./run.ts')).runResizer,
@@ -95,10 +95,10 @@ export function readResizerSettings(values: Readonly<Record<string, unknown>>): 
     changeBudget,
     changeCooldown,
     ...settings
-  } = readFlags(FLAGS, values)
+  } = readFlags(RESIZER_FLAGS, values)
   const monitoring = readMonitoring({ httpEndpoint, metricsAddress, metricsPath: settings.metricsPath })
   const throttle = parseChangeThrottle({ changeBudget, changeCooldown })
-  const resizerSettings = { ...settings, gates: readGates(featureGates, FIXED_GATES), throttle, monitoring }
+  const resizerSettings = { ...settings, gates: readGates(featureGates, FIXED_RESIZER_GATES), throttle, monitoring }
   checkElectionFlags(resizerSettings)
   return resizerSettings
 }

@@ -13,7 +13,7 @@ export async function runResizer(run: SidecarRun<ResizerSettings>): Promise<void
   await runSidecar(run, {
     userAgent: 'stowage-resizer',
     createMetrics: (registry): DriverMetrics => ({ modifying: createModifyingMetrics(registry) }),
-    leaseName: ({ facts, node }) => resizerLease(facts.name, node?.name),
+    leasesOf: ({ facts, node }) => ({ name: resizerLease(facts.name, node?.name) }),
     partsFor({ facts }) {
       checkCanChange(facts, run.settings.csiAddress)
       return resizerParts(run.settings)

@@ -1,0 +1,20 @@
+// `stowage sidecar`: the command and its help. flags.ts has the flags, run.ts runs the command.
+import type { AddCommand } from '../../command.ts'
+import { addSidecarCommand } from '../../sidecar-command.ts'
+import { IGNORED_FLAGS, SIDECAR_FLAGS } from './flags.ts'
+import { readSidecarSettings } from './settings.ts'
+
+export const addSidecar: AddCommand = (program, deps) =>
+  addSidecarCommand(program, deps, {
+    name: 'sidecar',
+    summary: 'provision, attach, expand and modify volumes with a CSI driver',
+    description:
+      'Runs next to a CSI driver in place of external-provisioner, external-resizer and external-attacher: provisions, attaches, ' +
+      'expands, modifies and deletes the volumes of the driver for the claims of any Kubernetes cluster, and publishes its ' +
+      'storage capacity. Accepts the flags of all three.',
+    flags: SIDECAR_FLAGS,
+    ignoredFlags: IGNORED_FLAGS,
+    example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --leader-election',
+    readSettings: readSidecarSettings,
+    loadRun: async () => (await import('./run.ts')).runAllControllers,
+  })

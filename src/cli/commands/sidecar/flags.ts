@@ -1,0 +1,99 @@
+// The flags of `stowage sidecar`: those of external-provisioner, external-resizer and external-attacher. Where these have
+// the same flag, it sets the value of all controllers, and a flag with the prefix of a controller that of this one.
+
+import { FEATURE_GATES } from '../../../api/feature-gates.ts'
+import {
+  booleanFlag,
+  durationFlag,
+  type Flag,
+  gatesFlag,
+  numberFlag,
+  rateFlag,
+  textFlag,
+} from '../../flags/flag-types.ts'
+import { PROVISIONER_FLAGS } from '../provisioner/command.ts'
+import { RESIZER_FLAGS } from '../resizer/command.ts'
+
+/** Flags of external-resizer and external-attacher that have no meaning here. */
+export const IGNORED_FLAGS: readonly string[] = ['--resync-period', '--resync', '--max-grpc-log-length']
+
+/** The flag without a default: undefined if it is not set. */
+const unset = <T>({ default: _, read, ...flag }: Flag<T>): Flag<T | undefined> => ({
+  ...flag,
+  default: '',
+  read: (text, name) => (text === '' ? undefined : read(text, name)),
+})
+
+/** `--attacher-timeout` sets the value that `--timeout` has for all controllers. */
+const overrideTimeout = (prefix: string) => unset(durationFlag(`--${prefix}-timeout`, '', `--timeout of the ${prefix}`))
+const overrideRetryStart = (prefix: string) =>
+  unset(durationFlag(`--${prefix}-retry-interval-start`, '', `--retry-interval-start of the ${prefix}`))
+const overrideRetryMax = (prefix: string) =>
+  unset(durationFlag(`--${prefix}-retry-interval-max`, '', `--retry-interval-max of the ${prefix}`))
+const overrideThreads = (prefix: string) =>
+  unset(numberFlag(`--${prefix}-worker-threads`, 0, `--worker-threads of the ${prefix}`))
+
+export const SIDECAR_FLAGS = {
+  ...PROVISIONER_FLAGS,
+  controllers: textFlag(
+    '--controllers',
+    '*',
+    'controllers to run, separated by commas: provisioner, resizer, modifier, attacher, or * for all that the driver ' +
+      'supports; -NAME leaves one out; resizer stands for resizer and modifier',
+  ),
+  timeout: unset(
+    durationFlag('--timeout', '', 'timeout of one call to the driver (default: 10s, for the attacher 15s)'),
+  ),
+  kubeApiQps: rateFlag(
+    '--kube-api-qps',
+    -1,
+    'maximum number of requests to the API server per second, of all controllers together; -1 for no limit',
+  ),
+  workerThreads: numberFlag(
+    '--worker-threads',
+    100,
+    'maximum number of claims, of volumes and of attachments processed concurrently',
+  ),
+  workers: RESIZER_FLAGS.workers,
+  retryIntervalMax: RESIZER_FLAGS.retryIntervalMax,
+  handleVolumeInuseError: RESIZER_FLAGS.handleVolumeInuseError,
+  checkCapacity: RESIZER_FLAGS.checkCapacity,
+  extraModifyMetadata: RESIZER_FLAGS.extraModifyMetadata,
+  changeBudget: RESIZER_FLAGS.changeBudget,
+  changeCooldown: RESIZER_FLAGS.changeCooldown,
+  reconcileSync: durationFlag(
+    '--reconcile-sync',
+    '1m',
+    'interval at which attachments are compared with the volumes that the driver lists as published',
+  ),
+  maxEntries: numberFlag(
+    '--max-entries',
+    0,
+    'maximum number of volumes in one response of the driver for --reconcile-sync; 0 if the driver decides',
+    { min: 0 },
+  ),
+  defaultFstype: textFlag('--default-fstype', '', 'file system type if the class or the volume does not set one'),
+  nodeDeployment: booleanFlag(
+    '--node-deployment',
+    false,
+    'run on every node, for the volumes and attachments of that node only ($NODE_NAME)',
+  ),
+  holdUpstreamLeases: booleanFlag(
+    '--hold-upstream-leases',
+    false,
+    'also hold the leases of external-provisioner, external-resizer and external-attacher, so that these never work at ' +
+      'the same time; by default the sidecar does not lead while one of them is held',
+  ),
+  featureGates: gatesFlag(FEATURE_GATES.slice(0, 3).join(', ')),
+  provisionerTimeout: overrideTimeout('provisioner'),
+  resizerTimeout: overrideTimeout('resizer'),
+  attacherTimeout: overrideTimeout('attacher'),
+  provisionerWorkerThreads: overrideThreads('provisioner'),
+  attacherWorkerThreads: overrideThreads('attacher'),
+  provisionerRetryIntervalStart: overrideRetryStart('provisioner'),
+  resizerRetryIntervalStart: overrideRetryStart('resizer'),
+  attacherRetryIntervalStart: overrideRetryStart('attacher'),
+  provisionerRetryIntervalMax: overrideRetryMax('provisioner'),
+  resizerRetryIntervalMax: overrideRetryMax('resizer'),
+  attacherRetryIntervalMax: overrideRetryMax('attacher'),
+}

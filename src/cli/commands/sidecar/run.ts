@@ -1,0 +1,69 @@
+// Runs `stowage sidecar`: the controllers of a CSI driver in one process, with one lease and shared caches. command.ts has
+// the flags, processes/run-sidecar.ts runs the process.
+import { createCapacityMetrics } from '../../../controllers/capacity/index.ts'
+import { createModifyingMetrics } from '../../../controllers/modifying/index.ts'
+import { createProvisioningMetrics } from '../../../controllers/provisioning/index.ts'
+import type { DriverFacts } from '../../../csi/index.ts'
+import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
+import { attacherLease, provisionerLease, resizerLease, sidecarLease } from '../../../processes/lease-names.ts'
+import { runSidecar, type SidecarLeases, type SidecarRun } from '../../../processes/run-sidecar.ts'
+import { checkCanPublishCapacity, checkEnvironment, provisionerParts, release } from '../provisioner/run.ts'
+import { resizerParts } from '../resizer/run.ts'
+import { type SidecarController, selectControllers } from './select-controllers.ts'
+import type { AllControllersSettings } from './settings.ts'
+
+export async function runAllControllers(run: SidecarRun<AllControllersSettings>): Promise<void> {
+  const { settings, env, log } = run
+  const { provisioner } = settings
+  checkEnvironment(provisioner, env)
+  await runSidecar(run, {
+    userAgent: 'stowage-sidecar',
+    createMetrics: (registry): DriverMetrics => ({
+      provisioning: createProvisioningMetrics(registry),
+      capacity: createCapacityMetrics(registry),
+      modifying: createModifyingMetrics(registry),
+    }),
+    leasesOf: ({ facts }) => leasesOf(settings, facts),
+    partsFor(driver, { unlimitedClient }) {
+      const { facts } = driver
+      checkCanPublishCapacity(facts, provisioner)
+      const selected = selectControllers(settings.controllers, facts)
+      const unsupported = [...settings.controllers.enabled].filter((name) => !selected.has(name))
+      log.info({ driver: facts.name, controllers: [...selected], unsupported }, 'controllers selected')
+      return selectParts(selected, settings, provisionerParts(provisioner, { driver, env, unlimitedClient }))
+    },
+    runOnce: provisioner.release
+      ? ({ facts }, client) => release(facts.name, client, { ...run, settings: provisioner })
+      : undefined,
+  })
+}
+
+function selectParts(
+  selected: ReadonlySet<SidecarController>,
+  { resizer, attacher }: AllControllersSettings,
+  { provisioning, sourceProtection, ...parts }: DriverParts,
+): DriverParts {
+  const [isExpansionEnabled, isModificationEnabled] = [selected.has('resizer'), selected.has('modifier')]
+  const { volumeChanges } = resizerParts(resizer)
+  return {
+    ...parts,
+    ...(selected.has('provisioner') ? { provisioning, sourceProtection } : {}),
+    ...(isExpansionEnabled || isModificationEnabled
+      ? { volumeChanges: { ...volumeChanges, isExpansionEnabled, isModificationEnabled } }
+      : {}),
+    ...(selected.has('attacher') ? { attaching: attacher } : {}),
+  }
+}
+
+/** The upstream leases are those of the programs whose work this process does. Sorted, as holdAll requires. */
+function leasesOf(settings: AllControllersSettings, facts: DriverFacts): SidecarLeases {
+  const selected = selectControllers(settings.controllers, facts)
+  const { name: driver } = facts
+  const upstreamNames = [
+    ...(selected.has('provisioner') || settings.provisioner.capacity ? [provisionerLease(driver)] : []),
+    ...(selected.has('resizer') || selected.has('modifier') ? [resizerLease(driver)] : []),
+    ...(selected.has('attacher') ? [attacherLease(driver)] : []),
+  ].sort()
+  const name = sidecarLease(driver)
+  return settings.holdUpstreamLeases ? { name, additionalNames: upstreamNames } : { name, foreignNames: upstreamNames }
+}

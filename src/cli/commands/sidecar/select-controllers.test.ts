@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import type { DriverFacts } from '../../../csi/index.ts'
+import { parseControllers, selectControllers } from './select-controllers.ts'
+
+const enabled = (text: string) => [...parseControllers(text).enabled]
+
+const aDriver = (controller: readonly string[], plugin = ['CONTROLLER_SERVICE']): DriverFacts => ({
+  name: 'disks.example.com',
+  version: '1',
+  plugin: new Set(plugin) as DriverFacts['plugin'],
+  expansion: new Set(),
+  controller: new Set(controller) as DriverFacts['controller'],
+  node: new Set(),
+})
+const selected = (text: string, driver: DriverFacts) => [...selectControllers(parseControllers(text), driver)]
+
+describe('--controllers', () => {
+  it('PLUS-5 selects all controllers, those that are named, or all but those with a minus', () => {
+    const all = ['provisioner', 'resizer', 'modifier', 'attacher']
+    expect(enabled('*')).toEqual(all)
+    expect(enabled('attacher, provisioner')).toEqual(['attacher', 'provisioner'])
+    expect(enabled('-attacher')).toEqual(['provisioner', 'resizer', 'modifier'])
+    expect(enabled('*,-attacher,-provisioner')).toEqual(['resizer', 'modifier'])
+  })
+
+  it('PLUS-5 selects modification with resizer, as external-resizer does both', () => {
+    expect(enabled('resizer')).toEqual(['resizer', 'modifier'])
+    expect(enabled('-resizer')).toEqual(['provisioner', 'attacher'])
+    expect(enabled('resizer,-modifier')).toEqual(['resizer'])
+    expect(enabled('modifier')).toEqual(['modifier'])
+  })
+
+  it('SYS-10 rejects unknown names, and a list that leaves nothing', () => {
+    expect(() => parseControllers('snapshotter')).toThrow(/unknown controller "snapshotter".*provisioner, resizer/)
+    expect(() => parseControllers('-*')).toThrow(/unknown controller "-\*"/)
+    expect(() => parseControllers('')).toThrow(/unknown controller ""/)
+    expect(() => parseControllers('attacher,-attacher')).toThrow(/leaves out all controllers/)
+  })
+})
+
+describe('the controllers of a driver', () => {
+  it('PLUS-5 are those that it has capabilities for', () => {
+    expect(selected('*', aDriver(['CREATE_DELETE_VOLUME']))).toEqual(['provisioner', 'attacher'])
+    expect(selected('*', aDriver(['EXPAND_VOLUME']))).toEqual(['resizer', 'modifier', 'attacher'])
+    expect(selected('*', aDriver([], []))).toEqual(['attacher'])
+  })
+
+  it('SYS-10 fail the start if the driver lacks a capability of a named one, or has none at all', () => {
+    expect(() => selected('provisioner', aDriver(['EXPAND_VOLUME']))).toThrow(
+      /^--controllers provisioner: the CSI driver disks\.example\.com cannot create volumes.*CREATE_DELETE_VOLUME/,
+    )
+    expect(() => selected('resizer', aDriver([]))).toThrow(/neither EXPAND_VOLUME nor MODIFY_VOLUME/)
+    expect(() => selected('-attacher', aDriver([]))).toThrow(/has no capability/)
+  })
+})

@@ -1,0 +1,74 @@
+// Selects the controllers of `stowage sidecar`: those of --controllers that the driver has capabilities for.
+import { UsageError } from '../../../base/usage-error.ts'
+import { canExpand } from '../../../controllers/expanding/index.ts'
+import type { DriverFacts } from '../../../csi/index.ts'
+
+const CONTROLLERS = ['provisioner', 'resizer', 'modifier', 'attacher'] as const
+export type SidecarController = (typeof CONTROLLERS)[number]
+
+export interface ControllerSelection {
+  readonly enabled: ReadonlySet<SidecarController>
+  /** Those that --controllers names. The driver must support them. */
+  readonly named: ReadonlySet<SidecarController>
+}
+
+/** external-resizer does both, so its name stands for both. */
+const CONTROLLERS_OF_NAME: Readonly<Record<string, readonly SidecarController[]>> = {
+  '*': CONTROLLERS,
+  provisioner: ['provisioner'],
+  resizer: ['resizer', 'modifier'],
+  modifier: ['modifier'],
+  attacher: ['attacher'],
+}
+
+/** Parses `provisioner,attacher` (these), `*,-attacher` or `-attacher` (all but this), as kube-controller-manager does. */
+export function parseControllers(text: string): ControllerSelection {
+  const entries = text.split(',').map((entry) => entry.trim())
+  const controllersOf = (entry: string): readonly SidecarController[] => {
+    const controllers = CONTROLLERS_OF_NAME[entry.replace(/^-/, '')]
+    if (controllers && entry !== '-*') return controllers
+    throw new UsageError(
+      `--controllers: unknown controller ${JSON.stringify(entry)}. Write names of ${CONTROLLERS.join(', ')}, or * for all; ` +
+        'a minus before a name leaves the controller out.',
+    )
+  }
+  const isExcluded = (entry: string) => entry.startsWith('-')
+  const excluded = new Set(entries.filter(isExcluded).flatMap(controllersOf))
+  const included = entries.every(isExcluded) ? ['*'] : entries.filter((entry) => !isExcluded(entry))
+  const enabled = new Set(included.flatMap(controllersOf).filter((name) => !excluded.has(name)))
+  if (enabled.size === 0) throw new UsageError(`--controllers ${JSON.stringify(text)} leaves out all controllers.`)
+  return { enabled, named: new Set(included.filter((entry) => entry !== '*').flatMap(controllersOf)) }
+}
+
+/** Returns the enabled controllers that the driver supports. Throws if it lacks the capabilities of a named one. */
+export function selectControllers(
+  { enabled, named }: ControllerSelection,
+  facts: DriverFacts,
+): ReadonlySet<SidecarController> {
+  const selected = new Set<SidecarController>()
+  for (const name of enabled) {
+    const problem = findProblem(name, facts)
+    if (problem === undefined) selected.add(name)
+    else if (named.has(name)) throw new Error(`--controllers ${name}: the CSI driver ${facts.name} ${problem}.`)
+  }
+  if (selected.size > 0) return selected
+  throw new Error(`The CSI driver ${facts.name} has no capability that a controller of this sidecar needs.`)
+}
+
+/** Returns the reason why the driver does not support the controller. */
+function findProblem(name: SidecarController, facts: DriverFacts): string | undefined {
+  switch (name) {
+    case 'provisioner':
+      return facts.controller.has('CREATE_DELETE_VOLUME')
+        ? undefined
+        : 'cannot create volumes: it does not report the controller capability CREATE_DELETE_VOLUME'
+    // Each records an event on claims that request a change which the driver does not support but the other might.
+    case 'resizer':
+    case 'modifier':
+      return facts.plugin.has('CONTROLLER_SERVICE') && (canExpand(facts) || facts.controller.has('MODIFY_VOLUME'))
+        ? undefined
+        : 'cannot change volumes: it reports neither EXPAND_VOLUME nor MODIFY_VOLUME'
+    case 'attacher':
+      return undefined // without PUBLISH_UNPUBLISH_VOLUME, attachments are marked as attached
+  }
+}

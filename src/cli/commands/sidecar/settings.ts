@@ -1,0 +1,59 @@
+// Reads the flags of `stowage sidecar` into the settings of the process and of each controller.
+import type { AttacherOptions } from '../../../controllers/attaching/index.ts'
+import type { SidecarSettings } from '../../../processes/run-sidecar.ts'
+import { readFlags, readGates } from '../../flags/flag-types.ts'
+import { FIXED_PROVISIONER_GATES, type ProvisionerSettings, readProvisionerSettings } from '../provisioner/command.ts'
+import { FIXED_RESIZER_GATES, type ResizerSettings, readResizerSettings } from '../resizer/command.ts'
+import { SIDECAR_FLAGS } from './flags.ts'
+import { type ControllerSelection, parseControllers } from './select-controllers.ts'
+
+export interface AllControllersSettings extends SidecarSettings {
+  readonly controllers: ControllerSelection
+  readonly holdUpstreamLeases: boolean
+  readonly provisioner: ProvisionerSettings
+  readonly resizer: ResizerSettings
+  readonly attacher: AttacherOptions
+}
+
+/** Gates of the upstream attacher that cannot be changed here. */
+const FIXED_ATTACHER_GATES = { MutableCSINodeAllocatableCount: true }
+const FIXED_GATES = { ...FIXED_PROVISIONER_GATES, ...FIXED_RESIZER_GATES, ...FIXED_ATTACHER_GATES }
+
+const ATTACHER_TIMEOUT_MS = 15_000
+
+export function readSidecarSettings(values: Readonly<Record<string, unknown>>): AllControllersSettings {
+  const flags = readFlags(SIDECAR_FLAGS, values)
+  const gates = readGates(flags.featureGates, FIXED_GATES)
+  // The gates of one upstream sidecar are unknown to the others.
+  const common = { ...values, featureGates: '', kubeApiQps: String(flags.kubeApiQps) }
+  const provisioner = readProvisionerSettings({
+    ...common,
+    timeout: values.provisionerTimeout ?? values.timeout,
+    workerThreads: values.provisionerWorkerThreads ?? values.workerThreads,
+    retryIntervalStart: values.provisionerRetryIntervalStart ?? values.retryIntervalStart,
+    retryIntervalMax: values.provisionerRetryIntervalMax ?? values.retryIntervalMax,
+  })
+  const resizer = readResizerSettings({
+    ...common,
+    timeout: values.resizerTimeout ?? values.timeout,
+    retryIntervalStart: values.resizerRetryIntervalStart ?? values.retryIntervalStart,
+    retryIntervalMax: values.resizerRetryIntervalMax ?? values.retryIntervalMax,
+  })
+  return {
+    ...provisioner,
+    gates,
+    controllers: parseControllers(flags.controllers),
+    holdUpstreamLeases: flags.holdUpstreamLeases,
+    provisioner: { ...provisioner, gates },
+    resizer: { ...resizer, gates },
+    attacher: {
+      timeoutMs: flags.attacherTimeout ?? flags.timeout ?? ATTACHER_TIMEOUT_MS,
+      workers: flags.attacherWorkerThreads ?? flags.workerThreads,
+      retryIntervalStartMs: flags.attacherRetryIntervalStart ?? flags.retryIntervalStart,
+      retryIntervalMaxMs: flags.attacherRetryIntervalMax ?? flags.retryIntervalMax,
+      defaultFsType: flags.defaultFstype,
+      syncIntervalMs: flags.reconcileSync,
+      ...(flags.maxEntries > 0 ? { listEntriesMax: flags.maxEntries } : {}),
+    },
+  }
+}
