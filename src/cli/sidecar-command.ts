@@ -20,6 +20,7 @@ export interface SidecarCommand<Settings extends SidecarSettings> {
   readonly ignoredFlags?: readonly string[]
   /** The flags of an example, without program and command. */
   readonly example: string
+  readonly moreExamples?: readonly string[]
   readSettings(flags: Readonly<Record<string, unknown>>): Settings
   /** Imports the function that runs the sidecar. */
   loadRun(): Promise<(run: SidecarRun<Settings>) => Promise<void>>
@@ -39,7 +40,10 @@ export function addSidecarCommand<Settings extends SidecarSettings>(
     .option('-v, --v <number>', 'log level as a number; 4 and higher is debug (default: 2)')
     .addOption(new Option('--logging-format <format>', 'alias of --log-format').choices(LOG_FORMATS))
     .version(stowageVersion, '--version', 'print the version')
-    .addHelpText('after', `\nExample:\n  stowage ${sidecar.name} ${sidecar.example}\n`)
+    .addHelpText(
+      'after',
+      `\nExample:\n${[sidecar.example, ...(sidecar.moreExamples ?? [])].map((flags) => `  stowage ${sidecar.name} ${flags}\n`).join('')}`,
+    )
     .action(async (flags) => {
       const settings = sidecar.readSettings(flags)
       const run = await sidecar.loadRun()

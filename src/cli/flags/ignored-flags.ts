@@ -4,19 +4,19 @@
 import { type Command, Option } from 'commander'
 
 /** Flags of the Go runtime, of upstream's log library (also of its old versions) and of obsolete releases. */
-const IGNORED_FLAGS: readonly string[] = [
+export const IGNORED_BOOLEAN_FLAGS: readonly string[] = [
   ...['--automaxprocs', '--enable-pprof', '--dummy', '--logtostderr', '--alsologtostderr', '--one_output'],
   ...['--skip_headers', '--skip_log_headers', '--add_dir_header', '--log-text-split-stream', '--log-json-split-stream'],
 ].map((flag) => `${flag} [true|false]`)
 
-const IGNORED_VALUE_FLAGS: readonly string[] = [
+export const IGNORED_VALUE_FLAGS: readonly string[] = [
   ...['--vmodule', '--stderrthreshold', '--log_dir', '--log_file', '--log_file_max_size', '--log_backtrace_at'],
   ...['--log-flush-frequency', '--log-text-info-buffer-size', '--log-json-info-buffer-size'],
   ...['--leader-election-type', '--leader-election-identity', '--connection-timeout'],
 ].map((flag) => `${flag} <value>`)
 
 const ignoredOptions = (ownFlags: readonly string[]): Option[] =>
-  [...IGNORED_FLAGS, ...IGNORED_VALUE_FLAGS, ...ownFlags.map((flag) => `${flag} <value>`)].map(
+  [...IGNORED_BOOLEAN_FLAGS, ...IGNORED_VALUE_FLAGS, ...ownFlags.map((flag) => `${flag} <value>`)].map(
     (flag) => new Option(flag),
   )
 

@@ -14,6 +14,7 @@ export const addSidecar: AddCommand = (program, deps) =>
       'storage capacity. Accepts the flags of all three.',
     flags: SIDECAR_FLAGS,
     ignoredFlags: IGNORED_FLAGS,
+    moreExamples: ['--print-replacement --image registry.example.com/stowage:1 < deployment.yaml'],
     example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --leader-election',
     readSettings: readSidecarSettings,
     loadRun: async () => (await import('./run.ts')).runAllControllers,

@@ -2,6 +2,7 @@
 // the same flag, it sets the value of all controllers, and a flag with the prefix of a controller that of this one.
 
 import { FEATURE_GATES } from '../../../api/feature-gates.ts'
+import { stowageVersion } from '../../../apiserver/version.ts'
 import {
   booleanFlag,
   durationFlag,
@@ -84,6 +85,12 @@ export const SIDECAR_FLAGS = {
     'also hold the leases of external-provisioner, external-resizer and external-attacher, so that these never work at ' +
       'the same time; by default the sidecar does not lead while one of them is held',
   ),
+  printReplacement: booleanFlag(
+    '--print-replacement',
+    false,
+    'read manifests of a driver from standard input, print them with its upstream sidecars replaced by this one, and exit',
+  ),
+  image: textFlag('--image', `stowage:${stowageVersion}`, 'image of the container that --print-replacement prints'),
   featureGates: gatesFlag(FEATURE_GATES.slice(0, 3).join(', ')),
   provisionerTimeout: overrideTimeout('provisioner'),
   resizerTimeout: overrideTimeout('resizer'),

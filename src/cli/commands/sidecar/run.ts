@@ -1,5 +1,6 @@
-// Runs `stowage sidecar`: the controllers of a CSI driver in one process, with one lease and shared caches. command.ts has
-// the flags, processes/run-sidecar.ts runs the process.
+// Runs `stowage sidecar`: the controllers of a CSI driver in one process, with one lease and shared caches. flags.ts has
+// the flags, processes/run-sidecar.ts runs the process, replace-containers.ts prints the replacement.
+import { text as readText } from 'node:stream/consumers'
 import { createCapacityMetrics } from '../../../controllers/capacity/index.ts'
 import { createModifyingMetrics } from '../../../controllers/modifying/index.ts'
 import { createProvisioningMetrics } from '../../../controllers/provisioning/index.ts'
@@ -9,12 +10,17 @@ import { attacherLease, provisionerLease, resizerLease, sidecarLease } from '../
 import { runSidecar, type SidecarLeases, type SidecarRun } from '../../../processes/run-sidecar.ts'
 import { checkCanPublishCapacity, checkEnvironment, provisionerParts, release } from '../provisioner/run.ts'
 import { resizerParts } from '../resizer/run.ts'
+import { replaceContainers } from './replace-containers.ts'
 import { type SidecarController, selectControllers } from './select-controllers.ts'
 import type { AllControllersSettings } from './settings.ts'
 
 export async function runAllControllers(run: SidecarRun<AllControllersSettings>): Promise<void> {
   const { settings, env, log } = run
   const { provisioner } = settings
+  if (settings.printReplacement) {
+    run.write(replaceContainers(await readText(process.stdin), settings.image))
+    return
+  }
   checkEnvironment(provisioner, env)
   await runSidecar(run, {
     userAgent: 'stowage-sidecar',

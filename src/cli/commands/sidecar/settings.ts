@@ -10,6 +10,9 @@ import { type ControllerSelection, parseControllers } from './select-controllers
 export interface AllControllersSettings extends SidecarSettings {
   readonly controllers: ControllerSelection
   readonly holdUpstreamLeases: boolean
+  readonly printReplacement: boolean
+  /** The image of the container that --print-replacement prints. */
+  readonly image: string
   readonly provisioner: ProvisionerSettings
   readonly resizer: ResizerSettings
   readonly attacher: AttacherOptions
@@ -44,6 +47,8 @@ export function readSidecarSettings(values: Readonly<Record<string, unknown>>): 
     gates,
     controllers: parseControllers(flags.controllers),
     holdUpstreamLeases: flags.holdUpstreamLeases,
+    printReplacement: flags.printReplacement,
+    image: flags.image,
     provisioner: { ...provisioner, gates },
     resizer: { ...resizer, gates },
     attacher: {

@@ -1,0 +1,134 @@
+// Merges the arguments of the upstream sidecars of a driver into those of one `stowage sidecar`. Pure.
+import { UsageError } from '../../../base/usage-error.ts'
+import { IGNORED_BOOLEAN_FLAGS, IGNORED_VALUE_FLAGS } from '../../flags/ignored-flags.ts'
+import { IGNORED_FLAGS, SIDECAR_FLAGS } from './flags.ts'
+
+/** The upstream sidecars, in the order in which their values are preferred. */
+export const UPSTREAM_SIDECARS = ['provisioner', 'resizer', 'attacher'] as const
+export type UpstreamSidecar = (typeof UPSTREAM_SIDECARS)[number]
+
+/** The arguments of the containers that are replaced. */
+export type ArgumentsOf = Readonly<Partial<Record<UpstreamSidecar, readonly string[]>>>
+
+export interface MergedArguments {
+  readonly args: readonly string[]
+  /** What cannot be expressed with one process, for the user to decide. */
+  readonly notes: readonly string[]
+}
+
+type FlagValues = ReadonlyMap<string, string>
+
+/** Throws a UsageError with the sidecar and the flag that is unknown. */
+export function mergeArguments(argumentsOf: ArgumentsOf): MergedArguments {
+  const sidecars = UPSTREAM_SIDECARS.filter((sidecar) => argumentsOf[sidecar])
+  const values = new Map(sidecars.map((sidecar) => [sidecar, parseArguments(sidecar, argumentsOf[sidecar] ?? [])]))
+  const flags = [...new Set([...values.values()].flatMap((flagValues) => [...flagValues.keys()]))]
+  const notes: string[] = []
+  const args = flags.flatMap((flag) => mergeFlag(flag, values, notes))
+  const isElecting = args.includes('--leader-election')
+  if (!isElecting)
+    notes.push(
+      'Without --leader-election, let no pod of the old version run beside one of the new: use strategy Recreate.',
+    )
+  return {
+    args: ['sidecar', `--controllers=${sidecars.join()}`, ...args, ...(isElecting ? ['--hold-upstream-leases'] : [])],
+    notes,
+  }
+}
+
+/** Flags with a variant for each controller, and the sidecars that have them. */
+const FLAGS_BY_CONTROLLER: Readonly<Record<string, readonly UpstreamSidecar[]>> = {
+  timeout: UPSTREAM_SIDECARS,
+  'retry-interval-start': UPSTREAM_SIDECARS,
+  'retry-interval-max': UPSTREAM_SIDECARS,
+  'worker-threads': ['provisioner', 'attacher'],
+}
+
+/** Limits of all requests of a process, with the defaults of the upstream sidecars. */
+const SUMMED_FLAGS: Readonly<Record<string, number>> = { 'kube-api-qps': 5, 'kube-api-burst': 10 }
+
+function mergeFlag(flag: string, values: ReadonlyMap<UpstreamSidecar, FlagValues>, notes: string[]): string[] {
+  const settings = [...values].flatMap(([sidecar, flagValues]) => {
+    const value = flagValues.get(flag)
+    return value === undefined ? [] : [{ sidecar, value }]
+  })
+  const distinctValues = new Set(settings.map(({ value }) => value))
+  const [first] = settings
+  const owners = FLAGS_BY_CONTROLLER[flag]?.filter((sidecar) => values.has(sidecar))
+  if (owners) {
+    if (distinctValues.size === 1 && settings.length === owners.length) return [formatFlag(flag, first!.value)]
+    return settings.map(({ sidecar, value }) => formatFlag(`${sidecar}-${flag}`, value))
+  }
+  const upstreamDefault = SUMMED_FLAGS[flag]
+  if (upstreamDefault !== undefined) {
+    const amounts = [...values.values()].map((flagValues) => Number(flagValues.get(flag) ?? upstreamDefault))
+    const isUnlimited = amounts.some((amount) => amount < 0)
+    return [formatFlag(flag, String(isUnlimited ? -1 : amounts.reduce((sum, amount) => sum + amount, 0)))]
+  }
+  if (flag === 'v') return [formatFlag(flag, String(Math.max(...settings.map(({ value }) => Number(value)))))]
+  if (flag === 'leader-election') return settings.some(({ value }) => value === 'true') ? ['--leader-election'] : []
+  if (flag === 'feature-gates')
+    return [
+      formatFlag(
+        flag,
+        mergeGates(
+          settings.map(({ value }) => value),
+          notes,
+        ),
+      ),
+    ]
+  for (const { sidecar, value } of settings) {
+    if (value !== first!.value) {
+      notes.push(
+        `${formatFlag(flag, value)} of csi-${sidecar} is left out: csi-${first!.sidecar} has ${formatFlag(flag, first!.value)}.`,
+      )
+    }
+  }
+  return [formatFlag(flag, first!.value)]
+}
+
+function mergeGates(texts: readonly string[], notes: string[]): string {
+  const gates = new Map<string, string>()
+  for (const gate of texts.flatMap((text) => text.split(','))) {
+    const [name = '', value = ''] = gate.split('=').map((part) => part.trim())
+    const previous = gates.get(name)
+    if (previous !== undefined && previous !== value)
+      notes.push(`The feature gate ${name} is ${value}, and ${previous} for another sidecar.`)
+    gates.set(name, value)
+  }
+  return [...gates].map(([name, value]) => `${name}=${value}`).join()
+}
+
+const formatFlag = (flag: string, value: string): string =>
+  BOOLEAN_FLAGS.has(flag) && value === 'true' ? `--${flag}` : `--${flag}=${value}`
+
+const nameOf = (flag: string): string => flag.split(' ')[0]!.slice(2)
+const SIDECAR_FLAG_NAMES = Object.values(SIDECAR_FLAGS).map(({ flag }) => flag)
+const BOOLEAN_FLAGS = new Set(
+  [...SIDECAR_FLAG_NAMES.filter((flag) => flag.includes('[')), ...IGNORED_BOOLEAN_FLAGS].map(nameOf),
+)
+const VALUE_FLAGS = new Set([
+  ...SIDECAR_FLAG_NAMES.filter((flag) => !flag.includes('[')).map(nameOf),
+  ...[...IGNORED_VALUE_FLAGS, ...IGNORED_FLAGS].map(nameOf),
+  ...['v', 'log-level', 'log-format', 'logging-format'],
+])
+const IGNORED_NAMES = new Set([...IGNORED_BOOLEAN_FLAGS, ...IGNORED_VALUE_FLAGS, ...IGNORED_FLAGS].map(nameOf))
+
+/** Parses the arguments as Go does: one dash or two, and the value after `=` or, unless the flag is boolean, in the next argument. */
+function parseArguments(sidecar: UpstreamSidecar, args: readonly string[]): FlagValues {
+  const values = new Map<string, string>()
+  for (let index = 0; index < args.length; index++) {
+    const [, name = '', , inlineValue] = /^--?([A-Za-z][\w-]*)(=(.*))?$/s.exec(args[index]!) ?? []
+    if (!BOOLEAN_FLAGS.has(name) && !VALUE_FLAGS.has(name)) {
+      throw new UsageError(
+        `The argument ${JSON.stringify(args[index])} of csi-${sidecar} is not a flag of stowage sidecar.`,
+      )
+    }
+    const value = inlineValue ?? (BOOLEAN_FLAGS.has(name) ? 'true' : args[++index])
+    if (value === undefined) throw new UsageError(`The flag --${name} of csi-${sidecar} has no value.`)
+    if (IGNORED_NAMES.has(name)) continue
+    const previous = name === 'feature-gates' ? values.get(name) : undefined
+    values.set(name, previous === undefined ? value : `${previous},${value}`)
+  }
+  return values
+}

@@ -1,0 +1,93 @@
+// Replaces the containers of the upstream sidecars in the manifests of a CSI driver with one container of `stowage sidecar`.
+// All else in the manifests, also comments, is kept. merge-arguments.ts merges the arguments.
+import { type Document, isMap, isScalar, isSeq, parseAllDocuments, type YAMLMap, type YAMLSeq } from 'yaml'
+import { UsageError } from '../../../base/usage-error.ts'
+import { mergeArguments, UPSTREAM_SIDECARS, type UpstreamSidecar } from './merge-arguments.ts'
+
+/** Returns the changed manifests. Throws a UsageError if no container is found, or if one cannot be replaced. */
+export function replaceContainers(text: string, image: string): string {
+  const documents = parseAllDocuments(text)
+  let replacedCount = 0
+  for (const document of documents) {
+    const [problem] = document.errors
+    if (problem) throw new UsageError(`Cannot read the manifest: ${problem.message}`)
+    for (const containers of containerLists(document)) {
+      if (replaceIn(containers, document, image)) replacedCount++
+    }
+  }
+  if (replacedCount === 0) {
+    throw new UsageError(
+      'No container with the image csi-provisioner, csi-resizer or csi-attacher was found on standard input. ' +
+        'Pass the manifest of the pod, Deployment, StatefulSet or DaemonSet of the driver.',
+    )
+  }
+  return documents.map((document) => document.toString({ lineWidth: 0 })).join('') // each begins with its own ---
+}
+
+/** Returns the containers of the object, or of the objects of a list. */
+function containerLists(document: Document.Parsed): YAMLSeq[] {
+  const items = document.get('items')
+  const objects = isSeq(items) ? items.items : [document.contents]
+  return objects.filter(isMap).flatMap((object) => {
+    const lists = [object.getIn(['spec', 'template', 'spec', 'containers']), object.getIn(['spec', 'containers'])]
+    return lists.filter(isSeq)
+  })
+}
+
+/** Returns false if there is no container to replace. */
+function replaceIn(containers: YAMLSeq, document: Document.Parsed, image: string): boolean {
+  const found = new Map<UpstreamSidecar, YAMLMap>()
+  for (const container of containers.items.filter(isMap)) {
+    const sidecar = sidecarOf(container)
+    if (!sidecar) continue
+    if (found.has(sidecar)) throw new UsageError(`The pod has two containers of csi-${sidecar}.`)
+    found.set(sidecar, container)
+  }
+  const [first, ...others] = UPSTREAM_SIDECARS.flatMap((sidecar) => found.get(sidecar) ?? [])
+  if (!first) return false
+  const { args, notes } = mergeArguments(
+    Object.fromEntries([...found].map(([sidecar, container]) => [sidecar, argumentsOf(sidecar, container)])),
+  )
+  first.set('image', image)
+  first.delete('command')
+  first.set('args', document.createNode(args))
+  for (const other of others) {
+    mergeList(first, other, { list: 'env', key: 'name' })
+    mergeList(first, other, { list: 'ports', key: 'containerPort' })
+    mergeList(first, other, { list: 'volumeMounts', key: 'mountPath' })
+  }
+  if (notes.length > 0) first.commentBefore = notes.map((note) => ` ${note}`).join('\n')
+  containers.items = containers.items.filter((container) => !others.includes(container as YAMLMap))
+  return true
+}
+
+function sidecarOf(container: YAMLMap): UpstreamSidecar | undefined {
+  const image = container.get('image')
+  const [, name] = /(?:^|\/)(?:csi|external)-(provisioner|resizer|attacher)(?:[:@]|$)/.exec(String(image)) ?? []
+  return UPSTREAM_SIDECARS.find((sidecar) => sidecar === name)
+}
+
+/** The arguments of the program: `args`, and what follows the program in `command`. */
+function argumentsOf(sidecar: UpstreamSidecar, container: YAMLMap): string[] {
+  const textsOf = (name: string): string[] => {
+    const list = container.get(name)
+    if (list === undefined || list === null) return []
+    if (!isSeq(list) || !list.items.every(isScalar))
+      throw new UsageError(`${name} of csi-${sidecar} is not a list of texts.`)
+    return list.items.map(({ value }) => String(value))
+  }
+  return [...textsOf('command').slice(1), ...textsOf('args')]
+}
+
+/** Adds the entries of a list whose key the container does not have yet. */
+function mergeList(container: YAMLMap, other: YAMLMap, { list, key }: { list: string; key: string }): void {
+  const additional = other.get(list)
+  if (!isSeq(additional)) return
+  const existing = container.get(list)
+  if (!isSeq(existing)) {
+    container.set(list, additional)
+    return
+  }
+  const keys = new Set(existing.items.filter(isMap).map((entry) => entry.get(key)))
+  for (const entry of additional.items) if (isMap(entry) && !keys.has(entry.get(key))) existing.add(entry)
+}
