@@ -48,13 +48,15 @@ export async function deleteData(dataDir: string, keptPaths: ReadonlySet<string>
 
 async function deleteNode(nodeDir: string, keptPaths: ReadonlySet<string>): Promise<void> {
   const pool = join(nodeDir, 'pool')
-  if (hasKept(pool, keptPaths)) {
-    await deleteEntries(nodeDir, (path) => path !== pool)
-    await deletePoolContent(pool, keptPaths)
-  } else await removeTree(nodeDir)
+  await deletePoolContent(pool, keptPaths)
+  if (hasKept(pool, keptPaths)) await deleteEntries(nodeDir, (path) => path !== pool)
+  else await removeTree(nodeDir)
 }
 
-/** Deletes everything in the pool but the kept volumes, their records and the marker of the pool. */
+/**
+ * Deletes everything in the pool but the kept volumes, their records and the marker of the pool. Records are deleted after
+ * the volumes, so that a repeated reset still finds in them which volumes have no data.
+ */
 async function deletePoolContent(pool: string, keptPaths: ReadonlySet<string>): Promise<void> {
   const keptIds = new Set([...keptPaths].filter((path) => dirname(path) === volumesIn(pool)).map(idOf))
   const state = stateIn(pool)

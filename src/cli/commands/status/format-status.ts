@@ -3,7 +3,18 @@ import { stowageVersion } from '../../../apiserver/version.ts'
 import type { Status, StoreStatus } from './read-status.ts'
 
 export function formatStatus(status: Status): string {
-  const { dataDir, server, isHealthy, problems, store, leader, nodes = [], drivers = [], certificates } = status
+  const {
+    dataDir,
+    server,
+    isHealthy,
+    problems,
+    store,
+    leader,
+    nodes = [],
+    drivers = [],
+    machine,
+    certificates,
+  } = status
   const rows: [string, string][] = []
   if (server?.url) rows.push(['API', server.url])
   if (server) rows.push(['health', isHealthy ? 'ok' : problems.join('; ')])
@@ -12,6 +23,7 @@ export function formatStatus(status: Status): string {
   if (leader) rows.push(['leader', leader])
   if (nodes.length > 0) rows.push(['nodes', nodes.map((node) => formatNode(node, server?.version)).join(', ')])
   for (const { name, nodes } of drivers) rows.push(['driver', `${name} on ${nodes.join(', ')}`])
+  if (Object.values(machine).some((amount) => amount > 0)) rows.push(['machine', formatMachine(machine)])
   for (const { name, expires, isExpired } of certificates)
     rows.push(['certificate', `${name} ${isExpired ? 'expired at' : 'expires'} ${expires}`])
   return `${headline(status)}\n${rows.map(([name, value]) => `  ${name.padEnd(13)}${value}\n`).join('')}`
@@ -32,6 +44,9 @@ function formatNode(
   const notes = [...(isReady ? [] : ['not ready']), ...(version === `v${serverVersion}` ? [] : [version])]
   return notes.length > 0 ? `${name} (${notes.join(', ')})` : name
 }
+
+const formatMachine = ({ podProcesses, mounts, loopDevices }: Status['machine']): string =>
+  `${podProcesses} processes of pods, ${mounts} mounts, ${loopDevices} loop devices`
 
 function formatStore({ kind, bytes, objects, revision }: StoreStatus): string {
   const parts = [

@@ -1,6 +1,7 @@
-// Collects the status of a data directory from its files, its server record and, if the server runs, the API.
+// Collects the status of a data directory from its files, its server record, the kernel's tables and, if the server runs,
+// the API.
 import { X509Certificate } from 'node:crypto'
-import { readdir, stat } from 'node:fs/promises'
+import { readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../../base/clock.ts'
 import { readTextIfPresent } from '../../../base/files.ts'
@@ -9,6 +10,7 @@ import { storeDirOf } from '../../../processes/open-store.ts'
 import { kubeconfigOf } from '../../../processes/server/data-directory.ts'
 import { findRunningServer, readServerRecord, type ServerRecord } from '../../../processes/server/server-record.ts'
 import { STORE_FILE } from '../../../store/index.ts'
+import { readMachineState } from '../reset/machine-state.ts'
 import { type ApiStatus, queryServer } from './query-server.ts'
 
 export interface Status {
@@ -25,6 +27,8 @@ export interface Status {
   readonly nodes?: ApiStatus['nodes']
   readonly drivers?: ApiStatus['drivers']
   readonly certificates: readonly CertificateStatus[]
+  /** What the nodes of the data directory have on this machine, also while no server runs. */
+  readonly machine: { readonly podProcesses: number; readonly mounts: number; readonly loopDevices: number }
 }
 
 export interface RunningProcess extends Pick<ServerRecord, 'pid' | 'command' | 'version' | 'startTime' | 'url'> {
@@ -55,7 +59,16 @@ export async function readStatus({
   const server = await findRunningServer(dataDir)
   const pkiDir = server?.pkiDir ?? join(dataDir, 'pki')
   const fileBytes = await sizeOf(join(storeDirOf(dataDir), STORE_FILE))
-  const common = { dataDir, certificates: await readCertificates(pkiDir, clock) }
+  const { processes, mounts, loops } = await readMachineState(await realpath(dataDir).catch(() => dataDir))
+  const common = {
+    dataDir,
+    certificates: await readCertificates(pkiDir, clock),
+    machine: {
+      podProcesses: processes.filter(({ kind }) => kind === 'pod').length,
+      mounts: mounts.length,
+      loopDevices: loops.length,
+    },
+  }
   if (!server) {
     const problem = await describeStopped(dataDir)
     const store: StoreStatus | undefined = fileBytes === undefined ? undefined : { kind: 'embedded', bytes: fileBytes }
