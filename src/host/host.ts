@@ -1,6 +1,6 @@
 // Interfaces to the operating system: files, loop devices, file systems, mounts, IO limits (cgroups), IO counters and usage.
-// The node agent and the local CSI driver use them. Each has one implementation in this folder, which open-host.ts creates.
-// All operations are idempotent.
+// The node agent, the local CSI driver and `stowage reset` use them. Each has one implementation in this folder, which
+// open-host.ts creates. An operation can be repeated after a crash, unless its description says otherwise.
 
 export interface Host {
   readonly files: Files

@@ -1,5 +1,6 @@
 // Sends one request to an API server over a keep-alive connection, with limits on time and size and without retries. A request
-// without a response fails with ApiError 503. http-client.ts interprets responses and retries.
+// without a response fails with ApiError: 503, 504 after the timeout, 499 if the caller aborts it. http-client.ts interprets
+// responses and retries.
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { createSecureContext } from 'node:tls'

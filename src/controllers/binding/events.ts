@@ -1,5 +1,5 @@
-// Events that the binder records on claims and volumes. Reasons and messages are those of Kubernetes, because clients
-// match on them.
+// Events that the binder records on claims and volumes. Where Kubernetes has an event too, its reason and message are used,
+// some of them with an addition, because clients match on them.
 import type { EventDetails } from '../../runtime/index.ts'
 import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
 

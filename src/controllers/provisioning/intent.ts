@@ -1,6 +1,7 @@
 // The intent is a finalizer that a claim gets before the first call to the storage. While it is set, a volume may exist in
 // the storage, and the claim is not removed, so that the next process can finish the work after a crash. It is removed by
-// the commit that creates the PV, or when the storage confirms that no volume exists.
+// the commit that creates the PV, or when the storage confirms that no volume exists, together with the selected node if
+// another node is needed.
 
 import { createHash } from 'node:crypto'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'

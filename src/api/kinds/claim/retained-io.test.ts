@@ -48,7 +48,7 @@ describe('iops and throughput that a claim no longer requests', () => {
     expect(chargesOf(removed.object)).toEqual({ ...MARK, iops: '800' })
   })
 
-  it('PIO-7 are no longer retained after a new request or an attributes class', () => {
+  it('PIO-7 are no longer retained after a new request, or when the capacity of the volume no longer has them', () => {
     const retained = updateRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
     expect(chargesOf(updateStatus(retained, { capacity: { storage: '1Gi' } }))).toEqual(MARK)
     expect(chargesOf(updateRequests(retained, { iops: '300' }).object)).toEqual(MARK)
