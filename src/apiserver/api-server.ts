@@ -111,7 +111,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     random: options.random,
     gates: options.gates,
     expansionQuota: options.expansionQuota ?? 'high-water-mark',
-    objects: createStoredObjects(),
+    objects: createStoredObjects(clock),
     resources,
     admission: options.admission ?? standardAdmission(),
     authorizer: options.authorizer,

@@ -11,6 +11,28 @@ describe('LruCache', () => {
     expect([cache.get('a'), cache.get('b'), cache.get('d')]).toEqual([0, undefined, 3])
   })
 
+  it('keeps no more than the maximum weight, except for a single heavier entry', () => {
+    const cache = new LruCache<string, number>(10, (weight) => weight)
+    for (const key of ['a', 'b', 'c']) cache.set(key, 3)
+    expect([cache.get('b'), cache.get('c')]).toEqual([3, 3])
+    cache.set('heavy', 100)
+    expect(cache.get('heavy')).toBe(100)
+    cache.set('d', 1)
+    cache.set('e', 1)
+    cache.evictOld()
+    expect([cache.get('heavy'), cache.get('d')]).toEqual([undefined, 1])
+  })
+
+  it('evicts the entries that were not used between two calls of evictOld', () => {
+    const cache = new LruCache<string, number>(10)
+    cache.set('used', 1)
+    cache.set('unused', 2)
+    cache.evictOld()
+    cache.get('used')
+    cache.evictOld()
+    expect([cache.get('used'), cache.get('unused')]).toEqual([1, undefined])
+  })
+
   it('returns the last value set or undefined, and never holds more than its maximum', () => {
     const step = fc.record({ key: fc.integer({ min: 0, max: 30 }), value: fc.integer(), isRead: fc.boolean() })
     fc.assert(

@@ -3,12 +3,15 @@
 //   half size 2:  set a, b → [a b | ]   set c → [c | a b]   get a → [c a | a b]   set d → [d | c a]   b is evicted
 export class LruCache<K, V> {
   readonly #halfMax: number
+  readonly #weightOf: (value: V) => number
   #recent = new Map<K, V>()
+  #recentWeight = 0
   #old = new Map<K, V>()
 
-  /** Holds at most `max` entries, and at least the most recent half of them. */
-  constructor(max: number) {
+  /** Holds entries with a total weight of at most `max`, and at least the most recent half of it. Default weight: 1. */
+  constructor(max: number, weightOf: (value: V) => number = () => 1) {
     this.#halfMax = Math.max(1, Math.floor(max / 2))
+    this.#weightOf = weightOf
   }
 
   get(key: K): V | undefined {
@@ -20,10 +23,19 @@ export class LruCache<K, V> {
   }
 
   set(key: K, value: V): void {
-    if (this.#recent.size >= this.#halfMax && !this.#recent.has(key)) {
-      this.#old = this.#recent
-      this.#recent = new Map()
-    }
+    const replaced = this.#recent.get(key)
+    const addedWeight = this.#weightOf(value) - (replaced === undefined ? 0 : this.#weightOf(replaced))
+    if (this.#recentWeight + addedWeight > this.#halfMax && this.#recent.size > 0) {
+      this.evictOld()
+      this.#recentWeight = this.#weightOf(value)
+    } else this.#recentWeight += addedWeight
     this.#recent.set(key, value)
+  }
+
+  /** Evicts the old generation, which the recent one replaces. Called twice, it evicts all entries not used in between. */
+  evictOld(): void {
+    this.#old = this.#recent
+    this.#recent = new Map()
+    this.#recentWeight = 0
   }
 }

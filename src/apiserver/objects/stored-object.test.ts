@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
+import { manualClock } from '../../base/manual-clock.ts'
 import { createResources } from '../resources.ts'
 import type { Json } from '../server.fixture.ts'
 import {
@@ -69,7 +70,7 @@ describe('the stored form', () => {
 
 describe('createStoredObjects', () => {
   it('SYS-19 keeps decoded objects, except large ones', () => {
-    const objects = createStoredObjects()
+    const objects = createStoredObjects(manualClock())
     const decodeAgain = (entry: ReturnType<typeof anEntry>) => {
       const first = objects.decode(entry)
       for (let i = 0; i < 10; i++) objects.decode(anEntry(encodeStored(anObject()), 100 + i)) // evicts the most recent ones
@@ -81,7 +82,7 @@ describe('createStoredObjects', () => {
   })
 
   it('SYS-1 distinguishes a committed object from an uncommitted one of the same revision', () => {
-    const objects = createStoredObjects()
+    const objects = createStoredObjects(manualClock())
     objects.decode(anEntry(Buffer.from('{"metadata":{"name":"uncommitted"}}')))
     expect(objects.decode(anEntry(Buffer.from('{"metadata":{"name":"committed"}}'))).metadata.name).toBe('committed')
   })
@@ -92,7 +93,7 @@ describe('createStoredObjects', () => {
       metadata: { ...metadata, labels: undefined },
       spec: { ...spec, more: [{ a: 1 }] },
     } as Json)
-    const decoded: Json = createStoredObjects().decode(anEntry(value))
+    const decoded: Json = createStoredObjects(manualClock()).decode(anEntry(value))
     expect(decoded).toStrictEqual({
       metadata: { name: 'a', uid: 'u', resourceVersion: '7' },
       spec: { volumeName: 'v', more: [{ a: 1 }] },
@@ -103,7 +104,7 @@ describe('createStoredObjects', () => {
   })
 
   it('decodes an entry once and returns a frozen object with its resourceVersion', () => {
-    const objects = createStoredObjects()
+    const objects = createStoredObjects(manualClock())
     const entry = anEntry(encodeStored(anObject()))
     const decoded: Json = objects.decode(entry)
     expect(decoded.metadata.resourceVersion).toBe('7')
@@ -114,7 +115,7 @@ describe('createStoredObjects', () => {
   })
 
   it('distinguishes revisions and keys', () => {
-    const objects = createStoredObjects()
+    const objects = createStoredObjects(manualClock())
     const first = objects.decode(anEntry(encodeStored(anObject('one')), 7))
     expect(objects.decode(anEntry(encodeStored(anObject('two')), 8))).not.toBe(first)
     expect(
@@ -122,8 +123,20 @@ describe('createStoredObjects', () => {
     ).not.toBe(first)
   })
 
+  it('SYS-20 evicts objects that are not used for a minute', async () => {
+    const clock = manualClock()
+    const objects = createStoredObjects(clock)
+    const entry = anEntry(encodeStored(anObject()))
+    const decoded = objects.decode(entry)
+    for (let round = 1; round <= 2; round++) {
+      await clock.advance(60_000)
+      for (let i = 0; i < 5; i++) objects.decode(anEntry(encodeStored(anObject()), round * 100 + i))
+    }
+    expect(objects.decode(entry)).not.toBe(decoded)
+  })
+
   it('drops the oldest entries beyond its limit', () => {
-    const objects = createStoredObjects(2)
+    const objects = createStoredObjects(manualClock(), 2)
     const entries = Array.from({ length: 9 }, (_, index) => anEntry(encodeStored(anObject()), index + 1))
     const [first, ...laterObjects] = entries.map((entry) => objects.decode(entry))
     expect(objects.decode(entries[8]!)).toBe(laterObjects.at(-1))

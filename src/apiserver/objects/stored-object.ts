@@ -4,6 +4,7 @@
 //   response  {"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a",…},"spec":…}
 import { jsonEquals } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
+import type { Clock } from '../../base/clock.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 import type { Entry } from '../../store/index.ts'
@@ -68,14 +69,19 @@ function freezeAsDecoded<T extends object>(value: T): T {
  * of their group commit, and if the commit fails, other entries get the same revisions. `recent` looks up by identity the
  * few entries that the transactions of a group commit decode repeatedly.
  */
-export function createStoredObjects(entriesMax = 8_000) {
-  const cache = new LruCache<string, { readonly value: Uint8Array; readonly object: Shared }>(entriesMax)
+export function createStoredObjects(clock: Pick<Clock, 'monotonicMs'>, entriesMax = CACHED_ENTRIES_MAX) {
+  const cache = new LruCache<string, DecodedEntry>(entriesMax, weightOf)
+  let evictedAtMs = clock.monotonicMs()
   const recent: { readonly entry: Entry; readonly object: Shared }[] = []
   let oldest = 0
   const decodeCached = (entry: Entry): Shared => {
     const id = `${entry.modRevision} ${entry.key}`
     const cached = cache.get(id)
     if (cached && sameBytes(cached.value, entry.value)) return cached.object
+    if (clock.monotonicMs() - evictedAtMs >= UNUSED_MS) {
+      cache.evictOld()
+      evictedAtMs = clock.monotonicMs()
+    }
     const object = decodeStored(entry)
     if (entry.value.length <= CACHED_BYTES_MAX) cache.set(id, { value: entry.value, object })
     return object
@@ -91,7 +97,18 @@ export function createStoredObjects(entriesMax = 8_000) {
   }
 }
 
+interface DecodedEntry {
+  readonly value: Uint8Array
+  readonly object: Shared
+}
+
 const RECENT_MAX = 4
+const CACHED_ENTRIES_MAX = 8_000
+/** An entry of this size counts as one, and larger ones as more: the cache holds at most 32 MiB of stored bytes. */
+const WEIGHT_BYTES = 4 * 1024
+const weightOf = ({ value }: DecodedEntry): number => Math.max(1, value.length / WEIGHT_BYTES)
+/** Entries that are not used for this time are evicted, so that the memory of a burst is returned. */
+const UNUSED_MS = 60_000
 /** Larger objects are not cached: a few thousand of them would occupy gigabytes. */
 const CACHED_BYTES_MAX = 16 * 1024
 
