@@ -1,15 +1,18 @@
-// Tests `stowage backup` of a server under write load: each backup is consistent, and a server starts on it.
+// Tests `stowage backup` of a server under write load, and `stowage restore`: each backup is consistent, and a server starts on
+// what was restored.
 // docs/how-to/operations.md describes the command.
-import { cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { buildProgram } from './helpers/build.ts'
 import { runStowage } from './helpers/run-stowage.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
 const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'
 const WRITERS = 16
-const BACKUPS = 5
 
 let scratch: string
 const servers: RunningServer[] = []
@@ -30,8 +33,21 @@ async function start(dataDir: string, command: 'up' | 'server' = 'up'): Promise<
 const createConfigMap = (server: RunningServer, name: string) =>
   server.call('POST', CONFIGMAPS, { metadata: { name }, data: { filler: 'x'.repeat(500) } })
 
-describe('stowage backup', () => {
-  it('SYS-17 creates a consistent backup while 16 clients write, and a server starts on it', async () => {
+/** Runs the program with standard output redirected to a file, and the file `from` as standard input. */
+async function runRedirected(args: readonly string[], { from = '/dev/null', to }: { from?: string; to: string }) {
+  const command = 'from=$1; to=$2; shift 2; exec "$@" < "$from" > "$to"'
+  return promisify(execFile)('sh', ['-c', command, 'sh', from, to, process.execPath, await buildProgram(), ...args])
+}
+
+const expectSuccess = async (...args: string[]): Promise<string> => {
+  const { code, stdout, stderr } = await runStowage(...args)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return stdout
+}
+
+describe('stowage backup and stowage restore', () => {
+  it('SYS-17 SYS-20 create consistent backups while 16 clients write, and restore them', async () => {
+    const path = (name: string) => join(scratch, name)
     const server = await start(join(scratch, 'data'))
     /** The revision in the response, by name. */
     const acknowledged = new Map<string, number>()
@@ -44,25 +60,40 @@ describe('stowage backup', () => {
         acknowledged.set(name, Number(reply.json.metadata.resourceVersion))
       }
     })
-    const acknowledgedBefore: Map<string, number>[] = []
-    for (let index = 0; index < BACKUPS; index++) {
-      acknowledgedBefore.push(new Map(acknowledged))
-      const { code, stderr } = await runStowage(
-        'backup',
-        '--data-dir',
-        server.dataDir,
-        '--to',
-        join(scratch, `b${index}`),
-      )
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const acknowledgedBefore = new Map<string, Map<string, number>>()
+    const backUp = async (name: string, run: () => Promise<unknown>) => {
+      acknowledgedBefore.set(name, new Map(acknowledged))
+      await run()
     }
+    const flags = ['backup', '--data-dir', server.dataDir]
+    await backUp('directory', () => expectSuccess(...flags, '--to', path('directory')))
+    await backUp('full', () => expectSuccess(...flags, '--archive', path('full')))
+    await backUp('second', () => expectSuccess(...flags, '--archive', path('second'), '--since', path('full')))
+    await backUp('third', async () => {
+      const { stderr } = await runRedirected([...flags, '-o', '-', '--since', path('second')], { to: path('third') })
+      expect(stderr).toMatch(/^Backed up changes after revision \d+ up to revision \d+: \d+ bytes\.\n/)
+    })
     isStopped = true
     await Promise.all(writers)
     await server.stop()
-    expect(acknowledged.size).toBeGreaterThan(acknowledgedBefore.at(-1)!.size) // writes happened during the backups
+    expect(acknowledged.size).toBeGreaterThan(acknowledgedBefore.get('third')!.size) // writes happened during the backups
+    expect(await expectSuccess('backup', 'verify', path('full'), path('second'), path('third'))).toMatch(
+      /^\S+full is intact: revision \d+, \d+ entries, store format \d\.\n\S+second is intact: revision \d+, changes after/,
+    )
 
-    for (const [index, acknowledgedBackup] of acknowledgedBefore.entries()) {
-      const restored = await start(join(scratch, `b${index}`), 'server') // `up` requires the volumes
+    await expectSuccess('restore', '--data-dir', path('from-directory'), path('directory'))
+    await expectSuccess('restore', '--data-dir', path('from-archives'), path('full'), path('second'), path('third'))
+    await runRedirected(['restore', '--data-dir', path('from-stream'), '-'], { from: path('full'), to: path('output') })
+    expect(await readFile(path('output'), 'utf8')).toMatch(
+      /^Restored to \S+ at revision \d+; other files: \d+ written, 0 kept because they exist\.\n$/,
+    )
+    for (const [dataDir, backup] of [
+      ['from-directory', 'directory'],
+      ['from-archives', 'third'],
+      ['from-stream', 'full'],
+    ] as const) {
+      const acknowledgedBackup = acknowledgedBefore.get(backup)!
+      const restored = await start(path(dataDir), 'server') // `up` requires the volumes
       const { items } = (await restored.call('GET', CONFIGMAPS)).json as {
         items: { metadata: { name: string; resourceVersion: string } }[]
       }
@@ -93,9 +124,17 @@ describe('stowage backup', () => {
     }
     expect(await readdir(join(scratch, 'kept'))).toEqual(['monday']) // no partial backup is left
 
+    expect(await runStowage('restore', '--data-dir', dataDir, to)).toMatchObject({
+      code: 2,
+      stderr: `stowage: ${dataDir}/store/store.mdb exists: a restore does not overwrite a store. Move it away first.\n`,
+    })
     await rm(join(dataDir, 'store'), { recursive: true })
     await expect(start(dataDir)).rejects.toThrow('Restore it from a backup')
-    await cp(join(to, 'store'), join(dataDir, 'store'), { recursive: true })
+    await mkdir(join(dataDir, 'store'))
+    await writeFile(join(dataDir, 'store', 'store.mdb.restoring'), 'interrupted')
+    await expect(start(dataDir)).rejects.toThrow('was interrupted: run `stowage restore` again with the same backups')
+    await rm(join(dataDir, 'store'), { recursive: true })
+    expect(await expectSuccess('restore', '--data-dir', dataDir, to)).toContain('other files: 0 written,')
     const restored = await start(dataDir)
     expect((await restored.call('GET', `${CONFIGMAPS}/saved`)).status).toBe(200)
     expect((await restored.call('GET', `${CONFIGMAPS}/after-backup`)).status).toBe(404)

@@ -87,10 +87,12 @@ describe('a new data directory', () => {
     expect((await server.call('GET', SECRETS)).text).toContain(MARKER_BASE64)
     const backup = await runStowage('backup', '--data-dir', server.dataDir, '--to', join(dir, 'backup'))
     expect(backup.stdout).toContain(`Keep a copy of their key apart: ${configFile()}`)
+    await runStowage('backup', '--data-dir', server.dataDir, '--archive', join(dir, 'backup/archive'))
     await stop(server)
 
     expect(await filesWithMarker(join(dir, 'data'))).toEqual([])
     expect(await filesWithMarker(join(dir, 'backup'))).toEqual([])
+    expect((await readFile(join(dir, 'backup/archive'))).includes('k8s:enc:aesgcm:v1:key-')).toBe(true)
     expect(server.log()).not.toContain(MARKER)
     expect(server.log()).not.toContain(MARKER_BASE64)
     expect((await readFile(join(dir, 'data/store/store.mdb'))).includes('k8s:enc:aesgcm:v1:key-')).toBe(true)

@@ -8,17 +8,17 @@ const OWNER_ONLY_DIRECTORY = 0o700
 const GROUP_OR_OTHERS = 0o077
 
 /**
- * Replaces the content of `path`, mode 0600. A crash at any point leaves either the old or the new file: the text is
+ * Replaces the content of `path`, mode 0600. A crash at any point leaves either the old or the new file: the content is
  * written to `<path>.tmp` and synced, the file is renamed, and the directory is synced.
  * Deletes a `.tmp` file left by an earlier crash.
  */
-export async function writePrivateFile(path: string, text: string): Promise<void> {
+export async function writePrivateFile(path: string, content: string | Uint8Array): Promise<void> {
   const temporaryPath = `${path}.tmp`
   await rm(temporaryPath, { force: true })
   const file = await open(temporaryPath, 'wx', OWNER_ONLY_FILE)
   try {
     await file.chmod(OWNER_ONLY_FILE) // exact, regardless of the umask
-    await file.writeFile(text)
+    await file.writeFile(content)
     await file.sync()
   } finally {
     await file.close()

@@ -16,6 +16,7 @@ import { addProvisioner } from './commands/provisioner/command.ts'
 import { addRbac } from './commands/rbac/command.ts'
 import { addReset } from './commands/reset/command.ts'
 import { addResizer } from './commands/resizer/command.ts'
+import { addRestore } from './commands/restore/command.ts'
 import { addScheduler } from './commands/scheduler/command.ts'
 import { addServer } from './commands/server/command.ts'
 import { addSidecar } from './commands/sidecar/command.ts'
@@ -41,6 +42,7 @@ const COMMANDS: readonly AddCommand[] = [
   addGrow,
   addMigrate,
   addBackup,
+  addRestore,
   addEncryption,
   addControllers,
   addScheduler,

@@ -45,7 +45,7 @@ describe('runCommandLine', () => {
     [['frobnicate'], 2, "stowage: unknown command 'frobnicate'"],
     [['up', '--no-such-flag'], 2, "stowage: unknown option '--no-such-flag'\n(stowage up --help lists its flags)"],
     [['help', 'bakcup'], 2, "stowage: unknown command 'bakcup'\n(Did you mean backup?)"],
-    [['backup'], 2, "stowage: required option '--to <dir>' not specified"],
+    [['backup'], 2, 'stowage: set either --to for a directory or --archive for an archive'],
     [['up', '--store', 'etcd://127.0.0.1:99999'], 2, 'port 99999 is out of range'],
     [['up', '--pool-size', '1'], 2, 'expected a size of 1Mi or more'],
     [['up', '--capacity-gone-for', 'soon'], 2, '--capacity-gone-for "soon": expected a duration'],

@@ -7,6 +7,7 @@ import type { Clock } from '../../base/clock.ts'
 import { requireDiskSpace } from '../../base/disk-space.ts'
 import { ensureDirectory } from '../../base/files.ts'
 import type { Logger } from '../../base/log.ts'
+import { RESTORING_FILE } from '../../store/backup/index.ts'
 import { STORE_FILE, type Store } from '../../store/index.ts'
 import { openStore, type StoreLocation, storeDirOf, type TlsFiles, warnOfPlainText } from '../open-store.ts'
 import { checkStoredValues, type LoadedEncryption, loadEncryption } from './encryption.ts'
@@ -88,17 +89,24 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
 }
 
 /**
- * Throws if a server was ready in this directory before and its store is missing or empty: starting with a new store would
+ * Throws if a restore is incomplete, or if a server was ready in this directory before and its store is missing or empty: starting with a new store would
  * hide the loss. The kubeconfig shows that a server was ready, because it is written then.
  */
 async function checkStoreExists(dataDir: string): Promise<void> {
   const kubeconfig = kubeconfigOf(dataDir)
   const file = join(storeDirOf(dataDir), STORE_FILE)
+  const restoringFile = join(storeDirOf(dataDir), RESTORING_FILE)
   const sizeOf = (path: string) =>
     stat(path).then(
       ({ size }) => size,
       () => 0,
     )
+  if ((await sizeOf(restoringFile)) > 0) {
+    throw new Error(
+      `A restore to ${dataDir} was interrupted: run \`stowage restore\` again with the same backups, ` +
+        `or delete ${restoringFile} to give it up.`,
+    )
+  }
   if ((await sizeOf(kubeconfig)) === 0 || (await sizeOf(file)) > 0) return
   throw new Error(
     `A server has been ready in ${dataDir} before, but its store ${file} is missing or empty. ` +

@@ -1,20 +1,15 @@
-// Runs `stowage backup`: copies a consistent snapshot of an embedded store and the credentials, even while the server runs.
+// Runs `stowage backup --to`: copies a consistent snapshot of an embedded store and the credentials, even while the server runs.
 // It does not copy the contents of volumes. A backup has the layout of a data directory, so that a server can start with it.
-import { chmod, copyFile, readdir, rename, rm } from 'node:fs/promises'
+import { chmod, copyFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ensureDirectory, ensurePrivateDirectory, syncDirectory } from '../../../base/files.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { ENCRYPTION_FILE } from '../../../processes/server/encryption.ts'
 import { copyLmdbStore, STORE_FILE } from '../../../store/index.ts'
+import { type FileOptions, findFiles, listNames } from './files.ts'
 
-export interface BackupOptions {
-  readonly dataDir: string
-  /** Default: in the data directory. */
-  readonly pkiDir?: string
+export interface BackupOptions extends FileOptions {
   /** The directory of the backup. It must not exist, or be empty. */
   readonly to: string
-  /** Whether to copy the key that encrypts Secrets. Default: false, so that the backup alone does not reveal them. */
-  readonly hasEncryptionKey?: boolean
 }
 
 export interface Backup {
@@ -25,20 +20,11 @@ export interface Backup {
   readonly keyFile?: string
 }
 
-/** Files that are copied if they exist, in addition to the store and the credentials. */
-const DATA_FILES = ['admin.kubeconfig', 'volumes.id']
-
 /** Writes the backup as NAME.partial and renames it when it is complete. */
 export async function backUp(options: BackupOptions): Promise<Backup> {
-  const { dataDir, pkiDir = join(dataDir, 'pki') } = options
+  const { dataDir } = options
   const to = resolve(options.to)
-  const names = await listNames(dataDir)
-  if (!(await listNames(join(dataDir, 'store'))).includes(STORE_FILE)) {
-    throw new UsageError(
-      `There is no embedded store in ${dataDir}: set --data-dir to the data directory of the server. ` +
-        'Back up objects in etcd with the tools of etcd.',
-    )
-  }
+  const credentials = await findFiles(options)
   if (`${to}/`.startsWith(`${resolve(dataDir)}/`)) {
     throw new UsageError(`--to ${to}: the directory is inside the data directory. Choose another.`)
   }
@@ -55,30 +41,15 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
     throw new UsageError(`--to ${to} cannot be created: ${message}. Choose a writable directory.`)
   }
   const storeBytes = await copyLmdbStore({ from: join(dataDir, 'store'), to: join(partialDir, 'store') })
-  const files: string[] = []
-  const copy = async (from: string, name: string) => {
-    await copyFile(from, join(partialDir, name))
-    await chmod(join(partialDir, name), 0o600)
-    files.push(name)
-  }
-  for (const name of DATA_FILES.filter((name) => names.includes(name))) await copy(join(dataDir, name), name)
   await ensurePrivateDirectory(join(partialDir, 'pki'))
-  // Skip temporary files: a file that is being replaced is written as *.tmp first.
-  const credentials = (await listNames(pkiDir)).filter((name) => !name.endsWith('.tmp'))
-  const omitsKey = credentials.includes(ENCRYPTION_FILE) && !options.hasEncryptionKey
-  for (const name of credentials) {
-    if (name !== ENCRYPTION_FILE || !omitsKey) await copy(join(pkiDir, name), join('pki', name))
+  for (const { name, path } of credentials.files) {
+    await copyFile(path, join(partialDir, name))
+    await chmod(join(partialDir, name), 0o600)
   }
   await syncDirectory(join(partialDir, 'pki'))
   await syncDirectory(partialDir)
   await rename(partialDir, to)
   await syncDirectory(dirname(to))
-  const backup = { to, storeBytes, files: [join('store', STORE_FILE), ...files] }
-  return omitsKey ? { ...backup, keyFile: join(pkiDir, ENCRYPTION_FILE) } : backup
+  const backup = { to, storeBytes, files: [join('store', STORE_FILE), ...credentials.files.map(({ name }) => name)] }
+  return credentials.keyFile ? { ...backup, keyFile: credentials.keyFile } : backup
 }
-
-const listNames = (dir: string): Promise<string[]> =>
-  readdir(dir).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
-    throw new Error(`Cannot read ${dir}: ${error.message}`, { cause: error })
-  })

@@ -1,37 +1,126 @@
-// `stowage backup`: flags, help and output. backup.ts creates the backup.
-import type { AddCommand } from '../../command.ts'
+// `stowage backup` and `stowage backup verify`: flags, help and output. backup.ts creates a backup that is a directory,
+// archive.ts one that is an archive.
+import { randomUUID } from 'node:crypto'
+import { type Command, Option } from 'commander'
+import { UsageError } from '../../../base/usage-error.ts'
+import type { AddCommand, ProgramDeps } from '../../command.ts'
 import { dataDirOption, outputOption, parseDataDir, pkiDirOption } from '../../flags/common.ts'
 
 export const addBackup: AddCommand = (program, deps) => {
-  program
+  const backup = program
     .command('backup')
     .summary('back up the objects and credentials of the server on this machine')
     .description(
       'Copies a consistent snapshot of the embedded store and the credentials to a new directory, which a server can use as ' +
-        'its data directory. The server may keep running. The contents of volumes are not copied. Secrets stay encrypted; ' +
-        'their key is not copied, so keep it apart. Only the owner can read the backup.',
+        'its data directory, or to an archive, which has checksums and can be incremental. The server may keep running. The ' +
+        'contents of volumes are not copied. Secrets stay encrypted; their key is not copied, so keep it apart. Only the owner ' +
+        'can read the backup. `stowage restore` restores it.',
     )
-    .requiredOption('--to <dir>', 'directory to create')
+    .option('--to <dir>', 'directory to create')
+    .option('--archive <file>', 'archive to create; - is standard output')
+    .option('--since <file|revision>', 'write an incremental archive with what changed since this archive or revision')
     .option('--with-encryption-key', 'copy the key that decrypts Secrets too')
     .addOption(dataDirOption())
     .addOption(pkiDirOption())
+    .addOption(
+      new Option('-o, --output <format>', 'format of the output; - is short for --archive -')
+        .choices(['text', 'json', '-'])
+        .default('text'),
+    )
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  stowage backup --to /var/backups/stowage/$(date +%F)\n' +
+        '  stowage backup -o - | ssh HOST "cat > stowage.backup"\n' +
+        '  stowage backup --archive tuesday.backup --since monday.backup\n',
+    )
+    .action(async (flags: BackupFlags) => {
+      const isStream = flags.output === '-' || flags.archive === '-'
+      if (flags.archive === '' || flags.to === '') throw new UsageError('--to and --archive require a path')
+      if (!isStream && (flags.to === undefined) === (flags.archive === undefined)) {
+        throw new UsageError('set either --to for a directory or --archive for an archive')
+      }
+      if (isStream && (flags.to !== undefined || (flags.archive ?? '-') !== '-')) {
+        throw new UsageError('-o - writes an archive to standard output: omit --to and --archive')
+      }
+      if (flags.to === undefined) return runArchive(flags, isStream, deps)
+      if (flags.since !== undefined) throw new UsageError('--since requires --archive')
+      return runDirectory(flags, flags.to, deps)
+    })
+  addVerify(backup, deps)
+}
+
+interface BackupFlags {
+  readonly to?: string
+  readonly archive?: string
+  readonly since?: string
+  readonly withEncryptionKey?: boolean
+  readonly dataDir?: string
+  readonly pkiDir?: string
+  readonly output: 'text' | 'json' | '-'
+}
+
+const fileOptionsOf = ({ dataDir, pkiDir, withEncryptionKey }: BackupFlags) => ({
+  dataDir: parseDataDir(dataDir),
+  pkiDir,
+  hasEncryptionKey: withEncryptionKey === true,
+})
+
+const keyNoteOf = (keyFile: string | undefined): string =>
+  keyFile ? `Secrets in it are encrypted. Keep a copy of their key apart: ${keyFile}\n` : ''
+
+async function runDirectory(flags: BackupFlags, to: string, deps: ProgramDeps): Promise<void> {
+  const { backUp } = await import('./backup.ts')
+  const backup = await backUp({ ...fileOptionsOf(flags), to })
+  deps.write(
+    flags.output === 'json'
+      ? `${JSON.stringify(backup)}\n`
+      : `Backed up to ${backup.to}: ${backup.storeBytes} bytes of objects, ${backup.files.length - 1} other files.\n` +
+          keyNoteOf(backup.keyFile),
+  )
+}
+
+async function runArchive(flags: BackupFlags, isStream: boolean, deps: ProgramDeps): Promise<void> {
+  if (isStream && process.stdout.isTTY) {
+    throw new UsageError('standard output is a terminal: redirect it to a file or a program, or set --archive FILE')
+  }
+  const { writeArchive } = await import('./archive.ts')
+  const archive = await writeArchive({
+    ...fileOptionsOf(flags),
+    to: isStream ? process.stdout : (flags.archive as string),
+    since: flags.since,
+    id: randomUUID(),
+    clock: deps.clock,
+  })
+  const content = archive.since === undefined ? '' : `changes after revision ${archive.since} up to `
+  const text =
+    `Backed up ${content}revision ${archive.revision}${isStream ? '' : ` to ${archive.archive}`}: ` +
+    `${archive.bytes} bytes.\n${keyNoteOf(archive.keyFile)}`
+  if (isStream) process.stderr.write(text)
+  else deps.write(flags.output === 'json' ? `${JSON.stringify(archive)}\n` : text)
+}
+
+function addVerify(backup: Command, deps: ProgramDeps): void {
+  backup
+    .command('verify')
+    .summary('verify the checksums of archives')
+    .description(
+      'Reads archives completely and verifies their checksums. Exit code: 1 if one is damaged or incomplete.',
+    )
+    .argument('<archive...>', 'archives of `stowage backup --archive`')
     .addOption(outputOption())
-    .addHelpText('after', '\nExample:\n  stowage backup --to /var/backups/stowage/$(date +%F)\n')
-    .action(async (flags) => {
-      const { backUp } = await import('./backup.ts')
-      const backup = await backUp({
-        dataDir: parseDataDir(flags.dataDir),
-        pkiDir: flags.pkiDir,
-        to: flags.to,
-        hasEncryptionKey: flags.withEncryptionKey === true,
-      })
-      const keyNote = backup.keyFile
-        ? `Secrets in it are encrypted. Keep a copy of their key apart: ${backup.keyFile}\n`
-        : ''
-      deps.write(
-        flags.output === 'json'
-          ? `${JSON.stringify(backup)}\n`
-          : `Backed up to ${backup.to}: ${backup.storeBytes} bytes of objects, ${backup.files.length - 1} other files.\n${keyNote}`,
-      )
+    .addHelpText('after', '\nExample:\n  stowage backup verify monday.backup tuesday.backup\n')
+    .action(async (archives: string[], flags) => {
+      const { verifyArchive } = await import('./archive.ts')
+      for (const path of archives) {
+        const verified = await verifyArchive(path)
+        const { manifest, end } = verified
+        const range = manifest.since === undefined ? '' : `, changes after revision ${manifest.since}`
+        deps.write(
+          flags.output === 'json'
+            ? `${JSON.stringify(verified)}\n`
+            : `${path} is intact: revision ${manifest.revision}${range}, ${end.entries} entries, store format ${manifest.storeFormat}.\n`,
+        )
+      }
     })
 }

@@ -1,0 +1,131 @@
+// Runs `stowage backup --archive`: writes the store and the credentials as one archive to a file or to standard output, and
+// verifies archives.
+import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
+import { open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import type { Writable } from 'node:stream'
+import type { Clock } from '../../../base/clock.ts'
+import { syncDirectory } from '../../../base/files.ts'
+import { UsageError } from '../../../base/usage-error.ts'
+import {
+  type ArchiveEnd,
+  type ArchiveSink,
+  ArchiveWriter,
+  dumpStore,
+  type Manifest,
+  readArchive,
+} from '../../../store/backup/index.ts'
+import { type FileOptions, findFiles } from './files.ts'
+
+export interface ArchiveOptions extends FileOptions {
+  /** The path of the archive, or the stream to write it to. */
+  readonly to: string | Writable
+  /** The path of an earlier archive or its revision, for an incremental archive. */
+  readonly since?: string
+  readonly id: string
+  readonly clock: Clock
+}
+
+export interface Archive {
+  /** The path of the archive, or `-`. */
+  readonly archive: string
+  readonly id: string
+  readonly revision: number
+  /** The revision that an incremental archive continues. */
+  readonly since?: number
+  readonly bytes: number
+  readonly files: readonly string[]
+  /** The file with the key that is not part of the archive, if there is one. */
+  readonly keyFile?: string
+}
+
+export async function writeArchive(options: ArchiveOptions): Promise<Archive> {
+  const { dataDir, to, id, clock } = options
+  const { files, keyFile } = await findFiles(options)
+  const since = options.since === undefined ? undefined : await findBase(options.since)
+  const writeFiles = async (writer: ArchiveWriter) => {
+    for (const { name, path } of files) await writer.write({ type: 'file', name, content: await readFile(path) })
+  }
+  const createdAt = new Date(clock.nowMs()).toISOString()
+  const write = async (sink: ArchiveSink) => {
+    const writer = new ArchiveWriter(sink)
+    const manifest = await dumpStore({ dir: join(dataDir, 'store'), id, createdAt, since, writeFiles }, writer)
+    return { manifest, bytes: writer.bytes }
+  }
+  const { manifest, bytes } = typeof to === 'string' ? await writeToFile(resolve(to), write) : await write(sinkOf(to))
+  return {
+    archive: typeof to === 'string' ? resolve(to) : '-',
+    id,
+    revision: manifest.revision,
+    ...(manifest.since === undefined ? {} : { since: manifest.since }),
+    bytes,
+    files: files.map(({ name }) => name),
+    ...(keyFile ? { keyFile } : {}),
+  }
+}
+
+/** Writes a private file as PATH.partial and renames it when it is complete and synced. */
+async function writeToFile<T>(path: string, write: (sink: ArchiveSink) => Promise<T>): Promise<T> {
+  if (await stat(path).catch(() => undefined))
+    throw new UsageError(`--archive ${path}: the file exists. Choose a new one.`)
+  const partialPath = `${path}.partial`
+  await rm(partialPath, { force: true })
+  const file = await open(partialPath, 'wx', 0o600).catch((error: Error) => {
+    throw new UsageError(`--archive ${path} cannot be created: ${error.message}. Choose a writable directory.`)
+  })
+  try {
+    const result = await write((bytes) => file.writeFile(bytes))
+    await file.sync()
+    await rename(partialPath, path)
+    await syncDirectory(dirname(path))
+    return result
+  } finally {
+    await file.close()
+    await rm(partialPath, { force: true })
+  }
+}
+
+/** Returns a sink that waits while the reader of the stream is slower. */
+function sinkOf(stream: Writable): ArchiveSink {
+  let failure: Error | undefined
+  stream.on('error', (error) => {
+    failure = error
+  })
+  return async (bytes) => {
+    if (failure) throw failure
+    if (!stream.write(bytes)) await once(stream, 'drain')
+  }
+}
+
+/** Returns the backup that --since names. Verifies it if it is an archive, because nothing can be restored without it. */
+async function findBase(since: string): Promise<{ revision: number } | Manifest> {
+  if (/^\d{1,15}$/.test(since)) return { revision: Number(since) }
+  return (await verifyArchive(since)).manifest
+}
+
+export interface VerifiedArchive {
+  readonly archive: string
+  readonly manifest: Manifest
+  readonly end: ArchiveEnd
+}
+
+/** Reads a whole archive and verifies its checksums. */
+export async function verifyArchive(path: string): Promise<VerifiedArchive> {
+  await stat(path).catch((error: Error) => {
+    throw new UsageError(`${path} cannot be read: ${error.message}`)
+  })
+  let manifest: Manifest | undefined
+  let end: ArchiveEnd | undefined
+  for await (const frame of readArchive({
+    name: path,
+    chunks: createReadStream(path, { highWaterMark: READ_BYTES }),
+  })) {
+    if (frame.type === 'manifest') manifest = frame.manifest
+    if (frame.type === 'end') end = frame.end
+  }
+  if (!manifest || !end) throw new Error(`${path} is damaged: it has no manifest. Use another copy of it.`)
+  return { archive: path, manifest, end }
+}
+
+const READ_BYTES = 512 * 1024

@@ -1,0 +1,39 @@
+// `stowage restore`: flags, help and output. restore.ts restores the backup.
+import type { AddCommand } from '../../command.ts'
+import { dataDirOption, outputOption, parseDataDir, pkiDirOption } from '../../flags/common.ts'
+
+export const addRestore: AddCommand = (program, deps) => {
+  program
+    .command('restore')
+    .summary('restore a backup to a data directory')
+    .description(
+      'Restores the objects of a backup, and those credentials that the data directory lacks. The data directory must not ' +
+        'contain a store: nothing is overwritten. Archives are verified; a restore that was interrupted continues when it is ' +
+        'run again with the same archives. Stop everything that was connected to the server before it starts again.',
+    )
+    .argument(
+      '<backup...>',
+      'a full archive and the incremental ones that continue it, in order; - is standard input; or a directory',
+    )
+    .addOption(dataDirOption())
+    .addOption(pkiDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  stowage restore --data-dir /var/lib/stowage monday.backup tuesday.backup\n' +
+        '  ssh HOST cat stowage.backup | stowage restore --data-dir /var/lib/stowage -\n',
+    )
+    .action(async (backups: string[], flags) => {
+      const { restoreBackup } = await import('./restore.ts')
+      const restored = await restoreBackup({ dataDir: parseDataDir(flags.dataDir), pkiDir: flags.pkiDir, backups })
+      const { isResumed, filesWritten, filesKept } = restored
+      deps.write(
+        flags.output === 'json'
+          ? `${JSON.stringify(restored)}\n`
+          : `${isResumed ? 'Completed an interrupted restore' : 'Restored'} to ${restored.dataDir}` +
+              `${restored.revision === undefined ? '' : ` at revision ${restored.revision}`}; ` +
+              `other files: ${filesWritten.length} written, ${filesKept.length} kept because they exist.\n`,
+      )
+    })
+}

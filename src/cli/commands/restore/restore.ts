@@ -1,0 +1,101 @@
+// Runs `stowage restore`: restores the store from archives or from the directory of a backup, and writes the files of the backup
+// that the data directory lacks.
+import { createReadStream } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { ensurePrivateDirectory, writePrivateFile } from '../../../base/files.ts'
+import { UsageError } from '../../../base/usage-error.ts'
+import { type ArchiveSource, restoreCopy, restoreStore } from '../../../store/backup/index.ts'
+import { DATA_FILES, findFiles } from '../backup/files.ts'
+
+export interface RestoreBackupOptions {
+  readonly dataDir: string
+  /** Default: in the data directory. */
+  readonly pkiDir?: string
+  /** Paths of archives, or of one directory. `-` is standard input. */
+  readonly backups: readonly string[]
+}
+
+export interface RestoredBackup {
+  readonly dataDir: string
+  /** The revision of the store. Not set for a directory. */
+  readonly revision?: number
+  /** Whether the restore continued one that was interrupted. */
+  readonly isResumed: boolean
+  readonly filesWritten: readonly string[]
+  readonly filesKept: readonly string[]
+}
+
+const READ_BYTES = 512 * 1024
+
+export async function restoreBackup({ dataDir, pkiDir, backups }: RestoreBackupOptions): Promise<RestoredBackup> {
+  const files = new RestoredFiles(dataDir, pkiDir ?? join(dataDir, 'pki'))
+  const dir = join(dataDir, 'store')
+  const isDirectory = await Promise.all(backups.map(isBackupDirectory))
+  if (isDirectory.includes(true)) {
+    if (backups.length > 1) throw new UsageError('A backup that is a directory cannot be combined with others.')
+    const from = resolve(backups[0]!)
+    const { files: backupFiles } = await findFiles({ dataDir: from, hasEncryptionKey: true })
+    const writeFiles = async () => {
+      for (const { name, path } of backupFiles) await files.write(name, await readFile(path))
+    }
+    await restoreCopy({ from: join(from, 'store'), dir, writeFiles })
+    return { dataDir, isResumed: false, filesWritten: files.writtenNames, filesKept: files.keptNames }
+  }
+  const { revision, isResumed } = await restoreStore({
+    dir,
+    archives: backups.map(sourceOf),
+    writeFile: (name, content) => files.write(name, content),
+  })
+  return { dataDir, revision, isResumed, filesWritten: files.writtenNames, filesKept: files.keptNames }
+}
+
+async function isBackupDirectory(path: string): Promise<boolean> {
+  if (path === '-') return false
+  const stats = await stat(path).catch((error: Error) => {
+    throw new UsageError(`${path} cannot be read: ${error.message}`)
+  })
+  return stats.isDirectory()
+}
+
+/** The archive is opened when its first byte is read. */
+function sourceOf(path: string): ArchiveSource {
+  if (path === '-') return { name: 'standard input', chunks: process.stdin }
+  const read = async function* () {
+    yield* createReadStream(path, { highWaterMark: READ_BYTES })
+  }
+  return { name: path, chunks: read() }
+}
+
+class RestoredFiles {
+  readonly writtenNames: string[] = []
+  readonly keptNames: string[] = []
+  readonly #dataDir: string
+  readonly #pkiDir: string
+
+  constructor(dataDir: string, pkiDir: string) {
+    this.#dataDir = dataDir
+    this.#pkiDir = pkiDir
+  }
+
+  /** Writes a file unless it exists. */
+  async write(name: string, content: Uint8Array): Promise<void> {
+    const path = this.#pathOf(name)
+    if (await stat(path).catch(() => undefined)) {
+      this.keptNames.push(name)
+      return
+    }
+    await ensurePrivateDirectory(dirname(path))
+    await writePrivateFile(path, content)
+    this.writtenNames.push(name)
+  }
+
+  /** Throws for names that a backup does not contain, such as `../x`: an archive may come from anywhere. */
+  #pathOf(name: string): string {
+    if (DATA_FILES.includes(name)) return join(this.#dataDir, name)
+    const [, pkiName] = /^pki\/([\w.-]+)$/.exec(name) ?? []
+    if (!pkiName || /^\.+$/.test(pkiName))
+      throw new Error(`The backup contains a file with the unexpected name "${name}".`)
+    return join(this.#pkiDir, pkiName)
+  }
+}

@@ -1,0 +1,7 @@
+// Public exports of the backup archives of the embedded store.
+export type { ArchiveEnd, Manifest } from './archive.ts'
+export { dumpStore } from './dump-store.ts'
+export { type ArchiveSource, readArchive } from './read-archive.ts'
+export { restoreCopy } from './restore-copy.ts'
+export { RESTORING_FILE, restoreStore } from './restore-store.ts'
+export { type ArchiveSink, ArchiveWriter } from './write-archive.ts'

@@ -1,0 +1,95 @@
+// Reads a backup archive as a sequence of frames, and verifies the checksum of each frame and of the whole.
+import { createHash, type Hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { CHECKSUM_BYTES, decodeFrame, FRAME_HEADER_BYTES, type Frame, MAGIC, PAYLOAD_BYTES_MAX } from './archive.ts'
+
+export interface ArchiveSource {
+  /** The name of the archive in errors. */
+  readonly name: string
+  readonly chunks: AsyncIterable<Uint8Array>
+}
+
+/** An archive is damaged, incomplete or of an unknown version. */
+export class ArchiveError extends Error {
+  override readonly name = 'ArchiveError'
+}
+
+/** Yields the frames, each after its checksum is verified. Throws an ArchiveError, also if the end is missing or wrong. */
+export async function* readArchive({ name, chunks }: ArchiveSource): AsyncGenerator<Frame> {
+  const reader = new ByteReader(chunks)
+  checkMagic(name, await reader.read(MAGIC.length))
+  let entries = 0
+  for (;;) {
+    const start = reader.position
+    const sha256 = reader.digest()
+    const frame = await readFrame(reader).catch((error: Error) => {
+      throw new ArchiveError(`${name} is damaged at byte ${start}: ${error.message}. Use another copy of it.`)
+    })
+    if (frame.type === 'entries') entries += frame.entries.length
+    if (frame.type === 'end' && (frame.end.sha256 !== sha256 || frame.end.entries !== entries)) {
+      throw new ArchiveError(`${name} is damaged: its checksum differs. Use another copy of it.`)
+    }
+    if (frame.type === 'end' && (await reader.read(1)).length > 0) {
+      throw new ArchiveError(`${name} is damaged: data follows its end. Use another copy of it.`)
+    }
+    yield frame
+    if (frame.type === 'end') return
+  }
+}
+
+function checkMagic(name: string, bytes: Buffer): void {
+  if (bytes.equals(MAGIC)) return
+  const [, version] = /^stowage-backup (\d+)\n/.exec(bytes.toString('latin1')) ?? []
+  throw new ArchiveError(
+    version
+      ? `${name} is a backup archive of version ${version}; this version of Stowage reads version 1.`
+      : `${name} is not a backup archive of Stowage.`,
+  )
+}
+
+async function readFrame(reader: ByteReader): Promise<Frame> {
+  const header = await reader.read(FRAME_HEADER_BYTES)
+  if (header.length < FRAME_HEADER_BYTES) throw new Error('it ends before it is complete')
+  const payloadBytes = header.readUInt32BE(1)
+  if (payloadBytes > PAYLOAD_BYTES_MAX) throw new Error('a frame is too long')
+  const rest = await reader.read(payloadBytes + CHECKSUM_BYTES)
+  if (rest.length < payloadBytes + CHECKSUM_BYTES) throw new Error('it ends before it is complete')
+  const payload = rest.subarray(0, payloadBytes)
+  if (crc32(payload, crc32(header)) !== rest.readUInt32BE(payloadBytes)) throw new Error('a checksum differs')
+  return decodeFrame(header.readUInt8(0), payload)
+}
+
+/** Reads exact numbers of bytes from chunks of any size, and hashes them. */
+class ByteReader {
+  readonly #chunks: AsyncIterator<Uint8Array>
+  readonly #hash: Hash = createHash('sha256')
+  #buffered: Buffer[] = []
+  #bufferedBytes = 0
+  position = 0
+
+  constructor(chunks: AsyncIterable<Uint8Array>) {
+    this.#chunks = chunks[Symbol.asyncIterator]()
+  }
+
+  /** Returns the next `size` bytes, or fewer at the end. */
+  async read(size: number): Promise<Buffer> {
+    while (this.#bufferedBytes < size) {
+      const { value, done } = await this.#chunks.next()
+      if (done) break
+      this.#buffered.push(Buffer.from(value.buffer, value.byteOffset, value.length))
+      this.#bufferedBytes += value.length
+    }
+    const all = this.#buffered.length === 1 ? this.#buffered[0]! : Buffer.concat(this.#buffered)
+    const bytes = all.subarray(0, size)
+    this.#buffered = [all.subarray(bytes.length)]
+    this.#bufferedBytes = all.length - bytes.length
+    this.#hash.update(bytes)
+    this.position += bytes.length
+    return bytes
+  }
+
+  /** Returns the SHA-256 of the bytes read so far. */
+  digest(): string {
+    return this.#hash.copy().digest('hex')
+  }
+}

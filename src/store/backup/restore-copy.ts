@@ -1,0 +1,35 @@
+// Restores a store from the directory of another one, such as a backup that is a directory. An interrupted copy starts over.
+import { rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ensureDirectory, syncDirectory } from '../../base/files.ts'
+import { lockDirectory } from '../files/directory-lock.ts'
+import { copyLmdbStore, STORE_FILE } from '../files/lmdb-copy.ts'
+import { requireNoStore } from './restore-store.ts'
+
+export interface RestoreCopyOptions {
+  /** The directory of the store to copy. */
+  readonly from: string
+  /** The directory of the new store, which is created if it does not exist. It must not contain a store. */
+  readonly dir: string
+  /** Called after the store is copied and before it is moved to its place. */
+  readonly writeFiles: () => Promise<void>
+}
+
+/** Resolves with the size of the store. */
+export async function restoreCopy({ from, dir, writeFiles }: RestoreCopyOptions): Promise<number> {
+  await ensureDirectory(dir)
+  const lock = await lockDirectory(dir) // no server starts on the directory meanwhile
+  try {
+    await requireNoStore(dir)
+    const copyDir = join(dir, 'copy.restoring')
+    await rm(copyDir, { recursive: true, force: true })
+    const bytes = await copyLmdbStore({ from, to: copyDir })
+    await writeFiles()
+    await rename(join(copyDir, STORE_FILE), join(dir, STORE_FILE))
+    await rm(copyDir, { recursive: true, force: true })
+    await syncDirectory(dir)
+    return bytes
+  } finally {
+    await lock.release()
+  }
+}
