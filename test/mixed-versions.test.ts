@@ -1,5 +1,5 @@
-// Tests processes of the previous release beside processes of this version: two servers on one etcd, and the components of the
-// previous release on a server of this version.
+// Tests processes of the previous release beside processes of this version: two servers on one etcd, servers that use a data
+// directory one after the other, and the components of the previous release on a server of this version.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -126,6 +126,41 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
     await bUpgraded.stop()
     await write(rolledBack, 'by-rolled-back')
     expect(await dataOfAll(rolledBack)).toHaveLength(4)
+  })
+})
+
+describe('the data directory of the previous release', () => {
+  it('SYS-20 is migrated by this version with all objects, and is then refused by the previous release', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'stowage-mixed-versions-'))
+    const program = await releasedProgram(PREVIOUS_RELEASE)
+    const paths = ['configmaps', 'secrets'].map((plural) => `/api/v1/namespaces/default/${plural}`)
+    const readAll = async (server: RunningServer) =>
+      Promise.all(paths.map(async (path) => (await server.call('GET', path)).json.items))
+    const running: RunningServer[] = []
+    const start = async (options: { program?: string } = {}) => {
+      const server = await startServer({ dataDir, command: 'server', ...options })
+      running.push(server)
+      return server
+    }
+    try {
+      const previous = await start({ program })
+      for (const [index, path] of paths.entries()) {
+        const content = index === 0 ? { data: { a: 'b' } } : { stringData: { a: 'b' } }
+        for (let n = 0; n < 20; n++) {
+          expect((await previous.call('POST', path, { metadata: { name: `o${n}` }, ...content })).status).toBe(201)
+        }
+      }
+      const written = await readAll(previous)
+      await previous.stop()
+      const current = await start()
+      expect(await readAll(current)).toEqual(written)
+      await current.stop()
+      await expect(start({ program })).rejects.toThrow('format 3')
+      expect(await readAll(await start())).toEqual(written)
+    } finally {
+      for (const server of running) await server.kill().catch(() => {})
+      await rm(dataDir, { recursive: true, force: true })
+    }
   })
 })
 
