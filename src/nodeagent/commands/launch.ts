@@ -36,7 +36,8 @@ export interface LaunchOptions {
 // `enter` resolves mount paths and the working directory inside the new root, part by part: a link such as /var/run -> /run, or one
 // that a pod created in a volume, would otherwise lead to the machine. The working directory of the shell is the open
 // directory, so that a missing part is created in it even if its name is replaced meanwhile, and after each step its real
-// path must be in the new root. A volume gets its options before it is moved to its mount path, for the same reason.
+// path must be in the new root. A volume gets its options before it is moved to its mount path, for the same reason. The move
+// does not update utab of mount(8), which a user without root may not write, and mount(8) reports that as a failure.
 //
 // Finally all other mounts are removed from the namespace, because they would keep the volumes of other pods mounted.
 const SCRIPT = `
@@ -127,7 +128,7 @@ trap : TERM INT
     if [ "$mode" = ro ]; then mount -o remount,bind,ro "$volume"; fi
     enter "$kind" "$to"
     if [ "$PWD" = "$root" ] && [ "$name" = . ]; then fail 'it is the root directory'; fi
-    mount --no-canonicalize --move "$volume" "$name"
+    mount --no-mtab --no-canonicalize --move "$volume" "$name"
   done; shift
   mkdir "$root/.machine"
   enter directory "$working_dir"
