@@ -130,10 +130,9 @@ describe('stowage backup and stowage restore', () => {
     })
     await rm(join(dataDir, 'store'), { recursive: true })
     await expect(start(dataDir)).rejects.toThrow('Restore it from a backup')
-    await mkdir(join(dataDir, 'store'))
-    await writeFile(join(dataDir, 'store', 'store.mdb.restoring'), 'interrupted')
+    await mkdir(join(dataDir, 'store/copy.restoring'), { recursive: true }) // as an interrupted restore leaves it
+    await writeFile(join(dataDir, 'store/copy.restoring/store.mdb'), 'incomplete')
     await expect(start(dataDir)).rejects.toThrow('was interrupted: run `stowage restore` again with the same backups')
-    await rm(join(dataDir, 'store'), { recursive: true })
     expect(await expectSuccess('restore', '--data-dir', dataDir, to)).toContain('other files: 0 written,')
     const restored = await start(dataDir)
     expect((await restored.call('GET', `${CONFIGMAPS}/saved`)).status).toBe(200)

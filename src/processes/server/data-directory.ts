@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts'
 import { requireDiskSpace } from '../../base/disk-space.ts'
 import { ensureDirectory } from '../../base/files.ts'
 import type { Logger } from '../../base/log.ts'
-import { RESTORING_FILE } from '../../store/backup/index.ts'
+import { COPYING_DIR, RESTORING_FILE } from '../../store/backup/index.ts'
 import { STORE_FILE, type Store } from '../../store/index.ts'
 import { openStore, type StoreLocation, storeDirOf, type TlsFiles, warnOfPlainText } from '../open-store.ts'
 import { checkStoredValues, type LoadedEncryption, loadEncryption } from './encryption.ts'
@@ -95,16 +95,17 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
 async function checkStoreExists(dataDir: string): Promise<void> {
   const kubeconfig = kubeconfigOf(dataDir)
   const file = join(storeDirOf(dataDir), STORE_FILE)
-  const restoringFile = join(storeDirOf(dataDir), RESTORING_FILE)
   const sizeOf = (path: string) =>
     stat(path).then(
       ({ size }) => size,
       () => 0,
     )
-  if ((await sizeOf(restoringFile)) > 0) {
+  for (const name of [RESTORING_FILE, COPYING_DIR]) {
+    const path = join(storeDirOf(dataDir), name)
+    if ((await sizeOf(path)) === 0 || (await sizeOf(file)) > 0) continue
     throw new Error(
       `A restore to ${dataDir} was interrupted: run \`stowage restore\` again with the same backups, ` +
-        `or delete ${restoringFile} to give it up.`,
+        `or delete ${path} to give it up.`,
     )
   }
   if ((await sizeOf(kubeconfig)) === 0 || (await sizeOf(file)) > 0) return

@@ -2,6 +2,6 @@
 export type { ArchiveEnd, Manifest } from './archive.ts'
 export { dumpStore } from './dump-store.ts'
 export { type ArchiveSource, readArchive } from './read-archive.ts'
-export { restoreCopy } from './restore-copy.ts'
+export { COPYING_DIR, restoreCopy } from './restore-copy.ts'
 export { RESTORING_FILE, restoreStore } from './restore-store.ts'
 export { type ArchiveSink, ArchiveWriter } from './write-archive.ts'

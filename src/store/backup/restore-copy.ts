@@ -15,13 +15,16 @@ export interface RestoreCopyOptions {
   readonly writeFiles: () => Promise<void>
 }
 
+/** The directory in which a store is copied. */
+export const COPYING_DIR = 'copy.restoring'
+
 /** Resolves with the size of the store. */
 export async function restoreCopy({ from, dir, writeFiles }: RestoreCopyOptions): Promise<number> {
   await ensureDirectory(dir)
   const lock = await lockDirectory(dir) // no server starts on the directory meanwhile
   try {
     await requireNoStore(dir)
-    const copyDir = join(dir, 'copy.restoring')
+    const copyDir = join(dir, COPYING_DIR)
     await rm(copyDir, { recursive: true, force: true })
     const bytes = await copyLmdbStore({ from, to: copyDir })
     await writeFiles()
