@@ -49,9 +49,10 @@ describe('writePrivateFile', () => {
 
 describe('ensurePrivateDirectory', () => {
   it('creates the directory and its parents with mode 0700', async () => {
-    const path = join(aDirectory(), 'data', 'pki')
+    const parent = join(aDirectory(), 'data')
+    const path = join(parent, 'pki')
     await ensurePrivateDirectory(path)
-    expect(modeOf(path)).toBe(0o700)
+    expect([modeOf(parent), modeOf(path)]).toEqual([0o700, 0o700])
   })
 
   it('restricts the mode of an existing directory and keeps its content', async () => {

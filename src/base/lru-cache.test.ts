@@ -14,7 +14,7 @@ describe('LruCache', () => {
   it('keeps no more than the maximum weight, except for a single heavier entry', () => {
     const cache = new LruCache<string, number>(10, (weight) => weight)
     for (const key of ['a', 'b', 'c']) cache.set(key, 3)
-    expect([cache.get('b'), cache.get('c')]).toEqual([3, 3])
+    expect([cache.get('a'), cache.get('b'), cache.get('c')]).toEqual([undefined, 3, 3])
     cache.set('heavy', 100)
     expect(cache.get('heavy')).toBe(100)
     cache.set('d', 1)

@@ -27,7 +27,7 @@ const COPIES = 30 * Number(process.env.SCALE ?? 1)
 
 describe('copyTree', () => {
   for (const isRoot of [true, false]) {
-    it(`SYS-6 copies contents, modes, times, links and holes ${isRoot ? 'as root' : 'as another user'}`, async () => {
+    it(`SYS-6 copies contents, modes, times, links and holes (isRoot: ${isRoot})`, async () => {
       const top = await mkdtemp(join(tmpdir(), 'stowage-copy-'))
       const [from, to] = [join(top, 'from'), join(top, 'to')]
       await mkdir(join(from, 'd'), { recursive: true })

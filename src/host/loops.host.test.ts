@@ -28,7 +28,7 @@ describe.skipIf(hostSkip)(`real loop devices${hostSkip ? ` (skipped: ${hostSkip}
     expect(new Set(devices.map(({ device }) => device)).size).toBe(8)
   })
 
-  it('SYS-6 finds the device of another process by inode after a rename', async () => {
+  it('SYS-6 finds the device of an earlier driver by inode after a rename', async () => {
     const { file, device } = await fixture.device('volume', 16 * MIB)
     const renamedFile = join(fixture.pool, 'renamed')
     await rename(file, renamedFile)

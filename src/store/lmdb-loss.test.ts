@@ -186,7 +186,7 @@ describe('the path of an open store', () => {
     await program.remove()
   })
 
-  it('SYS-20 stays locked for other processes if the socket in the directory is deleted', async () => {
+  it('SYS-20 stays locked if the socket in the directory is deleted', async () => {
     const dir = join(scratch, 'store')
     const store = await openLmdbStore({ dir, clock: manualClock() })
     for (const name of readdirSync(dir)) if (name.startsWith('lock-')) rmSync(join(dir, name))
@@ -194,7 +194,7 @@ describe('the path of an open store', () => {
     await store.close()
   })
 
-  it('SYS-20 is locked by the socket in the directory for a process that reaches it by another path', async () => {
+  it('SYS-20 stays locked by the socket in the directory if the directory is moved', async () => {
     const dir = join(scratch, 'store')
     const moved = join(scratch, 'moved')
     const store = await openLmdbStore({ dir, clock: manualClock() })

@@ -58,7 +58,7 @@ describe('LMDB store', () => {
     expect(await readdir(dir)).toEqual(['store.mdb', 'store.mdb-lock'])
   })
 
-  it('creates the table of readers without holes, which would raise SIGBUS on a full disk, and replaces one with holes', async () => {
+  it('replaces a table of readers with holes, which would raise SIGBUS on a full disk, by one without', async () => {
     const dir = await createDir()
     const path = join(dir, 'store.mdb-lock')
     await writeFile(path, '')
@@ -176,13 +176,18 @@ describe('opening a store file', () => {
 
   it.each([
     [
-      'the store',
+      'the store has an unknown format',
       [0, 0],
       JSON.stringify({ store: 'stowage', format: 7 }),
       'is a store of format 7, which a newer version of Stowage wrote; this version reads formats up to 3',
     ],
-    ['a record', [1, 5], '\u0009 …', 'record 5 ("") is damaged: its header has only 5 bytes'],
-  ])('fails if %s has an unknown format', async (_, name, content, message) => {
+    [
+      'a record is shorter than its header',
+      [1, 5],
+      '\u0009 …',
+      'record 5 ("") is damaged: its header has only 5 bytes',
+    ],
+  ])('fails if %s', async (_, name, content, message) => {
     const dir = await createFilledDir()
     const key = Buffer.alloc(7)
     key[0] = name[0] as number

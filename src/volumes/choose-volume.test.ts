@@ -301,7 +301,7 @@ describe('chooseVolume', () => {
   })
 })
 
-/** Implements the same rules as a scan of all volumes that shares no code with chooseVolume. */
+/** Implements the rules of chooseVolume as a scan of all volumes, without an index. */
 function chooseByScan(claim: Claim, volumes: readonly Volume[], { isDelayed, node, excluded }: ChooseOptions) {
   const claimSpec = claim.spec!
   const meetsSpec = ({ metadata, spec = {} }: Volume): boolean =>

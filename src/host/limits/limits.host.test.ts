@@ -68,7 +68,7 @@ describe.skipIf(hostSkip)(`real limits${skipNote(hostSkip)}`, { retry: 2 }, () =
     }
   })
 
-  it('PIO-10 are not inherited by the next volume with the same loop number', async () => {
+  it('PIO-10 are cleared when the device is detached, so that the next volume does not inherit them', async () => {
     const { limits, loops } = fixture.host
     const { file, device } = await fixture.device('volume', MIB)
     const { path } = await fixture.cgroup('inherited')

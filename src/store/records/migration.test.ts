@@ -1,5 +1,5 @@
-// Opens a store of each older format, kept in test/releases, and migrates it. The store of format 2 was written by version
-// 0.1.0: 2,191 revisions of 700 ConfigMaps, deletes, expiring events and a value on overflow pages.
+// Migrates a store of format 2, which version 0.1.0 wrote and test/releases keeps: 2,191 revisions of 700 ConfigMaps,
+// deletes, expiring events and a value on overflow pages.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,13 +8,15 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
 import { openLmdbStore } from '../lmdb.ts'
 import type { Store } from '../store.ts'
-import { collectEvents, put, text, waitUntil } from '../testing/helpers.ts'
+import { advanceUntil, collectEvents, put, text, waitUntil } from '../testing/helpers.ts'
 import type { MigrationProgress } from './migration.ts'
 
 const RELEASES = join(import.meta.dirname, '../../../test/releases')
 const clock = manualClock()
 /** The options with which the store was written. */
 const history = { brief: { prefixes: ['core/events/'], keepMs: 1_000, entriesMax: 5 } }
+/** The time at which the 20 events of the store expire. */
+const EVENTS_EXPIRE_MS = 4e12
 const dirs: string[] = []
 afterEach(async () => {
   await Promise.all(dirs.splice(0).map((dir) => rm(dir, { recursive: true, force: true })))
@@ -64,6 +66,14 @@ describe('migration from format 2', () => {
     expect(text(await reopened.get('new'))).toBe('new')
     expect(reopened.stats().keys).toBe(672)
     await reopened.close()
+
+    const lateClock = manualClock(EVENTS_EXPIRE_MS - 5_000)
+    const lateStore = await openLmdbStore({ dir, clock: lateClock, history })
+    await lateClock.advance(4_000)
+    expect(lateStore.stats().keys).toBe(672)
+    await advanceUntil(lateClock, () => lateStore.stats().keys === 652)
+    expect((await lateStore.list({ prefix: 'core/events/' })).entries).toEqual([])
+    await lateStore.close()
   })
 
   it('SYS-28 continues after an interruption between any two commits', async () => {

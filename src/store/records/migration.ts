@@ -1,6 +1,6 @@
 // Migrates the records of a store on LMDB from format 2 to format 3, which has checksums. Each batch is one commit, and the
 // description names the old format until the last batch, so that a migration that was interrupted continues at the next
-// start. Values stay where they are; a header of format 3 has the checksum of its value.
+// start. Values stay where they are; a new header has the checksum of its value.
 
 import type { RecordHeader } from '../medium.ts'
 import type { Revision } from '../store.ts'
@@ -18,14 +18,14 @@ export interface MigrationProgress {
 }
 
 export interface MigratedRecords {
-  /** The headers of format 2 after a revision, in revision order. */
+  /** The old headers after a revision, in revision order. */
   oldHeaders(after: Revision): Iterable<{ readonly revision: Revision; readonly header: OldHeader }>
   readValue(revision: Revision): Uint8Array | undefined
   /** Replaces headers in one commit. */
   replace(headers: readonly RecordHeader[]): Promise<void>
 }
 
-/** Replaces all headers of format 2. Calls `onBatch` after each commit with the number of headers that it replaced. */
+/** Replaces all old headers. Calls `onBatch` after each commit with the number of headers that it replaced. */
 export async function addChecksums(records: MigratedRecords, onBatch: (headers: number) => void): Promise<void> {
   for (let after: Revision = 0; ; ) {
     const headers = nextBatch(records, after)
