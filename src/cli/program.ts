@@ -22,6 +22,7 @@ import { addServer } from './commands/server/command.ts'
 import { addSidecar } from './commands/sidecar/command.ts'
 import { addStatus } from './commands/status/command.ts'
 import { addStop } from './commands/stop/command.ts'
+import { addStore } from './commands/store/command.ts'
 import { addToken } from './commands/token/command.ts'
 import { addUp } from './commands/up/command.ts'
 import { addVersion } from './commands/version/command.ts'
@@ -43,6 +44,7 @@ const COMMANDS: readonly AddCommand[] = [
   addMigrate,
   addBackup,
   addRestore,
+  addStore,
   addEncryption,
   addControllers,
   addScheduler,

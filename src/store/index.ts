@@ -1,11 +1,15 @@
 // Public exports of the store.
 export { type EtcdTls, openEtcdStore } from './etcd/index.ts'
+export { isDirectoryInUse } from './files/directory-lock.ts'
 export { copyLmdbStore, STORE_FILE } from './files/lmdb-copy.ts'
 export { openLmdbStore } from './lmdb.ts'
+export { repairStore } from './lmdb-repair.ts'
 export { AppendRejectedError, type Medium, type MediumBatch } from './medium.ts'
 export { memoryMedium, openMemoryStore } from './memory.ts'
 export { entryOfPut } from './put-entry.ts'
+export { inspectStore, isDamaged, type StoreInspection } from './records/inspect-store.ts'
 export type { MigrationProgress } from './records/migration.ts'
+export { planRepair, type RepairAction, type RepairPlan } from './records/repair-store.ts'
 export type {
   Entry,
   HistoryOptions,

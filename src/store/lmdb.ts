@@ -93,7 +93,8 @@ export async function openLmdbStore({ dir, onMigration, ...options }: LmdbStoreO
     throw error
   }
 }
-async function openLmdbMedium(dir: string, onMigration: LmdbStoreOptions['onMigration']): Promise<Medium> {
+/** Opens or creates the file of a store in a directory. */
+export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions['onMigration']): Promise<Medium> {
   await ensureDirectory(dir)
   silenceLmdbErrors()
   const lock = await lockDirectory(dir)

@@ -51,7 +51,7 @@ export function parseDescription(path: string, bytes: Uint8Array): Description {
       `${path} is a store of format ${format}; this version of Stowage reads formats ${OLDEST_FORMAT} and ${STORE_FORMAT}.`,
     )
   }
-  if (format >= STORE_FORMAT && !hasValidChecksum(text)) {
+  if ((format >= STORE_FORMAT || CHECKSUM.test(text)) && !hasValidChecksum(text)) {
     throw new Error(`${path} is damaged: the checksum of its description does not match. Restore it from a backup.`)
   }
   return description as Description

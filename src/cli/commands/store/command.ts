@@ -1,0 +1,53 @@
+// `stowage store check` and `stowage store repair`: flags, help and output. check.ts and repair.ts do the work.
+import type { AddCommand } from '../../command.ts'
+import { ExitError } from '../../exit-error.ts'
+import { dataDirOption, outputOption, parseDataDir } from '../../flags/common.ts'
+
+export const addStore: AddCommand = (program, deps) => {
+  const store = program.command('store').summary('check and repair the embedded store on this machine')
+  store.description('Checks and repairs the embedded store in a data directory. The server must be stopped.')
+
+  store
+    .command('check')
+    .summary('list damaged records and pages')
+    .description(
+      'Reads the whole store and lists damaged records and pages. Changes nothing. Exits with 0 if there is no damage, with 1 ' +
+        'if there is, and with 2 if the store cannot be read.',
+    )
+    .addOption(dataDirOption())
+    .option('--backup <path>', 'check a backup in place of the data directory')
+    .addOption(outputOption())
+    .addHelpText('after', '\nExample:\n  stowage store check --data-dir /var/lib/stowage\n')
+    .action(async (flags) => {
+      const { checkStore, formatInspection } = await import('./check.ts')
+      const inspection = await checkStore(flags.backup ?? parseDataDir(flags.dataDir))
+      deps.write(flags.output === 'json' ? `${JSON.stringify(inspection)}\n` : formatInspection(inspection))
+      if (inspection.isDamaged) throw new ExitError(1)
+    })
+
+  store
+    .command('repair')
+    .summary('restore damaged records from a backup, or drop them')
+    .description(
+      'Shows what a repair restores and what it loses, and with --yes carries it out: writes the intact records to a new file. ' +
+        'With --backup, lost records are taken from the backup. The damaged file is kept.',
+    )
+    .addOption(dataDirOption())
+    .option('--backup <path>', 'backup to restore records from')
+    .option('--dry-run', 'show what would be done, as without --yes')
+    .option('--yes', 'repair the store')
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      '\nExample:\n  stowage store repair --data-dir /var/lib/stowage --backup /var/backups/stowage/2026-11-16 --yes\n',
+    )
+    .action(async (flags) => {
+      const { repair, formatRepair } = await import('./repair.ts')
+      const result = await repair(parseDataDir(flags.dataDir), {
+        backup: flags.backup,
+        isConfirmed: flags.yes === true && flags.dryRun !== true,
+      })
+      deps.write(flags.output === 'json' ? `${JSON.stringify(result)}\n` : formatRepair(result))
+      if (result.is === 'planned') throw new ExitError(1)
+    })
+}

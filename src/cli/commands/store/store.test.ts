@@ -1,0 +1,83 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../base/clock.ts'
+import { openLmdbStore, type Store } from '../../../store/index.ts'
+import { runCommandLine } from '../../run.ts'
+
+const clock = systemClock()
+const KEY = 'core/configmaps/default/a'
+let dataDir: string
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'stowage-store-command-'))
+})
+afterEach(() => rm(dataDir, { recursive: true, force: true }))
+
+const openStore = (): Promise<Store> => openLmdbStore({ dir: join(dataDir, 'store'), clock })
+
+async function run(...args: string[]): Promise<{ code: number; output: string; errors: string }> {
+  const output: string[] = []
+  const errors: string[] = []
+  const code = await runCommandLine(['node', 'stowage', 'store', ...args, '--data-dir', dataDir], {
+    clock,
+    random: () => 0,
+    signal: new AbortController().signal,
+    write: (text) => void output.push(text),
+    writeError: (text) => void errors.push(text),
+  })
+  return { code, output: output.join(''), errors: errors.join('') }
+}
+
+async function writeDamagedStore(): Promise<void> {
+  const store = await openStore()
+  await store.transact(() => [{ put: KEY, value: Buffer.from('<value>') }])
+  await store.transact(() => [{ put: 'core/configmaps/default/b', value: Buffer.from('intact') }])
+  await store.close()
+  expect((await run('check')).code).toBe(0)
+  const file = join(dataDir, 'store', 'store.mdb')
+  const bytes = await readFile(file)
+  for (let at = bytes.indexOf('<value>'); at >= 0; at = bytes.indexOf('<value>', at + 1)) bytes[at]! ^= 4
+  await writeFile(file, bytes)
+}
+
+describe('stowage store', () => {
+  it('SYS-20 check names a damaged record and exits with 1', async () => {
+    await writeDamagedStore()
+    const { code, output } = await run('check')
+    expect(code).toBe(1)
+    expect(output).toContain(`revision 1, "${KEY}": the checksum of its value does not match`)
+    const json = JSON.parse((await run('check', '-o', 'json')).output)
+    expect(json).toMatchObject({ isDamaged: true, format: 3, records: 1, damagedPages: [] })
+    expect(json.damagedRecords).toMatchObject([{ revision: 1, key: KEY }])
+  })
+
+  it('SYS-20 repair changes nothing without --yes, then drops the record, and has nothing to do the next time', async () => {
+    await writeDamagedStore()
+    for (const flags of [[], ['--dry-run', '--yes']]) {
+      const { code, output } = await run('repair', ...flags)
+      expect(code).toBe(1)
+      expect(output).toContain(`dropped  revision 1, "${KEY}"`)
+      expect(output).toContain('Nothing was changed')
+    }
+    expect((await run('check')).code).toBe(1)
+    expect(await run('repair', '--yes')).toMatchObject({ code: 0, output: expect.stringContaining('Repaired') })
+    expect(await run('check')).toMatchObject({ code: 0, output: expect.stringContaining('No damage found.') })
+    expect(await run('repair', '--yes')).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('nothing to repair'),
+    })
+    const store = await openStore()
+    expect((await store.list({ prefix: '' })).entries.map(({ key }) => key)).toEqual(['core/configmaps/default/b'])
+    await store.close()
+  })
+
+  it('exits with 2 if there is no store, and while a server uses it', async () => {
+    expect(await run('check')).toMatchObject({ code: 2, errors: expect.stringContaining('no embedded store') })
+    const store = await openStore()
+    for (const command of ['check', 'repair']) {
+      expect(await run(command)).toMatchObject({ code: 2, errors: expect.stringContaining('A server runs on') })
+    }
+    await store.close()
+  })
+})

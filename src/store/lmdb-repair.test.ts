@@ -1,0 +1,164 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { manualClock } from '../base/manual-clock.ts'
+import { copyLmdbStore } from './files/lmdb-copy.ts'
+import { openLmdbStore } from './lmdb.ts'
+import { repairStore } from './lmdb-repair.ts'
+import { inspectStore, isDamaged } from './records/inspect-store.ts'
+import { planRepair, type RepairPlan } from './records/repair-store.ts'
+import { CompactedError, type Store } from './store.ts'
+import { put, remove, text } from './testing/helpers.ts'
+
+const clock = manualClock()
+let dir: string
+let path: string
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'stowage-repair-'))
+  path = join(dir, 'store.mdb')
+})
+afterEach(() => rm(dir, { recursive: true, force: true }))
+
+async function write(change: (store: Store) => Promise<unknown>): Promise<void> {
+  const store = await openLmdbStore({ dir, clock })
+  await change(store)
+  await store.close()
+}
+
+/** Flips the first bit of every place in the file that has these bytes. */
+async function damage(marker: string): Promise<void> {
+  const bytes = await readFile(path)
+  let places = 0
+  for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, at + 1)) {
+    bytes[at]! ^= 1
+    places++
+  }
+  expect(places).toBeGreaterThan(0)
+  await writeFile(path, bytes)
+}
+
+const values = async (store: Store) =>
+  Object.fromEntries((await store.list({ prefix: '' })).entries.map((entry) => [entry.key, text(entry)]))
+
+async function repairedValues(plan: RepairPlan | undefined): Promise<Record<string, string | undefined>> {
+  await repairStore(dir, plan as RepairPlan)
+  const inspection = inspectStore({ path })
+  expect(isDamaged(inspection)).toBe(false)
+  expect(planRepair(path, {})).toBeUndefined()
+  const store = await openLmdbStore({ dir, clock })
+  const found = await values(store)
+  await put(store, 'later')
+  await store.close()
+  return found
+}
+
+describe('inspectStore', () => {
+  it('SYS-20 lists damaged values and headers with their keys', async () => {
+    await write(async (store) => {
+      for (const name of ['a', 'b', 'c']) await put(store, `k/${name}`, `<value of ${name}>`)
+    })
+    expect(inspectStore({ path })).toMatchObject({
+      records: 3,
+      newestRevision: 3,
+      damagedRecords: [],
+      damagedPages: [],
+    })
+    await damage('<value of a>')
+    await damage('k/c')
+    expect(inspectStore({ path })).toMatchObject({
+      records: 1,
+      damagedRecords: [
+        { revision: 1, key: 'k/a', reason: 'the checksum of its value does not match', hasValue: true },
+        { revision: 3, key: 'j/c', reason: 'the checksum of its header does not match', hasValue: true },
+      ],
+    })
+  })
+})
+
+describe('repair', () => {
+  it('SYS-20 drops a damaged record, keeps the others and the damaged file, and does not reuse revisions', async () => {
+    await write(async (store) => {
+      await put(store, 'a', '<value of a>')
+      await put(store, 'b')
+    })
+    await damage('<value of a>')
+    const plan = planRepair(path, {})
+    expect(plan?.actions).toEqual([
+      { is: 'dropped', revision: 1, key: 'a', reason: 'the checksum of its value does not match' },
+    ])
+    expect(await repairedValues(plan)).toEqual({ b: 'b' })
+    expect((await readdir(dir)).sort()).toEqual(['store.mdb', 'store.mdb-lock', 'store.mdb.damaged-1'])
+    const store = await openLmdbStore({ dir, clock })
+    expect(store.revision).toBeGreaterThan(1_000_000)
+    await expect(store.list({ prefix: '', atRevision: 2 })).rejects.toThrow(CompactedError)
+    await store.close()
+  })
+
+  it('SYS-20 goes back to an earlier state that the history has', async () => {
+    await write(async (store) => {
+      await put(store, 'a', 'old')
+      await put(store, 'a', '<new value>')
+    })
+    await damage('<new value>')
+    const plan = planRepair(path, {})
+    expect(plan?.actions).toMatchObject([{ is: 'reverted', key: 'a', from: { revision: 1, isBackup: false } }])
+    expect(await repairedValues(plan)).toEqual({ a: 'old' })
+  })
+
+  it('SYS-20 restores records from a backup: the same revision, or an earlier one', async () => {
+    const backupDir = join(dir, 'backup')
+    await write(async (store) => {
+      await put(store, 'a', '<value of a>')
+      await put(store, 'b', 'old b')
+    })
+    await copyLmdbStore({ from: dir, to: backupDir })
+    const clearHistory = { keepMs: 1, entriesMax: 0 }
+    const store = await openLmdbStore({ dir, clock, history: clearHistory })
+    await put(store, 'b', '<new b>')
+    await clock.advance(60_000)
+    await store.close()
+    await damage('<value of a>')
+    await damage('<new b>')
+    const plan = planRepair(path, { backup: join(backupDir, 'store.mdb') })
+    expect(plan?.actions).toMatchObject([
+      { is: 'restored', key: 'a', revision: 1 },
+      { is: 'reverted', key: 'b', revision: 3, from: { revision: 2 } },
+    ])
+    expect(await repairedValues(plan)).toEqual({ a: '<value of a>', b: 'old b' })
+  })
+
+  it('SYS-20 does not bring back an object whose delete is damaged', async () => {
+    await write(async (store) => {
+      await put(store, 'k/deleted')
+      await put(store, 'k/other')
+      await remove(store, 'k/deleted')
+    })
+    const bytes = await readFile(path)
+    for (let place = bytes.indexOf('k/deleted'); place >= 0; place = bytes.indexOf('k/deleted', place + 1)) {
+      // Flip a bit of the create revision in the header of the delete, which has the flag of a delete.
+      if (bytes[place - 29] === 1) bytes[place - 20]! ^= 1
+    }
+    await writeFile(path, bytes)
+    const plan = planRepair(path, {})
+    expect(plan?.actions).toMatchObject([{ is: 'dropped', revision: 3, key: 'k/deleted' }])
+    expect(await repairedValues(plan)).toEqual({ 'k/other': 'k/other' })
+  })
+
+  it('SYS-20 keeps the records of all intact pages', async () => {
+    await write((store) =>
+      store.transact(() =>
+        Array.from({ length: 300 }, (_, n) => ({ put: `k/${n}`, value: Buffer.alloc(700, `${n} `) })),
+      ),
+    )
+    const bytes = await readFile(path)
+    bytes.fill(0, bytes.indexOf('150 150 150 ') & ~4_095, (bytes.indexOf('150 150 150 ') & ~4_095) + 4_096)
+    await writeFile(path, bytes)
+    await expect(openLmdbStore({ dir, clock })).rejects.toThrow('is damaged: page')
+    const plan = planRepair(path, {})
+    expect(plan?.inspection.damagedPages.length).toBeGreaterThan(0)
+    expect(plan?.actions.map(({ key }) => key)).toContain('k/150')
+    const found = await repairedValues(plan)
+    expect(Object.keys(found).length).toBe(300 - (plan?.actions.length ?? 0))
+  })
+})

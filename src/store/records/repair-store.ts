@@ -1,0 +1,99 @@
+// Plans the repair of a store: which records to keep, which to take from a backup, and what is lost. ../lmdb-repair.ts
+// carries the plan out.
+//
+// A record of the same revision is restored as it was. Otherwise the newest earlier state of the object, in the store or in
+// the backup, becomes a new revision. The history then starts at the newest revision, so that watches list again.
+import { type Floors, type MediumRecord, NO_FLOORS } from '../medium.ts'
+import type { Revision } from '../store.ts'
+import {
+  type InspectOptions,
+  inspectStore,
+  isDamaged,
+  type RecordDamage,
+  type StoreInspection,
+} from './inspect-store.ts'
+
+/** Added to the newest revision that was found, because newer ones may be lost, and clients may have seen them. */
+const REVISION_GAP = 1_000_000
+
+export interface RepairPlan {
+  readonly inspection: StoreInspection
+  readonly actions: readonly RepairAction[]
+  /** Records to write, in revision order. */
+  readonly records: readonly MediumRecord[]
+  readonly floors: Floors
+}
+
+export interface RepairAction {
+  /** restored: as it was. reverted: an earlier state of the object. dropped: lost. */
+  readonly is: 'restored' | 'reverted' | 'dropped'
+  readonly revision: Revision
+  readonly key: string | undefined
+  readonly reason: string
+  /** The revision of the earlier state, and whether it is from the backup. */
+  readonly from?: { readonly revision: Revision; readonly isBackup: boolean }
+}
+
+/** Plans the repair of a file. Returns undefined if it is not damaged. */
+export function planRepair(
+  path: string,
+  { backup, onProgress }: { readonly backup?: string; readonly onProgress?: InspectOptions['onProgress'] },
+): RepairPlan | undefined {
+  const records = new Map<Revision, MediumRecord>()
+  const collect = (record: MediumRecord) =>
+    void records.set(record.revision, { ...record, value: Uint8Array.from(record.value) })
+  const inspection = inspectStore({ path, onProgress, onRecord: collect })
+  if (!isDamaged(inspection)) return undefined
+  const saved = new Map<Revision, MediumRecord>()
+  if (backup)
+    inspectStore({
+      path: backup,
+      onRecord: (record) => void saved.set(record.revision, { ...record, value: Uint8Array.from(record.value) }),
+    })
+
+  let revision = inspection.newestRevision + REVISION_GAP
+  const actions: RepairAction[] = []
+  for (const damage of inspection.damagedRecords) {
+    const { revision: lost, key, reason } = damage
+    const same = saved.get(lost)
+    if (same && same.key === (key ?? same.key)) {
+      records.set(lost, same)
+      actions.push({ is: 'restored', revision: lost, key: same.key, reason })
+    } else actions.push(revertOrDrop(damage))
+  }
+  const sorted = [...records.values()].sort((a, b) => a.revision - b.revision)
+  const { briefPrefixes } = inspection.description?.floors ?? NO_FLOORS
+  return { inspection, actions, records: sorted, floors: { ordinary: revision, brief: revision, briefPrefixes } }
+
+  function revertOrDrop({ revision: lost, key, reason, hasValue }: RecordDamage): RepairAction {
+    const dropped = { is: 'dropped' as const, revision: lost, key, reason }
+    if (!key || isSuperseded(records, key, lost)) return dropped
+    if (!hasValue && reason.includes('header')) {
+      // It may have been a delete. The earlier states of the object must not become current.
+      for (const record of [...records.values()]) if (record.key === key) records.delete(record.revision)
+      return dropped
+    }
+    const [inStore, inBackup] = [newestOf(records, key, lost), newestOf(saved, key, lost)]
+    const isBackup = (inBackup?.revision ?? 0) > (inStore?.revision ?? 0)
+    const earlier = isBackup ? inBackup : inStore
+    if (!earlier || earlier.deleted) return dropped
+    records.set(++revision, { ...earlier, revision })
+    return { ...dropped, is: 'reverted', from: { revision: earlier.revision, isBackup } }
+  }
+}
+
+const isSuperseded = (records: ReadonlyMap<Revision, MediumRecord>, key: string, revision: Revision): boolean =>
+  [...records.values()].some((record) => record.key === key && record.revision > revision)
+
+function newestOf(
+  records: ReadonlyMap<Revision, MediumRecord>,
+  key: string,
+  before: Revision,
+): MediumRecord | undefined {
+  let newest: MediumRecord | undefined
+  for (const record of records.values()) {
+    if (record.key !== key || record.revision >= before) continue
+    if (!newest || record.revision > newest.revision) newest = record
+  }
+  return newest
+}
