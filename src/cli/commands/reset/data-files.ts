@@ -1,5 +1,5 @@
 // The files of a data directory: recognises one, and deletes what Stowage created in it except for volumes that are kept. The
-// store is deleted last, so that an interrupted reset still finds in it which volumes to keep.
+// store is deleted after the volumes, so that a repeated reset still finds in it which of them to keep.
 import { access, readdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { removeTree } from '../../../base/trees/remove-tree.ts'

@@ -7,7 +7,7 @@ import type { MountEntry } from '../../../host/host.ts'
 import { type LoopFile, listLoopFiles } from '../../../host/loop-files.ts'
 import { parseMountInfo } from '../../../host/mountinfo.ts'
 import { findProbeDirectories } from '../../../host/probe.ts'
-import { findLeftProcesses, type LeftProcess } from './pod-processes.ts'
+import { findLeftProcesses, type LeftProcess } from './left-processes.ts'
 
 export interface MachineState {
   readonly processes: readonly LeftProcess[]

@@ -4,9 +4,9 @@ import type { Clock } from '../../../base/clock.ts'
 import { type Host, openHost } from '../../../host/index.ts'
 import { isRunning, signalProcess } from '../../../host/process-identity.ts'
 import { removePodCgroups } from '../../../nodeagent/commands/cgroup.ts'
+import type { LeftProcess } from './left-processes.ts'
 import { type MachineState, readMachineState } from './machine-state.ts'
 import { findMountUsers } from './mount-users.ts'
-import type { LeftProcess } from './pod-processes.ts'
 
 export interface Released {
   readonly processes: number
