@@ -83,7 +83,9 @@ const OPERATION_FLAGS = [
   'fstab',
 ]
 const PROPAGATION_FLAGS = ['private', 'rprivate', 'shared', 'rshared', 'slave', 'rslave', 'unbindable', 'runbindable']
+const DEVICE_FLAGS = ['logdev', 'rtdev', 'journal_dev', 'journal_path']
 const FORBIDDEN_FLAGS: ReadonlyMap<string, string> = new Map([
+  ...DEVICE_FLAGS.map((name) => [name, 'it names another device'] as const),
   ...[...OPERATION_FLAGS, ...PROPAGATION_FLAGS].map((name) => [name, OTHER_OPERATION] as const),
   ['discard', 'it would release the space that is reserved for the volume'],
   ['ro', 'read-only is requested when the volume is published'],

@@ -6,6 +6,7 @@ import { failedPrecondition, volumeNotFound } from './errors.ts'
 import { isVolumeId, type SnapshotId, type VolumeId } from './ids.ts'
 import type { LimitReconciler } from './limits/limit-reconciler.ts'
 import type { Locks } from './locks.ts'
+import type { TargetRoots } from './node/target-roots.ts'
 import type { Pool } from './pool/pool.ts'
 import type { Records } from './pool/record-files.ts'
 import {
@@ -26,6 +27,7 @@ export interface DriverContext {
   readonly backend: Backend
   readonly limits: LimitReconciler
   readonly locks: Locks
+  readonly targetRoots: TargetRoots
   readonly clock: Clock
   readonly log: Logger
 }

@@ -68,6 +68,8 @@ export interface DriverFixtureOptions {
   readonly backend: BackendName
   readonly poolBytes?: number
   readonly workloadCgroups?: readonly string[]
+  /** Whether volumes can be staged and published only in the directory of the target paths. Default false. */
+  readonly hasTargetRoot?: boolean
   /** Puts the pool on a separate disk of this size, which a test can fill. */
   readonly diskBytes?: number
 }
@@ -102,6 +104,7 @@ export async function startDriverFixture(options: DriverFixtureOptions): Promise
       backend: options.backend,
       topologyKey: TOPOLOGY_KEY,
       workloadCgroups: options.workloadCgroups ?? [],
+      targetRoots: options.hasTargetRoot ? [join(machine.pool, 'targets')] : [],
       version: '1.2.3',
       clock,
       log,

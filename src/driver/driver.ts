@@ -27,6 +27,7 @@ import { createLocks } from './locks.ts'
 import { createDriverMetrics } from './metrics.ts'
 import { listenMetrics } from './metrics-listener.ts'
 import { createNodeService } from './node/node-service.ts'
+import { createTargetRoots } from './node/target-roots.ts'
 import { createPool, type Pool } from './pool/pool.ts'
 import { detectBackend, findUnrecorded, snapshotsIn, stateIn, volumesIn } from './pool/pool-layout.ts'
 import { lockPool } from './pool/pool-lock.ts'
@@ -46,6 +47,8 @@ export interface DriverOptions {
   readonly backend: 'auto' | BackendName
   readonly topologyKey: string
   readonly workloadCgroups: readonly string[]
+  /** Directories in which volumes are staged and published. Default: any. */
+  readonly targetRoots?: readonly string[]
   readonly metricsAddress?: { readonly host: string; readonly port: number }
   readonly version: string
   readonly clock: Clock
@@ -133,10 +136,15 @@ async function openDriver(
     parse: parseSnapshotRecord,
     isDurable: true,
   })
+  const targetRoots = await createTargetRoots(options.targetRoots ?? [])
   const mountRecords = await openRecordFiles({
     ...sharedOptions,
     directory: join(stateDirectory, 'presences'),
-    parse: parseMountRecord,
+    parse: (value, id) => {
+      const record = parseMountRecord(value, id)
+      const problem = 'problem' in record ? undefined : targetRoots.findProblem(record)
+      return problem === undefined ? record : { problem }
+    },
     isDurable: false,
   })
 
@@ -157,7 +165,20 @@ async function openDriver(
   const limits = createLimitReconciler({ node: backend.node, volumes, mountRecords, locks, cgroups, clock, log })
   const topology = { [topologyKey]: nodeId }
   return {
-    driver: { nodeId, topology, volumes, snapshots, mountRecords, pool, backend, limits, locks, clock, log },
+    driver: {
+      nodeId,
+      topology,
+      volumes,
+      snapshots,
+      mountRecords,
+      pool,
+      backend,
+      limits,
+      locks,
+      targetRoots,
+      clock,
+      log,
+    },
     backend,
   }
 }

@@ -50,14 +50,21 @@ describe('mount', () => {
     expect(commands).toEqual([])
   })
 
-  it.each(['bind', 'remount', 'loop=/dev/loop1', 'noatime,move', 'X-mount.mkdir', 'helper=x', 'a b', 'SHARED'])(
-    'SYS-10 rejects the option %s',
-    async (flag) => {
-      const { mounts, commands } = createTestMounts()
-      await expect(mounts.mount('/dev/null', '/stage', 'xfs', [flag])).rejects.toThrow('is not allowed for a volume')
-      expect(commands).toEqual([])
-    },
-  )
+  it.each([
+    'bind',
+    'remount',
+    'loop=/dev/loop1',
+    'noatime,move',
+    'logdev=/dev/sda',
+    'X-mount.mkdir',
+    'helper=x',
+    'a b',
+    'SHARED',
+  ])('SYS-10 rejects the option %s', async (flag) => {
+    const { mounts, commands } = createTestMounts()
+    await expect(mounts.mount('/dev/null', '/stage', 'xfs', [flag])).rejects.toThrow('is not allowed for a volume')
+    expect(commands).toEqual([])
+  })
 })
 
 describe('unmount', () => {

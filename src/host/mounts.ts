@@ -140,7 +140,7 @@ async function isSameFile(pathA: string, pathB: string): Promise<boolean> {
   return a.dev === b.dev && a.ino === b.ino
 }
 
-/** Mount options of a StorageClass must not turn the mount into another operation or select another device. */
+/** Mount options of a StorageClass must not turn the mount into another operation or name another device. */
 function checkMountFlags(flags: readonly string[]): void {
   for (const flag of flags.flatMap((value) => value.split(','))) {
     const name = flag.split('=')[0]!.trim().toLowerCase()
@@ -152,5 +152,6 @@ function checkMountFlags(flags: readonly string[]): void {
 
 const FORBIDDEN_FLAGS = new Set([
   ...['bind', 'rbind', 'move', 'remount', 'loop', 'offset', 'sizelimit', 'helper', 'uhelper', 'fstab'],
+  ...['logdev', 'rtdev', 'journal_dev', 'journal_path'],
   ...['private', 'rprivate', 'shared', 'rshared', 'slave', 'rslave', 'unbindable', 'runbindable'],
 ])

@@ -32,6 +32,7 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
   if (request.stagingTargetPath === '')
     throw failedPrecondition('staging_target_path is required: volumes are staged before they are published.')
   const stagingPath = parseAbsolutePath(request.stagingTargetPath, 'staging_target_path')
+  await driver.targetRoots.check(path, 'target_path')
 
   return driver.locks.run({ exclusive: [id, path] }, async () => {
     const volume = getVolumeRecord(driver, id)

@@ -22,6 +22,7 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
   const capability = parseCapability(request.volumeCapability)
   const path = parseAbsolutePath(request.stagingTargetPath, 'staging_target_path')
   const { id } = getVolumeRecord(driver, request.volumeId)
+  await driver.targetRoots.check(path, 'staging_target_path')
 
   return driver.locks.run({ exclusive: [id, path] }, async () => {
     const volume = getVolumeRecord(driver, id)

@@ -102,7 +102,9 @@ async function readRecords<R extends { readonly id: string }>({
   for (const file of await readdir(directory)) {
     const path = join(directory, file)
     if (file.endsWith('.tmp')) {
-      await rm(path, { force: true }) // an unfinished write
+      await rm(path, { force: true }).catch((error: NodeJS.ErrnoException) => {
+        log.error({ file: path, reason: error.message }, 'cannot remove an unfinished record')
+      })
       continue
     }
     const id = file.endsWith(EXTENSION) ? file.slice(0, -EXTENSION.length) : file

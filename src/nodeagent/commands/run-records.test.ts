@@ -26,6 +26,12 @@ describe('readRun', () => {
     expect(await readRecords({ pid: formatPid(2 ** 30, '1') })).toEqual(LOST_RUN)
     expect(await readRecords({})).toEqual(LOST_RUN)
     expect(await readRecords({ pid: '{"pid":' })).toEqual(LOST_RUN)
+    expect(await readRecords({ pid: 'null' })).toEqual(LOST_RUN)
+    expect(await readRecords({ pid: `{"pid":"${process.pid}","startTicks":1}` })).toEqual(LOST_RUN)
+  })
+
+  it('SYS-7 returns a lost run for PID 1, whose process group is every process', async () => {
+    expect(await readRecords({ pid: formatPid(1, await startTicksOf(1)) })).toEqual(LOST_RUN)
   })
 
   it('SYS-7 returns a lost run if the start time of the process was not recorded', async () => {

@@ -47,10 +47,15 @@ export async function readRun(files: RunFiles, disk: NodeDisk): Promise<RunState
 
 export const formatPid = (pid: number, startTicks: string): string => `${JSON.stringify({ pid, startTicks })}\n`
 
+/** Returns nothing for an invalid record. A process group is stopped by the negated PID, so 1 would stop all processes. */
 function parsePid(text: string): { pid?: number; startTicks?: string } {
+  let record: unknown
   try {
-    return JSON.parse(text)
+    record = JSON.parse(text)
   } catch {
     return {}
   }
+  const { pid, startTicks } = (record ?? {}) as { readonly pid?: unknown; readonly startTicks?: unknown }
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 1 || typeof startTicks !== 'string') return {}
+  return { pid, startTicks }
 }

@@ -91,7 +91,13 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
   /** Reads a record. Removes an empty directory without a record, which a crash can leave behind. */
   async function readVolData(directory: string, mountName?: string): Promise<VolData | undefined> {
     const path = join(directory, VOL_DATA)
-    const text = await disk.readText(path)
+    let text: string | undefined
+    try {
+      text = await disk.readText(path)
+    } catch (error) {
+      log.error({ path, reason: (error as Error).message }, 'cannot read this mount record; its volume is not changed')
+      return undefined
+    }
     // A power loss can leave an empty record. It also ends all mounts.
     const isEmpty = text === '' && !(mountName && (await disk.isMountPoint(join(directory, mountName))))
     if (isEmpty) await disk.removeFile(path)

@@ -17,9 +17,10 @@ import {
   unlink,
   writeFile,
 } from 'node:fs/promises'
-import { basename, dirname, join, normalize } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { readTextIfPresent } from '../../base/files.ts'
 import { removeTree } from '../../base/trees/remove-tree.ts'
+import { resolvePath } from '../../base/trees/resolve-path.ts'
 import type { Mounts } from '../../host/index.ts'
 import type { Run } from '../../host/run.ts'
 import type { NodeDisk, PathKind } from './disk.ts'
@@ -116,15 +117,6 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
         await run('mount', ['--no-canonicalize', '--bind', source, target])
       })
     },
-  }
-}
-
-async function resolvePath(path: string): Promise<string> {
-  const missingParts: string[] = []
-  for (let existing = normalize(path); ; existing = dirname(existing)) {
-    const realPath = await realpath(existing).catch(ignoreNotFound)
-    if (realPath !== undefined) return join(realPath, ...missingParts)
-    missingParts.unshift(basename(existing))
   }
 }
 

@@ -2,6 +2,7 @@
 // a directory that the operator allows (--allow-host-path), after all links are resolved.
 import { dirname } from 'node:path'
 import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
+import { isWithin } from '../../base/trees/resolve-path.ts'
 import type { NodeDisk, PathKind } from '../disk/disk.ts'
 import { failedMount } from '../volume-error.ts'
 
@@ -41,7 +42,7 @@ export async function prepareHostPath(
 async function isAllowed(path: string, { disk, allowedHostPaths }: HostPathDeps): Promise<boolean> {
   for (const allowedPath of allowedHostPaths) {
     const directory = await disk.resolvePath(allowedPath)
-    if (directory === '/' || path === directory || path.startsWith(`${directory}/`)) return true
+    if (isWithin(path, directory)) return true
   }
   return false
 }

@@ -2,6 +2,7 @@
 // has root privileges, a volume with Secrets is kept in memory.
 import { dirname, join } from 'node:path'
 import type { NodeDisk } from '../disk/disk.ts'
+import { splitSubPath } from '../disk/sub-path.ts'
 import type { AgentPaths } from '../paths.ts'
 import type { ProjectedFile } from './projected-files.ts'
 
@@ -26,11 +27,11 @@ export async function writeProjectedVolume(
   for (const [path, file] of files) {
     const written = previous.get(path)
     if (written && written.mode === file.mode && Buffer.compare(written.content, file.content) === 0) continue
-    const target = join(root, path)
+    const target = join(root, ...splitSubPath(path)) // throws if the path would lead out of the volume
     await disk.makeDirectory(dirname(target), DIRECTORY_MODE)
     await disk.writeFile(target, file.content, file.mode)
   }
-  for (const path of previous.keys()) if (!files.has(path)) await disk.removeFile(join(root, path))
+  for (const path of previous.keys()) if (!files.has(path)) await disk.removeFile(join(root, ...splitSubPath(path)))
   return root
 }
 

@@ -78,6 +78,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
       backend: 'auto',
       topologyKey: TOPOLOGY_KEY,
       workloadCgroups: [],
+      targetRoots: [join(dir, node, 'agent')],
       version: stowageVersion,
       clock,
       log,

@@ -24,6 +24,11 @@ export const addDriver: AddCommand = (program, deps) => {
       'cgroup to which IO limits apply, may contain * and **; may be repeated',
       collect,
     )
+    .option(
+      '--target-root <dir>',
+      'directory in which volumes are staged and published; may be repeated (default: any)',
+      collect,
+    )
     .option('--metrics-address <host:port>', 'address on which to serve /metrics')
     .addOption(logLevelOption())
     .addOption(logFormatOption())

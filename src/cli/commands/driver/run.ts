@@ -17,6 +17,7 @@ export interface DriverFlags {
   readonly backend: 'auto' | 'loop' | 'directory'
   readonly topologyKey: string
   readonly workloadCgroup: readonly string[]
+  readonly targetRoot?: readonly string[]
   readonly metricsAddress?: string
 }
 
@@ -52,6 +53,7 @@ export async function runDriver(flags: DriverFlags, { clock, log, signal, onRead
     backend: flags.backend,
     topologyKey: flags.topologyKey,
     workloadCgroups: flags.workloadCgroup,
+    targetRoots: (flags.targetRoot ?? []).map((directory) => resolve(directory)),
     metricsAddress:
       flags.metricsAddress === undefined ? undefined : parseListen(flags.metricsAddress, '--metrics-address'),
     version: stowageVersion,

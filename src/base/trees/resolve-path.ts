@@ -1,0 +1,21 @@
+// Resolves the links in a path of which the last parts need not exist.
+import { realpath } from 'node:fs/promises'
+import { basename, dirname, join, normalize } from 'node:path'
+import { errorCode } from '../disk-error.ts'
+
+/** Returns the absolute path with all links resolved. Parts that do not exist are kept. */
+export async function resolvePath(path: string): Promise<string> {
+  const missingParts: string[] = []
+  for (let existing = normalize(path); ; existing = dirname(existing)) {
+    try {
+      return join(await realpath(existing), ...missingParts)
+    } catch (error) {
+      if (!['ENOENT', 'ENOTDIR'].includes(errorCode(error))) throw error
+    }
+    missingParts.unshift(basename(existing))
+  }
+}
+
+/** Returns whether the path is the directory or in it. Both are absolute and have no links. */
+export const isWithin = (path: string, directory: string): boolean =>
+  directory === '/' || path === directory || path.startsWith(`${directory}/`)

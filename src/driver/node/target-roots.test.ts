@@ -1,0 +1,47 @@
+import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { volumeIdOf } from '../ids.ts'
+import type { MountRecord } from '../pool/records.ts'
+import { createTargetRoots } from './target-roots.ts'
+
+let top: string
+beforeEach(async () => {
+  top = await realpath(await mkdtemp(join(tmpdir(), 'stowage-targets-')))
+  await mkdir(join(top, 'targets'))
+  await mkdir(join(top, 'outside'))
+  await symlink('../outside', join(top, 'targets', 'link'))
+  await symlink('targets', join(top, 'root-link'))
+})
+afterEach(() => rm(top, { recursive: true }))
+
+const mountRecordAt = (path: string): MountRecord => ({
+  format: 1,
+  id: volumeIdOf('v'),
+  published: [{ path, accessType: 'mount', accessMode: 'SINGLE_NODE_WRITER', isReadOnly: false }],
+})
+
+describe('createTargetRoots', () => {
+  it('SYS-10 accepts paths in its directories and rejects others, also behind links', async () => {
+    const roots = await createTargetRoots([join(top, 'root-link')])
+    for (const path of ['targets/a', 'targets/a/b', 'root-link/a']) await roots.check(join(top, path), 'target_path')
+    for (const path of ['targets', 'targets2/a', 'outside/a', 'targets/link/a', 'root-link/link/a']) {
+      await expect(roots.check(join(top, path), 'target_path')).rejects.toThrow(/--target-root/)
+    }
+  })
+
+  it('SYS-10 finds records of mounts outside its directories and of paths that are not normal', async () => {
+    const roots = await createTargetRoots([join(top, 'targets')])
+    expect(roots.findProblem(mountRecordAt(join(top, 'targets', 'a')))).toBeUndefined()
+    for (const path of [join(top, 'outside'), `${top}/targets/../outside`, 'targets/a', '']) {
+      expect(roots.findProblem(mountRecordAt(path))).toContain('not one at which volumes are mounted')
+    }
+  })
+
+  it('SYS-6 accepts every absolute path without directories', async () => {
+    const roots = await createTargetRoots([])
+    await roots.check('/any/path', 'target_path')
+    expect(roots.findProblem(mountRecordAt('/any/path'))).toBeUndefined()
+  })
+})
