@@ -22,7 +22,7 @@ export class DecodeError extends Error {
 const UNKNOWN_FIELDS_MAX = 50 // bounds the response to a hostile body; further fields are dropped without a report
 
 /** Bounds the time for which one body can block the event loop. Larger objects are rejected, unless they were stored before. */
-export const VALUES_MAX = 20_000
+export const VALUES_MAX = 10_000
 
 class Context {
   keyCount = 0

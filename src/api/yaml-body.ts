@@ -12,7 +12,7 @@ import { decodeJson, INEXACT_MESSAGE, TooManyKeysError } from './parse-json.ts'
 
 const YAML_DEPTH_MAX = 100 // deeper bodies are rejected: the parser recurses, and a few thousand levels overflow the stack
 const YAML_TOKENS_MAX = 20_000 // about 3,000 lines; longer bodies are rejected and can be sent as JSON
-const YAML_BYTES_MAX = 1024 * 1024 // the same, because comments, empty lines and block scalars have few tokens
+const YAML_BYTES_MAX = 512 * 1024 // the same, because comments, empty lines and block scalars have few tokens
 const TOKENS_PER_SLICE = 1_000 // one or two milliseconds of work
 const YAML_ALIASES_MAX = 100 // bodies with more aliases, or with aliases that expand to more nodes, are rejected
 const YAML_MESSAGE_LENGTH_MAX = 300 // longer messages of the parser are truncated

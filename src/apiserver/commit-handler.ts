@@ -9,13 +9,13 @@ import { objectMeta } from '../api/kinds/shared/meta-schema.ts'
 import { object, req } from '../api/schema.ts'
 import { badRequest, noSuchPath } from '../api/status-error.ts'
 import { commitWriteFailed } from '../client/client.ts'
-import { type BodySender, bodyOfValue, inTurn, parseJsonBody } from './http/body.ts'
+import { type BodySender, bodyOfValue, inTurn, parseJsonBody, pauseAfter } from './http/body.ts'
 import { type ApiRequest, type ApiResponse, bytesResponse } from './http/messages.ts'
 import { parseDeleteOptions, parseWriteOptions } from './http/options.ts'
 import type { ResourceRequest, Verb } from './http/route.ts'
 import { type ObjectDeps, viewOf } from './objects/object-deps.ts'
 import { decodeStored, objectBytes } from './objects/stored-object.ts'
-import { updateValuesMax } from './objects/update-values.ts'
+import { updateLimits } from './objects/update-values.ts'
 import type { WriteResult, WriteTarget, WriteVerb } from './objects/write-verb.ts'
 import type { Resource, Resources } from './resources.ts'
 import type { UserInfo } from './security/index.ts'
@@ -70,10 +70,11 @@ export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<
       throw commitWriteFailed(error, index)
     }
   }
-  const valuesMax = await Promise.all(
-    writes.map(({ route, resource }) => updateValuesMax(deps, { ...route, resource }, bytes.length)),
+  const limits = await Promise.all(
+    writes.map(({ route, resource }) => updateLimits(deps, { ...route, resource }, bytes.length)),
   )
-  const verbs = mapWrites(writes, ({ verb }, index) => verb(valuesMax[index]!))
+  const verbs = mapWrites(writes, ({ verb }, index) => verb(limits[index]!.valuesMax))
+  await pauseAfter(bytes, sender)
   const results = await executeCommit(deps, verbs)
   const encoded = results.map((result, index) => encodeResult(verbs[index]!.target.resource, result))
   return bytesResponse(200, Buffer.concat([RESPONSE_HEAD, ...encoded.flatMap(withSeparator), RESPONSE_TAIL]))

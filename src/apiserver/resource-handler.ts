@@ -3,7 +3,7 @@
 import { tokenRequest } from '../api/kinds/service-account/token-request-schema.ts'
 import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
 import { PROTOBUF_MEDIA } from '../api/protobuf/envelope.ts'
-import { type BodySender, checkKind, decodeObjectBody, parseBody } from './http/body.ts'
+import { type BodySender, checkKind, decodeObjectBody, parseBody, pauseAfter } from './http/body.ts'
 import { type ApiRequest, type ApiResponse, JSON_TYPE, warningHeaders } from './http/messages.ts'
 import type { AcceptedForm } from './http/negotiate.ts'
 import {
@@ -26,7 +26,7 @@ import {
 import type { ResourceRequest } from './http/route.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
 import { decodeStored } from './objects/stored-object.ts'
-import { updateValuesMax } from './objects/update-values.ts'
+import { updateLimits } from './objects/update-values.ts'
 import type { WriteTarget } from './objects/write-verb.ts'
 import type { Resource, Resources } from './resources.ts'
 import { type ReviewDeps, review } from './reviews.ts'
@@ -158,7 +158,8 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   const { request, route, sender } = call
   const accepted = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
-  const body = await parseBody(await request.readBody(), request.headers['content-type'], sender)
+  const bytes = await request.readBody()
+  const body = await parseBody(bytes, request.headers['content-type'], sender)
   const target = targetOf(call, options)
   if (isTokenRequest(target)) {
     const { object, warnings } = await createToken(deps, target, body, options.fieldValidation)
@@ -166,6 +167,7 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
     return valueResponse(deps, accepted, 201, value, tokenRequest, warningHeaders(warnings))
   }
   const verb = createVerb(target, body, options.fieldValidation)
+  await pauseAfter(bytes, sender)
   const result = await executeWrite(deps, verb)
   if (route.subresource !== '') return successResponse(deps, accepted, 201, { code: 201 })
   return writeResponse(deps, call, accepted, verb.warnings, result)
@@ -188,21 +190,24 @@ async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
   const options = parseWriteOptions('UpdateOptions', request.query, request.headers['user-agent'])
   const target = targetOf(call, options)
   const bytes = await request.readBody()
-  const valuesMax = await updateValuesMax(deps, target, bytes.length)
-  const body = await parseBody(bytes, request.headers['content-type'], sender, valuesMax)
+  const { keysMax, valuesMax } = await updateLimits(deps, target, bytes.length)
+  const body = await parseBody(bytes, request.headers['content-type'], sender, keysMax)
   const verb = updateVerb(target, body, options.fieldValidation, valuesMax)
+  await pauseAfter(bytes, sender)
   const result = await executeWrite(deps, verb)
   return writeResponse(deps, call, accepted, verb.warnings, result)
 }
 
 async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
-  const { request } = call
+  const { request, sender } = call
   const accepted = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('PatchOptions', request.query, request.headers['user-agent'])
   const contentType = request.headers['content-type']
   checkPatchOptions(request.query, isApply(contentType))
-  const patch = await parsePatch(await request.readBody(), contentType, call.sender)
+  const bytes = await request.readBody()
+  const patch = await parsePatch(bytes, contentType, sender)
   const verb = patchVerb(targetOf(call, options), patch, options)
+  await pauseAfter(bytes, sender)
   const result = await executeWrite(deps, verb)
   return writeResponse(deps, call, accepted, verb.warnings, result)
 }

@@ -189,14 +189,15 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     const { status, headers: responseHeaders } = response
     const bytes = wholeBody(response)
     response.turn?.end()
-    const text = Buffer.from(bytes).toString('utf8')
     return {
       status,
       headers: responseHeaders,
       bytes,
-      text,
+      get text() {
+        return Buffer.from(bytes).toString('utf8')
+      },
       get json() {
-        return JSON.parse(text)
+        return JSON.parse(this.text)
       },
     }
   }

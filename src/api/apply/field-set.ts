@@ -3,7 +3,7 @@
 // children is a member of the set; a node with children is a member only if it has the child '.'.
 //   labels.app, labels, and spec.size    {f:labels: {'.': {}, f:app: {}}, f:spec: {f:size: {}}}
 // Pure: sets are immutable and shared, and an operation without effect returns its input.
-import { compareElements } from './path-element.ts'
+import { compareElements, type SortableElement, sortableElement } from './path-element.ts'
 
 export interface FieldSet {
   readonly [element: string]: FieldSet
@@ -94,17 +94,21 @@ function differenceOfNodes(a: FieldSet, b: FieldSet): FieldSet | undefined {
 export function sortSet(set: FieldSet): FieldSet {
   if (isSortedSet(set)) return set
   const sorted: DraftSet = {}
-  for (const element of Object.keys(set).sort(compareElements)) sorted[element] = sortSet(set[element]!)
+  for (const { element } of Object.keys(set).map(sortableElement).sort(compareElements)) {
+    sorted[element] = sortSet(set[element]!)
+  }
   return sorted
 }
 
-/** Whether the elements of all levels are sorted. Allocates nothing, because most sets are sorted. */
+/** Whether the elements of all levels are sorted. */
 function isSortedSet(set: FieldSet): boolean {
-  let previous: string | undefined
+  if (set === LEAF) return true
+  let previous: SortableElement | undefined
   for (const element in set) {
-    if (previous !== undefined && compareElements(previous, element) > 0) return false
+    const current = sortableElement(element)
+    if (previous !== undefined && compareElements(previous, current) > 0) return false
     if (!isSortedSet(set[element]!)) return false
-    previous = element
+    previous = current
   }
   return true
 }

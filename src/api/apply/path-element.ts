@@ -37,12 +37,23 @@ export function canonicalElement(element: string): string | undefined {
 const ELEMENT_TYPES = '.fkvi'
 const rankOf = (element: string): number => ELEMENT_TYPES.indexOf(element[0]!)
 
+/** An element with the value by which it is compared, so that a sort parses each element once. */
+export interface SortableElement {
+  readonly element: string
+  readonly rank: number
+  /** Null for elements that are compared as text. */
+  readonly value: JsonValue
+}
+
+export function sortableElement(element: string): SortableElement {
+  const rank = rankOf(element)
+  return { element, rank, value: rank <= 1 ? null : (tryParseJson(element.slice(2)) ?? null) }
+}
+
 /** Compares elements as Kubernetes sorts them: names and texts by their bytes, numbers by their value. */
-export function compareElements(a: string, b: string): number {
-  const rank = rankOf(a)
-  if (rank !== rankOf(b)) return rank - rankOf(b)
-  if (rank <= 1) return compareText(a, b)
-  return compareValues(tryParseJson(a.slice(2)) ?? null, tryParseJson(b.slice(2)) ?? null)
+export function compareElements(a: SortableElement, b: SortableElement): number {
+  if (a.rank !== b.rank) return a.rank - b.rank
+  return a.rank <= 1 ? compareText(a.element, b.element) : compareValues(a.value, b.value)
 }
 
 function compareValues(a: JsonValue, b: JsonValue): number {

@@ -4,7 +4,7 @@
 //   set      value by value          items  item by item, identified by key fields
 import type { JsonValue } from '../json-value.ts'
 import type { Field, ObjectType, Type } from '../schema.ts'
-import { compareElements, fieldElement, keyElement } from './path-element.ts'
+import { compareElements, fieldElement, keyElement, sortableElement } from './path-element.ts'
 
 export type Shape =
   | { readonly is: 'leaf' }
@@ -42,7 +42,9 @@ export function objectShape(type: ObjectType): ObjectShape {
   let shape = objectShapes.get(type)
   if (!shape) {
     const fields = Object.entries(type.fields).map(([name, field]) => fieldShape(name, field))
-    const sortedFields = fields.toSorted((a, b) => compareElements(a.element, b.element))
+    const sortedFields = fields.toSorted((a, b) =>
+      compareElements(sortableElement(a.element), sortableElement(b.element)),
+    )
     shape = { is: 'object', fields, sortedFields, byElement: new Map(fields.map((field) => [field.element, field])) }
     objectShapes.set(type, shape)
   }

@@ -50,6 +50,7 @@ function mergeObject(original: JsonObject, patch: JsonObject, context: MergeCont
   for (const [key, change] of Object.entries(patch)) {
     if (isDirective(key)) continue
     if (change === null) delete merged[key]
+    else if (typeof change !== 'object') setOwnProperty(merged, key, change)
     else setField(merged, key, mergeField(getOwnProperty(base, key), change, patch, fieldContext(context, key)))
   }
   for (const [key, change] of Object.entries(patch)) {
@@ -73,7 +74,7 @@ type FieldContext = MergeField & { readonly key: string; readonly path: string }
 /** Returns the new value of the field, or undefined if the patch deletes it. */
 function mergeField(
   original: JsonValue | undefined,
-  change: JsonValue,
+  change: JsonObject | readonly JsonValue[],
   patch: JsonObject,
   context: FieldContext,
 ): JsonValue | undefined {
@@ -81,7 +82,6 @@ function mergeField(
     if (!isJsonObject(original) && parseDirective(change, context) === 'delete') return undefined
     return mergeObject(isJsonObject(original) ? original : {}, change, context)
   }
-  if (!isJsonArray(change)) return change
   checkOrder(change, getOwnProperty(patch, `${ORDER_PREFIX}/${context.key}`), context)
   const items = isJsonArray(original) ? original : []
   if (context.merge === undefined) return withoutDirectives(change, context)

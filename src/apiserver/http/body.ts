@@ -62,6 +62,11 @@ export function parseBody(
   throw unsupportedMediaType(media, OBJECT_MEDIA)
 }
 
+/** Ends the turn of the event loop after a large body was decoded, so that its write is planned in the next one. */
+export const pauseAfter = async ({ length }: Uint8Array, { turns }: BodySender): Promise<void> => {
+  if (length > PARSED_AT_ONCE_BYTES_MAX) await turns.pause()
+}
+
 /** Calls `parse` for a JSON or protobuf body: at once if it is small, otherwise when the turn of its sender has come. */
 export const inTurn = <T>({ length }: Uint8Array, { user, turns }: BodySender, parse: () => T): T | Promise<T> =>
   length <= PARSED_AT_ONCE_BYTES_MAX ? parse() : turns.run(user, parse)

@@ -3,7 +3,7 @@
 import { countValues, VALUES_MAX } from '../../api/decode.ts'
 import { objectKey } from '../keys.ts'
 import type { Resource } from '../resources.ts'
-import { type ObjectDeps, viewOf } from './object-deps.ts'
+import { type AnyObject, type ObjectDeps, viewOf } from './object-deps.ts'
 
 /** A smaller body or stored object does not have more than VALUES_MAX values, which take at least two bytes each. */
 const LARGE_BYTES_MIN = 2 * VALUES_MAX
@@ -14,18 +14,34 @@ export interface UpdatedObject {
   readonly name: string
 }
 
-/** Returns the maximum number of values in an update whose body has `bodyBytes`. */
-export async function updateValuesMax(
+export interface UpdateLimits {
+  /** Maximum number of values, without managedFields. */
+  readonly valuesMax: number
+  /** Maximum number of fields in the text of the body, which may have the managedFields of the stored object. */
+  readonly keysMax: number
+}
+
+/** Returns the limits of an update whose body has `bodyBytes`. */
+export async function updateLimits(
   { store, objects }: Pick<ObjectDeps, 'store' | 'objects'>,
   { resource, namespace, name }: UpdatedObject,
   bodyBytes: number,
-): Promise<number> {
-  if (bodyBytes < LARGE_BYTES_MIN) return VALUES_MAX
+): Promise<UpdateLimits> {
+  if (bodyBytes < LARGE_BYTES_MIN) return NEW_OBJECT_LIMITS
   const entry = await store.get(objectKey(resource.stored, resource.kind.namespaced ? namespace : '', name))
-  if (!entry || entry.value.length < LARGE_BYTES_MIN) return VALUES_MAX
-  const values = countValues(viewOf(resource, objects.decode(entry)))
-  return Math.max(VALUES_MAX, values + TYPE_META_VALUES)
+  if (!entry || entry.value.length < LARGE_BYTES_MIN) return NEW_OBJECT_LIMITS
+  const stored = viewOf(resource, objects.decode(entry))
+  return {
+    valuesMax: Math.max(VALUES_MAX, countObjectValues(stored) + ADDED_VALUES),
+    keysMax: Math.max(VALUES_MAX, countValues(stored) + ADDED_VALUES),
+  }
 }
 
-/** Objects are stored without kind and apiVersion. */
-const TYPE_META_VALUES = 2
+const NEW_OBJECT_LIMITS: UpdateLimits = { valuesMax: VALUES_MAX, keysMax: VALUES_MAX }
+
+/** Objects are stored without kind, apiVersion and the field managedFields of an object without managers. */
+const ADDED_VALUES = 3
+
+/** Returns the number of fields and list items of an object, without those of managedFields, which the server adds. */
+export const countObjectValues = (object: AnyObject): number =>
+  countValues({ ...object, metadata: { ...object.metadata, managedFields: undefined } })

@@ -1,6 +1,6 @@
 // PATCH with a JSON patch, merge patch or strategic merge patch: an update that is computed from the stored object inside
 // the transaction. apply.ts implements server-side apply.
-import { countValues, DecodeError, decode, isRecord } from '../../api/decode.ts'
+import { DecodeError, decode, isRecord } from '../../api/decode.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { JsonObject, JsonValue } from '../../api/json-value.ts'
 import { applyJsonPatch } from '../../api/patch/json-patch.ts'
@@ -13,6 +13,7 @@ import type { Patch } from '../../client/client.ts'
 import { type BodySender, inTurn, mediaType, type ParsedBody, parsedValue, parseJsonBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
+import { countObjectValues } from '../objects/update-values.ts'
 import type { WriteTarget, WriteVerb } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
 import { applyVerb, parseApplyBody } from './apply.ts'
@@ -148,7 +149,7 @@ function decodePatched(patched: unknown, old: object, { resource, name, validati
   try {
     const { object, unknownFields } = decode<AnyObject>(resource.kind.type, patched, ['apiVersion', 'kind'], {
       previous: old,
-      valuesMax: () => countValues(old),
+      valuesMax: () => countObjectValues(old),
     })
     const findings =
       validation === 'Ignore' ? [] : [...unknownFields.map((path) => `unknown field "${path}"`), ...duplicates]
