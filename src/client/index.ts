@@ -1,4 +1,5 @@
-// Public API of the client: its interface, its HTTP implementation, and connections.
+// Public API of the client: its interface, its HTTP implementation, limits of requests, and connections.
+export { type AdaptiveLimit, createAdaptiveLimit } from './adaptive-limit.ts'
 export type {
   Client,
   CommitWrite,

@@ -4,8 +4,9 @@ import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
+
 import { type ClientConfig, loadClientConfig, readPodNamespace } from '../client/connection/client-config.ts'
-import { type Client, rateLimited } from '../client/index.ts'
+import { type AdaptiveLimit, type Client, createAdaptiveLimit, rateLimited } from '../client/index.ts'
 import { type CsiConnection, connectDriver, createCsiMetrics, serializeCalls } from '../csi/index.ts'
 import { type Host, type LeaseTimes, type ProcessDeps, runOnHost, startHost } from '../runtime/index.ts'
 import { type DiscoveredDriver, discoverDriver } from './discover-driver.ts'
@@ -60,13 +61,15 @@ export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<voi
   const { settings, clock, log, signal } = run
   const { monitoring, metricsPath, csiAddress: address, timeout: timeoutMs } = settings
   const nodeName = nodeNameOf(run)
+  const limit = createAdaptiveLimit({ clock, log })
+  const { userAgent } = sidecar
   const host = await startHost(
-    { server: await loadServerConfig(run), userAgent: sidecar.userAgent, monitoring, metricsPath },
+    { server: await loadServerConfig(run), userAgent, observer: limit, monitoring, metricsPath },
     run,
   )
   const driver = connectDriver({ address, clock, log, metrics: createCsiMetrics(host.registry), timeoutMs })
   try {
-    await runWithDriver({ ...run, nodeName }, sidecar, host, driver)
+    await runWithDriver({ ...run, nodeName, limit }, sidecar, host, driver)
   } catch (error) {
     if (!signal.aborted) throw error // an error after the signal means that the start was interrupted
   } finally {
@@ -77,7 +80,7 @@ export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<voi
 }
 
 async function runWithDriver(
-  run: SidecarRun & { readonly nodeName: string | undefined },
+  run: SidecarRun & { readonly nodeName: string | undefined; readonly limit: AdaptiveLimit },
   sidecar: Sidecar,
   host: Host,
   driver: CsiConnection,
@@ -85,6 +88,7 @@ async function runWithDriver(
   const { settings, clock } = run
   const { gates, kubeApiQps: perSecond, kubeApiBurst: burst } = settings
   const unlimitedClient = host.client
+  const adaptiveClient = run.limit.limited(unlimitedClient)
   const driverMetrics = sidecar.createMetrics(host.registry)
   const discoveredDriver = await discoverDriver(driver, { ...run, retry: 'unavailable' })
   if (sidecar.runOnce) return sidecar.runOnce(discoveredDriver, unlimitedClient)
@@ -94,7 +98,7 @@ async function runWithDriver(
   const outcome = await runOnHost(
     host,
     {
-      client: perSecond === -1 ? unlimitedClient : rateLimited(unlimitedClient, { perSecond, burst }, clock),
+      client: perSecond === -1 ? adaptiveClient : rateLimited(adaptiveClient, { perSecond, burst }, clock),
       lease: settings.leaderElection
         ? {
             client: unlimitedClient,

@@ -5,7 +5,7 @@ import type { Clock, Random } from '../base/clock.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
 import type { ClientConfig } from '../client/connection/client-config.ts'
-import { type HttpClient, httpClient } from '../client/http/http-client.ts'
+import { type HttpClient, httpClient, type RequestObserver } from '../client/http/http-client.ts'
 import { patchByUpdate } from '../client/patch-by-update.ts'
 import { createEventRecorder } from './events.ts'
 import { createManager, type ManagerOptions } from './manager.ts'
@@ -32,6 +32,8 @@ export interface ProcessDeps {
 export interface HostOptions {
   readonly server: ClientConfig
   readonly userAgent: string
+  /** Called after every attempt of a request. */
+  readonly observer?: RequestObserver
   /** The address of the endpoint for metrics and health. Default: no endpoint. */
   readonly monitoring?: ListenAddress
   /** Default `/metrics`. */
@@ -64,7 +66,13 @@ export async function startHost(
   const metrics = createClientMetrics(registry)
   let health: HealthChecks = STARTING
   const { userAgent } = options
-  const http = httpClient({ connection, clock, userAgent, observer: metrics.requests })
+  const observer: RequestObserver = {
+    observeRequest(request) {
+      metrics.requests.observeRequest(request)
+      options.observer?.observeRequest(request)
+    },
+  }
+  const http = httpClient({ connection, clock, userAgent, observer })
   const events = createEventRecorder({ client: http, clock, random, log, component: userAgent.split(' ')[0]! })
   const rights = createRights({ clock, log, observe: metrics.setMissingRight, events })
   const client = rights.track(patchByUpdate(http))

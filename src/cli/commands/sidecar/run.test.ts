@@ -1,6 +1,7 @@
 // Runs `stowage sidecar` against an API server and a fake driver, with the role that `stowage rbac print` prints for it.
 import { describe, expect, it, vi } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { ApiError } from '../../../api/status-error.ts'
 import { ADMIN, type Json, type ServerFixtureOptions } from '../../../apiserver/server.fixture.ts'
 import { systemClock, systemRandom } from '../../../base/clock.ts'
 import type { FakeSettings } from '../../../csi/fake/index.ts'
@@ -23,6 +24,7 @@ const UPSTREAM_LEASES = {
 const WAIT = { timeout: 20_000, interval: 20 }
 const GI = 1024 ** 3
 const TOKEN = 'sidecar'
+const WORKER = 'system:serviceaccount:default:worker'
 
 /** A server with RBAC, on which the token of the sidecar is that of the service account default/worker. */
 const SERVER: ServerFixtureOptions = {
@@ -43,13 +45,19 @@ const SERVER: ServerFixtureOptions = {
 }
 
 interface StartOptions {
+  readonly server?: ServerFixtureOptions
   readonly driver?: Partial<FakeSettings>
   readonly flags?: Readonly<Record<string, string>>
   readonly env?: Readonly<Record<string, string>>
 }
 
-async function startCluster({ driver = {}, flags = {}, env = { NAMESPACE: 'default' } }: StartOptions = {}) {
-  const program = await startProgramFixture(SERVER)
+async function startCluster({
+  server = SERVER,
+  driver = {},
+  flags = {},
+  env = { NAMESPACE: 'default' },
+}: StartOptions = {}) {
+  const program = await startProgramFixture(server)
   const { api, signal } = program
   const { fake, endpoint } = await program.serveFakeDriver(driver)
   program.runOtherControllers()
@@ -239,6 +247,19 @@ describe('stowage sidecar', () => {
     expect(fields).toEqual({ lease: `default/${UPSTREAM_LEASES.resizer}`, holder: 'csi-driver-0' })
     await cluster.aClaim('orders')
     expect(cluster.callsOf('CreateVolume')).toEqual([])
+  })
+
+  it('SYS-29 sends fewer requests at a time when the API server answers 429', async () => {
+    const authorizer: ServerFixtureOptions['authorizer'] = {
+      authorize({ user, verb }) {
+        if (user.name === WORKER && verb === 'patch') throw new ApiError(429, 'TooManyRequests', 'try again later')
+        return { allowed: true }
+      },
+    }
+    const cluster = await startCluster({ server: { authenticator: SERVER.authenticator!, authorizer } })
+    const sidecar = cluster.startSidecar()
+    await cluster.aClaim('orders')
+    await sidecar.waitForLine('the API server is overloaded; sending fewer requests at a time')
   })
 
   it('PLUS-5 handles the claims and attachments of its node only with --node-deployment', async () => {

@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
+import { manualClock } from '../base/manual-clock.ts'
+import { createAdaptiveLimit } from './adaptive-limit.ts'
+import type { Client } from './client.ts'
+
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
+const ref = (index: number) => ({ namespace: 'default', name: `item-${index}` })
+
+/** A client whose requests stay in flight until `finish` is called. */
+function start() {
+  const clock = manualClock()
+  const lines: string[] = []
+  const write = (_fields: object, message: string) => void lines.push(message)
+  const limit = createAdaptiveLimit({ clock, log: { debug: write, info: write, warn: write, error: write } })
+  const inFlight: { readonly name: string; finish(): void }[] = []
+  const get = (_kind: unknown, { name }: { name: string }) =>
+    new Promise<object>((resolve) => inFlight.push({ name, finish: () => resolve({}) }))
+  const client = limit.limited({ get } as unknown as Client)
+  const respond = (code: number, { verb = 'GET', seconds = 0.01 } = {}) =>
+    limit.observeRequest({ verb, resource: 'configmaps', code, seconds })
+  return {
+    clock,
+    limit,
+    lines,
+    inFlight,
+    respond,
+    /** Reduces the limit to the minimum. */
+    async reject() {
+      for (let i = 0; i < 6; i++) {
+        respond(429)
+        await clock.advance(1_000)
+      }
+    },
+    send: (count: number, signal?: AbortSignal) =>
+      Array.from({ length: count }, (_, index) => client.get(configMapKind, ref(index), signal ? { signal } : {})),
+  }
+}
+
+describe('the adaptive limit', () => {
+  it('SYS-29 halves the requests in flight after 429, once for a burst, down to a minimum', async () => {
+    const { limit, respond, clock, reject, lines } = start()
+    expect(limit.inFlightMax).toBe(100)
+    for (let i = 0; i < 20; i++) respond(429)
+    expect(limit.inFlightMax).toBe(50)
+    await clock.advance(1_000)
+    await reject()
+    expect(limit.inFlightMax).toBe(4)
+    expect(lines).toEqual(['the API server is overloaded; sending fewer requests at a time'])
+  })
+
+  it('SYS-29 halves the requests in flight after a slow response, unless it is of a list or a watch', async () => {
+    const { limit, respond } = start()
+    respond(200, { verb: 'WATCH', seconds: 300 })
+    respond(200, { verb: 'LIST', seconds: 20 })
+    expect(limit.inFlightMax).toBe(100)
+    respond(200, { seconds: 6 })
+    expect(limit.inFlightMax).toBe(50)
+  })
+
+  it('SYS-29 recovers while the server accepts requests, but not while it is unreachable', async () => {
+    const { limit, respond, reject, lines } = start()
+    await reject()
+    for (let i = 0; i < 1_000; i++) respond(0)
+    expect(limit.inFlightMax).toBe(4)
+    for (let i = 0; i < 1_000; i++) respond(201)
+    expect(limit.inFlightMax).toBe(100)
+    expect(lines.at(-1)).toBe('the API server is no longer overloaded')
+  })
+
+  it('SYS-29 sends waiting requests in order when others finish', async () => {
+    const { send, inFlight, reject } = start()
+    await reject()
+    const requests = send(6)
+    await settle()
+    expect(inFlight.map(({ name }) => name)).toEqual(['item-0', 'item-1', 'item-2', 'item-3'])
+    inFlight[1]!.finish()
+    await settle()
+    expect(inFlight.at(-1)?.name).toBe('item-4')
+    for (let i = 0; i < 6; i++) {
+      inFlight[i]!.finish()
+      await settle()
+    }
+    await Promise.all(requests)
+  })
+
+  it('SYS-29 drops a waiting request when its signal is aborted', async () => {
+    const { send, inFlight, reject } = start()
+    await reject()
+    const first = send(4)
+    const abort = new AbortController()
+    const [waiting] = send(1, abort.signal)
+    await settle()
+    const rejection = expect(waiting).rejects.toThrow()
+    abort.abort()
+    await rejection
+    for (const { finish } of inFlight) finish()
+    await Promise.all(first)
+    expect(inFlight).toHaveLength(4)
+  })
+})

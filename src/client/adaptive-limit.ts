@@ -1,0 +1,109 @@
+// Limits the requests of a client that are in flight, and adapts the limit to the API server: a response 429 or a slow one
+// halves it, and every other response raises it again. Requests beyond the limit wait in call order. Watches are not limited,
+// and neither are requests of clients that are not wrapped, such as the one that renews leases.
+import { requestAborted } from '../api/status-error.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import type { Client } from './client.ts'
+import type { RequestObserver } from './http/http-client.ts'
+
+export interface AdaptiveLimit extends RequestObserver {
+  /** The number of requests that may be in flight now. */
+  readonly inFlightMax: number
+  /** Returns a client whose requests count. Several clients share the limit. */
+  limited(client: Client): Client
+}
+
+/** The limit while the server accepts all requests. More wait. */
+const IN_FLIGHT_MAX = 100
+/** The lowest limit. */
+const IN_FLIGHT_MIN = 4
+/** By this much a response raises the limit: it recovers within about 1,000 requests. */
+const RISE = 0.1
+/** Requests of one burst are rejected together, and count once. */
+const REDUCE_EVERY_MS = 1_000
+/** A response that takes longer is slow, except that of a list, which depends on the number of objects, or of a watch. */
+const SLOW_SECONDS = 5
+
+export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; readonly log: Logger }): AdaptiveLimit {
+  let limit = IN_FLIGHT_MAX
+  let reducedAtMs = Number.NEGATIVE_INFINITY
+  let inFlightCount = 0
+  const waiting = new Set<() => void>()
+
+  function reduce(): void {
+    const nowMs = clock.monotonicMs()
+    if (nowMs - reducedAtMs < REDUCE_EVERY_MS) return
+    reducedAtMs = nowMs
+    if (limit === IN_FLIGHT_MAX) log.warn({}, 'the API server is overloaded; sending fewer requests at a time')
+    limit = Math.max(IN_FLIGHT_MIN, Math.floor(limit / 2))
+  }
+
+  function raise(): void {
+    if (limit === IN_FLIGHT_MAX) return
+    limit = Math.min(IN_FLIGHT_MAX, limit + RISE)
+    if (limit === IN_FLIGHT_MAX) log.info({}, 'the API server is no longer overloaded')
+    admitWaiting()
+  }
+
+  function admitWaiting(): void {
+    for (const admit of waiting) {
+      if (inFlightCount >= Math.floor(limit)) return
+      waiting.delete(admit)
+      inFlightCount++
+      admit()
+    }
+  }
+
+  /** Rejects if the signal is aborted while the request waits. */
+  async function enter(signal: AbortSignal | undefined): Promise<void> {
+    if (waiting.size === 0 && inFlightCount < Math.floor(limit)) {
+      inFlightCount++
+      return
+    }
+    await new Promise<void>((resolve, reject) => {
+      const onAbort = () => {
+        waiting.delete(admit)
+        reject(requestAborted())
+      }
+      const admit = () => {
+        signal?.removeEventListener('abort', onAbort)
+        resolve()
+      }
+      if (signal?.aborted) return onAbort()
+      waiting.add(admit)
+      signal?.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  async function send<T>(signal: AbortSignal | undefined, request: () => Promise<T>): Promise<T> {
+    await enter(signal)
+    try {
+      return await request()
+    } finally {
+      inFlightCount--
+      admitWaiting()
+    }
+  }
+
+  return {
+    get inFlightMax() {
+      return Math.floor(limit)
+    },
+    observeRequest({ verb, code, seconds }) {
+      const isSlow = seconds >= SLOW_SECONDS && verb !== 'LIST' && verb !== 'WATCH'
+      if (code === 429 || isSlow) reduce()
+      else if (code > 0) raise()
+    },
+    limited: (client) => ({
+      ...client,
+      get: (kind, ref, options) => send(options?.signal, () => client.get(kind, ref, options)),
+      list: (kind, request) => send(request?.signal, () => client.list(kind, request)),
+      create: (kind, object, options) => send(options?.signal, () => client.create(kind, object, options)),
+      update: (kind, object, options) => send(options?.signal, () => client.update(kind, object, options)),
+      patch: (kind, ref, patch, options) => send(options?.signal, () => client.patch(kind, ref, patch, options)),
+      delete: (kind, ref, request) => send(request?.signal, () => client.delete(kind, ref, request)),
+      commit: (writes, options) => send(options?.signal, () => client.commit(writes, options)),
+    }),
+  }
+}
