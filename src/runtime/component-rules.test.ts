@@ -14,7 +14,7 @@ const withRule = (verb: string, resource: string) =>
   )
 
 describe.each(withRule('create', 'events'))('the event recorder of %s', (component) => {
-  it('SYS-9 creates events together, and counts a repeated one', async () => {
+  it('SYS-9 creates events, and counts a repeated one', async () => {
     const server = await createServerFixture()
     const { clock } = server
     const client = server.clientOf(component)

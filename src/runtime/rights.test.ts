@@ -213,7 +213,7 @@ describe('missing rights', () => {
     await server.waitUntil(() => reconciledKeys.includes('settings'), 'the controller to recover')
   })
 
-  it('SYS-29 counts a right as missing until the last of several users has it', async () => {
+  it('SYS-29 are counted until the last of several users has the right', async () => {
     const denied = new Set(['ann', 'bob'])
     const clientOf = (user: string) =>
       rights.track(asStock(server.client(), { allows: ({ verb }) => verb !== 'patch' || !denied.has(user) }), user)
