@@ -93,6 +93,7 @@ export async function openLmdbStore({ dir, onMigration, ...options }: LmdbStoreO
     throw error
   }
 }
+
 /** Opens or creates the file of a store in a directory. */
 export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions['onMigration']): Promise<Medium> {
   await ensureDirectory(dir)
