@@ -21,7 +21,7 @@ const CONTROLLERS_OF_NAME: Readonly<Record<string, readonly SidecarController[]>
   attacher: ['attacher'],
 }
 
-/** Parses `provisioner,attacher` (these), `*,-attacher` or `-attacher` (all but this), as kube-controller-manager does. */
+/** Parses `provisioner,attacher` (these), and `*,-attacher` or, shorter than in kube-controller-manager, `-attacher` (all but this). */
 export function parseControllers(text: string): ControllerSelection {
   const entries = text.split(',').map((entry) => entry.trim())
   const controllersOf = (entry: string): readonly SidecarController[] => {
