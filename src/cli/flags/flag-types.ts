@@ -1,5 +1,5 @@
 // Flag types for flag tables: each flag has a name, help, a default and a parser. The tables are in sidecar.ts,
-// commands/provisioner and commands/resizer.
+// commands/provisioner, commands/resizer and commands/sidecar.
 import { type Command, Option } from 'commander'
 import { type FeatureGates, parseFeatureGates } from '../../api/feature-gates.ts'
 import { parseDuration } from '../../base/duration.ts'
