@@ -3,7 +3,7 @@
 // page numbers (8 each). A negative number -N means that the next one starts a run of N pages; zeros are unused.
 import { checkTree, type LeafNode, type TreeCheck } from './check-tree.ts'
 import { readNumber } from './page-format.ts'
-import { FREE, type PageMap } from './page-map.ts'
+import type { PageMap } from './page-map.ts'
 
 export type FreePagesCheck = Omit<TreeCheck, 'readKey' | 'keyBytes' | 'onNode'>
 
@@ -34,7 +34,7 @@ function claimFreePages(list: Buffer, pages: PageMap): string | undefined {
       runLength = -entry
       continue
     }
-    if (!pages.claim(entry, runLength, FREE)) {
+    if (!pages.claim(entry, runLength)) {
       return `it contains ${runLength === 1 ? `page ${entry}, which is` : `${runLength} pages from ${entry} on, which are`} outside of the file or in use`
     }
     runLength = 1

@@ -4,7 +4,7 @@
 import { checkFreePages } from './check-free-pages.ts'
 import { checkTree, type LeafNode, type PageProblem } from './check-tree.ts'
 import { decodeMeta, META_BYTES, type Meta } from './page-format.ts'
-import { FREE_TREE, MAIN_TREE, META, PageMap } from './page-map.ts'
+import { PageMap } from './page-map.ts'
 import { PageReader } from './page-reader.ts'
 
 const PAGE_BYTES = [4_096, 8_192, 16_384, 32_768, 65_536]
@@ -30,10 +30,6 @@ export interface PagesReport {
   readonly entries: number
   readonly problems: readonly PageProblem[]
   readonly problemsTotal: number
-  /** Whether the free pages are known, so that a page that no tree refers to belongs to a damaged tree. */
-  readonly isFreeListIntact: boolean
-  /** Pages that neither a tree refers to nor are free: those below damaged pages. */
-  readonly lostPages: readonly number[]
 }
 
 export function checkPages({ fd, keyBytes, readKey, onNode, onProgress = () => {} }: PagesCheck): PagesReport {
@@ -45,22 +41,20 @@ export function checkPages({ fd, keyBytes, readKey, onNode, onProgress = () => {
     if (problems.length < PROBLEMS_MAX) problems.push(problem)
   }
   const meta = newestMeta(reader, onProblem)
-  if (!meta) return { pagesTotal: 0, entries: 0, problems, problemsTotal, isFreeListIntact: false, lostPages: [] }
+  if (!meta) return { pagesTotal: 0, entries: 0, problems, problemsTotal }
 
   const pagesTotal = meta.lastPage + 1
   const pages = new PageMap(pagesTotal)
-  pages.claim(0, 2, META)
+  pages.claim(0, 2) // the meta pages
   let pagesDone = 0
   const onPage = () => {
     if (++pagesDone % 256 === 0) onProgress({ pagesDone, pagesTotal })
   }
   const check = { reader, pages, transaction: meta.transaction, onPage, onProblem }
-  const entries = checkTree({ ...check, tree: meta.mainTree, use: MAIN_TREE, keyBytes, readKey, onNode })
-  const problemsOfMain = problemsTotal
-  checkFreePages({ ...check, tree: meta.freeTree, use: FREE_TREE })
-  const isFreeListIntact = problemsTotal === problemsOfMain
+  const entries = checkTree({ ...check, tree: meta.mainTree, keyBytes, readKey, onNode })
+  checkFreePages({ ...check, tree: meta.freeTree })
   onProgress({ pagesDone: pagesTotal, pagesTotal })
-  return { pagesTotal, entries, problems, problemsTotal, isFreeListIntact, lostPages: pages.unused() }
+  return { pagesTotal, entries, problems, problemsTotal }
 }
 
 /** Returns the meta page that LMDB would use, or undefined if it cannot be determined. */

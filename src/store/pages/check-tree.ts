@@ -33,8 +33,6 @@ export interface LeafNode {
 export interface TreeCheck {
   readonly reader: PageReader
   readonly pages: PageMap
-  /** How the pages of this tree are marked in `pages`. */
-  readonly use: number
   readonly tree: TreeMeta
   /** The newest transaction. No page can be newer. */
   readonly transaction: number
@@ -98,12 +96,11 @@ interface Subtree {
 }
 
 function checkPage(check: TreeCheck, counts: Counts, subtree: Subtree): undefined {
-  const { reader, pages, use, tree, transaction } = check
+  const { reader, pages, tree, transaction } = check
   const { page, depth } = subtree
   const report = reporterOf(check, page)
   if (depth > DEPTH_MAX || depth > tree.depth) return report('the tree is deeper than the meta page says')
-  if (!pages.claim(page, 1, use))
-    return report('a tree refers to it, but it is outside of the file or in use elsewhere')
+  if (!pages.claim(page, 1)) return report('a tree refers to it, but it is outside of the file or in use elsewhere')
   if (!reader.has(page)) return report('the file ends before it')
   check.onPage()
   const bytes = reader.read(page)
@@ -166,7 +163,7 @@ interface BigData {
 }
 
 function checkLeaf(check: TreeCheck, counts: Counts, { page, lower, upper, bytes, nodes }: LoadedPage): undefined {
-  const { reader, pages, use, keyBytes, readKey, onNode, onProblem } = check
+  const { reader, pages, keyBytes, readKey, onNode, onProblem } = check
   const report = reporterOf(check, page)
   if (nodes.length === 0) return report('a leaf has no entries')
   const bigData = new Map<number, BigData>()
@@ -219,7 +216,7 @@ function checkLeaf(check: TreeCheck, counts: Counts, { page, lower, upper, bytes
   function bigDataProblem({ transaction }: TreeCheck, { firstPage, pageCount, length }: BigData): string | undefined {
     if (pageCount !== Math.ceil((PAGE_HEADER_BYTES + length) / reader.pageBytes))
       return 'a value has another size than its pages'
-    if (!pages.claim(firstPage, pageCount, use))
+    if (!pages.claim(firstPage, pageCount))
       return `page ${page} refers to it, but it is outside of the file or in use elsewhere`
     if (!reader.has(firstPage, pageCount)) return 'the file ends before the end of a value'
     check.onPage()

@@ -15,7 +15,7 @@ export const PAGE_HEADER_BYTES = 24
 export const META_BYTES = PAGE_HEADER_BYTES + 136
 export const NODE_HEADER_BYTES = 8
 export const BIG_DATA_BYTES = 24
-export const NO_PAGE = 2n ** 64n - 1n
+const NO_PAGE = 2n ** 64n - 1n
 
 export const PAGE_BRANCH = 1
 export const PAGE_LEAF = 2
