@@ -53,11 +53,15 @@ export interface ProcessContext {
 
 export interface ProcessHost {
   readonly processes: ReadonlyMap<string, SimProcess>
-  /**
-   * Adds and starts a process. `isAtomic`: it commits in transactions regardless of the setup, as a part of the server, and
-   * the server's own answers reach it.
-   */
-  add(name: string, main: (context: ProcessContext) => Promise<void>, isAtomic?: boolean): SimProcess
+  /** Adds and starts a process. */
+  add(name: string, main: (context: ProcessContext) => Promise<void>, options?: ProcessOptions): SimProcess
+}
+
+export interface ProcessOptions {
+  /** It commits in transactions regardless of the setup, as a part of the server, and the server's own answers reach it. */
+  readonly isAtomic?: boolean
+  /** The node whose user it has. Default: a user with all rights. */
+  readonly nodeName?: string
 }
 
 /** A supervisor restarts processes that ended by themselves after this time. */
@@ -109,7 +113,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
 
   return {
     processes,
-    add(name, main, isAtomic = setup.commits === 'atomic') {
+    add(name, main, { isAtomic = setup.commits === 'atomic', nodeName } = {}) {
       const run = (env: Env, network: Client) => {
         setMaxListeners(0, env.signal)
         const incarnation = processes.get(name)?.starts ?? 1
@@ -126,7 +130,10 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
           simulation.schedule(RESTART_MS, () => instance.start())
         }
       }
-      const instance = cluster.add(name, run, isAtomic ? undefined : stockAnswers?.wrap)
+      const asNode = nodeName === undefined ? undefined : cluster.answersToNode(nodeName)
+      const asStock = isAtomic ? undefined : stockAnswers?.wrap
+      const answers = asNode && asStock ? (server: Client) => asStock(asNode(server)) : (asNode ?? asStock)
+      const instance = cluster.add(name, run, answers)
       processes.set(name, instance)
       return instance
     },

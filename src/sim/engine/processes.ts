@@ -31,6 +31,7 @@ import { leaseTimesOf } from '../../processes/run-sidecar.ts'
 import { createCacheSet, createClientMetrics, createLeaderElection, createManager } from '../../runtime/index.ts'
 import type { Env } from '../environment/process.ts'
 import { DRIVERS, type DriverName, MEMORY_PLUGIN_PATH, nodeIdOf, settingsOf } from '../plan/catalog.ts'
+import { SECOND_PROVISIONER } from '../plan/process-names.ts'
 import type { Machine } from './machine.ts'
 import { createMemoryPlugin } from './memory-plugin.ts'
 import { commonDeps, createProcessHost, type HostDeps, type ProcessContext, type ProcessHost } from './process-host.ts'
@@ -66,18 +67,20 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   const { machines, setup } = deps
   const host = createProcessHost(deps)
   const { add } = host
-  // No simulated workload uses ServiceAccounts, and their objects would change the saved regressions.
+  // Saved regressions without identities stay the same without the objects of ServiceAccounts.
   const isEnabled = (name: ControllerName) =>
-    name !== 'service-accounts' && name !== 'root-ca' && (name !== 'quota' || setup.commits === 'atomic')
+    (setup.identities || (name !== 'service-accounts' && name !== 'root-ca')) &&
+    (name !== 'quota' || setup.commits === 'atomic')
 
   for (let nth = 1; nth <= setup.controlReplicas; nth++) add(`control-${nth}`, (context) => runControl(context))
   // A server without transactions maintains its quotas itself; here our quota controller does, with transactions.
-  if (setup.commits === 'one by one') add('quotas', (context) => runControl(context, ['quota']), true)
+  if (setup.commits === 'one by one') add('quotas', (context) => runControl(context, ['quota']), { isAtomic: true })
   if (setup.secondBinder) add('second-binder', (context) => runControl(context, ['binding', 'protection'], false))
   if (setup.driverControllers === 'sidecars') for (const name of DRIVERS) addSidecars(name)
-  if (setup.secondProvisioner) add('second-provisioner', (context) => runProvisioner(context, 'net.sim', false))
+  if (setup.secondProvisioner) add(SECOND_PROVISIONER, (context) => runProvisioner(context, 'net.sim', false))
   for (const machine of machines.values()) {
-    machine.agent = add(`agent-${machine.name}`, (context) => runAgent(context, machine))
+    const identity = setup.identities ? { nodeName: machine.name } : {}
+    machine.agent = add(`agent-${machine.name}`, (context) => runAgent(context, machine), identity)
     const { start } = machine.agent
     machine.agent.start = () => void (machine.isOn && start()) // without power nothing starts
   }
@@ -97,6 +100,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       isShared,
       leaseTimes: { ...parseLeaseDuration(LEASE.leaderElectionLeaseDuration), retryMs: RETRY_MS },
       gates: deps.gates(),
+      rootCa: 'CA',
       capacityReservation: setup.capacityReservation,
       names,
       inProcessProvisioners: setup.memoryPlugin && hasProvisioners ? [createPluginProvisioner(env)] : [],
@@ -223,6 +227,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       root: ROOT,
       client,
       caches,
+      readsByName: setup.identities ?? false,
       metrics,
       machine: { ...MACHINE, hostname: name },
       allowedHostPaths: [MEMORY_PLUGIN_PATH],

@@ -99,10 +99,11 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     const disabled = new Set(disabledGates)
     return { enabled: (gate) => !disabled.has(gate) }
   }
-  const { expansionQuota, apiServers } = setup
+  const { expansionQuota, apiServers, identities } = setup
   const cluster = await createCluster(simulation, HISTORY, {
     expansionQuota,
     apiServers,
+    identities,
     gates: currentGates,
     aroundServer: options.aroundServer,
   })

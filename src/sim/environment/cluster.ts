@@ -4,7 +4,19 @@
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import type { ExpansionQuota } from '../../api/kind.ts'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
-import { createApiServer, createBuiltIns, inProcessClient, SYSTEM_USER, versionInfo } from '../../apiserver/index.ts'
+import {
+  type ApiServer,
+  type ApiServerOptions,
+  type Authorizer,
+  createApiServer,
+  createBuiltIns,
+  createNodeAuthorization,
+  inProcessClient,
+  nodeUser,
+  SYSTEM_USER,
+  standardAdmission,
+  versionInfo,
+} from '../../apiserver/index.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { type HistoryOptions, openMemoryStore, type Store } from '../../store/index.ts'
@@ -25,6 +37,8 @@ export interface Cluster {
   directClient(): Client | undefined
   /** Returns such a client of any API server that is up. */
   anyDirectClient(): Client | undefined
+  /** Returns how the server answers the agent of a node: with the rights of the node only. Requires `identities`. */
+  answersToNode(nodeName: string): (server: Client) => Client
   /** Returns the store, for checkers; undefined while the server is down. */
   store(): Store | undefined
   /** Calls `listener` with the store of every incarnation of the server, first with the present one. */
@@ -41,22 +55,28 @@ export interface ClusterOptions {
   readonly gates?: () => FeatureGates
   /** API servers that share the store. Default 1. */
   readonly apiServers?: number
+  /** Whether the server has the node authorizer and the admission plugin NodeRestriction. */
+  readonly identities?: boolean
   /** Wraps the client of each incarnation of the server, for planted bugs. */
   readonly aroundServer?: (client: Client, store: Store) => Client
 }
 
+/** The authorizer of what the rules of nodes do not grant: a simulated cluster has no roles. */
+const DENY: Authorizer = { authorize: () => ({ allowed: false }) }
 /** The longest delay of a change on its way to another server's copy of the store. */
 const COPY_LATENCY_MS = 100
 
 export async function createCluster(
   simulation: Simulation,
   history?: HistoryOptions,
-  { expansionQuota, gates = () => allGatesOn, apiServers = 1, aroundServer = (client) => client }: ClusterOptions = {},
+  options: ClusterOptions = {},
 ): Promise<Cluster> {
+  const { expansionQuota, gates = () => allGatesOn, apiServers = 1, identities = false } = options
+  const { aroundServer = (client) => client } = options
   const disk = createDisk(simulation, 'server')
   const processes: SimProcess[] = []
   const followers: ((store: Store) => void)[] = []
-  let current: { client: Client; store: Store } | undefined
+  let current: { client: Client; store: Store; clientOf(nodeName: string): Client } | undefined
 
   const server = createProcess(simulation, 'server', (env) => {
     current = undefined
@@ -66,9 +86,24 @@ export async function createCluster(
     const store = await env.pass(
       openMemoryStore({ clock: env.clock, medium: disk.mount(), ...(history ? { history } : {}) }),
     )
-    const api = createServerOn(env, store)
+    const nodes = identities
+      ? createNodeAuthorization({ store, clock: env.clock, log: silentLog, next: DENY })
+      : undefined
+    const api = createServerOn(env, store, nodes ? { admission: standardAdmission([nodes.restriction]) } : {})
     await env.pass(createBuiltIns(api.objects).catch(() => {})) // the next start retries writes that a failing disk rejected
-    current = { client: aroundServer(inProcessClient(api.objects, SYSTEM_USER), store), store }
+    if (nodes) await env.pass(nodes.start({ objects: api.objects.objects, signal: env.signal }))
+    const nodeClients = new Map<string, Client>()
+    current = {
+      client: aroundServer(inProcessClient(api.objects, SYSTEM_USER), store),
+      store,
+      clientOf(nodeName) {
+        const connect = () =>
+          aroundServer(inProcessClient(api.objects, nodeUser(nodeName), nodes?.authorizer ?? DENY), store)
+        const client = nodeClients.get(nodeName) ?? connect()
+        nodeClients.set(nodeName, client)
+        return client
+      },
+    }
     for (const follow of followers) follow(store)
     for (const { process: instance } of replicas) {
       instance.crash() // a server that started before the store serves nothing
@@ -76,8 +111,13 @@ export async function createCluster(
     }
   }
 
-  const createServerOn = ({ clock, random }: Env, store: Store) =>
+  const createServerOn = (
+    { clock, random }: Env,
+    store: Store,
+    access: Pick<ApiServerOptions, 'admission'> = {},
+  ): ApiServer =>
     createApiServer({
+      ...access,
       store,
       clock,
       random,
@@ -137,6 +177,7 @@ export async function createCluster(
       ]
       return clients[Math.floor(randomServer() * clients.length)]
     },
+    answersToNode: (nodeName) => (client) => current?.clientOf(nodeName) ?? client,
     store: () => (server.alive ? current?.store : undefined),
     follow(listener) {
       followers.push(listener)

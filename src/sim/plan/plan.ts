@@ -37,6 +37,11 @@ export interface Setup {
   readonly netExpandsWithoutNode: boolean
   /** API servers that share the store; users reach any of them. Default 1. */
   readonly apiServers?: number
+  /**
+   * Whether each agent has the user of its node, which the node authorizer and NodeRestriction limit to what its pods use, so
+   * that it reads claims, volumes and attachments by name. The controllers of ServiceAccounts run too.
+   */
+  readonly identities?: boolean
   /** Adds a process whose watched caches are compared with the store. */
   readonly cacheFollower?: boolean
   /** Adds the in-process plugin and EXTRA_CLASSES. */

@@ -8,6 +8,9 @@ export const nodesOf = ({ nodes }: Setup): string[] => NODES.slice(0, nodes)
 export const agentOf = (node: string): string => `agent-${node}`
 export const driverProcess = (driver: DriverName): string => `driver ${driver}`
 
+/** A provisioner of net.sim without leader election. */
+export const SECOND_PROVISIONER = 'second-provisioner'
+
 /** The sidecars of each driver, according to its capabilities. */
 const SIDECARS: Readonly<Record<DriverName, readonly string[]>> = {
   'local.sim': ['provisioner', 'resizer'],
@@ -15,13 +18,18 @@ const SIDECARS: Readonly<Record<DriverName, readonly string[]>> = {
   'basic.sim': ['provisioner'],
 }
 
-/** Returns all replicas of all controllers; one of each leads. */
-export function controlProcesses({ controlReplicas, driverControllers, secondBinder }: Setup): string[] {
+/** Returns all replicas of all controllers, of which one of each leads, and those without leader election. */
+export function controlProcesses(setup: Setup): string[] {
+  const { controlReplicas, driverControllers, secondBinder, secondProvisioner } = setup
   const replicas = Array.from({ length: controlReplicas }, (_, index) => index + 1)
   const sidecars = DRIVERS.flatMap((driver) => SIDECARS[driver].map((role) => `${role}-${driver}`))
   const roles = ['control', ...(driverControllers === 'sidecars' ? sidecars : [])]
   const names = roles.flatMap((role) => replicas.map((replica) => `${role}-${replica}`))
-  return secondBinder ? [...names, 'second-binder'] : names
+  return [
+    ...names,
+    ...(secondBinder ? ['second-binder'] : []),
+    ...(secondProvisioner && driverControllers === 'sidecars' ? [SECOND_PROVISIONER] : []),
+  ]
 }
 
 export const processesOf = (setup: Setup): string[] => [

@@ -25,13 +25,15 @@ const SIMPLEST_SETUP: Setup = {
   capacityReservation: false,
   expansionQuota: 'high-water-mark',
   netExpandsWithoutNode: false,
+  identities: false,
 }
 
 export function* simplerSetups(plan: Plan): Iterable<Plan> {
   const { answers, ...withoutAnswers } = plan.setup
   if (answers) yield { ...plan, setup: withoutAnswers }
   for (const key of Object.keys(SIMPLEST_SETUP) as (keyof Setup)[])
-    if (plan.setup[key] !== SIMPLEST_SETUP[key]) yield { ...plan, setup: { ...plan.setup, [key]: SIMPLEST_SETUP[key] } }
+    if ((plan.setup[key] ?? false) !== SIMPLEST_SETUP[key])
+      yield { ...plan, setup: { ...plan.setup, [key]: SIMPLEST_SETUP[key] } }
 }
 
 const MINUTE_MS = 60_000

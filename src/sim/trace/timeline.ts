@@ -60,6 +60,7 @@ function headerOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
     capacityReservation,
     expansionQuota,
     netExpandsWithoutNode,
+    identities,
   } = setup
   const faults = [
     ...Object.entries(faultRates.network).map(([name, rate]) => `network ${name} ${rate}`),
@@ -71,7 +72,7 @@ function headerOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
   ]
   return [
     `Seed ${seed}: ${countText(steps.length, 'step')} in ${countText(minutes, 'minute')}; ${countText(nodes, 'node')}, ${controlReplicas} × control, ` +
-      `driver controllers ${driverControllers}, commits ${commits}, ${answers ? `answers as ${answers}, ` : ''}capacity reservation ${capacityReservation ? 'on' : 'off'}, ` +
+      `driver controllers ${driverControllers}, commits ${commits}, ${answers ? `answers as ${answers}, ` : ''}${identities ? 'agents as their nodes, ' : ''}capacity reservation ${capacityReservation ? 'on' : 'off'}, ` +
       `quota by ${expansionQuota} size${netExpandsWithoutNode ? ', net.sim expands without its nodes' : ''}.`,
     `Fault rates: ${faults.join(', ') || 'none'}.`,
   ]

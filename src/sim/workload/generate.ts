@@ -4,7 +4,7 @@
 
 import { createSimulation } from '../environment/simulation.ts'
 import type { Fault, FaultRates, Plan, Setup, Step, UserAction } from '../plan/plan.ts'
-import { controlProcesses, nodesOf } from '../plan/process-names.ts'
+import { controlProcesses, nodesOf, SECOND_PROVISIONER } from '../plan/process-names.ts'
 import { deleteNamespace, restoreObjects, setGate } from './admin-actions.ts'
 import type { Draft } from './draft.ts'
 import { generateFaultRates } from './fault-rates.ts'
@@ -59,6 +59,7 @@ const STREAMS = {
   nodes: 'nodes',
   faultRates: 'weather',
   stockFaults: 'stock faults',
+  identities: 'identities',
 } as const
 
 export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
@@ -73,6 +74,7 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
     ...generateSetup(rngFor('setup')),
     ...workload.setup?.(seed),
     ...(isStock ? { commits: 'one by one', answers: 'stock' } : {}),
+    identities: rngFor('identities').chance(0.5),
   }
   const period: Period = {
     setup,
@@ -127,7 +129,7 @@ function withoutControllerCrashes(rates: FaultRates, setup: Setup): FaultRates {
  */
 function withoutProvisionerCrashes(plan: Plan): Plan {
   if (!plan.setup.secondProvisioner) return plan
-  const isProvisioner = (name: string) => name.startsWith('provisioner-net.sim')
+  const isProvisioner = (name: string) => name.startsWith('provisioner-net.sim') || name === SECOND_PROVISIONER
   const steps = plan.steps.filter(
     ({ action }) => (action.do !== 'crash' && action.do !== 'freeze') || !isProvisioner(action.process),
   )
