@@ -140,9 +140,9 @@ async function openDriver(
   const mountRecords = await openRecordFiles({
     ...sharedOptions,
     directory: join(stateDirectory, 'presences'),
-    parse: (value, id) => {
+    parse: async (value, id) => {
       const record = parseMountRecord(value, id)
-      const problem = 'problem' in record ? undefined : targetRoots.findProblem(record)
+      const problem = 'problem' in record ? undefined : await targetRoots.findProblem(record)
       return problem === undefined ? record : { problem }
     },
     isDurable: false,

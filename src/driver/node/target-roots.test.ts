@@ -33,15 +33,22 @@ describe('createTargetRoots', () => {
 
   it('SYS-10 finds records of mounts outside its directories and of paths that are not normal', async () => {
     const roots = await createTargetRoots([join(top, 'targets')])
-    expect(roots.findProblem(mountRecordAt(join(top, 'targets', 'a')))).toBeUndefined()
-    for (const path of [join(top, 'outside'), `${top}/targets/../outside`, 'targets/a', '']) {
-      expect(roots.findProblem(mountRecordAt(path))).toContain('not one at which volumes are mounted')
+    expect(await roots.findProblem(mountRecordAt(join(top, 'targets', 'a')))).toBeUndefined()
+    for (const path of [
+      `${top}/outside`,
+      `${top}/targets/../outside`,
+      `${top}/targets/link/a`,
+      'targets/a',
+      '',
+      '/\0',
+    ]) {
+      expect(await roots.findProblem(mountRecordAt(path))).toContain('not one at which volumes are mounted')
     }
   })
 
   it('SYS-6 accepts every absolute path without directories', async () => {
     const roots = await createTargetRoots([])
     await roots.check('/any/path', 'target_path')
-    expect(roots.findProblem(mountRecordAt('/any/path'))).toBeUndefined()
+    expect(await roots.findProblem(mountRecordAt('/any/path'))).toBeUndefined()
   })
 })

@@ -9,7 +9,7 @@ export interface TargetRoots {
   /** Throws INVALID_ARGUMENT if the path, with its links resolved, is not in one of the directories. */
   check(path: string, field: string): Promise<void>
   /** Returns a problem of a mount record whose paths are not in one of the directories. */
-  findProblem(record: MountRecord): string | undefined
+  findProblem(record: MountRecord): Promise<string | undefined>
 }
 
 /** `directories` are absolute. If there are none, all paths are allowed. */
@@ -17,17 +17,22 @@ export async function createTargetRoots(directories: readonly string[]): Promise
   const roots = await Promise.all(directories.map(resolvePath))
   const isAllowed = (path: string) =>
     roots.length === 0 || [...roots, ...directories].some((root) => path !== root && isWithin(path, root))
+  /** A path that cannot be resolved, for example because it is too long, is in no directory. */
+  const isInRoots = async (path: string) => isAllowed(path) && isAllowed(await resolvePath(path).catch(() => '/'))
   return {
     async check(path, field) {
-      if (isAllowed(path) && isAllowed(await resolvePath(path))) return
+      if (await isInRoots(path)) return
       throw invalid(
         `${field} ${quote(path)} is not in ${directories.join(' or ')}. Use a path there, or start the driver with another --target-root.`,
       )
     },
-    findProblem({ staged, published }) {
+    async findProblem({ staged, published }) {
       const paths = [...(staged ? [staged] : []), ...published].map(({ path }) => path)
-      const path = paths.find((path) => !isAbsolute(path) || normalize(path) !== path || !isAllowed(path))
-      return path === undefined ? undefined : `its path ${quote(path)} is not one at which volumes are mounted`
+      for (const path of paths) {
+        const isValid = isAbsolute(path) && !path.includes('\0') && normalize(path) === path && (await isInRoots(path))
+        if (!isValid) return `its path ${quote(path)} is not one at which volumes are mounted`
+      }
+      return undefined
     },
   }
 }

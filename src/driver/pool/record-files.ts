@@ -24,7 +24,7 @@ export interface Records<R> {
 export interface RecordFilesOptions<R> {
   readonly directory: string
   readonly setAsideDirectory: string
-  readonly parse: Parse<R>
+  parse(value: unknown, id: string): ReturnType<Parse<R>> | Promise<ReturnType<Parse<R>>>
   /** Whether writes are synced. False for records that are invalid after a reboot. */
   readonly isDurable: boolean
   /** Released when the disk is full. */
@@ -113,7 +113,7 @@ async function readRecords<R extends { readonly id: string }>({
       return undefined
     })
     if (text === undefined) continue
-    const record = parse(parseJson(text), id)
+    const record = await parse(parseJson(text), id)
     if (isProblem(record)) {
       const movedTo = await moveAside(path, setAsideDirectory)
       log.error(
