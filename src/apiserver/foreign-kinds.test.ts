@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { createServerFixture, type Json } from './server.fixture.ts'
 
 describe('foreign kinds', () => {
-  it('CAP-19 serves empty lists and watches of the foreign kinds of kube-scheduler, and omits them from discovery', async () => {
-    const { get, post, watch } = await createServerFixture()
+  it('CAP-19 have empty lists and watches if kube-scheduler watches them', async () => {
+    const { get, watch } = await createServerFixture()
     for (const path of [
       '/api/v1/services',
       '/apis/apps/v1/statefulsets',
@@ -24,6 +24,10 @@ describe('foreign kinds', () => {
       })
       stream.close()
     }
+  })
+
+  it('reject writes with 405', async () => {
+    const { post } = await createServerFixture()
     for (const [path, name] of [
       ['/api/v1/namespaces/default/services', 'services'],
       ['/apis/apps/v1/namespaces/default/deployments', 'deployments.apps'],
@@ -32,6 +36,10 @@ describe('foreign kinds', () => {
       expect([status, json.reason]).toEqual([405, 'MethodNotAllowed'])
       expect(json.message).toContain(`Stowage does not store ${name}, so they cannot be written`)
     }
+  })
+
+  it('have a warning with the served kinds in the list of CustomResourceDefinitions', async () => {
+    const { get } = await createServerFixture()
     const { headers, json } = await get('/apis/apiextensions.k8s.io/v1/customresourcedefinitions')
     expect([json.items, headers.warning]).toEqual([
       [],
@@ -42,6 +50,10 @@ describe('foreign kinds', () => {
       ]),
     ])
     expect(String(headers.warning)).not.toMatch(/Service\b|v1beta1|Review/)
+  })
+
+  it('are not in discovery, except Service', async () => {
+    const { get } = await createServerFixture()
     expect((await get('/apis')).text).not.toContain('"apps"')
     expect((await get('/api/v1')).text).not.toContain('replicationcontrollers')
     const services = (await get('/api/v1')).json.resources.find(({ name }: Json) => name === 'services')

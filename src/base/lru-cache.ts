@@ -8,7 +8,10 @@ export class LruCache<K, V> {
   #recentWeight = 0
   #old = new Map<K, V>()
 
-  /** Holds entries with a total weight of at most `max`, and at least the most recent half of it. Default weight: 1. */
+  /**
+   * Holds entries with a total weight of at most `max`, plus that of entries heavier than half of it, which form a generation
+   * of their own. Default weight: 1.
+   */
   constructor(max: number, weightOf: (value: V) => number = () => 1) {
     this.#halfMax = Math.max(1, Math.floor(max / 2))
     this.#weightOf = weightOf

@@ -13,8 +13,9 @@ import { createStopSignal } from '../runtime/stop-signal.ts'
 import { formatHelp, type RunOptions, readSettings, type Settings } from './settings.ts'
 
 /**
- * Runs until SIGINT or SIGTERM, and settles when all running calls have returned or the stop timeout has passed.
- * Prints errors to standard error and sets the exit code: 2 for invalid flags, 1 for other errors.
+ * Runs until `options.signal` is aborted, by default on SIGINT or SIGTERM, and settles when all running calls have returned
+ * or the stop timeout has passed. Prints errors to standard error and sets the exit code: 2 for a UsageError, such as an
+ * invalid flag, and 1 for other errors and for calls that are still running at the stop timeout.
  */
 export async function runProvisioner(plugin: AnyProvisionerPlugin, options: RunOptions = {}): Promise<void> {
   const { signal, dispose } = options.signal ? { signal: options.signal, dispose: () => {} } : createStopSignal()

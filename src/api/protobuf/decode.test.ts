@@ -189,7 +189,7 @@ describe('decodeProtobuf', () => {
     expect(value).toEqual({ epoch: '1970-01-01T00:00:00Z' })
   })
 
-  it('merges the parts of a split message and returns the last value of a repeated field', () => {
+  it('merges the parts of a split message and keeps the last value of a singular field that occurs twice', () => {
     const inner = object('test.Inner', '', { a: opt(1, string, ''), b: opt(2, string, '') })
     const value = decodeFields({ inner: opt(1, inner, ''), name: opt(2, string, '') }, (writer) => {
       writer.message(1, () => writer.string(1, 'x'))
@@ -280,8 +280,10 @@ describe('decodeProtobuf rejects', () => {
       `messages are nested more than ${MESSAGE_DEPTH_MAX} deep`,
     )
   })
+})
 
-  it('truncated samples with no error other than a ProtobufError', () => {
+describe('decodeProtobuf', () => {
+  it('decodes truncated samples or throws a ProtobufError', () => {
     for (const { type, bytes } of PROTOBUF_SAMPLES) {
       const { raw } = decodeEnvelope(bytes)
       for (let length = 0; length < bytes.length; length++) {
@@ -291,7 +293,7 @@ describe('decodeProtobuf rejects', () => {
     }
   })
 
-  it('corrupted samples and arbitrary bytes with no error other than a ProtobufError', () => {
+  it('decodes corrupted samples and arbitrary bytes or throws a ProtobufError', () => {
     const anyEdit = fc.record({ index: fc.nat(), byte: fc.nat(255) })
     fc.assert(
       fc.property(

@@ -17,7 +17,7 @@ const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   limitRange,
   claimResize,
   namespaceLimits,
-  resourceQuota, // last, so that a write rejected for another reason is not charged
+  resourceQuota, // last, as in Kubernetes: a write that breaks another rule gets the error of that rule
 ]
 
 /** Returns the chain. Plugins that need more than the request are passed in; they run first. */

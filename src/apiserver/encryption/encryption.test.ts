@@ -92,6 +92,15 @@ describe('an encryption configuration', () => {
   })
 })
 
+describe('a plain value', () => {
+  it('SYS-9 of a configured resource is read only with the provider identity', async () => {
+    const withIdentity = createEncryption(await secretsWith(aesgcm(['a', KEY]), '{identity: {}}'))
+    expect(text(withIdentity.decode(`${SECRETS}x`, bytes('{}')))).toBe('{}')
+    const without = createEncryption(await secretsWith(aesgcm(['a', KEY])))
+    expect(() => without.decode(`${SECRETS}x`, bytes('{}'))).toThrow('it is not encrypted')
+  })
+})
+
 describe('an encrypted value', () => {
   it('SYS-9 has the format of Kubernetes, a fresh nonce, and is bound to its key in the store', async () => {
     const encryption = createEncryption(await secretsWith(aesgcm(['a', KEY])))
@@ -112,13 +121,6 @@ describe('an encrypted value', () => {
     const without = createEncryption(await secretsWith(aesgcm(['new', OTHER_KEY])))
     expect(() => without.decode(`${SECRETS}x`, stored)).toThrow('does not have key "old" of provider aesgcm')
     expect(() => createEncryption().decode(`${SECRETS}x`, stored)).toThrow('does not have key "old"')
-  })
-
-  it('SYS-9 in plain is read only with the provider identity', async () => {
-    const withIdentity = createEncryption(await secretsWith(aesgcm(['a', KEY]), '{identity: {}}'))
-    expect(text(withIdentity.decode(`${SECRETS}x`, bytes('{}')))).toBe('{}')
-    const without = createEncryption(await secretsWith(aesgcm(['a', KEY])))
-    expect(() => without.decode(`${SECRETS}x`, bytes('{}'))).toThrow('it is not encrypted')
   })
 
   it('SYS-9 is stale unless the first key of the first provider encrypts it', async () => {

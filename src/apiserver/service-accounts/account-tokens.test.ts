@@ -94,7 +94,7 @@ describe('TokenRequest', () => {
     [podRef('missing'), {}, 404, 'pods "missing" not found'],
     [podRef('other'), {}, 400, 'pod running with different serviceaccount name'],
     [{ boundObjectRef: { ...podRef('web').boundObjectRef, uid: 'u' } }, {}, 409, 'does not match the UID in record'],
-  ])('rejects the spec %j with the metadata %j by %i', async (spec, metadata, status, message) => {
+  ])('rejects the spec %j and the metadata %j with status %i', async (spec, metadata, status, message) => {
     await createPod('web')
     await server.post(ACCOUNTS, { metadata: { name: 'other' } })
     await createPod('other', 'other')
@@ -120,7 +120,7 @@ describe('a ServiceAccount token', () => {
     })
   })
 
-  it('names the pod and the node that it is bound to', async () => {
+  it('names the pod that it is bound to, and the node of the pod', async () => {
     await server.post('/api/v1/nodes', { metadata: { name: 'n1' } })
     const pod = (await createPod('web')).json
     const { extra } = (await whoAmI(await issueToken(podRef('web')))).json.status.userInfo

@@ -1,5 +1,4 @@
-// Creates the node lifecycle controllers: node health, taint eviction and pod garbage collection. The events that enqueue
-// a key are defined in event-sources.ts.
+// Creates the node lifecycle controllers: node health, taint eviction and pod garbage collection.
 //   key                     reconciled by            enqueued by
 //   a node                  reconcile-node.ts        its changes, a new lease, and the end of its grace period
 //   a pod on a tainted node evict-pod.ts             its node's taints, its changes, and the end of its toleration
@@ -108,7 +107,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
       source({
         cache: leases,
         keysOf: ({ metadata: { name } }) => [name],
-        matters: () => false, // renewals are observed by the subscription below and defer the node's timer
+        matters: () => false, // the subscription below records renewals for the next reconcile
       }),
     ],
     reconcile: (name) => reconcileNode(name, context),

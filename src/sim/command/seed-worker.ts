@@ -1,4 +1,4 @@
-// Both sides of a worker process that runs one seed after the other: the parent's and its own. A seed that exhausts memory
+// Both sides of a worker process that runs one seed after another: the parent's and its own. A seed that exhausts memory
 // or never ends affects its worker only.
 import { type ChildProcess, fork } from 'node:child_process'
 import process from 'node:process'

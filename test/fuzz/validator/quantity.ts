@@ -61,8 +61,8 @@ export function formatQuantity({ nanos, style }: Amount): string {
 }
 
 /**
- * Whether the API returns the text unchanged instead of its canonical form: digits that do not start with zero, do not end
- * with 000, and have an exponent that is a multiple of three, as in 1.125, 1E6 or 10e+3.
+ * Whether the API returns the text unchanged, even if it is not canonical. Examples: 1.125, 1E6, 10e+3 (the exponent is a
+ * multiple of three without the point, and the digits do not end with 000), 3Gi and 010Ki (not a multiple of 8).
  */
 export function keepsFormat(text: string): boolean {
   const [, , digits = '', suffix = '', exponent] = GRAMMAR.exec(text) ?? []

@@ -1,5 +1,5 @@
 // Declares LimitRange: bounds and defaults for single objects of a namespace, which limit-range admission applies. Items for
-// claims may contain iops and throughput. A Container item that contains only these also applies to claims.
+// claims may contain iops and throughput. A Container item that contains only these applies to claims instead of containers.
 import { createdAtColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
