@@ -66,7 +66,7 @@ describe('a volume without a CSI driver', () => {
       await fixture.waitUntil(async () => (await fixture.events(name)).length > 0, `an event of ${name}`)
     }
     expect((await fixture.events('other'))[0]).toContain(
-      'hostPath /var/new is not allowed on this node. Use a claim, or start the node with --allow-host-path /var/new',
+      'hostPath /var/new is not allowed on this node. Use another kind of volume, or start the node with --allow-host-path /var/new',
     )
     expect((await fixture.events('sibling'))[0]).toContain('hostPath /srv2/new is not allowed')
     expect((await fixture.events('link'))[0]).toContain('hostPath /srv/out/new, which is /etc/new, is not allowed')

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { memoryMedium } from '../../store/index.ts'
 import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 import { NAMESPACE_LIMITS_MAX } from './namespace-limits.ts'
 
@@ -6,6 +7,8 @@ const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PODS = '/api/v1/namespaces/default/pods'
 const EVENTS = '/api/v1/namespaces/default/events'
+/** At least the turns of the event loop that a request takes until it is in the store. */
+const TURNS_OF_A_REQUEST = 20
 
 let api: ServerFixture
 beforeEach(async () => {
@@ -164,15 +167,35 @@ describe('a quota of claims', () => {
   })
 
   it('SYS-4 applies a new limit to the later creates of the same group commit', async () => {
+    const medium = memoryMedium()
+    api = await createServerFixture({ medium })
     await createQuota('team', { hard: { persistentvolumeclaims: '3' } })
     await createClaim('first')
-    const firstCreates = ['a', 'b', 'c'].map((name) => postClaim(name))
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const write = medium.write.bind(medium)
+    medium.write = async (batch) => {
+      await released
+      return write(batch)
+    }
+    /** Sends requests that wait in the store for the write before them. */
+    const send = async <T>(requests: () => T): Promise<T> => {
+      const sent = requests()
+      for (let turn = 0; turn < TURNS_OF_A_REQUEST; turn++) await api.clock.nextTurn()
+      return sent
+    }
+    const blocking = await send(() => [api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'x' } })])
+    const firstCreates = await send(() => ['a', 'b', 'c'].map((name) => postClaim(name)))
     const quota = { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '5' } } }
-    const edit = api.put(`${QUOTAS}/team`, quota) // takes as many turns as a POST, so that the order is kept
-    const laterCreates = ['d', 'e', 'f'].map((name) => postClaim(name))
-    const outcomes = (await Promise.all([...firstCreates, ...laterCreates])).map(({ status }) => status)
-    expect((await edit).status).toBe(200)
-    expect(outcomes.sort()).toEqual([201, 201, 201, 201, 403, 403])
+    const edits = await send(() => [api.put(`${QUOTAS}/team`, quota)])
+    const laterCreates = await send(() => ['d', 'e', 'f'].map((name) => postClaim(name)))
+    release()
+    const statuses = async (requests: typeof edits) => (await Promise.all(requests)).map(({ status }) => status)
+    expect(await statuses([...blocking, ...edits])).toEqual([201, 200])
+    expect(await statuses(firstCreates)).toEqual([201, 201, 403])
+    expect(await statuses(laterCreates)).toEqual([201, 201, 403])
     expect((await api.get(`${QUOTAS}/team`)).json.status).toEqual({
       hard: { persistentvolumeclaims: '5' },
       used: { persistentvolumeclaims: '5' },

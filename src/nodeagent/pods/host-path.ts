@@ -28,7 +28,7 @@ export async function prepareHostPath(
   if (!(await isAllowed(path, { disk, allowedHostPaths }))) {
     const target = path === source.path ? '' : `, which is ${path},`
     throw error(
-      `hostPath ${source.path}${target} is not allowed on this node. Use a claim, or start the node with --allow-host-path ${path}`,
+      `hostPath ${source.path}${target} is not allowed on this node. Use another kind of volume, or start the node with --allow-host-path ${path}`,
     )
   }
   if (type === '') return path
