@@ -77,6 +77,7 @@ interface CacheStats {
 }
 
 const BY_NAMESPACE = 'namespace'
+const namespacesOf = ({ metadata: { namespace } }: Readonly<KubeObject>): string[] => (namespace ? [namespace] : [])
 
 export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cache<T> {
   const { kind, clock, log = silentLog } = options
@@ -85,14 +86,14 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
   const indexFunctions = new Map<string, IndexFunction<Stored<T>>>()
   const subscribers = new Set<CacheHandlers<T>>()
   const waiters = new Set<() => void>()
+  /** The index is created when it is first needed: caches of metadata never need it. */
+  let hasNamespaceIndex = false
   let isSynced = false
   let isServed = true
   let resourceVersion = '0'
   let lastEventMs = clock.monotonicMs()
   let relists = 0
   let foundByRelist = 0
-
-  objects.addIndex(BY_NAMESPACE, ({ metadata: { namespace } }) => (namespace ? [namespace] : []))
 
   function notify(call: (handlers: CacheHandlers<T>) => void): void {
     for (const handlers of subscribers) {
@@ -197,7 +198,12 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
       if (key === undefined) return undefined
       return objects.get(typeof key === 'string' ? key : keyOfRef(key))
     },
-    list: (namespace) => (namespace ? objects.byIndex(BY_NAMESPACE, namespace) : [...objects.values()]),
+    list(namespace) {
+      if (!namespace) return [...objects.values()]
+      if (!hasNamespaceIndex) objects.addIndex(BY_NAMESPACE, namespacesOf)
+      hasNamespaceIndex = true
+      return objects.byIndex(BY_NAMESPACE, namespace)
+    },
     get size() {
       return objects.size
     },
