@@ -25,8 +25,8 @@ export interface RoleIndex {
   setRole(namespace: string, name: string, role: Readonly<Role> | undefined): void
   setClusterRoleBinding(name: string, binding: Readonly<ClusterRoleBinding> | undefined): void
   setRoleBinding(namespace: string, name: string, binding: Readonly<RoleBinding> | undefined): void
-  /** Yields the grants of a user: those of the whole cluster, then those of the namespace, unless it is empty. */
-  grantsOf(user: UserInfo, namespace: string): Generator<Grant>
+  /** Returns the grants of a user: those of the whole cluster, then those of the namespace, unless it is empty. */
+  grantsOf(user: UserInfo, namespace: string): readonly Grant[]
   /** Returns the rules of a role, or undefined if it does not exist. */
   rulesOf(roleRef: Pick<RoleRef, 'kind' | 'name'>, namespace: string): readonly PolicyRule[] | undefined
   /** Returns all cluster roles in the order of their names. */
@@ -41,6 +41,9 @@ interface SubjectBinding {
   readonly description: string
 }
 
+/** Grants in further namespaces are computed again for each request. */
+const NAMESPACES_PER_USER_MAX = 100
+
 export function createRoleIndex(): RoleIndex {
   const clusterRoles = new Map<string, Readonly<ClusterRole>>()
   const roles = new Map<string, Readonly<Role>>()
@@ -48,12 +51,18 @@ export function createRoleIndex(): RoleIndex {
   const byNamespace = new Map<string, Map<string, SubjectBinding[]>>()
   /** The subjects of each binding, to remove it from byNamespace. */
   const subjectsOfBinding = new Map<string, readonly string[]>()
+  /** The grants of users who sent requests since the last change, by namespace. Requests of a credential share their user. */
+  let grantsByUser = new WeakMap<UserInfo, Map<string, readonly Grant[]>>()
+  const forgetGrants = () => {
+    grantsByUser = new WeakMap()
+  }
 
   function setBinding(
     namespace: string,
     name: string,
     binding: Readonly<RoleBinding | ClusterRoleBinding> | undefined,
   ): void {
+    forgetGrants()
     const key = `${namespace}/${name}`
     const bySubject = byNamespace.get(namespace) ?? new Map<string, SubjectBinding[]>()
     for (const subject of subjectsOfBinding.get(key) ?? []) {
@@ -94,14 +103,27 @@ export function createRoleIndex(): RoleIndex {
   }
 
   return {
-    setClusterRole: (name, role) => void (role ? clusterRoles.set(name, role) : clusterRoles.delete(name)),
-    setRole: (namespace, name, role) =>
-      void (role ? roles.set(`${namespace}/${name}`, role) : roles.delete(`${namespace}/${name}`)),
+    setClusterRole(name, role) {
+      forgetGrants()
+      if (role) clusterRoles.set(name, role)
+      else clusterRoles.delete(name)
+    },
+    setRole(namespace, name, role) {
+      forgetGrants()
+      if (role) roles.set(`${namespace}/${name}`, role)
+      else roles.delete(`${namespace}/${name}`)
+    },
     setClusterRoleBinding: (name, binding) => setBinding('', name, binding),
     setRoleBinding: setBinding,
-    *grantsOf(user, namespace) {
-      yield* grantsIn('', user)
-      if (namespace) yield* grantsIn(namespace, user)
+    grantsOf(user, namespace) {
+      const byUser = grantsByUser.get(user) ?? new Map<string, readonly Grant[]>()
+      grantsByUser.set(user, byUser)
+      let grants = byUser.get(namespace)
+      if (!grants) {
+        grants = [...grantsIn('', user), ...(namespace ? grantsIn(namespace, user) : [])]
+        if (byUser.size < NAMESPACES_PER_USER_MAX) byUser.set(namespace, grants)
+      }
+      return grants
     },
     rulesOf,
     clusterRoles: () => [...clusterRoles].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, role]) => role),
