@@ -20,7 +20,7 @@ function opensslRequest(...args: string[]): string {
 }
 
 describe('certification requests', () => {
-  it('SYS-19 have the subject and the key with which they were created', () => {
+  it('SYS-19 have the subject and the type of the key with which they were created', () => {
     const request = parseCertificationRequest(createCertificationRequest({ subject, key: privateKey }))
     expect(request.subject).toEqual(subject)
     expect(request.alternativeNames).toEqual([])
@@ -55,11 +55,11 @@ describe('certification requests', () => {
     ['another PEM', '-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----', 'PEM block type must be'],
     ['no DER', '-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----', 'malformed'],
     ['an empty sequence', '-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----', 'malformed'],
-  ])('SYS-19 reject %s', (_name, pem, message) => {
+  ])('SYS-19 with %s are rejected', (_name, pem, message) => {
     expect(() => parseCertificationRequest(pem)).toThrow(message)
   })
 
-  it('SYS-19 reject a subject that was changed after signing', () => {
+  it('SYS-19 with a subject that was changed after signing are rejected', () => {
     const pem = createCertificationRequest({ subject, key: privateKey })
     const bytes = Buffer.from(pem.replace(/-----.*-----/g, ''), 'base64')
     bytes[bytes.indexOf('system:node:n1') + 13] = '2'.charCodeAt(0)

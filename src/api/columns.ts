@@ -1,5 +1,4 @@
-// Table columns that many kinds share (name, age, creation time, volume mode), and the cells of rows. Ages have the short
-// form of kubectl.
+// Table columns that several kinds share, and the cells of rows.
 import type { Column, ColumnContext, KubeObject } from './kind.ts'
 
 export const nameColumn: Column<KubeObject> = {

@@ -8,7 +8,7 @@ import { secretKind } from './kinds/secret/secret.ts'
 import { storageClassKind } from './kinds/storage-class/storage-class.ts'
 import type { ObjectType, Scalar, Type } from './schema.ts'
 
-const FORM_COUNT = 6 // every empty value occurs in each of its two or three forms
+const FORM_COUNT = 6
 
 describe('decodeResponse', () => {
   it.each([

@@ -1,6 +1,6 @@
 // Decodes objects that an API server returned, in place and leniently. A stock API server writes an empty list or map as
-// null, as [] or {}, or omits it: `"drivers": null` in a CSINode without drivers. After decoding, each field has the form
-// that decode.ts gives it in our own server, so that code can rely on the TypeScript type of the kind:
+// null, as [] or {}, or omits it: `"drivers": null` in a CSINode without drivers. Decoding gives lists, maps and nulls the
+// form that decode.ts gives them:
 //
 //   req  null or absent → the zero value               spec.drivers: null → []
 //   opt  null, an empty list or an empty map → absent  metadata.labels: {} → absent

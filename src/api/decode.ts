@@ -8,20 +8,20 @@ import type { Field, MapType, ObjectType, Scalar, Type } from './schema.ts'
 
 export interface Decoded<T> {
   readonly object: T
-  /** Paths of fields that the type does not have, in order of appearance; at most UNKNOWN_FIELDS_MAX. */
+  /** Paths of fields that the type does not have; at most UNKNOWN_FIELDS_MAX. */
   readonly unknownFields: readonly string[]
   /** Number of keys in the input. If parse-json.ts counts more in the text, the text has duplicate keys. */
   readonly keyCount: number
 }
 
-/** The error for a value of the wrong type. The message has the path and the value. */
+/** The error for a value that cannot be decoded. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError'
 }
 
 const UNKNOWN_FIELDS_MAX = 50 // bounds the response to a hostile body; further fields are dropped without a report
 
-/** Bounds the time for which one body can block the event loop. Larger objects are rejected, unless they were stored before. */
+/** Bounds the time for which one body can block the event loop. Larger objects are rejected, unless `valuesMax` allows them. */
 export const VALUES_MAX = 10_000
 
 class Context {
@@ -48,7 +48,7 @@ class Context {
 export interface DecodeOptions {
   /** Decodes a partial object, as in an apply: adds no zero values and keeps empty values, because they are intended. */
   readonly partial?: boolean
-  /** An object decoded earlier. Parts of `value` that are identical (===) to its parts are reused without decoding. */
+  /** An object decoded earlier. Fields of `value` that are identical (===) to its fields at the same path are reused. */
   readonly previous?: object
   /** Returns a maximum number of values that may be larger than VALUES_MAX. Called when an object has more than that. */
   readonly valuesMax?: () => number

@@ -18,7 +18,7 @@ describe('the system clock', () => {
     expect(lengths).toEqual([1, 2, 3])
   })
 
-  it('SYS-19 releases the memory of canceled timers, whatever their delay', () => {
+  it('SYS-19 releases the memory of canceled timers with different delays', () => {
     setFlagsFromString('--expose-gc')
     const collectGarbage: () => void = runInNewContext('gc')
     const clock = systemClock()

@@ -1,5 +1,4 @@
-// Clock and Random: sources of time and randomness that callers pass in. Only entry points (main.ts, sdk/ and sim/) create
-// them, so that one seed reproduces the run of a whole cluster.
+// Clock and Random: sources of time and randomness that callers pass in, so that a simulation can be reproduced from a seed.
 
 export interface Clock {
   /** Milliseconds since the Unix epoch. May jump: use it for timestamps, not to measure durations. */
@@ -10,16 +9,17 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Calls `run` once after `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void
-  /**
-   * Yields to the event loop: long computations call it so that I/O and timers can run. The waiting computations continue
-   * in order, one per turn of the event loop, so that many of them together delay other work as little as one.
-   */
+  /** Yields to the event loop: long computations call it so that I/O and timers can run. */
   nextTurn(): Promise<void>
 }
 
 /** A number in [0, 1). */
 export type Random = () => number
 
+/**
+ * Computations that wait for nextTurn continue in order, one per turn of the event loop, so that many of them together delay
+ * other work as little as one.
+ */
 export function systemClock(): Clock {
   const waiting: (() => void)[] = []
   const continueFirst = () => {

@@ -1,4 +1,4 @@
-// Deep copy of plain JSON data. Several times faster than structuredClone; copies `__proto__` as an ordinary key.
+// Copies plain JSON data deeply, faster than structuredClone. `__proto__` is an ordinary key.
 export function clone<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(clone) as T

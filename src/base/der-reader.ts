@@ -1,4 +1,4 @@
-// Reads DER, the inverse of der.ts: one element at a time, with its tag, its content and its complete encoding.
+// Reads DER, which der.ts writes.
 
 export interface DerElement {
   readonly tag: number
@@ -18,7 +18,7 @@ export function readElements(bytes: Uint8Array): DerElement[] {
   return elements
 }
 
-/** Reads the only element of the bytes. */
+/** Throws an Error if the bytes are not exactly one element. */
 export function readElement(bytes: Uint8Array): DerElement {
   const [element, ...furtherElements] = readElements(bytes)
   if (!element || furtherElements.length > 0) throw malformed()

@@ -23,7 +23,7 @@ describe('der', () => {
     expect(hex(der.octetString(new Uint8Array(300)).subarray(0, 4))).toBe('0482012c')
   })
 
-  it('encodes times with two-digit years until 2049 and with four-digit years from 2050', () => {
+  it('encodes a time in 2049 with a two-digit year and a time in 2050 with a four-digit year', () => {
     expect(ascii(der.time(Date.UTC(2049, 11, 31, 23, 59, 59, 999)))).toBe('491231235959Z')
     expect(der.time(Date.UTC(2049, 11, 31))[0]).toBe(0x17)
     expect(ascii(der.time(Date.UTC(2050, 0, 1)))).toBe('20500101000000Z')

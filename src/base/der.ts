@@ -1,4 +1,4 @@
-// Encodes the ASN.1 types of a certificate in DER, with one function per type.
+// Encodes the ASN.1 types of a certificate in DER.
 import { isIPv4 } from 'node:net'
 
 export const sequence = (...parts: Uint8Array[]) => element(0x30, ...parts)
@@ -9,10 +9,10 @@ export const TRUE = element(0x01, Uint8Array.of(0xff))
 
 /** Encodes elements inside an explicit tag, as in `[0] EXPLICIT Version`. */
 export const explicit = (tag: number, ...parts: Uint8Array[]) => element(0xa0 | tag, ...parts)
-/** Encodes a string with an implicit tag, as in `[2] IMPLICIT IA5String`. */
+/** Encodes content with an implicit tag, as in `[2] IMPLICIT IA5String`. */
 export const implicit = (tag: number, content: Uint8Array) => element(0x80 | tag, content)
 
-/** Encodes a non-negative integer from big-endian bytes, with a leading zero only if the first bit is set. */
+/** Encodes a non-negative integer from big-endian bytes. */
 export function integer(bigEndian: Uint8Array): Uint8Array {
   let start = 0
   while (start < bigEndian.length - 1 && bigEndian[start] === 0) start++
@@ -22,13 +22,13 @@ export function integer(bigEndian: Uint8Array): Uint8Array {
 
 export const bitString = (bits: Uint8Array, unusedBits = 0) => element(0x03, Uint8Array.of(unusedBits), bits)
 
-/** Encodes an object identifier such as `1.2.840.10045.4.3.2`. The first two arcs share a byte; the others are base 128. */
+/** Encodes an object identifier such as `1.2.840.10045.4.3.2`. */
 export function objectId(dotted: string): Uint8Array {
   const [firstArc = 0, secondArc = 0, ...remaining] = dotted.split('.').map(Number)
   return element(0x06, Uint8Array.from([firstArc * 40 + secondArc, ...remaining].flatMap(base128)))
 }
 
-/** Encodes a time in whole seconds, as in RFC 5280: with two-digit years until 2049, and with four-digit years from 2050. */
+/** Encodes a time in whole seconds, as in RFC 5280: with a two-digit year from 1950 to 2049, otherwise with four digits. */
 export function time(ms: number): Uint8Array {
   const digits = `${new Date(ms).toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`
   const year = Number(digits.slice(0, 4))

@@ -1,4 +1,4 @@
-// Describes errors of the file system and how to fix them.
+// Describes errors of the file system.
 
 export function describeDiskError(verb: string, path: string, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)

@@ -8,7 +8,7 @@ describe('parseDuration', () => {
     expect(parseDuration('1.5s')).toBe(1_500)
   })
 
-  it('PROV-17 parses every sequence of counts with units and rejects other text', () => {
+  it('PROV-17 parses sequences of counts with units and rejects other text', () => {
     const part = fc.tuple(fc.nat(10_000), fc.constantFrom(['ms', 1], ['s', 1_000], ['m', 60_000], ['h', 3_600_000]))
     fc.assert(
       fc.property(fc.array(part, { minLength: 1, maxLength: 4 }), (parts) => {

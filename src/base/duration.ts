@@ -1,4 +1,4 @@
-// Parses durations in flags: `500ms`, `10s`, `1m30s`, `2h`.
+// Parses durations such as `500ms`, `10s`, `1m30s` and `2h`.
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 
 /** Returns the duration in milliseconds, or undefined if the text is not a duration. */

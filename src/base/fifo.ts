@@ -1,5 +1,4 @@
-// A FIFO queue with constant-time take(). Array.shift() moves all remaining items, and the first item of a Set is found
-// only after skipping the deleted ones.
+// A FIFO queue in which take() has amortized constant time.
 export class Fifo<T> {
   #items: T[] = []
   #head = 0
@@ -29,5 +28,5 @@ export class Fifo<T> {
   }
 }
 
-/** The array is compacted when more than this many items, and more than half of all items, have been taken. */
+/** The array is compacted when more than this many of its items, and more than half of them, have been taken. */
 const COMPACTION_THRESHOLD = 1_024

@@ -80,7 +80,7 @@ async function createDirectories(path: string, attempts = DIRECTORY_DEPTH_MAX): 
   }
 }
 
-/** After this many failures with an existing parent, the file system is assumed to allow no directories. */
+/** After this many retries with an existing parent, the file system is assumed to allow no directories. */
 const RACES_MAX = 5
 
 /** More than the number of components in any valid path. */

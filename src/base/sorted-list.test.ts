@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { SortedList } from './sorted-list.ts'
 
 describe('SortedList', () => {
-  it('behaves like a sorted array for any additions and removals', () => {
+  it('keeps distinct items sorted for any additions and removals', () => {
     const steps = fc.array(fc.record({ isAdd: fc.boolean(), value: fc.integer({ min: 0, max: 20 }) }))
     fc.assert(
       fc.property(steps, fc.integer({ min: 0, max: 20 }), (operations, from) => {

@@ -1,5 +1,4 @@
-// A sorted array with binary search. Insertions and removals move the items after them, which is faster than a tree for
-// tens of thousands of items.
+// A sorted array with binary search.
 
 export class SortedList<T> {
   readonly #items: T[] = []
@@ -22,7 +21,7 @@ export class SortedList<T> {
     this.#items.splice(index, 0, item)
   }
 
-  /** Removes the item that compares equal. */
+  /** Removes an item that compares equal, if there is one. */
   remove(item: T): void {
     const index = this.#findFirstIndex((other) => this.#compare(other, item) >= 0)
     const candidate = this.#items[index]

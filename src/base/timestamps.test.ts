@@ -1,4 +1,3 @@
-// Tests the formats of Time and MicroTime.
 import { expect, it } from 'vitest'
 import { microTimestamp, timestamp } from './timestamps.ts'
 

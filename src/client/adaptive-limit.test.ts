@@ -38,7 +38,7 @@ function start() {
 }
 
 describe('the adaptive limit', () => {
-  it('SYS-29 halves the requests in flight after 429, once for a burst, down to a minimum', async () => {
+  it('SYS-29 halves the limit after 429, once for a burst, down to a minimum', async () => {
     const { limit, respond, clock, reject, lines } = start()
     expect(limit.inFlightMax).toBe(100)
     for (let i = 0; i < 20; i++) respond(429)
@@ -49,7 +49,7 @@ describe('the adaptive limit', () => {
     expect(lines).toEqual(['the API server is overloaded; sending fewer requests at a time'])
   })
 
-  it('SYS-29 halves the requests in flight after a slow response, unless it is of a list or a watch', async () => {
+  it('SYS-29 halves the limit after a slow response, unless it is of a list or a watch', async () => {
     const { limit, respond } = start()
     respond(200, { verb: 'WATCH', seconds: 300 })
     respond(200, { verb: 'LIST', seconds: 20 })
@@ -58,7 +58,7 @@ describe('the adaptive limit', () => {
     expect(limit.inFlightMax).toBe(50)
   })
 
-  it('SYS-29 recovers while the server accepts requests, but not while it is unreachable', async () => {
+  it('SYS-29 raises the limit after accepted requests, but not after requests with code 0', async () => {
     const { limit, respond, reject, lines } = start()
     await reject()
     for (let i = 0; i < 1_000; i++) respond(0)

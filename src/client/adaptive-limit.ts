@@ -1,6 +1,6 @@
 // Limits the requests of a client that are in flight, and adapts the limit to the API server: a response 429 or a slow one
-// halves it, and every other response raises it again. Requests beyond the limit wait in call order. Watches are not limited,
-// and neither are requests of clients that are not wrapped, such as the one that renews leases.
+// halves it, at most once a second, and other responses raise it again. Requests beyond the limit wait in call order. Watches
+// are not limited.
 import { requestAborted } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -14,7 +14,7 @@ export interface AdaptiveLimit extends RequestObserver {
   limited(client: Client): Client
 }
 
-/** The limit while the server accepts all requests. More wait. */
+/** The highest limit, which is also the first one. */
 const IN_FLIGHT_MAX = 100
 /** The lowest limit. */
 const IN_FLIGHT_MIN = 4
@@ -22,7 +22,7 @@ const IN_FLIGHT_MIN = 4
 const RISE = 0.1
 /** Requests of one burst are rejected together, and count once. */
 const REDUCE_EVERY_MS = 1_000
-/** A response that takes longer is slow, except that of a list, which depends on the number of objects, or of a watch. */
+/** A response that takes this long is slow, except that of a list, which depends on the number of objects, or of a watch. */
 const SLOW_SECONDS = 5
 
 export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; readonly log: Logger }): AdaptiveLimit {

@@ -1,4 +1,4 @@
-// The contract test of the client interface, run by every implementation against the real server on a memory store.
+// The contract test of the client interface, which its implementations run.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'
@@ -224,7 +224,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     const summarize = () =>
       events.map((event) => (event.type === 'bookmark' ? 'bookmark' : `${event.type} ${event.object.metadata.name}`))
 
-    it('SYS-3 sends every change after a version in order, with a new version for each delete', async () => {
+    it('SYS-3 sends the changes after a version in order, each with its own version, also a delete', async () => {
       const startVersion = String(api.store.revision)
       await client.create(configMapKind, aConfigMap('a'))
       await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { k: 'v' } } })

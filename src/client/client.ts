@@ -1,6 +1,6 @@
 // The client interface with which every component reads and writes objects. http/http-client.ts implements it for any
 // Kubernetes API server, ../apiserver/in-process/client.ts for components in the process of the API server.
-// Objects have no apiVersion and kind, because each call has a Kind parameter. Returned objects are frozen.
+// Objects have no apiVersion and kind, because each call has a Kind parameter. Stored objects are returned frozen.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { ApiError } from '../api/status-error.ts'
 
@@ -73,11 +73,7 @@ export interface DeleteRequest {
   readonly signal?: AbortSignal
 }
 
-/**
- * One write of a commit. It has the condition of its verb: an update requires its resourceVersion, a create an unused name.
- * Later writes apply to the result of earlier ones. A second write of an object must be a patch, because the caller does not
- * have its resourceVersion yet.
- */
+/** One write of a commit, with the conditions of its verb. Later writes apply to the result of earlier ones. */
 export type CommitWrite =
   | { readonly do: 'create'; readonly kind: Kind; readonly object: KubeObject; readonly subresource?: 'binding' }
   | { readonly do: 'update'; readonly kind: Kind; readonly object: KubeObject; readonly subresource?: string }
@@ -122,9 +118,9 @@ export interface Client {
   /** Ends on abort or when the server ends it. Throws 410 (`isExpired`) if the resourceVersion is too old. */
   watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncIterable<WatchEvent<T>>
   /**
-   * Applies at most COMMIT_WRITES_MAX writes in order: in one transaction on a Stowage server, otherwise one by one until
+   * Applies at most COMMIT_WRITES_MAX writes in order: in one transaction if `commitsAtomically`, otherwise one by one until
    * one fails. Callers must be correct in both cases, and after a crash between any two writes.
-   * Returns the object of each write after the whole commit, or undefined if it was removed.
+   * Returns the object of each write, or undefined if it was removed.
    * `failedWriteIndex(error)` returns the index of the write that failed.
    */
   commit(
@@ -133,11 +129,11 @@ export interface Client {
   ): Promise<readonly (Readonly<Stored> | undefined)[]>
   /** Returns whether a commit is one transaction. */
   commitsAtomically(): Promise<boolean>
-  /** Returns whether the server serves this kind. Only a positive result is cached. */
+  /** Returns whether the server serves this kind. */
   serves(kind: Kind): Promise<boolean>
 }
 
-/** Returns a copy of the error with an additional cause that contains the index of the failed write. */
+/** Returns a copy of an ApiError with an additional cause that contains the index of the failed write, or any other error. */
 export function commitWriteFailed(error: unknown, index: number): unknown {
   if (!(error instanceof ApiError)) return error
   const cause = { reason: 'CommitWriteFailed', message: 'this write failed', field: `writes[${index}]` }

@@ -1,4 +1,4 @@
-// Public API of the client: its interface, its HTTP implementation, limits of requests, and connections.
+// Public API of the client.
 export { type AdaptiveLimit, createAdaptiveLimit } from './adaptive-limit.ts'
 export type {
   Client,

@@ -11,7 +11,7 @@ import { asStock, type StockRequest } from './stock-server.fixture.ts'
 const ref = { namespace: 'default', name: 'settings' }
 const aPatch = (value: string, metadata = {}) => ({ type: 'merge' as const, body: { metadata, data: { value } } })
 
-describe('a client that may update but not patch', () => {
+describe('a client that may not patch', () => {
   let server: ServerFixture
   let client: Client
   let verbs: string[]
@@ -80,7 +80,7 @@ describe('a client that may update but not patch', () => {
   })
 })
 
-describe('a commit of a client that may update but not patch some resources', () => {
+describe('a commit of a client that may not patch some resources', () => {
   let server: ServerFixture
   let direct: Client
   let requests: string[]

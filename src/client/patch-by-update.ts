@@ -1,6 +1,6 @@
 // Replaces patches with updates where a role grants `update` but not `patch`, as upstream's role of the external-provisioner
 // does for claims: reads the object, applies the patch to it, and updates it on the condition that it has not changed.
-// A commit stays one transaction, with updates for the patches that the role denies.
+// A commit stays one transaction if its patches can be replaced before it is sent.
 
 import type { JsonObject, JsonValue } from '../api/json-value.ts'
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
@@ -27,9 +27,9 @@ const ATTEMPTS_MAX = 5
 type CommitOptions = Parameters<Client['commit']>[1]
 type PatchWrite = Extract<CommitWrite, { do: 'patch' }>
 
-/** Returns a client that updates where it may not patch. Requests that the role grants are sent unchanged. */
+/** Returns a client that updates where it may not patch. */
 export function patchByUpdate<C extends Client>(client: C): C {
-  /** Resources whose patches were denied and whose updates were not. */
+  /** Resources whose patches are replaced with updates. */
   const updatedResources = new Set<string>()
 
   async function patch<T extends KubeObject>(
@@ -157,7 +157,7 @@ function objectKeyOf(write: CommitWrite): string {
   return `${resourceOf(write.kind)}${namespace}/${name}`
 }
 
-/** Returns the object after an update. An update of the status subresource changes only the status; others do not change it. */
+/** Returns the object after an update. Its status changes if the status subresource is updated; otherwise its other fields. */
 function resultOf(current: Readonly<Stored>, next: KubeObject, subresource?: string): Readonly<Stored> {
   const objects = [next, current] as unknown as [JsonObject, JsonObject]
   const [statusSource, source] = subresource === 'status' ? objects : objects.toReversed()

@@ -45,7 +45,7 @@ describe('rateLimited', () => {
     expect(sentMs).toEqual([60_000, 60_000, 60_200])
   })
 
-  it('SYS-5 counts each write of a non-atomic commit, and a watch as one request', async () => {
+  it('SYS-5 counts an atomic commit and a watch as one request each, and a non-atomic commit as one request per write', async () => {
     const writes = Array.from({ length: 3 }, () => ({ do: 'delete', kind: secretKind, ref }) as const)
     for (const [isAtomic, nextMs] of [
       [true, 0],

@@ -1,5 +1,4 @@
-// Limits the rate of a client's requests with a token bucket: every request takes a token and waits if there is none.
-// Requests are sent in call order.
+// Limits the rate of a client's requests with a token bucket: a request takes a token and waits if there is none.
 
 import { requestAborted } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
@@ -15,10 +14,7 @@ export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clo
   let tokens = burst
   let refilledAtMs = clock.monotonicMs()
 
-  /**
-   * Takes tokens, and waits if there are too few. A negative balance keeps the order: each further request lowers the
-   * balance, so it waits longer.
-   */
+  /** Takes tokens, and waits if there are too few. The balance becomes negative, so that a further request waits longer. */
   async function take(count: number, signal: AbortSignal | undefined): Promise<void> {
     const nowMs = clock.monotonicMs()
     tokens = Math.min(burst, tokens + ((nowMs - refilledAtMs) / 1_000) * perSecond)

@@ -50,7 +50,7 @@ function isGranted(
   return field === undefined || request.fieldSelector?.startsWith(`${field}=`) === true
 }
 
-/** Returns the name of a request as in the role files: `get pods`, `patch nodes/status`, `list leases.coordination.k8s.io`. */
+/** Returns the verb and resource of a request: `get pods`, `patch nodes/status`, `list leases.coordination.k8s.io`. */
 export const nameOfRequest = (request: RoleRequest): string => `${request.verb} ${resourceOf(request)}`
 
 const resourceOf = ({ group, plural, subresource }: RoleRequest): string =>

@@ -1,12 +1,12 @@
-// Test support: makes the client of a Stowage server behave like the HTTP client of a stock API server.
+// Test support: makes the client of a Stowage server behave like the HTTP client of a stock API server, as the options say.
 //
 //   form      empty lists and maps are null, [] or {}, or omitted; null also stands for absent scalars (stockJson)
 //   commits   there is no commit endpoint: a commit is a sequence of single writes
-//   watches   there is no WatchList, and the server closes a watch at any time
+//   watches   there is no WatchList, and the server may close a watch
 //   kinds     some are not served
 //   rights    requests get 403 if no rule of a role grants them
 //   load      some requests get 429
-//   amounts   iops and throughput are rejected wherever a stock server accepts storage only
+//   amounts   iops and throughput are rejected in fields in which a stock server accepts storage only
 //
 // The objects pass through decodeResponse, as those of the HTTP client do.
 import { decodeResponse } from '../api/decode-response.ts'
@@ -39,7 +39,7 @@ export interface StockOptions {
   readonly closesWatchesAfterMs?: number | (() => number)
   /** Needed by closesWatchesAfterMs. */
   readonly clock?: Clock
-  /** Selects the form of each response. Default: one form after the other. */
+  /** Selects the form of each response. Default: one form after another. */
   readonly random?: Random
   /** Called with every request before it is checked. */
   readonly onRequest?: (request: StockRequest) => void
@@ -199,10 +199,7 @@ function objectOfOperation(operation: object): object {
   return keys.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as object
 }
 
-/**
- * Returns a copy of an object as the JSON of a stock server. `form` selects how it writes each empty value, so that over
- * several responses every field occurs in every form.
- */
+/** Returns a copy of an object as the JSON of a stock server. `form` selects how it writes each empty value. */
 export function stockJson(type: ObjectType, object: object, form: number): Record<string, unknown> {
   const json: Record<string, unknown> = { ...(object as Record<string, unknown>) }
   let position = form

@@ -103,7 +103,7 @@ describe('apply (properties)', () => {
 })
 
 describe('apply', () => {
-  it('rejects a change to a field that another manager owns, and names the field', () => {
+  it('rejects a change to a field that another manager owns with the path of the field, unless it is forced', () => {
     const machine = ManagedObject.createdBy('creator', { colour: 'red', parts: [{ name: 'arm', weight: 1 }] })
     const config = { colour: 'blue', parts: [{ name: 'arm', weight: 2 }] }
     expect(catchConflicts(() => machine.applyAs('me', config))).toEqual([
@@ -155,7 +155,7 @@ describe('apply', () => {
     expect(machine.applyAs('me', {}).object.labels).toEqual({ b: '2', added: '3' })
   })
 
-  it('uses the order of the configuration and keeps other items in place', () => {
+  it('orders the items of a set as the configuration does, and keeps the order of other items', () => {
     const machine = emptyMachine
       .applyAs('other', { tags: ['a', 'b', 'c', 'd'] })
       .applyAs('me', { tags: ['d', 'x', 'b'] })

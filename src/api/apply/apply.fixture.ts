@@ -1,5 +1,5 @@
-// Test support: a small kind with every form of ownership (atomic, per key, per item), arbitrary configurations
-// and field sets of it, and an object with managedFields that a test can apply to and update as a named manager.
+// Test support: a small kind with several forms of ownership, arbitrary configurations and field sets of it, and an object
+// with managedFields that a test can apply to and update as a named manager.
 import fc from 'fast-check'
 import { decode } from '../decode.ts'
 import { objectMeta } from '../kinds/shared/meta-schema.ts'

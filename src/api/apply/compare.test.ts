@@ -14,7 +14,7 @@ describe('compare', () => {
     )
   })
 
-  it('reports fields that are added in one direction as removed in the other', () => {
+  it('reports fields that are added in one direction as removed in the other, and modified fields in both', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, (a, b) => {
         const forward = compareMachines(a, b)

@@ -3,7 +3,7 @@ import type { DeclaredValue } from '../schema.ts'
 import { describePath, fieldElement, valueElement } from './path-element.ts'
 import type { Shape } from './shape.ts'
 
-/** Returns one message with a path per problem; empty if the configuration can be applied. */
+/** Returns one message with a path per problem. */
 export function findConfigProblems(shape: Shape, config: DeclaredValue, path: readonly string[] = []): string[] {
   switch (shape.is) {
     case 'object':

@@ -45,7 +45,7 @@ describe('field sets', () => {
     )
   })
 
-  it('are returned unchanged by an operation without effect', () => {
+  it('are returned unchanged by a difference or union without effect', () => {
     const set = { 'f:labels': { '.': {}, 'f:app': {} } }
     expect(difference(set, { 'f:labels': { 'f:other': {} }, 'f:spec': {} })).toBe(set)
     expect(union(set, EMPTY)).toBe(set)

@@ -2,7 +2,7 @@
 // `f:` a field, `k:` a list item by its keys, `v:` a list item by its value, `i:` a list item by its index. A node without
 // children is a member of the set; a node with children is a member only if it has the child '.'.
 //   labels.app, labels, and spec.size    {f:labels: {'.': {}, f:app: {}}, f:spec: {f:size: {}}}
-// Pure: sets are immutable and shared, and an operation without effect returns its input.
+// Pure: sets are immutable and shared.
 import { compareElements, type SortableElement, sortableElement } from './path-element.ts'
 
 export interface FieldSet {

@@ -4,7 +4,7 @@ import { anySet } from './apply.fixture.ts'
 import { decodeFieldsV1 } from './fields-v1.ts'
 
 describe('decodeFieldsV1', () => {
-  it('returns the set of a client unchanged', () => {
+  it('returns a set in canonical form unchanged', () => {
     fc.assert(
       fc.property(anySet, (set) => {
         expect(decodeFieldsV1(JSON.parse(JSON.stringify(set)))).toEqual(set)

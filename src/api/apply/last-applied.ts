@@ -37,7 +37,7 @@ function parseConfig(text: unknown): JsonObject | undefined {
     const config = JSON.parse(text)
     return isJsonObject(config) ? config : undefined
   } catch {
-    return undefined // a user edited the annotation
+    return undefined
   }
 }
 

@@ -65,7 +65,7 @@ export function readEntries(requested: readonly ManagedFieldsEntry[] | undefined
 
 const isBlank = (entry: ManagedFieldsEntry): boolean => Object.keys(entry).length === 0
 
-/** Keeps the last entry of each manager, operation and subresource. */
+/** Keeps the last entry of each writer. */
 function keepLastEntries(entries: readonly Entry[]): readonly Entry[] {
   const lastEntries = new Map(entries.map((entry) => [writerIdOf(entry), entry]))
   return entries.filter((entry) => lastEntries.get(writerIdOf(entry)) === entry)
@@ -87,10 +87,10 @@ const compareEntries = (a: Entry, b: Entry): number =>
 
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-const UPDATERS_MAX = 10 // if there are more, the oldest are merged into one entry without the names of their managers
+const UPDATERS_MAX = 10 // if there are more, the oldest are merged and lose the names of their managers
 const MERGED_MANAGER = 'ancient-changes' // the name that Kubernetes uses
 
-/** Merges the oldest Update entries of each API version into one until at most UPDATERS_MAX remain. */
+/** Merges the oldest Update entries if there are more than UPDATERS_MAX. Entries of different API versions are not merged. */
 export function mergeOldest(entries: readonly Entry[]): readonly Entry[] {
   const updaters = sortEntries(entries.filter(({ operation }) => operation === 'Update'))
   let excess = updaters.length - UPDATERS_MAX

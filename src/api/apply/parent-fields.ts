@@ -1,4 +1,4 @@
-// Adds the parents of the members to a field set.
+// Adds the object fields above the members to a field set.
 import { type FieldSet, ITSELF, isMember } from './field-set.ts'
 import type { Shape } from './shape.ts'
 

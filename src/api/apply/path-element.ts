@@ -50,7 +50,7 @@ export function sortableElement(element: string): SortableElement {
   return { element, rank, value: rank <= 1 ? null : (tryParseJson(element.slice(2)) ?? null) }
 }
 
-/** Compares elements as Kubernetes sorts them: names and texts by their bytes, numbers by their value. */
+/** Compares elements as Kubernetes sorts them: names and texts as text, numbers by their value. */
 export function compareElements(a: SortableElement, b: SortableElement): number {
   if (a.rank !== b.rank) return a.rank - b.rank
   return a.rank <= 1 ? compareText(a.element, b.element) : compareValues(a.value, b.value)

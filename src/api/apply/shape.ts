@@ -1,4 +1,4 @@
-// Derives from the schema of a value how the ownership of its fields is divided. All code in apply/ uses this shape.
+// Derives from the schema of a value how the ownership of its fields is divided.
 //   leaf     owned as a whole: scalars, any JSON, atomic lists, maps and objects
 //   object   field by field          map    key by key
 //   set      value by value          items  item by item, identified by key fields

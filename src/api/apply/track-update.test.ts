@@ -47,7 +47,7 @@ describe('managedFields after a create or update', () => {
     )
   })
 
-  it('a manager has a separate entry per subresource', () => {
+  it('an update of a subresource moves the changed fields to an entry of the subresource', () => {
     const { entries } = ManagedObject.createdBy('me', { size: 1 }).updateAs('me', { size: 2 }, 'status')
     expect(entries.map(({ manager, subresource }) => [manager, subresource])).toEqual([['me', 'status']])
   })

@@ -1,4 +1,4 @@
-// Lists the fields that never have an owner: those that identify an object and those that only the server sets.
+// Lists the fields that have no owner in managedFields.
 import { difference, type FieldSet, LEAF } from './field-set.ts'
 import { fieldElement } from './path-element.ts'
 

@@ -1,7 +1,7 @@
 // Computes the field set of a value. The functions differ in which nodes between the root and the leaves are members:
-//   appliedFields  the fields that a configuration sets: leaves, empty objects, map entries and list items
+//   appliedFields  the fields that a configuration sets: leaves, empty objects and maps, map entries and list items
 //   allFields      the fields that a new value adds: the same fields and all their parents
-//   createdFields  the fields that a new object adds: as allFields, without objects that are always present
+//   createdFields  the fields that a new object adds: as allFields, without metadata and other objects that are always present
 import type { DeclaredValue } from '../schema.ts'
 import { type DraftSet, type FieldSet, ITSELF, isEmptySet, LEAF } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'
@@ -14,7 +14,6 @@ export const appliedFields = (shape: ObjectShape, config: Value): FieldSet => ad
 /** Returns the node of a value, with the value itself and all fields in it as members. */
 export const allFields = (shape: Shape, value: unknown): FieldSet => nodeOfValue(shape, value, true, true)!
 
-/** Returns the fields that a new object adds. An object that is always present, such as metadata, is not a member itself. */
 export function createdFields(shape: ObjectShape, object: Value): DraftSet {
   const children: DraftSet = {}
   for (const field of shape.sortedFields) {

@@ -1,5 +1,6 @@
 // Opens directories and files that other programs may rename or replace at the same time. A path through an open descriptor
-// (/proc/self/fd) refers to the opened directory or file, whatever has happened to its name. Links are not followed.
+// (/proc/self/fd) refers to the opened directory or file, whatever has happened to its name. A link at the end of a path is
+// not followed.
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { errorCode } from '../disk-error.ts'
@@ -22,7 +23,7 @@ export const descriptorPath = ({ fd }: FileHandle): string => `/proc/self/fd/${f
 export const entryPath = (directory: FileHandle, name: string | Buffer): Buffer =>
   Buffer.concat([Buffer.from(`${descriptorPath(directory)}/`), Buffer.from(name)])
 
-/** Returns undefined if the last part of the path is missing, a link, or not a directory. */
+/** Returns undefined if the path does not exist or is not a directory. A link is not a directory. */
 export const openDirectory = (path: string | Buffer): Promise<FileHandle | undefined> =>
   openIfPresent(path, DIRECTORY_ONLY)
 

@@ -14,7 +14,7 @@ afterEach(() => rm(dir, { recursive: true, force: true }))
 const isOutsideUnchanged = async () => (await readFile(join(dir, 'outside', 'precious'), 'utf8')) === 'data'
 
 describe('removeTree', () => {
-  it('PROV-14 deletes files with any name', async () => {
+  it('PROV-14 deletes nested directories, and files whose names are not valid UTF-8', async () => {
     const tree = join(dir, 'tree')
     await mkdir(join(tree, 'a', 'b'), { recursive: true })
     await writeFile(join(tree, 'a', 'file'), '1')
@@ -64,7 +64,7 @@ describe('removeTree', () => {
     expect(await readdir(dir)).toEqual(['outside'])
   })
 
-  it('PROV-14 stops if the signal is aborted', async () => {
+  it('PROV-14 deletes nothing if the signal is already aborted', async () => {
     await mkdir(join(dir, 'tree'))
     await expect(removeTree(join(dir, 'tree'), AbortSignal.abort(new Error('stopping')))).rejects.toThrow('stopping')
     expect(await readdir(dir)).toEqual(['outside', 'tree'])

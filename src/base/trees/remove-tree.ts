@@ -1,5 +1,5 @@
-// Deletes a directory tree and nothing outside of it, even if another program renames entries in the tree. A program that
-// still has the volume mounted could replace a directory by a link between check and use. Therefore each directory is
+// Deletes a directory tree; on Linux nothing outside of it, even if another program renames entries in the tree. A program
+// that still has the volume mounted could replace a directory by a link between check and use. Therefore each directory is
 // opened without following links, and its entries are accessed through the open descriptor.
 import { chmod, type FileHandle, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
 import { describeDiskError, errorCode } from '../disk-error.ts'

@@ -1,9 +1,9 @@
-// Resolves the links in a path of which the last parts need not exist.
+// Resolves links in paths.
 import { realpath } from 'node:fs/promises'
 import { basename, dirname, join, normalize } from 'node:path'
 import { errorCode } from '../disk-error.ts'
 
-/** Returns the absolute path with all links resolved. Parts that do not exist are kept. */
+/** Returns the absolute path with the links in its existing part resolved. Parts that do not exist are kept. */
 export async function resolvePath(path: string): Promise<string> {
   const missingParts: string[] = []
   for (let existing = normalize(path); ; existing = dirname(existing)) {

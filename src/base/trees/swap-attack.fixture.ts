@@ -10,7 +10,7 @@ export interface SwapAttack {
   readonly volume: string
   /** A directory for the results of the operation. */
   readonly scratch: string
-  /** Runs the operation, which may fail, at least this many times and during at least as many swaps. */
+  /** Runs the operation, which may fail, at least this many times and until there were at least as many swaps. */
   repeat(times: number, operation: (index: number) => Promise<void>): Promise<void>
   /** Returns the attributes and contents of the directory of the machine. */
   readMachine(): Promise<unknown>

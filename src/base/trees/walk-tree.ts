@@ -23,7 +23,7 @@ export interface WalkOptions {
   onSkip?(): void
 }
 
-/** Walks the tree below an open directory, which the caller closes. Entries that disappear during the walk are skipped. */
+/** Walks the tree below an open directory, which the caller closes. Directories that disappear during the walk are skipped. */
 export async function* walkTree(root: FileHandle, options: WalkOptions = {}): AsyncGenerator<TreeStep> {
   yield* walkDirectory({ directory: root, name: Buffer.alloc(0), depth: 0 }, options)
 }

@@ -1,5 +1,5 @@
-// Reads a file that another program replaces, such as a renewed token, at most once a minute. If the file can no longer be
-// read, the reader returns the previous content.
+// Reads a file that another program replaces, such as a renewed token, and caches its content for a minute. If the file can
+// no longer be read, the reader returns the previous content.
 import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../base/clock.ts'
 

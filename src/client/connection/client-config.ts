@@ -46,7 +46,7 @@ function checkCertificate(pem: string): void {
   }
 }
 
-/** Returns the namespace of this process's pod as the upstream sidecars do: $POD_NAMESPACE, or that of the service account. */
+/** Returns $POD_NAMESPACE, or the namespace of the service account, or `default`. */
 export async function readPodNamespace(env: Readonly<Record<string, string | undefined>>): Promise<string> {
   const namespace = env.POD_NAMESPACE || (await readFile(NAMESPACE_FILE, 'utf8').catch(() => ''))
   return namespace.trim() || 'default'

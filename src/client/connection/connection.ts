@@ -1,5 +1,4 @@
-// The address of an API server and the credentials for it. kubeconfig.ts and in-cluster.ts create a Connection;
-// ../http/transport.ts uses it.
+// The address of an API server and the credentials for it.
 
 export interface Connection {
   /** `https://10.0.0.1:6443`, optionally with a path prefix; `http://` is for tests and proxies. */
@@ -10,7 +9,7 @@ export interface Connection {
   readonly insecure?: boolean
   /** The name in the server's certificate, if it differs from the host. */
   readonly serverName?: string
-  /** Called before every request. Implementations cache the credentials. */
+  /** Called before every request. */
   credentials(): Promise<Credentials>
   /** Called after a 401 response. Removes cached credentials. */
   invalidateCredentials?(): void

@@ -66,7 +66,7 @@ describe('kubeconfigConnection', () => {
     expect(await connection.credentials()).toEqual({ cert: 'CERT', key: 'KEY' })
   })
 
-  it('reads files relative to the kubeconfig, and a token file again after a minute', async () => {
+  it('reads files relative to the kubeconfig, and a token file again after a minute if it still exists', async () => {
     const { dir, path } = await aKubeconfig({ tokenFile: 'token' }, { 'certificate-authority': 'ca.crt' })
     await writeFile(join(dir, 'ca.crt'), 'CA')
     await writeFile(join(dir, 'token'), 'one\n')
@@ -83,7 +83,7 @@ describe('kubeconfigConnection', () => {
     expect(await credentials()).toEqual({ token: 'two' })
   })
 
-  it('caches the credentials of an exec plugin until they expire or are invalidated', async () => {
+  it('caches the credentials of an exec plugin until shortly before they expire or until they are invalidated', async () => {
     const clock = manualClock()
     const { dir, path } = await aKubeconfig({
       exec: {
@@ -120,7 +120,7 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
     expect(error.message).toBe('sh returned no credentials (exit 3)')
   })
 
-  it('reports missing and unsupported fields', async () => {
+  it('rejects an unsupported user field, and a context or user that does not exist', async () => {
     const { path } = await aKubeconfig({ 'auth-provider': { name: 'gcp' } })
     const open = (context?: string) => kubeconfigConnection({ path, context, clock: manualClock() })
     await expect(open()).rejects.toThrow('user field "auth-provider" is not supported')

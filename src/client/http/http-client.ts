@@ -1,8 +1,7 @@
-// The client for any Kubernetes API server over HTTP. transport.ts sends requests, wire.ts encodes and decodes, watch.ts
-// reads watches, served-versions.ts selects the API version, ../connection has the address and credentials.
+// The client for any Kubernetes API server over HTTP.
 //
-// Requests are retried after 429 and 503 with Retry-After, and reads after a broken connection. A write with a broken
-// connection may have been applied: it fails with 503, and the caller must read the object again.
+// Requests other than watches are retried after 429 and 503 with Retry-After, and reads once after a broken connection. A
+// write with a broken connection may have been applied: it fails with 503, and the caller must read the object again.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { ApiError, isMissingRight, isNotServed, isUnauthorized, isUnavailable } from '../../api/status-error.ts'
@@ -29,9 +28,9 @@ import { apiVersionOf, errorOfResponse, objectOf, parseResponse, type WireObject
 export interface HttpClientOptions {
   readonly connection: Connection
   readonly clock: Clock
-  /** Timeout of one attempt of any request except a watch. Default: 60 s. */
+  /** Timeout for the headers of a response, and again for its body unless it is a watch. Default: 60 s. */
   readonly timeoutMs?: number
-  /** A watch that receives no data for this long fails. Default: 150 s. */
+  /** A watch that receives no data for this long ends, with an error if it has received bookmarks. Default: 150 s. */
   readonly watchSilenceMs?: number
   /** Name in audit logs and managed fields, such as `stowage-provisioner`. */
   readonly userAgent?: string
@@ -39,14 +38,16 @@ export interface HttpClientOptions {
 }
 
 export interface RequestObserver {
-  /** Called after every attempt. A `code` of 0 means that there was no response. */
+  /**
+   * Called after every attempt. Without a response, `code` is 0 for a watch, and otherwise that of the error: 503, 504 after
+   * the timeout, or 499 if the caller aborted the request.
+   */
   observeRequest(request: { verb: string; resource: string; code: number; seconds: number }): void
 }
 
 export interface HttpClient extends Client {
-  /** Returns the number of sockets in use or idle. */
+  /** Returns the number of sockets with the current client certificate, in use or idle. */
   sockets(): number
-  /** Closes all connections. */
   close(): void
 }
 

@@ -1,4 +1,4 @@
-// Tests of the HTTP client with servers that fail: errors, retries, timeouts, broken watches and reconnects.
+// Tests the HTTP client with servers that fail or respond in unusual forms.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -291,7 +291,7 @@ describe('a watch', () => {
     response.flushHeaders()
   }
 
-  it('reads events that are split at any byte, and ignores unknown event types', async () => {
+  it('reads events that arrive in chunks of 7 bytes, and ignores unknown event types', async () => {
     const text = line('ADDED', aConfigMap('ä', '6')) + line('SPECIAL', {}) + line('DELETED', aConfigMap('b', '7'))
     const bytes = Buffer.from(text)
     const { client } = await startServer((_, response) => {

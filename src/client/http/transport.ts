@@ -22,7 +22,7 @@ export interface Transport {
   call(request: TransportRequest): Promise<HttpResponse>
   /** Returns the response when its headers have arrived. The caller must read or destroy it. */
   open(request: TransportRequest): Promise<IncomingMessage>
-  /** Returns the number of sockets in use or idle. */
+  /** Returns the number of sockets with the current client certificate, in use or idle. */
   sockets(): number
   close(): void
 }
@@ -36,7 +36,7 @@ export interface HttpResponse {
 export interface TransportOptions {
   readonly connection: Connection
   readonly clock: Clock
-  /** Timeout for a complete response, or for the headers of a stream. Default: 60 s. */
+  /** Timeout for the headers of a response, and again for the body of a complete one. Default: 60 s. */
   readonly timeoutMs?: number
   readonly userAgent?: string
 }

@@ -1,6 +1,6 @@
 // Reads a watch over HTTP: a stream with one JSON event per line. Servers send bookmarks about once a minute, so a watch that
-// receives no data for more than two minutes fails. A server on etcd 3.4 sends no bookmarks, so its watches may be silent:
-// they end without an error, and the caller finds out whether the server can be reached when it opens the watch again.
+// has received one and then receives no data for too long fails. A server on etcd 3.4 sends no bookmarks, so its watches may
+// be silent: they end without an error, and the caller finds out whether the server can be reached when it watches again.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { ApiError, timedOut } from '../../api/status-error.ts'
