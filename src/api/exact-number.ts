@@ -1,8 +1,7 @@
-// Determines whether a number keeps its value when it is converted to a double. A quantity or a counter that changes
-// silently would be stored and enforced as another value, so such numbers are rejected. A client can send a quantity of any
-// precision as a string.
+// Determines whether a number is still the same after it is parsed to a double and printed. A quantity or a counter that
+// changes silently would be stored and enforced as another value.
 
-/** Whether the decimal text of a number, such as `9007199254740993` or `1e400`, and the parsed number are the same value. */
+/** Returns whether the parsed number prints the same value as the text. Those of `9007199254740993` and `1e400` do not. */
 export function isExactNumber(text: string): boolean {
   if (text.length < EXACT_LENGTH && !/[eE]/.test(text)) return true
   const value = Number(text)

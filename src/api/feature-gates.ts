@@ -1,5 +1,4 @@
-// Defines the feature gates and parses --feature-gates. All gates are enabled by default. Fields that were written while a
-// gate was enabled are kept while it is disabled.
+// Defines the feature gates and parses --feature-gates. All gates are enabled by default.
 
 export const FEATURE_GATES = [
   'VolumeAttributesClass',

@@ -1,5 +1,5 @@
 // Collects validation errors by field. Validation rules add errors to a FieldErrors, and the API server returns them in one
-// 422 Status. The messages are those of Kubernetes, because clients and scripts match on them.
+// 422 Status. Messages have the format of Kubernetes, because clients and scripts match on them.
 
 export type FieldErrorType =
   | 'Required'
@@ -68,7 +68,7 @@ export class FieldErrors {
   typeInvalid(field: string, value: unknown, detail: string): void {
     this.#add('TypeInvalid', field, detail, value)
   }
-  /** Adds one Invalid error per message of a function in names.ts. */
+  /** Adds one Invalid error per detail. */
   invalidAll(field: string, value: unknown, details: readonly string[]): void {
     for (const detail of details) this.invalid(field, value, detail)
   }

@@ -1,5 +1,5 @@
-// Declares the names and metadata of a kind that our API server does not store, such as VolumeSnapshot. A client can read
-// objects of the kind from a server that stores it. Fields other than metadata are neither decoded nor validated.
+// Declares a kind that clients cannot write to our API server, such as VolumeSnapshot. A client can read objects of the kind
+// from a server that stores it. They are not validated.
 import { createdAtColumn, nameColumn } from './columns.ts'
 import { defineKind, type Kind, type KubeObject } from './kind.ts'
 import { objectMeta } from './kinds/shared/meta-schema.ts'
@@ -15,7 +15,7 @@ export interface ForeignKind {
   readonly shortNames?: readonly string[]
   readonly categories?: readonly string[]
   readonly isDiscoverable?: true
-  /** Fields beside metadata, for OpenAPI. */
+  /** Fields beside metadata. */
   readonly fields?: Fields
 }
 

@@ -1,5 +1,4 @@
-// The types of JSON values and operations on them: type guards, access to own properties, comparison by content and a
-// limit on depth.
+// The types of JSON values and operations on them.
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
 export type JsonObject = { readonly [key: string]: JsonValue }

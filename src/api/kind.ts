@@ -1,9 +1,9 @@
-// The interface with which a kind is declared: names, scope, schema, rules and columns. kinds/ has one folder per kind, and
-// the API server derives all endpoints from the list in kinds/index.ts.
+// The interface with which a kind is declared. kinds/index.ts lists the kinds of the API server.
 //
-// A write runs the hooks in this order, each on a private draft that it may change:
-//   decode → defaults → (mutating admission) → prepareForCreate | prepareForUpdate | status.prepare
-//   → validate (+ validateUpdate | status.validate) → (validating admission) → commit
+// A write runs the hooks in this order, on a private draft:
+//   create   decode → defaults → (mutating admission) → prepareForCreate → validate → (validating admission)
+//   update   decode → defaults → (mutating admission) → prepareForUpdate → validate → validateUpdate → (validating admission)
+//   status   decode → defaults → (mutating admission) → status.prepare → status.validate → (validating admission)
 import type { FeatureGates } from './feature-gates.ts'
 import type { FieldErrors } from './field-errors.ts'
 import type { ObjectMeta } from './kinds/shared/meta-schema.ts'
@@ -88,7 +88,7 @@ export interface Kind<T extends KubeObject = KubeObject> {
   prepareForUpdate?(next: T, old: T, context: RuleContext): void
   /** Validates an object. On updates, `old` is the stored object. */
   validate(object: T, errors: FieldErrors, context: RuleContext, old?: T): void
-  /** Rejects changes of immutable fields. */
+  /** Validates the changes of an update. */
   validateUpdate?(next: T, old: T, errors: FieldErrors, context: RuleContext): void
   /** Returns messages for Warning headers about submitted fields that are dropped because their feature gate is disabled. */
   droppedFieldWarnings?(submitted: T, old: T | undefined, context: RuleContext): readonly string[]
@@ -118,7 +118,7 @@ export interface Kind<T extends KubeObject = KubeObject> {
 
   /** Set for create-only kinds such as SubjectAccessReview. src/apiserver/reviews.ts computes the response. */
   readonly isReview?: true
-  /** Set for kinds that are not stored. They are served as empty lists and idle watches. */
+  /** Set for kinds that clients cannot write. */
   readonly isForeign?: true
   /** Set for a foreign kind that discovery lists, because a client needs its name. The others are absent from discovery. */
   readonly isDiscoverable?: true
@@ -131,5 +131,4 @@ export interface Kind<T extends KubeObject = KubeObject> {
   }
 }
 
-/** Declares a kind and infers the type of its objects from the schema. */
 export const defineKind = <T extends KubeObject>(kind: Kind<T>): Kind<T> => kind

@@ -1,5 +1,5 @@
-// Tests that the rules and columns of the core kinds never throw for a well-typed object. Objects are generated from the
-// schemas, with edge cases as names and amounts.
+// Tests that rules and columns do not throw for well-typed objects, which are generated from the schemas with edge cases as
+// names and amounts.
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Kind } from '../kind.ts'

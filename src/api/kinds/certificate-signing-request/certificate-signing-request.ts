@@ -1,4 +1,4 @@
-// Declares CertificateSigningRequest. The spec is immutable; conditions change through /approval, the certificate through
+// Declares CertificateSigningRequest. The spec is immutable; the decision changes through /approval, the certificate through
 // /status. The admission plugin certificate-requests.ts records the requester and checks rights on signers.
 import { X509Certificate } from 'node:crypto'
 import { timestamp } from '../../../base/timestamps.ts'

@@ -25,7 +25,7 @@ describe('the data source of a claim', () => {
     }
   })
 
-  it('is dropped from dataSource if it is of another kind and dataSourceRef is absent', () => {
+  it('of another kind is dropped from dataSource without dataSourceRef, and copied from dataSourceRef to dataSource', () => {
     expect(create({ dataSource: backupSource }).object.spec).not.toHaveProperty('dataSource')
     expect(create({ dataSource: backupSource }).object.spec).not.toHaveProperty('dataSourceRef')
     expect(create({ dataSourceRef: backupSource }).object.spec?.dataSource).toEqual(backupSource)

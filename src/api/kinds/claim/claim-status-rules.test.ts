@@ -20,7 +20,7 @@ const SUPPORTED_STATUSES =
   '"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"'
 
 describe('the status of a claim', () => {
-  it('is written together with labels and annotations, and ignores spec', () => {
+  it('is written together with metadata, but not with spec', () => {
     expect(kind.status?.acceptsMetadata).toBe(true)
     const claim = aClaim()
     const { object } = tryStatus(kind, claim, (draft) => (draft.spec.volumeName = 'pv-2'))

@@ -177,7 +177,7 @@ describe('the claim table', () => {
     expect(cells(object)).toEqual(['data', 'Pending', '', '', '', '', '<unset>', '<unknown>', 'Filesystem'])
   })
 
-  it('shows a bound claim with abbreviated access modes', () => {
+  it('shows a bound claim with abbreviated access modes, and the status Terminating while it is being deleted', () => {
     const claim: PersistentVolumeClaim = {
       metadata: { name: 'data', creationTimestamp: '2026-01-01T00:00:00Z' },
       spec: { volumeName: 'pv-1', storageClassName: 'fast', volumeAttributesClassName: 'gold', volumeMode: 'Block' },
@@ -192,7 +192,7 @@ describe('the claim table', () => {
     expect(cells(terminating)[1]).toBe('Terminating')
   })
 
-  it('PROV-2 shows the class of the annotations', () => {
+  it('PROV-2 shows the class of the beta annotation, of the field or of the alpha annotation, in this order', () => {
     const classOf = (annotations: Record<string, string>, storageClassName?: string) =>
       cells({ metadata: { name: 'data', annotations }, spec: { storageClassName } })[5]
     const beta = { 'volume.beta.kubernetes.io/storage-class': 'old' }

@@ -1,5 +1,4 @@
-// Declares PersistentVolumeClaim, a user's request for storage. The schema is in claim-schema.ts, and the rules are in
-// claim-spec-rules.ts, claim-update-rules.ts and claim-status-rules.ts.
+// Declares PersistentVolumeClaim, a user's request for storage.
 import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'

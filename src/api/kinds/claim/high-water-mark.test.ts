@@ -144,7 +144,7 @@ describe('the high-water mark with --expansion-quota=actual', () => {
     expect(markOf(updateStatus(claim, NO_EXPANSION))).toBe('100Gi')
   })
 
-  it('PLUS-14 is never raised by a volume that is larger than the request', () => {
+  it('PLUS-14 is not raised by a volume that is larger than the request', () => {
     const claim = aBoundClaim('10Gi', '10Gi')
     expect(markOf(updateStatus(claim, { capacity: { storage: '50Gi' } }))).toBe('10Gi')
   })

@@ -1,6 +1,6 @@
-// Maintains the high-water mark of a claim in spec.allocatedResources.storage: the largest size that it ever requested.
-// Values from clients are ignored. Quota charges the mark, so that raising and lowering a request does not free quota. The
-// mark never falls, except with --expansion-quota=actual.
+// Maintains the high-water mark of a claim in spec.allocatedResources.storage: the largest size that it has requested.
+// Values from clients are ignored. Quota charges the mark, so that lowering a request does not free quota. The mark falls
+// only with --expansion-quota=actual.
 //   request   10Gi  20Gi  15Gi  30Gi
 //   mark      10Gi  20Gi  20Gi  30Gi
 import type { RuleContext } from '../../kind.ts'
@@ -39,9 +39,8 @@ function maximum(a: string | undefined, b: string | undefined): string | undefin
 }
 
 /**
- * With --expansion-quota=actual, lowers the mark to the size of the volume when no expansion is in progress. The resizer
- * writes the size to status.allocatedResources before it calls the driver, and removes it after the final response. While
- * the feature gate is disabled, the resizer does not do this, so the mark is not lowered.
+ * With --expansion-quota=actual, lowers the mark to the size of the volume when no expansion is in progress. While the
+ * feature gate is disabled, the mark is not lowered.
  *   request    100  20         20           20
  *   allocated   –   100 fails  20 running   20
  *   capacity    10  10         10           20

@@ -86,7 +86,7 @@ describe('iops and throughput that a claim no longer requests', () => {
     expect(errors).toEqual(['spec.resources.requests.storage: Forbidden: field can not be less than previous value'])
   })
 
-  it('PIO-7 are not charged if only a client wrote the annotation', () => {
+  it('PIO-7 are dropped from an annotation that a client writes', () => {
     const annotations = { [RETAINED_IO_ANNOTATION]: '{"iops":"800"}', note: 'kept' }
     const { object } = tryCreate(kind, {
       metadata: { name: 'data', namespace: 'shop', annotations },

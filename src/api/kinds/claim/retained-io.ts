@@ -1,7 +1,7 @@
 // Maintains the annotation of a claim with the iops and throughput that its volume still provides after their request was
-// removed. Quota charges them, so that removing a request does not free quota. Values from clients are ignored. A new request
-// or an attributes class replaces a retained amount. spec.allocatedResources holds storage only: claims that were stored with
-// retained amounts there are charged as before, and their next write moves the amounts to the annotation.
+// removed. Quota charges them, so that removing a request does not free quota. Values from clients are ignored. An amount is
+// retained until the claim requests it again or status.capacity no longer has it. Claims that were stored with retained
+// amounts in spec.allocatedResources are charged as before, and their next write moves the amounts to the annotation.
 //   request     800  –    –    300  –
 //   class        –   –   gold  –    –
 //   capacity    800  800  –    300  300

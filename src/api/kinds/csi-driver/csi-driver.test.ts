@@ -78,7 +78,7 @@ describe('a CSI driver', () => {
     expect(tryUpdate(kind, stored, (draft) => change(draft.spec)).errors).toEqual([message])
   })
 
-  it('causes a warning about tokens in volume attributes if its token requests change', () => {
+  it('causes a warning about tokens in volume attributes if its token requests change without serviceAccountTokenInSecrets', () => {
     const warning =
       'spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes'
     const created = tryCreate(kind, aDriver({ tokenRequests: [{ audience: 'vault' }] }))

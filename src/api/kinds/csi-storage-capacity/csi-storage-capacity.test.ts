@@ -23,7 +23,7 @@ describe('CSIStorageCapacity', () => {
     expect(object).toMatchObject({ capacity: '512Mi', maximumVolumeSize: '1k' })
   })
 
-  it('CAP-1 accepts a capacity of zero and any maximum volume size', () => {
+  it('CAP-1 accepts a capacity of zero and a negative maximum volume size', () => {
     expect(tryCreate(kind, aCapacity({ capacity: '0', maximumVolumeSize: '-1' })).errors).toEqual([])
   })
 

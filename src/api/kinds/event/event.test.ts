@@ -55,7 +55,7 @@ describe('Event of the core group', () => {
     },
   )
 
-  it('accepts new-style events about cluster-scoped objects in namespaces default and kube-system', () => {
+  it('accepts new-style events about cluster-scoped objects only in namespaces default and kube-system', () => {
     const createInNamespace = (namespace: string) => {
       const metadata = { name: 'e', namespace }
       const { regarding: _, note: __, reportingController, ...fields } = newStyleEvent()
@@ -69,7 +69,7 @@ describe('Event of the core group', () => {
     ])
   })
 
-  it('requires reporter, action and reason if it has an eventTime', () => {
+  it('requires a reporter, a reason and an action of at most 128 characters if it has an eventTime', () => {
     const body = { ...oldStyleEvent({ reason: '' }), eventTime: '2026-01-02T03:00:00.000000Z', action: 'x'.repeat(129) }
     expect(tryCreate(eventKind, body).errors).toEqual([
       'reportingComponent: Required value',
@@ -116,7 +116,7 @@ describe('Event of the core group', () => {
     expect(cellsOf(eventKind, tryCreate(eventKind, single).object)).toMatchObject({ Count: 1 })
   })
 
-  it('can be selected by its reporter under either field', () => {
+  it('can be selected by its source, or else by its reporting component, with the field selector "source"', () => {
     const { source } = eventKind.selectableFields ?? {}
     expect(source?.(tryCreate(eventKind, oldStyleEvent()).object)).toBe('provisioner')
     expect(source?.(tryCreate(eventKind, oldStyleEvent({ source: {}, reportingComponent: 'x' })).object)).toBe('x')
@@ -158,7 +158,7 @@ describe('Event of events.k8s.io', () => {
     ])
   })
 
-  it('is converted from and to the stored form without loss', () => {
+  it('is converted from the stored form and back without loss', () => {
     const { toStored, fromStored } = eventsEventKind.viewOf!
     const anyText = fc.string({ minLength: 1 })
     const anyTime = fc.constantFrom('2026-01-02T03:04:05Z', '2026-01-02T03:04:06Z')

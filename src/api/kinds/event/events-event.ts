@@ -1,5 +1,4 @@
-// Declares events.k8s.io/v1 Event and converts it from and to the stored core/v1 Event without loss: each field has one
-// counterpart.
+// Declares events.k8s.io/v1 Event and converts it from and to the stored core/v1 Event.
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { eventKind } from './event.ts'

@@ -17,7 +17,7 @@ describe('Lease', () => {
     expect(tryCreate(leaseKind, aLease(spec)).errors).toEqual([message])
   })
 
-  it('accepts an empty spec and a complete one', () => {
+  it('accepts an empty spec, and one with a holder, a duration and a renewal time', () => {
     expect(tryCreate(leaseKind, aLease({})).errors).toEqual([])
     const completeLease = aLease({
       holderIdentity: 'a',

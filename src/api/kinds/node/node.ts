@@ -1,5 +1,4 @@
-// Declares Node: a machine that runs pods. The node agent creates the object with a status, and sets the topology labels of
-// CSI drivers through /status.
+// Declares Node: a machine that runs pods.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { type Column, defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'

@@ -44,7 +44,7 @@ describe('node affinity', () => {
     expect(errors[0]).toContain(NODE_TERMS + message)
   })
 
-  it('accepts one node name per field requirement', () => {
+  it('accepts a field requirement with one node name, and rejects one without a value or with another field', () => {
     expect(
       errorsOf(nodeAffinityOf({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['node-1'] }] })),
     ).toEqual([])
@@ -54,7 +54,7 @@ describe('node affinity', () => {
     ])
   })
 
-  it('accepts preferences with a weight from 1 to 100 and any values', () => {
+  it('accepts preferences with a weight of at most 100, and with values that are not valid label values', () => {
     const errorsOfWeight = (weight: number) => {
       const preference = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not a label'] }] }
       const preferred = [{ weight, preference }]

@@ -174,7 +174,7 @@ describe('validateContainers', () => {
     expect(errors[0]).toContain(message)
   })
 
-  it('accepts a container in which all fields are valid', () => {
+  it('accepts a container with valid fields', () => {
     expect(
       errorsOf({
         ports: [{ containerPort: 5432, name: 'sql', hostPort: 5432 }],
@@ -206,7 +206,7 @@ describe('validateContainers', () => {
     ])
   })
 
-  it('accepts only claims as devices', () => {
+  it('accepts a claim as a device, but not an emptyDir', () => {
     const container = { volumeDevices: [{ name: 'tmp', devicePath: '/dev/x' }] }
     expect(tryCreate(podKind, aPod({ container, volumes: [{ name: 'tmp' }] })).errors).toEqual([
       'spec.containers[0].volumeDevices[0].name: Invalid value: "tmp": can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode',

@@ -1,5 +1,4 @@
-// Validates the containers of a pod. port-rules.ts, env-rules.ts, mount-rules.ts and probe-rules.ts validate the fields that
-// they are named after; all others, such as name, image, resources and securityContext, are validated here.
+// Validates the containers of a pod.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123LabelProblems } from '../../names.ts'
 import { compareQuantities } from '../../quantity.ts'
@@ -42,7 +41,7 @@ export function validateContainers({ spec, volumes, errors }: ContainersInput): 
     const field = `spec.initContainers[${index}]`
     validateContainer({ container, field, volumes, names, errors })
     validateRestartPolicy(container, field, errors)
-    validateHostPorts([container], 'spec.initContainers', errors) // init containers run one after another
+    validateHostPorts([container], 'spec.initContainers', errors) // init containers start one after another
     if (container.restartPolicy === 'Always') {
       if (container.lifecycle) validateLifecycle(container.lifecycle, { field, gracePeriodSeconds }, errors)
       validateProbes(container, { field, gracePeriodSeconds }, errors)

@@ -29,7 +29,7 @@ function validateSelector(after: Record<string, string>, before: Record<string, 
 const requiredTerms = ({ affinity }: PodSpec): readonly NodeSelectorTerm[] =>
   affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
 
-/** Rejects additional terms, because they would allow more nodes. */
+/** Rejects additional terms, because they would allow more nodes, and changes of terms other than additional requirements. */
 function validateTerms(
   after: readonly NodeSelectorTerm[],
   before: readonly NodeSelectorTerm[],

@@ -59,7 +59,7 @@ function formatReadinessGates({ spec, status }: Pod): string | undefined {
   return `${metGates.length}/${gates.length}`
 }
 
-/** Summarizes a pod. Init containers determine the status until they complete. A deletion takes precedence. */
+/** Summarizes the state of a pod and its containers. */
 function summarize(pod: Pod): Summary {
   const { spec, status = {} } = pod
   const conditions = status.conditions ?? []
@@ -84,7 +84,7 @@ function summarize(pod: Pod): Summary {
   return summary
 }
 
-/** Returns whether an init container has not completed. The first such container determines the status. */
+/** Returns whether an init container has not completed, or a sidecar not started. The first one determines the status. */
 function summarizeInitContainers({ spec, status }: Pod, sidecars: ReadonlySet<string>, summary: Summary): boolean {
   for (const [index, container] of (status?.initContainerStatuses ?? []).entries()) {
     countRestarts(container, summary)

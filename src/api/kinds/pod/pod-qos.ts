@@ -6,8 +6,9 @@ import type { PodSpec, PodStatus } from './pod-schema.ts'
 const RESOURCES = ['cpu', 'memory'] as const
 
 /**
- * Returns Guaranteed if all containers have limits for cpu and memory that equal their requests, BestEffort if no container
- * has requests or limits for them, and Burstable otherwise. Resources of the pod replace those of its containers.
+ * Returns Guaranteed if all containers have limits for cpu and memory and the sums of limits and requests are equal,
+ * BestEffort if no container has requests or limits for them, and Burstable otherwise. Resources of the pod replace those of
+ * its containers.
  */
 export function qosClassOf(spec: PodSpec): NonNullable<PodStatus['qosClass']> {
   const owners = spec.resources ? [spec] : [...spec.containers, ...(spec.initContainers ?? [])]

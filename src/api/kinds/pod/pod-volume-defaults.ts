@@ -1,4 +1,4 @@
-// Sets the defaults of the volumes of a pod: the source emptyDir, and the defaults of each source.
+// Sets the defaults of the volumes of a pod.
 
 import { sourcesOf } from './pod-volume-rules.ts'
 import type { Volume } from './pod-volumes-schema.ts'

@@ -1,5 +1,5 @@
-// Validates the volumes of a pod, which must have unique names and exactly one source each. Claims, ephemeral volumes and
-// inline CSI volumes are validated completely. Most other sources are only validated for required fields.
+// Validates the volumes of a pod, which must have unique names and exactly one source each. Most sources are only validated
+// for required fields.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { validateAnnotations, validateLabels } from '../../meta.ts'

@@ -7,7 +7,7 @@ const createPod = (options?: PodOptions) => tryCreate(podKind, aPod(options)).ob
 const errorsOf = (options?: PodOptions) => tryCreate(podKind, aPod(options)).errors
 
 describe('creating a pod', () => {
-  it('applies all defaults', () => {
+  it('applies the defaults of a pod with one container and one claim', () => {
     expect(createPod()).toEqual({
       metadata: { name: 'db-0', namespace: 'shop' },
       spec: {
@@ -89,7 +89,7 @@ describe('creating a pod', () => {
     expect(createPod({ spec: { terminationGracePeriodSeconds: -5 } }).spec?.terminationGracePeriodSeconds).toBe(1)
   })
 
-  it('ignores the status and sets the condition SchedulingGated', () => {
+  it('ignores the status and sets the condition PodScheduled if the pod has a scheduling gate', () => {
     const { object } = tryCreate(podKind, {
       ...aPod({ spec: { schedulingGates: [{ name: 'example.com/wait' }] } }),
       status: { phase: 'Running', podIP: '10.0.0.1' },
@@ -110,7 +110,7 @@ describe('creating a pod', () => {
 })
 
 describe('the spec of a pod', () => {
-  it('is accepted without optional fields', () => expect(errorsOf()).toEqual([]))
+  it('is accepted with one container and one claim', () => expect(errorsOf()).toEqual([]))
 
   it.each([
     [{ containers: [] }, 'spec.containers: Required value'],
@@ -243,7 +243,7 @@ describe('the deletion of a pod', () => {
 })
 
 describe('the field selectors of a pod', () => {
-  it('include those of schedulers and node agents', () => {
+  it('return the values of the pod', () => {
     const pod = createPod({ spec: { nodeName: 'node-1', hostNetwork: true } })
     const values = Object.entries(podKind.selectableFields ?? {}).map(([field, select]) => [field, select(pod)])
     expect(Object.fromEntries(values)).toEqual({

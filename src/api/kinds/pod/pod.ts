@@ -1,5 +1,4 @@
-// Declares Pod: containers that run on the same node and share volumes. Stowage stores and schedules pods to provision and
-// attach their volumes; node agents run the containers.
+// Declares Pod: containers that run on the same node and share volumes.
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { podColumns } from './pod-columns.ts'

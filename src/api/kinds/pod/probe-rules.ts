@@ -8,7 +8,7 @@ type Probe = Infer<typeof probe>
 type Handler = Pick<Probe, 'exec' | 'httpGet' | 'tcpSocket' | 'grpc'> & Infer<typeof lifecycleHandler>
 
 export interface HandlerContext {
-  /** Path of the container. */
+  /** Path of the container, probe or hook. */
   readonly field: string
   /** The grace period of the pod, which is the upper bound of a sleep hook. */
   readonly gracePeriodSeconds: number | undefined

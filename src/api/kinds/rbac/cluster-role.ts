@@ -1,4 +1,4 @@
-// Declares ClusterRole: rules for the whole cluster, listed or aggregated from other cluster roles.
+// Declares ClusterRole: rules of no namespace, listed or aggregated from other cluster roles.
 import { createdAtColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'

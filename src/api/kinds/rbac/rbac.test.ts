@@ -53,7 +53,7 @@ describe('RoleBinding and ClusterRoleBinding', () => {
   const roleRef = { apiGroup: GROUP, kind: 'ClusterRole', name: 'view' }
   const bindingOfSubject = (fields: object) => ({ metadata, roleRef, subjects: [{ name: 'x', ...fields }] })
 
-  it('SYS-9 set the API groups of the role, of users and of groups', () => {
+  it('SYS-9 set the API groups of the role and of users, but not of service accounts', () => {
     const { object, errors } = tryCreate(clusterRoleBindingKind, {
       metadata,
       roleRef: { kind: 'ClusterRole', name: 'view' },
@@ -75,7 +75,7 @@ describe('RoleBinding and ClusterRoleBinding', () => {
     ])
   })
 
-  it('SYS-9 reject subjects that cannot exist', () => {
+  it('SYS-9 reject invalid subjects', () => {
     expect(tryCreate(roleBindingKind, bindingOfSubject({ kind: 'ServiceAccount' })).errors).toEqual([])
     expect(tryCreate(clusterRoleBindingKind, bindingOfSubject({ kind: 'ServiceAccount' })).errors).toEqual([
       'subjects[0].namespace: Required value',

@@ -19,7 +19,7 @@ describe('changedFields', () => {
     ['an empty map in place of an absent one', {}, { labels: {} }],
     ['an empty list in place of an absent one', { parts: [] }, {}],
     ['a zero in place of an absent value', { count: 0 }, {}],
-    ['quantities inside lists', { parts: [{ size: '1000' }] }, { parts: [{ size: '1k' }] }],
+    ['another notation of a quantity in a list', { parts: [{ size: '1000' }] }, { parts: [{ size: '1k' }] }],
   ])('ignores %s', (_case, before, after) => {
     expect(changedPaths(before, after)).toEqual([])
     expect(isSameValue(testType, after, before)).toBe(true)

@@ -1,5 +1,5 @@
-// Lists deprecated node labels and their successors. A deprecated label in a topology or affinity causes a warning, and the
-// node affinity of a volume may be changed from a deprecated label to its successor.
+// Lists deprecated labels and their successors. A deprecated label in a topology or affinity causes a warning, and the node
+// affinity of a volume may be changed from a deprecated label to its successor.
 import type { LabelSelector } from './meta-schema.ts'
 import type { NodeSelectorTerm } from './references-schema.ts'
 

@@ -50,7 +50,7 @@ describe('validateNodeSelectorTerm', () => {
     expect(validate(term, { allowsInvalidValues: true })).toEqual([])
   })
 
-  it('accepts metadata.name and no other field', () => {
+  it('accepts only the field metadata.name, and only with one value', () => {
     expect(validateField({ operator: 'In', values: ['n1'] })).toEqual([])
     expect(validateField({ operator: 'In', values: ['n1', 'n2'] })).toEqual([
       "term.matchFields[0].values: Required value: must be only one value when `operator` is 'In' or 'NotIn' for node field selector",

@@ -1,5 +1,4 @@
-// Validates paths in volumes and containers, which must not contain '..' and in some fields must be relative, and lists the
-// types of hostPath volumes.
+// Validates paths in volumes and containers, and lists the types of hostPath volumes.
 import type { FieldErrors } from '../../field-errors.ts'
 
 export function validateNoBacksteps(path: string, field: string, errors: FieldErrors): void {

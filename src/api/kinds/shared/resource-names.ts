@@ -1,5 +1,4 @@
-// Validates and classifies the names of resources in pods, quotas and limit ranges, and validates their amounts. The
-// messages are those of Kubernetes.
+// Validates and classifies the names of resources in pods, quotas and limit ranges, and validates their amounts.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
 import { quantityIsInteger, quantitySign } from '../../quantity.ts'

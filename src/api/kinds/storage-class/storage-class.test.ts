@@ -142,7 +142,7 @@ describe('the table of storage classes', () => {
     expect(formatNames([otherClass])).toEqual(['plain'])
   })
 
-  it('does not mark a single class', () => {
+  it('does not mark a class outside of a list', () => {
     expect(cellOf(kind.columns[0]!, newerClass, { nowMs: 0 })).toBe('newer')
   })
 

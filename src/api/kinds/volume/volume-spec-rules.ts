@@ -53,7 +53,7 @@ export function validateVolumeSpec(
   if (allowsAttributesClass) validateAttributesClass(spec, errors)
 }
 
-/** Validates a volume without a PersistentVolume, which may only have a CSI source and access modes. */
+/** Validates a volume without a PersistentVolume, which must have a CSI source. */
 export function validateInlineVolumeSpec(spec: PersistentVolumeSpec, field: string, errors: FieldErrors): void {
   const notInlineMessage = 'may not be specified in the context of inline volumes'
   if (spec.claimRef) errors.forbidden(`${field}.claimRef`, notInlineMessage)
