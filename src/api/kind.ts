@@ -1,9 +1,10 @@
 // The interface with which a kind is declared. kinds/index.ts lists the kinds of the API server.
 //
 // A write runs the hooks in this order, on a private draft:
-//   create   decode → defaults → (mutating admission) → prepareForCreate → validate → (validating admission)
-//   update   decode → defaults → (mutating admission) → prepareForUpdate → validate → validateUpdate → (validating admission)
-//   status   decode → defaults → (mutating admission) → status.prepare → status.validate → (validating admission)
+//   decode → defaults → (mutating admission) → the hooks of the operation → (validating admission)
+//   create   prepareForCreate → validate
+//   update   prepareForUpdate → validate → validateUpdate
+//   status   status.prepare → status.validate
 import type { FeatureGates } from './feature-gates.ts'
 import type { FieldErrors } from './field-errors.ts'
 import type { ObjectMeta } from './kinds/shared/meta-schema.ts'

@@ -1,5 +1,4 @@
-// Validates names, keys and label values. Each function returns the problems of a value, or none if it is valid. The
-// messages are those of Kubernetes. The caller adds the field and decides whether an empty value is allowed.
+// Validates names, keys and label values. Each function returns the problems of a value, or none if it is valid.
 
 export type NameProblems = readonly string[]
 
@@ -88,7 +87,7 @@ export function configMapKeyProblems(value: string): NameProblems {
   return problems.length === 0 ? NO_PROBLEMS : problems
 }
 
-/** Validates a segment of a URL path. The names of all kinds must at least meet this rule. */
+/** Validates a segment of a URL path. */
 export function pathSegmentProblems(value: string): NameProblems {
   if (value === '.' || value === '..') return [`may not be '${value}'`]
   return pathSegmentPrefixProblems(value)
@@ -105,7 +104,7 @@ export function pathSegmentPrefixProblems(value: string): NameProblems {
 
 const PATH_SEGMENT_BYTES_MAX = 1_024 // bounds the length of store keys
 
-/** Validates the name of a CSI driver: a DNS subdomain in upper or lower case. The caller must check for an empty name. */
+/** Validates the name of a CSI driver: a DNS subdomain in upper or lower case. */
 export function csiDriverNameProblems(value: string): NameProblems {
   const problems = dns1123SubdomainProblems(value.toLowerCase())
   return Buffer.byteLength(value) > LABEL_LENGTH_MAX
@@ -132,7 +131,7 @@ export function cIdentifierProblems(value: string): NameProblems {
 }
 
 /**
- * Replaces the trailing dash of a generateName, which is valid because a suffix follows it.
+ * Replaces the end of a generateName with a trailing dash, which is valid because a suffix follows it.
  * `dns1123SubdomainProblems(namePrefix('claim-'))` returns no problems.
  */
 export const namePrefix = (value: string): string =>

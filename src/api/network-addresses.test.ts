@@ -23,6 +23,6 @@ describe('validateCIDR', () => {
   )
 })
 
-it('ipFamilyOf returns the family of an address or CIDR, and 0 for other text', () => {
+it('ipFamilyOf returns the family of an address or CIDR, and 0 for a host name', () => {
   expect(['10.0.0.0/24', '::1', 'localhost'].map(ipFamilyOf)).toEqual([4, 6, 0])
 })

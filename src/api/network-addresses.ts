@@ -16,7 +16,7 @@ export function validateCIDR(range: string, field: string, errors: FieldErrors):
   if (!isValid) errors.invalid(field, range, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')
 }
 
-/** Returns 4, 6, or 0 if the text is neither an IP address nor a CIDR. */
+/** Returns the IP family, 4 or 6, of the text before the first slash, or 0 if it is not an IP address. */
 export const ipFamilyOf = (text: string): number => isIP(text.split('/')[0] ?? '')
 
 /** Returns whether the text is an IP address without a zone, which refers to an interface of one node (`fe80::1%eth0`). */

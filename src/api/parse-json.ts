@@ -1,5 +1,5 @@
 // Parses JSON bodies with strict UTF-8, bounded depth and exact numbers. Before JSON.parse, one pass over the bytes measures
-// the depth (deep nesting would overflow the stack), finds numbers that a double cannot represent exactly, and counts keys.
+// the depth (deep nesting would overflow the stack), finds numbers that would change in a double, and counts keys.
 // If the parsed value has fewer keys, duplicate-keys.ts finds the duplicates.
 import { isUtf8 } from 'node:buffer'
 import { EXACT_LENGTH, isExactNumber } from './exact-number.ts'
@@ -113,8 +113,8 @@ interface Measurement {
   readonly inexactOffset: number | undefined
 }
 
-// Scans bytes, because that is more than twice as fast as scanning characters. No byte of a multi-byte character equals one
-// of these constants.
+// Scans bytes, because that is faster than scanning characters. No byte of a multi-byte character equals one of these
+// constants.
 function measure(bytes: Uint8Array, depthMax: number, keysMax: number): Measurement {
   const length = bytes.length
   let inexactOffset: number | undefined

@@ -31,7 +31,7 @@ export function isQuantity(value: unknown): value is string | number {
   return (typeof value === 'string' || typeof value === 'number') && typeof tryParseQuantity(value) !== 'string'
 }
 
-/** Returns the text with the largest suffix that has an integer mantissa: `canonicalQuantity('0.5Gi')` is `'512Mi'`. */
+/** Returns the text that Kubernetes returns for the value: `canonicalQuantity('0.5Gi')` is `'512Mi'`. */
 export const canonicalQuantity = (value: QuantityLike): string => formatQuantity(quantityOf(value))
 
 export function formatQuantity({ nanos, format, text }: Quantity): string {
@@ -81,7 +81,7 @@ export function quantityToBytes(value: QuantityLike): bigint {
   return divideAwayFromZero(quantityOf(value).nanos, NANOS_PER_UNIT)
 }
 
-/** Returns a size in bytes as a quantity with a binary suffix. */
+/** Returns a size in bytes as a quantity in binary format. */
 export const quantityFromBytes = (bytes: bigint | number): Quantity => ({
   nanos: BigInt(bytes) * NANOS_PER_UNIT,
   format: 'binary',

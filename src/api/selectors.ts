@@ -12,7 +12,7 @@ export interface LabelRequirement {
 type LabelOperator = '=' | '!=' | 'in' | 'notin' | 'exists' | '!' | '>' | '<'
 
 export interface LabelSelector {
-  /** The requirements, sorted by key. An empty list selects every object. */
+  /** The requirements, sorted by key. An empty list selects every object, unless matchesNothing is set. */
   readonly requirements: readonly LabelRequirement[]
   /** True for an absent selector, which selects no object. */
   readonly matchesNothing?: boolean

@@ -1,5 +1,4 @@
-// Creates and classifies the errors that the API returns. Clients branch on code and reason (isNotFound, isConflict, …).
-// Users read the message, so it names the object, the problem and, if possible, the remedy.
+// Creates and classifies the errors that the API returns.
 import type { FieldError } from './field-errors.ts'
 import { causeReason, formatFieldErrors } from './field-errors.ts'
 
@@ -122,7 +121,7 @@ export const isNotServed = (error: unknown): boolean =>
 export const isNotFound = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && Boolean(error.details?.name)
 
-/** 409: the object changed since it was read, or a precondition on uid or resourceVersion failed. */
+/** 409: the object changed since it was read, a precondition failed, or an apply would change fields of other managers. */
 export const isConflict = (error: unknown): boolean => hasReason(error, 409, 'Conflict')
 
 /** 409: an object of this name exists. */

@@ -69,7 +69,7 @@ describe('parseYaml', () => {
     await expect(parseYaml(Buffer.from([0x61, 0x3a, 0xff]))).rejects.toThrow('the body is not valid UTF-8')
   })
 
-  it('SYS-10 rejects bodies that exhaust resources', async () => {
+  it('SYS-10 rejects bodies with too many aliases, levels or tokens', async () => {
     const aliasLevels = [
       'a: &a [x,x,x,x,x,x,x,x,x]',
       ...[...'bcdefghi'].map((c, i) => `${c}: &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`),

@@ -1,6 +1,5 @@
-// Parses request bodies in YAML: one document, only values that JSON can represent, with bounds on size and depth. It pauses
-// between slices of a long body. A body that is JSON is parsed by parse-json.ts, which is faster; kubectl sends JSON with
-// any content type. The YAML package is loaded on first use.
+// Parses request bodies in YAML: one document, only values that JSON can represent, with bounds on size and depth. A body that
+// is a JSON object is parsed by parse-json.ts, which is faster; kubectl sends JSON with any content type.
 import { isUtf8 } from 'node:buffer'
 import type { CST, Document, LineCounter, Node, ParsedNode, Scalar } from 'yaml'
 import { VALUES_MAX } from './decode.ts'
@@ -11,9 +10,9 @@ import { loadYaml, type Yaml } from './load-yaml.ts'
 import { decodeJson, INEXACT_MESSAGE, TooManyKeysError } from './parse-json.ts'
 
 const YAML_DEPTH_MAX = 100 // deeper bodies are rejected: the parser recurses, and a few thousand levels overflow the stack
-const YAML_TOKENS_MAX = 20_000 // about 3,000 lines; longer bodies are rejected and can be sent as JSON
+const YAML_TOKENS_MAX = 20_000 // longer bodies are rejected and can be sent as JSON
 const YAML_BYTES_MAX = 512 * 1024 // the same, because comments, empty lines and block scalars have few tokens
-const TOKENS_PER_SLICE = 1_000 // one or two milliseconds of work
+const TOKENS_PER_SLICE = 1_000
 const YAML_ALIASES_MAX = 100 // bodies with more aliases, or with aliases that expand to more nodes, are rejected
 const YAML_MESSAGE_LENGTH_MAX = 300 // longer messages of the parser are truncated
 
@@ -30,8 +29,8 @@ export interface DecodedYaml {
 type Pause = () => Promise<void>
 
 /**
- * Parses a body, and calls `pause` between slices of the work. Throws a YamlError with the reason and position of the problem.
- * An empty body is null.
+ * Parses a body, and calls `pause` between slices of long YAML. Throws a YamlError if the body cannot be parsed. An empty body
+ * is null.
  */
 export async function parseYaml(body: Uint8Array | string, pause: Pause = async () => {}): Promise<DecodedYaml> {
   const text = typeof body === 'string' ? body : decodeUtf8(body)

@@ -1,5 +1,6 @@
-// Declares the kinds that are not implemented, but that upstream's programs list or watch: a program that waits for its caches
-// does nothing until each of them has been listed. Lists are empty, except for default/kubernetes; writes are rejected.
+// Declares the kinds that are not implemented, but that upstream's programs list or watch: a program that waits for its
+// caches does nothing until each of them has been listed. Lists are empty, except for default/kubernetes; writes are
+// rejected.
 //
 // Origin: the informers of kube-controller-manager and kube-scheduler 1.30 to 1.37 and of the CSI sidecars, without the kinds
 // that this server stores. upstream-informers.fixture.ts has the whole list and describes how to extract it again;

@@ -19,7 +19,7 @@ export function describeMinViolation({ type, name, request, limit }: BoundedReso
   return undefined
 }
 
-/** Compares the limit of a container or pod, which must be set. */
+/** Compares the limit of a container or pod, which must be set, and its request. */
 export function describeMaxViolation({ type, name, request, limit }: BoundedResource, max: string): string | undefined {
   const rule = `maximum ${name} usage per ${type} is ${max}`
   if (!limit) return `${rule}.  No limit is specified`

@@ -1,6 +1,5 @@
 // Applies LimitRange items to claims: items of type PersistentVolumeClaim, and items of type Container that contain only
-// iops and throughput. Bounds apply to requests; only iops and throughput have limits. A claim without a request for iops
-// or throughput does not violate a bound on it.
+// iops and throughput. A claim without a request for iops or throughput does not violate a bound on it.
 
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import { limitsClaims } from '../kinds/limit-range/limit-range.ts'

@@ -7,7 +7,7 @@ import { applyJsonPatch, formatPointer, parsePointer } from './json-patch.ts'
 const json = (text: string): JsonValue => JSON.parse(text)
 
 describe('applyJsonPatch', () => {
-  // The examples of RFC 6902, appendix A, followed by further cases.
+  // Examples of RFC 6902, appendix A, followed by further cases.
   it.each([
     [
       'A.1 adds an object member',

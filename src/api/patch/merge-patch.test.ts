@@ -58,7 +58,7 @@ describe('applyMergePatch', () => {
     )
   })
 
-  it('transforms any document into any document without nulls', () => {
+  it('transforms any document without nulls into any other', () => {
     const anyJsonWithoutNulls = anyJson.map((value) => applyMergePatch(undefined, value))
     fc.assert(
       fc.property(anyJsonWithoutNulls, anyJsonWithoutNulls, (from, to) => {

@@ -26,8 +26,8 @@ export interface MergeField {
 
 // Directives, which are not part of the result:
 //   $patch: replace | delete | merge    on an object: replace it, empty it, merge it (the default)
-//                                       on an item of a merged list: delete the items that the patch does not contain,
-//                                       delete this item, merge it
+//                                       on an item of a merged list: delete all previous items, delete this item,
+//                                       merge it
 //   $retainKeys: [k, …]                 delete all keys that are not listed
 //   $setElementOrder/<list>: [k, …]     the order of the listed items
 //   $deleteFromPrimitiveList/<list>     scalars to delete

@@ -110,7 +110,7 @@ describe('protobuf reader', () => {
     expect(createFieldReader('12 03 efbfbd').string()).toBe('\ufffd')
   })
 
-  it('skips fields of every wire type', () => {
+  it('skips fields of every supported wire type', () => {
     const message = createReader('08 9601  11 0000000000000000  1a 01 ff  25 00000000  28 07')
     for (const _ of [1, 2, 3, 4]) {
       message.next()

@@ -170,7 +170,7 @@ describe('the volume table', () => {
     ])
   })
 
-  it('shows a bound volume', () => {
+  it('shows a bound volume, and the status Terminating while it is being deleted', () => {
     const volume: PersistentVolume = {
       metadata: { name: 'pv-1', creationTimestamp: '2026-01-01T00:00:00Z' },
       spec: {

@@ -1,5 +1,4 @@
-// Declares PersistentVolume: a volume in the cluster, created by a provisioner or an administrator. The schema is in
-// volume-schema.ts, and the rules are in volume-spec-rules.ts, volume-source-rules.ts and volume-update-rules.ts.
+// Declares PersistentVolume: a volume in the cluster, created by a provisioner or an administrator.
 
 import { timestamp } from '../../../base/timestamps.ts'
 import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
