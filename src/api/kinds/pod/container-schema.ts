@@ -1,5 +1,4 @@
-// The schemas of containers and ephemeral containers: environment, ports, probes, hooks, resources, mounts and security
-// context. The other fields of Pod are in pod-schema.ts, and the rules are in container-rules.ts.
+// The schemas of containers and ephemeral containers.
 
 import {
   boolean,

@@ -154,7 +154,7 @@ export const affinity = object(
 )
 
 const toleration = object('io.k8s.api.core.v1.Toleration', 'Allows a pod to run on nodes with a matching taint.', {
-  key: opt(1, string, 'Taint key to match; empty with operator Exists matches every taint.'),
+  key: opt(1, string, 'Taint key to match; empty with operator Exists matches every key and value.'),
   operator: opt(
     2,
     oneOf('Exists', 'Equal', 'Lt', 'Gt'),
@@ -279,7 +279,7 @@ export const podSpec = object(
     initContainers: opt(
       20,
       list(container),
-      'Containers that run to completion, in order, before the main ones start.',
+      'Containers that run in order before the main ones start: to completion, unless they are sidecars.',
       { merge: 'name', list: 'map', keys: ['name'] },
     ),
     containers: req(2, list(container), 'Containers of the pod, at least one; containers cannot be added or removed.', {

@@ -1,4 +1,5 @@
-// Declares ClusterRole: rules of no namespace, listed or aggregated from other cluster roles.
+// Declares ClusterRole: rules that can be granted in the whole cluster or in one namespace, listed or aggregated from other
+// cluster roles.
 import { createdAtColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'

@@ -53,7 +53,7 @@ export const objectMeta = object('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMet
   deletionTimestamp: ptr(
     9,
     time,
-    'When deletion was requested; the object is deleted once its finalizers are removed.',
+    'When the grace period of a requested deletion ends; the object is deleted once its finalizers are removed.',
   ),
   deletionGracePeriodSeconds: ptr(
     10,

@@ -135,9 +135,7 @@ const scaleIOPersistentVolumeSource = object(
     storagePool: opt(6, string, 'Storage pool of the protection domain.'),
     storageMode: opt(7, string, 'Whether the volume is thick or thin provisioned.', { default: 'ThinProvisioned' }),
     volumeName: opt(8, string, 'Name of the volume at ScaleIO.'),
-    fsType: opt(9, string, 'File system on the volume, such as ext4; chosen by the driver if empty.', {
-      default: 'xfs',
-    }),
+    fsType: opt(9, string, 'File system on the volume.', { default: 'xfs' }),
     readOnly: opt(10, boolean, 'Whether the volume is read-only.'),
   },
 )

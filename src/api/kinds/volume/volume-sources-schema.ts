@@ -109,9 +109,7 @@ export const azureDiskVolumeSource = object('io.k8s.api.core.v1.AzureDiskVolumeS
     'Host caching of the disk: None, ReadOnly or ReadWrite.',
     { default: 'ReadWrite' },
   ),
-  fsType: ptr(4, string, 'File system on the volume, such as ext4; chosen by the driver if empty.', {
-    default: 'ext4',
-  }),
+  fsType: ptr(4, string, 'File system on the volume.', { default: 'ext4' }),
   readOnly: ptr(5, boolean, 'Whether the volume is read-only.', { default: false }),
   kind: ptr(
     6,
