@@ -112,7 +112,7 @@ describe('messages', () => {
     expect(csiDriverNameProblems('a'.repeat(64))).toEqual(['may not be more than 63 bytes'])
   })
 
-  it('report every problem of a config key', () => {
+  it('report two problems of a config key', () => {
     expect(configMapKeyProblems('../etc')).toEqual([
       "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME', " +
         " or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
@@ -120,7 +120,7 @@ describe('messages', () => {
     ])
   })
 
-  it('list the characters that a path segment must not contain', () => {
+  it('list the forbidden characters of a path segment, and forbid ".." as a segment but not as a prefix', () => {
     expect(pathSegmentProblems('a/b%')).toEqual(["may not contain '/'", "may not contain '%'"])
     expect(pathSegmentProblems('..')).toEqual(["may not be '..'"])
     expect(pathSegmentPrefixProblems('..')).toEqual([])

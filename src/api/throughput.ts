@@ -1,5 +1,4 @@
-// Normalizes throughput to bytes/s. Users write MiB/s ("100") or bytes/s ("50Mi"). Claims, volumes, quotas and limit ranges
-// are normalized on every write, so that all other code can assume bytes/s.
+// Normalizes throughput to bytes/s. Users write MiB/s ("100") or bytes/s ("50Mi").
 import { formatQuantity, isQuantity, parseQuantity } from './quantity.ts'
 
 const NANOS_PER_UNIT = 1_000_000_000n

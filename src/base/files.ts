@@ -83,7 +83,7 @@ async function createDirectories(path: string, attempts = DIRECTORY_DEPTH_MAX): 
 /** After this many retries with an existing parent, the file system is assumed to allow no directories. */
 const RACES_MAX = 5
 
-/** More than the number of components in any valid path. */
+/** The maximum number of missing parents. */
 const DIRECTORY_DEPTH_MAX = 1_000
 
 /** Returns the text of the file, or undefined if the file does not exist. */

@@ -31,7 +31,7 @@ describe('protobuf writer', () => {
     expect(encode([{ number: 25, value: [] }]).toString('hex')).toBe('ca0100')
   })
 
-  it('writes messages of any depth and length without loss', () => {
+  it('writes nested messages without loss', () => {
     const { tree } = fc.letrec<{ tree: Tree }>((tie) => ({
       tree: fc.record({
         number: fc.integer({ min: 1, max: 100 }),

@@ -1,4 +1,4 @@
-// Prepares and validates the status of a claim, which controllers write through /status. Drops fields whose feature gate is
+// Prepares and validates the status of a claim, which is written through /status. Drops fields whose feature gate is
 // disabled, unless the stored claim already has them. A status write also updates spec.allocatedResources and the record of
 // retained iops and throughput.
 import type { FieldErrors } from '../../field-errors.ts'

@@ -1,5 +1,5 @@
-// Declares Service, Endpoints and EndpointSlice. The server stores only its own Service, default/kubernetes, and clients can
-// only read it: programs in pods and kube-controller-manager expect it.
+// Declares Service, Endpoints and EndpointSlice. The server has only its own objects, default/kubernetes, and clients can only
+// read them: programs in pods and kube-controller-manager expect them.
 import { defineForeignKind } from '../../foreign-kind.ts'
 import {
   type EndpointSlice,

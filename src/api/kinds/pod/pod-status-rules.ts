@@ -1,4 +1,4 @@
-// Validates the status of a pod, which the node agent and the scheduler write through /status.
+// Validates the status of a pod, which is written through /status.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123SubdomainProblems, qualifiedNameProblems } from '../../names.ts'
 import { ipFamilyOf, validateIP } from '../../network-addresses.ts'
