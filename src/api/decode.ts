@@ -233,7 +233,7 @@ function canonicalTime(value: string, path: string, fractionDigits: 0 | 6): stri
   return `${isoTime.slice(0, 19)}.${(match[7] ?? '').padEnd(6, '0').slice(0, 6)}Z`
 }
 
-/** Returns false for dates such as February 30, which Date.parse converts to March 2. */
+/** Returns false for dates such as February 30, which Date.parse converts to March 2, and for the hour 24. */
 function hasRealDate(match: RegExpExecArray): boolean {
   const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])]
   const date = new Date(Date.UTC(2000, month - 1, day))

@@ -53,7 +53,7 @@ export interface ColumnContext {
 }
 
 interface StatusRules<T> {
-  /** Whether a write to /status also updates labels, annotations and finalizers. */
+  /** Whether a write to /status also updates metadata. */
   readonly acceptsMetadata: boolean
   /** Set if a create keeps the status in the request, as for a node that registers itself. */
   readonly isKeptOnCreate?: true

@@ -95,7 +95,7 @@ function compareKeyed(shape: Shape, before: ItemsByKey, after: ItemsByKey, walk:
   }
 }
 
-/** Compares items of which several have the same key. They cannot be distinguished, so they are treated as one leaf. */
+/** Compares items of which several have the same key. These cannot be distinguished, so they are one leaf. */
 function compareRepeated(
   shape: Shape,
   key: string,

@@ -204,7 +204,7 @@ function validateFinalConditionsKept(
   }
 }
 
-/** Sets missing times. The transition time stays that of an equal condition. */
+/** Sets missing times. The transition time stays that of a condition with the same type and status. */
 function setConditionTimes(
   next: CertificateSigningRequest,
   old: CertificateSigningRequest,

@@ -17,7 +17,7 @@ export interface ClaimSpecOptions {
   /** Whether the feature gate is enabled or the stored claim already has an attributes class. */
   readonly allowsAttributesClass: boolean
   readonly allowsAnyApiGroup?: boolean
-  /** The resources of the stored claim, whose amounts are not rejected. */
+  /** The resources of the stored claim, whose amounts may exceed the maximum. */
   readonly stored?: PersistentVolumeClaimSpec['resources']
 }
 

@@ -18,7 +18,7 @@ export interface VolumeSpecOptions {
   readonly allowsAttributesClass: boolean
   /** Whether the feature gate is enabled or the stored volume already has iops or throughput. */
   readonly allowsIo: boolean
-  /** The capacity of the stored volume, whose amounts are not rejected. */
+  /** The capacity of the stored volume, whose amounts may exceed the maximum. */
   readonly storedCapacity?: PersistentVolumeSpec['capacity']
 }
 
