@@ -1,7 +1,7 @@
 // Determines whether a number is still the same after it is parsed to a double and printed. A quantity or a counter that
 // changes silently would be stored and enforced as another value.
 
-/** Returns whether the parsed number prints the same value as the text. Those of `9007199254740993` and `1e400` do not. */
+/** Returns whether the parsed number prints the same value as the text, unlike those of `9007199254740993` and `1e400`. */
 export function isExactNumber(text: string): boolean {
   if (text.length < EXACT_LENGTH && !/[eE]/.test(text)) return true
   const value = Number(text)

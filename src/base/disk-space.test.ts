@@ -7,7 +7,7 @@ it('SYS-1 accepts a file system with enough space', async () => {
   await expect(requireDiskSpace(tmpdir(), 1)).resolves.toBeUndefined()
 })
 
-it('SYS-1 rejects a full file system with its mount point, the available space and the missing space', async () => {
+it('SYS-1 reports the mount point, the available space and the missing space if there is too little', async () => {
   const { blocks, bsize } = await statfs('/')
   const neededBytes = (blocks + 1) * bsize
   await expect(requireDiskSpace('/', neededBytes)).rejects.toThrow(

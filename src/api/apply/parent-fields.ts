@@ -2,7 +2,6 @@
 import { type FieldSet, ITSELF, isMember } from './field-set.ts'
 import type { Shape } from './shape.ts'
 
-/** Returns the set with the object fields above each member as additional members. */
 export function withParents(shape: Shape, set: FieldSet): FieldSet {
   const result: Record<string, FieldSet> = {}
   for (const element in set) {

@@ -28,7 +28,7 @@ export function describeMaxViolation({ type, name, request, limit }: BoundedReso
   return undefined
 }
 
-/** Compares the request of a claim, whose limit is not bounded. */
+/** Compares the request of a claim, not its limit. */
 export function describeRequestMaxViolation({ type, name, request }: BoundedResource, max: string): string | undefined {
   const rule = `maximum ${name} usage per ${type} is ${max}`
   if (!request) return `${rule}.  No request is specified`

@@ -267,7 +267,11 @@ export const clusterTrustBundleProjection = object(
   'Trusted root certificates in one file, as part of a projected volume.',
   {
     name: ptr(1, string, 'Name of a ClusterTrustBundle; excludes signerName and labelSelector.'),
-    signerName: ptr(2, string, 'Uses the bundles of this signer that labelSelector selects, merged without duplicates; excludes name.'),
+    signerName: ptr(
+      2,
+      string,
+      'Uses the bundles of this signer that labelSelector selects, merged without duplicates; excludes name.',
+    ),
     labelSelector: ptr(3, labelSelector, 'Selects bundles of the signer; none if unset, all if empty.'),
     optional: ptr(5, boolean, 'Start the pod even if no such bundle exists.'),
     path: req(4, string, 'Path of the certificate file relative to the volume.'),

@@ -52,11 +52,15 @@ export const role = object('io.k8s.api.rbac.v1.Role', 'Rules within one namespac
 })
 export type Role = Infer<typeof role>
 
-export const clusterRole = object('io.k8s.api.rbac.v1.ClusterRole', 'Rules that can be granted in the whole cluster or in one namespace.', {
-  metadata: req(1, objectMeta, 'Standard object metadata.'),
-  rules: req(2, list(policyRule), 'The rules of the role. The server sets them if the role has an aggregation rule.'),
-  aggregationRule: ptr(3, aggregationRule, 'Selects other cluster roles whose rules this role contains.'),
-})
+export const clusterRole = object(
+  'io.k8s.api.rbac.v1.ClusterRole',
+  'Rules that can be granted in the whole cluster or in one namespace.',
+  {
+    metadata: req(1, objectMeta, 'Standard object metadata.'),
+    rules: req(2, list(policyRule), 'The rules of the role. The server sets them if the role has an aggregation rule.'),
+    aggregationRule: ptr(3, aggregationRule, 'Selects other cluster roles whose rules this role contains.'),
+  },
+)
 export type ClusterRole = Infer<typeof clusterRole>
 
 const bindingFields = {

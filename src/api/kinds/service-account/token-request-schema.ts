@@ -27,7 +27,11 @@ const tokenRequestStatus = object(`${GROUP}.TokenRequestStatus`, 'The issued tok
 })
 
 export const tokenRequest = object(`${GROUP}.TokenRequest`, 'Requests a token of a ServiceAccount.', {
-  metadata: opt(1, objectMeta, 'Name and namespace of the ServiceAccount. A UID, if set, must be that of the ServiceAccount.'),
+  metadata: opt(
+    1,
+    objectMeta,
+    'Name and namespace of the ServiceAccount. A UID, if set, must be that of the ServiceAccount.',
+  ),
   spec: req(2, tokenRequestSpec, 'The requested token.'),
   status: opt(3, tokenRequestStatus, 'The issued token, set by the server.'),
 })
