@@ -33,7 +33,7 @@ async function waitUntil(condition: () => boolean): Promise<void> {
 }
 
 describe('a cache set', () => {
-  it('watches each kind once for all leases, and stops with the last lease', async () => {
+  it('watches once for all leases of a kind and selection, and stops with the last of them', async () => {
     const { client, caches, store } = await createFixture()
     const firstLease = caches.acquire(configMapKind)
     const secondLease = caches.acquire(configMapKind)
@@ -52,7 +52,7 @@ describe('a cache set', () => {
     expect(caches.all()).toEqual([])
   })
 
-  it('shares a full cache for metadata, or otherwise caches metadata only', async () => {
+  it('returns an existing full cache for metadata, or otherwise caches metadata only', async () => {
     const { client, caches } = await createFixture()
     await client.create(configMapKind, CONFIG_MAP)
     const namespaces = caches.of(namespaceKind)

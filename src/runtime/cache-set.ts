@@ -1,5 +1,5 @@
 // Shares one cache per kind and selection between the controllers of a process. A cache starts with its first lease and
-// stops with its last. Controllers that need only metadata share the full cache if there is one.
+// stops with its last.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'

@@ -88,7 +88,7 @@ describe('a cache', () => {
     expect(cache.list('shop')).toEqual([])
   })
 
-  it('shares the objects of an in-process server without copying them', async () => {
+  it('shares the data of objects with an in-process server, and omits managedFields', async () => {
     const { clock, serverClient, cache } = await startCache()
     const created = await serverClient.create(configMapKind, aConfigMap('a'))
     await waitUntil(clock, () => cache.size === 1)
@@ -115,7 +115,7 @@ describe('a cache', () => {
     expect(notifications.filter((line) => line.includes('a='))).toEqual(['+a=0', '~a=0→1', '~a=1→2'])
   })
 
-  it('finds existing and changed objects by index', async () => {
+  it('finds existing and changed objects by index, and throws for an unknown index', async () => {
     const { clock, serverClient, cache } = await startCache()
     await serverClient.create(configMapKind, aConfigMap('a', 'red'))
     await waitUntil(clock, () => cache.size === 1)
@@ -132,7 +132,7 @@ describe('a cache', () => {
     expect(() => cache.byIndex('nope', 'x')).toThrow('There is no index named "nope"')
   })
 
-  it('resolves whenReached when the watch has delivered the write', async () => {
+  it('resolves whenReached to true when the watch has delivered the write, or to false on abort', async () => {
     const { clock, serverClient, cache, abort } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     const { metadata } = await serverClient.create(configMapKind, aConfigMap('a'))
@@ -143,7 +143,7 @@ describe('a cache', () => {
     expect(await unreached).toBe(false)
   })
 
-  it('calls the other subscribers when one throws', async () => {
+  it('continues to call the other subscribers after one has thrown', async () => {
     const { clock, serverClient, cache, notifications } = await startCache()
     cache.subscribe({
       added: () => {
@@ -220,7 +220,7 @@ describe('a cache whose watch fails', () => {
     ['429', new ApiError(429, 'TooManyRequests', 'slow down')],
     ['410', new ApiError(410, 'Expired', 'too old')],
     ['403', new ApiError(403, 'Forbidden', 'no')],
-  ])('backs off from once a second to every half minute if the server responds with %s', async (_code, error) => {
+  ])('tries more than 15 and fewer than 60 times in ten minutes if the server responds with %s', async (_code, error) => {
     const { clock, client, cache } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     client.watchError = error
@@ -233,7 +233,7 @@ describe('a cache whose watch fails', () => {
     expect(attempts).toBeLessThan(60)
   })
 
-  it('SYS-29 resumes without a pause if the server ends a stream that has lasted', async () => {
+  it('SYS-29 resumes without a pause if the server ends a stream that has lasted a minute', async () => {
     const { clock, serverClient, client, cache } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     for (let i = 1; i <= 3; i++) {
@@ -246,7 +246,7 @@ describe('a cache whose watch fails', () => {
     expect(client.watches.length).toBe(4)
   })
 
-  it('backs off if the server ends every stream immediately', async () => {
+  it('backs off if the server ends every stream within a second', async () => {
     const { clock, client, cache } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     const before = client.watches.length
@@ -292,7 +292,7 @@ describe('a cache whose watch fails', () => {
     expect(client.listCount).toBe(1)
   })
 
-  it('leaves no stream, watcher or listener behind after a thousand reconnects', async () => {
+  it('has one stream and no additional watcher or listener after a thousand reconnects', async () => {
     const { clock, fixture, serverClient, client, cache, abort } = await startCache()
     await waitUntil(clock, () => cache.isSynced)
     const listeners = countListeners(abort.signal)
@@ -340,7 +340,7 @@ describe('a cache whose watch fails', () => {
     await running
   })
 
-  it('SYS-3 converges to the state of the server under any failures, without repeated or outdated events', async () => {
+  it('SYS-3 converges to the state of the server after any sequence of writes and watch failures, without repeated events', async () => {
     const action = fc.oneof(
       {
         weight: 4,

@@ -1,5 +1,5 @@
-// A local copy of all objects of a kind, updated by a watch, with indexes and subscribers. Reads are synchronous and may
-// lag behind the server. reflector.ts lists and watches; cache-set.ts shares caches between controllers.
+// A local copy of the selected objects of a kind, updated by a watch, with indexes and subscribers. Reads are synchronous and
+// may lag behind the server. reflector.ts lists and watches; cache-set.ts shares caches between controllers.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
@@ -22,21 +22,20 @@ export interface CacheOptions<T extends KubeObject> {
   readonly reduce?: (object: Readonly<Stored<T>>) => Readonly<Stored<T>>
 }
 
-/** The functions are called synchronously and in order. An error that they throw is logged. */
+/** The functions are called synchronously and in order. An error is logged; during `subscribe` it is thrown. */
 export interface CacheHandlers<T extends KubeObject> {
   added?(object: Readonly<Stored<T>>): void
   updated?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): void
   deleted?(object: Readonly<Stored<T>>): void
 }
 
-/** Memory is bounded by the objects of the kind on the server. A selector reduces it. */
 export interface Cache<T extends KubeObject> {
   readonly kind: Kind<T>
   /** Returns undefined if there is no such object, or no key. */
   get(key: ObjectKey | ObjectRef | undefined): Readonly<Stored<T>> | undefined
   list(namespace?: string): readonly Readonly<Stored<T>>[]
   readonly size: number
-  /** `valuesOf` must be pure, because it also computes the values to remove. Adding the same function again has no effect. */
+  /** `valuesOf` must be pure, because it also computes the values to remove. Adding the same index again has no effect. */
   addIndex(name: string, valuesOf: IndexFunction<Stored<T>>): void
   byIndex(name: string, value: string): readonly Readonly<Stored<T>>[]
   /** Calls `added` immediately for every object in the cache. Returns a function that unsubscribes. */
@@ -46,11 +45,11 @@ export interface Cache<T extends KubeObject> {
   /** Resolves to true when the cache is synced, or to false if the signal is aborted first. */
   whenSynced(signal: AbortSignal): Promise<boolean>
   /**
-   * Resolves to true when the cache is synced or the server has responded that it does not serve the kind, or to false if
-   * the signal is aborted first. For kinds that may be disabled.
+   * Resolves to true when the cache is synced or the server has responded that it does not serve the kind, or not to this
+   * user, or to false if the signal is aborted first.
    */
   whenSyncedOrNotServed(signal: AbortSignal): Promise<boolean>
-  /** Whether the server serves the kind. If not, the objects in the cache are outdated. */
+  /** False while the server does not serve the kind, or not to this user: the cache is then not updated. */
   readonly isServed: boolean
   /** Resolves to true when the cache has reached the version of a write, or to false if the signal is aborted first. */
   whenReached(resourceVersion: string, signal: AbortSignal): Promise<boolean>
@@ -61,7 +60,7 @@ export interface Cache<T extends KubeObject> {
   applyWriteResult(object: Readonly<Stored<T>>): void
   /** The resourceVersion that the cache has reached. */
   readonly resourceVersion: string
-  /** Returns the time since the last event or bookmark. After more than a few minutes the cache is stale. */
+  /** Returns the time since the last list, event or bookmark. */
   lastEventAgeMs(): number
   stats(): CacheStats
   /** Lists and watches until the signal is aborted. */
@@ -86,7 +85,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
   const indexFunctions = new Map<string, IndexFunction<Stored<T>>>()
   const subscribers = new Set<CacheHandlers<T>>()
   const waiters = new Set<() => void>()
-  /** The index is created when it is first needed: caches of metadata never need it. */
+  /** The index is created when it is first needed. */
   let hasNamespaceIndex = false
   let isSynced = false
   let isServed = true
@@ -248,7 +247,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
   }
 }
 
-/** Removes managedFields, which can be half of the size of an object and which no controller reads. */
+/** Removes managedFields, which can be half of the size of an object. */
 function withoutManagedFields<T extends KubeObject>(object: Readonly<Stored<T>>): Readonly<Stored<T>> {
   if (!object.metadata.managedFields) return object
   const { managedFields: _, ...metadata } = object.metadata

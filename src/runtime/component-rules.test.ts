@@ -1,4 +1,4 @@
-// Runs what all components share, recording events and electing a leader, with the rules of each component.
+// Records events and elects a leader with the rules of each component that may do so.
 import { describe, expect, it } from 'vitest'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import { COMPONENT_RULES, type Component, rulesOf } from '../apiserver/rbac/component-rules.ts'

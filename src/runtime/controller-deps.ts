@@ -1,4 +1,4 @@
-// The dependencies of every controller: client, shared caches, clock, randomness, log and metrics.
+// The dependencies that controllers have in common.
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
@@ -6,7 +6,7 @@ import type { CacheSet, ClientMetrics } from './index.ts'
 
 export interface ControllerDeps {
   readonly client: Client
-  /** One cache per kind for the whole process. The owner of the set stops the caches. */
+  /** The owner of the set stops the caches. */
   readonly caches: CacheSet
   readonly clock: Clock
   readonly random: Random

@@ -13,12 +13,12 @@ export interface Source<T extends KubeObject = KubeObject> {
   /** Whether an update enqueues keys. Default: every update does. */
   matters?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): boolean
   /**
-   * Whether there may be work for an object in this state. If not, a change enqueues only keys whose reconcile is not
-   * complete; a deletion always enqueues. Must depend on the object alone, or on state whose changes enqueue the key.
+   * Whether there may be work for an object in this state. If not, before and after a change, it enqueues only keys whose
+   * reconcile is not complete; a deletion enqueues all. Must depend on the object alone, or on state whose changes enqueue the key.
    * Default: there may always be work.
    */
   mayNeedReconcile?(object: Readonly<Stored<T>>): boolean
-  /** Whether the server may not serve the kind. The controller then does not wait for the cache to be synced. */
+  /** Whether the server may not serve the kind. If it does not, the controller does not wait for the cache to be synced. */
   readonly mayBeDisabled?: boolean
 }
 

@@ -99,7 +99,7 @@ describe('an event recorder', () => {
     expect(Date.parse(event!.lastTimestamp!) - Date.parse(event!.firstTimestamp!)).toBe(240_000)
   })
 
-  it('creates a new event if the previous one has expired', async () => {
+  it('creates a new event if the previous one was deleted', async () => {
     const { client, recordWarning, waitUntilIdle, events } = await createHarness()
     recordWarning('no space left')
     await waitUntilIdle()
@@ -157,7 +157,7 @@ describe('an event recorder', () => {
     expect((await events()).length).toBeGreaterThan(4_900)
   })
 
-  it('SYS-11 sends pending events in one commit, and pauses between commits', async () => {
+  it('SYS-11 sends up to 64 pending events in one commit, and pauses between commits', async () => {
     const { clock, commits, recorder, recordWarning, events } = await createHarness()
     for (let i = 0; i < 100; i++) recordWarning('m', { metadata: { ...claim.metadata, name: `c${i}`, uid: `u${i}` } })
     for (let i = 0; i < 50; i++) await nextTurn()
@@ -252,7 +252,7 @@ describe('an event recorder', () => {
     expect(await events()).toHaveLength(5)
   })
 
-  it('truncates a message to the size limit of an event', async () => {
+  it('truncates a message to 1,024 bytes', async () => {
     const { recordWarning, waitUntilIdle, events } = await createHarness()
     recordWarning('ü'.repeat(5_000))
     await waitUntilIdle()

@@ -1,6 +1,5 @@
-// Records Events on objects. A repeated event increments the count of the first one. Recording neither blocks nor throws:
-// the queue is bounded, each object has a rate limit, and similar events are combined. Pending events are sent in one commit
-// if the server commits atomically, and individually if the commit fails.
+// Records Events on objects without blocking or throwing. Repeated and similar events are combined, and the rate of events per
+// object is limited.
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { eventKind } from '../api/kinds/event/event.ts'
 import type { Event } from '../api/kinds/event/event-schema.ts'
@@ -33,7 +32,7 @@ export interface EventDetails {
 
 export interface EventRecorder {
   record(kind: Kind, object: Readonly<KubeObject>, details: EventDetails): void
-  /** Sends events until the signal is aborted and the pending events have been sent. */
+  /** Sends events until the signal is aborted and the pending events have been sent or dropped. */
   run(signal: AbortSignal): Promise<void>
   stats(): { readonly pending: number; readonly dropped: number; readonly sent: number }
 }
@@ -54,7 +53,7 @@ const VARIATIONS_MAX = 10
 const VARIATIONS_MS = 600_000
 const ATTEMPTS_MAX = 5
 const RETRY = { baseMs: 1_000, maxMs: 30_000 }
-/** Maximum age of an event whose count is incremented: well below the hour after which events expire on the server. */
+/** An event that last occurred longer ago than this is not counted but created again, because it may have expired. */
 const COUNTED_EVENT_MS_MAX = 3_000_000
 
 interface PendingEvent {
@@ -240,7 +239,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
   /**
    * Sends an event with retries. Drops and logs an event that cannot be recorded. Returns false if the right to record
-   * events is missing: the event may be the only one about its object, so it is kept until a role grants the right.
+   * events is missing and the signal is not aborted: the event may be the only one about its object, so it is kept.
    */
   async function deliver(event: PendingEvent, signal: AbortSignal): Promise<boolean> {
     for (let attempt = 0; ; attempt++) {

@@ -6,7 +6,7 @@ import type { Client, WatchEvent, WatchRequest } from '../client/client.ts'
 export interface FlakyClient extends Client {
   /** The number of open streams. */
   readonly streamCount: number
-  /** The requests of all streams so far. */
+  /** The requests of all watches so far, including failed ones. */
   readonly watches: readonly WatchRequest[]
   readonly listCount: number
   /** Ends all open streams, with an error if given. */

@@ -20,7 +20,6 @@ const STARTING: HealthChecks = {
   '/readyz': () => 'starting',
 }
 
-/** The dependencies that main.ts passes to every process. */
 export interface ProcessDeps {
   readonly clock: Clock
   readonly random: Random
@@ -48,7 +47,7 @@ export interface Host {
   readonly registry: Registry
   readonly metrics: ClientMetrics
   readonly monitoringUrl: string | undefined
-  /** The rights that the client reported as missing. */
+  /** Reports the rights that requests of the client lack. */
   readonly rights: Rights
 
   /** Replaces the health checks. The initial ones report that the process is not ready. */
@@ -116,7 +115,7 @@ export interface HostedWork extends Pick<ManagerOptions, 'lease' | 'createContro
 /** Must be less than the exit timeout of main.ts. */
 const STOP_TIMEOUT_MS = 25_000
 
-/** Runs controllers on the host until the signal is aborted and they have stopped. The caller closes the host. */
+/** Runs controllers until the signal is aborted and they have stopped or the stop timeout has passed. Does not close the host. */
 export async function runOnHost(host: Host, work: HostedWork, deps: ProcessDeps): Promise<'stopped' | 'abandoned'> {
   const { logFields, ...options } = work
   const { client, metrics, monitoringUrl: monitoring } = host

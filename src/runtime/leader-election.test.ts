@@ -157,7 +157,7 @@ describe('leader election', () => {
     await next.stop()
   })
 
-  it('ends leadership if the lease cannot be renewed, before another process can acquire it', async () => {
+  it('ends leadership within 10.5 seconds if the lease cannot be renewed', async () => {
     const { clock, client } = await createFixture()
     const a = startProcess(clock, client, 'a', () => 0.5)
     await advance(clock, 3_000)
@@ -215,7 +215,7 @@ describe('leader election', () => {
     expect(() => createLeaderElection({ ...options, leaseMs: 10_000 })).toThrow('Cannot elect a leader')
   })
 
-  it('SYS-8 never has two leaders despite clock drift of 15 %, pauses and network faults', async () => {
+  it('SYS-8 has at most one leader despite clock drift of 15 %, pauses and network faults', async () => {
     const step = fc.record({
       processIndex: fc.nat(2),
       action: fc.constantFrom('pause', 'resume', 'fault', 'heal'),

@@ -1,10 +1,10 @@
 // Elects one leader with a Lease object. The holder renews it every few seconds. Another process acquires it after it has
 // observed the same record unchanged for the whole lease duration, by its own monotonic clock.
 //
-// Two processes never lead at the same time: leadership ends `renewDeadlineMs` after the leader *sent* its last successful
-// renewal, and another process acquires the lease at the earliest `leaseMs` after it *observed* that renewal. The difference
-// is the tolerated clock drift. If commits are atomic, the fence rejects requests of a former leader that arrive after
-// another process has acquired the lease.
+// Two processes do not lead at the same time, unless the lease is deleted: leadership ends `renewDeadlineMs` after the leader
+// *sent* its last successful renewal, and another process acquires a lease that was not released at the earliest `leaseMs`
+// after it *observed* that renewal. The difference is the tolerated clock drift. If commits are atomic, the fence rejects
+// requests of a former leader that arrive after another process has acquired the lease.
 import { leaseKind } from '../api/kinds/lease/lease.ts'
 import type { Lease } from '../api/kinds/lease/lease-schema.ts'
 import { isConflict, isNotFound } from '../api/status-error.ts'
@@ -35,13 +35,13 @@ export interface LeaderElectionOptions extends Partial<LeaseTimes> {
 export interface LeaderElection {
   /** Whether this process leads at this moment. */
   readonly isLeader: boolean
-  /** The holder when the lease was last read. */
+  /** The holder when the lease was last read or written. */
   readonly holder: string
   /** Throws NotLeaderError if this process does not lead. Call it right before every effect outside the API server. */
   assertStillLeader(): void
-  /** Returns writes that change nothing, and fail the commit if another process holds the lease: one for every lease. */
+  /** Returns writes that change nothing, and fail the commit if another process holds the lease. */
   fence(): readonly CommitWrite[]
-  /** Runs `lead` in every term as leader, with a signal for the end of the term. Releases the lease when `signal` is aborted. */
+  /** Runs `lead` in every term as leader, with a signal for the end of the term, until `signal` is aborted. */
   run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void>
 }
 
@@ -61,7 +61,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   /** Monotonic time of the end of leadership. In the past if this process does not lead. */
   let leaderUntilMs = Number.NEGATIVE_INFINITY
   let transitions = 0
-  /** The last holder or error that was logged, so that each is logged once. */
+  /** The last holder or error. Its repetitions are logged at level debug or not at all. */
   let loggedReason = ''
 
   const isLeader = () => clock.monotonicMs() < leaderUntilMs
@@ -79,7 +79,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     else observation = { lease, record, sinceMs: clock.monotonicMs() }
   }
 
-  /** Tries once to acquire or renew the lease. The leader renews the lease that it last wrote without reading it first. */
+  /** Tries once to acquire or renew the lease. The leader first tries to renew the lease as it last observed it. */
   async function acquireOrRenew(signal: AbortSignal): Promise<boolean> {
     if (isLeader() && observation && (await renewObserved(observation.lease, signal))) return true
     const sentMs = clock.monotonicMs()
@@ -115,7 +115,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     return true
   }
 
-  /** Returns false if another process wrote the lease, or if the response to an earlier renewal was lost. */
+  /** Returns false if another process holds the lease, or if it was changed or deleted meanwhile. */
   async function renewObserved(lease: Readonly<Lease>, signal: AbortSignal): Promise<boolean> {
     const sentMs = clock.monotonicMs()
     if (lease.spec?.holderIdentity !== identity) return false

@@ -16,13 +16,13 @@ export interface LeaseGuardOptions {
   readonly namespace: string
   /** The leases of the other programs. */
   readonly names: readonly string[]
-  /** The time between two checks. A lease that stays unchanged for this time, and for its own duration, has expired. */
+  /** The time between two checks while leading. A lease unchanged for this time, and for its own duration, has expired. */
   readonly leaseMs: number
   /** The time between two checks while another program holds a lease. */
   readonly retryMs: number
 }
 
-/** A lease that was renewed longer ago than this, by the wall clock, has expired. Clocks of a cluster differ by less. */
+/** A lease that was renewed longer ago than this, by the wall clock, has expired. Clocks must differ by less. */
 const EXPIRED_MS = 300_000
 
 interface HeldLease {
@@ -36,7 +36,7 @@ export function createLeaseGuard(options: LeaseGuardOptions): LeaderElection {
   const observations = new Map<string, { readonly record: string; readonly sinceMs: number }>()
   let isLeader = false
   let heldLease: HeldLease | undefined
-  /** The last holder or error that was logged, so that each is logged once. */
+  /** The last holder or error that was logged, so that it is not logged again when it is repeated. */
   let loggedReason = ''
 
   async function findHeldLease(signal: AbortSignal): Promise<HeldLease | undefined> {

@@ -6,11 +6,11 @@ export interface LeaseTimes {
   readonly leaseMs: number
   /** The time that the leader leads after it sent its last successful renewal. */
   readonly renewDeadlineMs: number
-  /** The delay between two attempts to acquire or renew the lease. */
+  /** The shortest delay between two attempts to acquire or renew the lease. */
   readonly retryMs: number
 }
 
-/** The times of a lease whose options set none. */
+/** The default of each time. */
 export const LEASE_TIMES: LeaseTimes = { leaseMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 }
 
 /** The delay before the next attempt is at most this many times `retryMs`. */

@@ -1,6 +1,5 @@
-// Writes log lines to a file descriptor without blocking the process, even with a full disk, a pipe without reader or a
-// stopped terminal. The queue of lines is bounded; further lines are dropped and counted. A failed write is retried with
-// the next line.
+// Writes log lines to a file descriptor asynchronously. The queue of lines is bounded; further lines are dropped and counted. A
+// failed write is retried with the next line.
 import { write, writeSync } from 'node:fs'
 
 export interface LogLines {

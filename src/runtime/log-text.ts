@@ -31,6 +31,6 @@ function parseEntry(line: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Quotes a text only if it has spaces or quotes. */
+/** Quotes a text only if it is empty or has spaces, quotes or equals signs. */
 const formatValue = (value: unknown): string =>
   typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value)

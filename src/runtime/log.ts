@@ -1,4 +1,4 @@
-// Creates the log of the process on standard error: one JSON object per line, or text if standard error is a terminal.
+// Creates the log of the process on standard error, as JSON or as text.
 import { type DestinationStream, pino } from 'pino'
 import { ApiError } from '../api/status-error.ts'
 import { hasLogFields, type LogFormat, type Logger } from '../base/log.ts'
@@ -29,7 +29,7 @@ function standardError(format: LogFormat): DestinationStream {
   return lines
 }
 
-/** Omits the stack trace for errors of the API server and of CSI drivers. All other errors are unexpected. */
+/** Omits the stack trace of an ApiError and of errors that define their log fields. */
 function serializeError(error: Error): object {
   if (error instanceof ApiError)
     return { type: error.name, message: error.message, code: error.code, reason: error.reason }

@@ -222,7 +222,7 @@ describe('the manager', () => {
     expect(state.starts).toHaveLength(1)
   })
 
-  it('SYS-8 is ready when its caches are synced', async () => {
+  it('SYS-8 is ready without a lease when its caches are synced', async () => {
     const syncedCalls: string[] = []
     const { clock, health, stopAndAdvance } = await startManager({
       createControllers: ({ caches }) => {

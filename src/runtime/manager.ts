@@ -1,9 +1,9 @@
 // Runs the controllers of a process: starts their caches, runs them with or without leader election, restarts failed work,
 // and reports health. host.ts connects a process to its API server.
 //
-// A term lasts from the time this process acquires the lease until it loses it. Each term creates its own caches and
-// controllers, so that no state outlives the lease. Work that fails within a term is restarted with backoff while the lease
-// is kept, because the same failure is likely in another process. Failing health checks cause the process to be replaced.
+// A term lasts from the time this process acquires the lease until it loses or releases it. Each term creates its own caches
+// and controllers, so that no state outlives the lease. Work that fails within a term is restarted with backoff while the
+// lease is kept, because the same failure is likely in another process.
 import { setMaxListeners } from 'node:events'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -32,7 +32,7 @@ export interface ManagerOptions {
   readonly stopTimeoutMs?: number
   /** Called at the start of every term, and again after a failure. Acquires its caches from `deps.caches`. */
   createControllers(deps: TermDeps): readonly Runnable[]
-  /** Called when the caches that were created at the start of the term are synced. */
+  /** Called when the caches that `createControllers` acquired are synced or not served. */
   onSynced?(): void
 }
 
@@ -62,7 +62,7 @@ export interface Manager {
   readonly health: HealthChecks
   /**
    * Runs until the signal is aborted and the work has stopped. Resolves to 'abandoned' if work is still running after
-   * stopTimeoutMs. Without a lease, rejects with the error of the work.
+   * stopTimeoutMs from the signal. Without a lease, rejects with the error of the work.
    */
   run(signal: AbortSignal): Promise<'stopped' | 'abandoned'>
 }
@@ -70,7 +70,7 @@ export interface Manager {
 const RESTART = { baseMs: 1_000, maxMs: 60_000 }
 /** Restarted work that has run for this time is considered recovered. */
 const RECOVERED_MS = 10_000
-/** Calls that respect their signal return within this time. */
+/** The delay after the signal before running work is logged. */
 const REPORT_RUNNING_MS = 1_000
 const REPORTED_KEYS_MAX = 20
 
@@ -150,7 +150,7 @@ export function createManager(options: ManagerOptions): Manager {
     await clock.sleep(afterMs, term).catch(() => {})
   }
 
-  /** Logs the keys that are still being processed some time after the signal. */
+  /** Logs keys that are still being processed some time after the signal. */
   function reportRunningWork(signal: AbortSignal): () => void {
     let cancel = () => {}
     const report = () => {
@@ -180,7 +180,7 @@ export function createManager(options: ManagerOptions): Manager {
     health: {
       '/healthz': checkWork,
       '/healthz/leader-election': checkElection,
-      // A process that waits for the lease is ready to take over.
+      // With leader election, a process is ready when it knows the holder of the lease, because it can then take over.
       '/readyz': () => (isSynced || election?.holder ? undefined : 'the caches are not synced yet'),
     },
     async run(signal) {

@@ -7,7 +7,7 @@ import { retryAfter } from './outcome.ts'
 import { createWorkQueue } from './work-queue.ts'
 
 describe('the metrics of the runtime', () => {
-  it('SYS-11 use the names of client-go and controller-runtime', async () => {
+  it('SYS-11 use the names of client-go and controller-runtime, and omit watches from the request duration', async () => {
     const registry = new Registry()
     const metrics = createClientMetrics(registry)
     const clock = manualClock()

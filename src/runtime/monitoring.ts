@@ -23,7 +23,7 @@ export interface Monitoring {
   stop(): Promise<void>
 }
 
-const REQUEST_TIMEOUT_MS = 10_000 // slower requests are aborted
+const REQUEST_TIMEOUT_MS = 10_000 // requests that arrive more slowly are aborted
 const CONNECTIONS_MAX = 64 // further connections are rejected
 
 export async function serveMonitoring(options: MonitoringOptions): Promise<Monitoring> {

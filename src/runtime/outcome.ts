@@ -1,9 +1,8 @@
-// The outcome of a reconcile: done, to be retried, or stuck until an object changes. The work queue stores the message. A
-// reconcile that throws is retried with backoff.
+// The outcome of a reconcile: done, to be retried, or stuck until its key is added again.
 
 export type Outcome =
   | { readonly is: 'done' }
-  /** Without `afterMs`, the key is retried after its backoff, which grows with every attempt. */
+  /** Without `afterMs`, the key is retried after its backoff. */
   | { readonly is: 'retry'; readonly afterMs?: number; readonly message: string }
   /** The key is not retried until it is added again. */
   | { readonly is: 'stuck'; readonly message: string }

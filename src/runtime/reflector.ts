@@ -3,7 +3,7 @@
 //   no version ──list (WatchList, or pages)──→ watch from the version of the list
 //   the stream ends, fails or is silent ──→ watch from the last version; at once if the server ended a healthy stream
 //   410, or a version that the server has not reached ──→ no version: list again
-//   404 ──→ the kind is not served: retry with backoff, then watch from the last version
+//   404 ──→ the kind is not served: retry with backoff
 //   403 ──→ the right is missing (rights.ts reports it): as 404
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
@@ -48,7 +48,7 @@ const LIST_PAGE_SIZE = 500
 const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
 /** A stream that lasted this long resets the backoff. If the server then ends it, as servers do, resuming needs no pause. */
 const HEALTHY_MS = 30_000
-/** An older list comes from a lagging server. After this many older lists, the server has started with an empty disk. */
+/** An older list is taken for that of a lagging server, and after this many for that of a server with an empty disk. */
 const OLDER_LISTS_MAX = 3
 
 /** Runs until the signal is aborted. */

@@ -72,7 +72,7 @@ describe('missing rights', () => {
   const waitTurns = async () => {
     for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
   }
-  /** Runs a controller that patches each config map, and another that only reads secrets. */
+  /** Runs a controller that patches the config map `settings`, and another that reconciles secrets without a request. */
   function startControllers() {
     const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
     const reconciledKeys: string[] = []
@@ -185,7 +185,7 @@ describe('missing rights', () => {
     const before = countPatches()
     const writer = server.client()
     for (let minute = 0; minute < 10; minute++) {
-      await writer.patch(configMapKind, ref, data(String(minute))) // events on the object cause no attempt
+      await writer.patch(configMapKind, ref, data(String(minute))) // changes of the object cause no attempt
       for (let i = 0; i < 6; i++) await server.clock.advance(10_000)
       await waitTurns()
     }
@@ -195,7 +195,7 @@ describe('missing rights', () => {
     expect(rights.missing()).toEqual([])
   })
 
-  it('SYS-29 of a list take one controller out of service, until the right is granted', async () => {
+  it('SYS-29 of list and watch take one controller out of service, until they are granted', async () => {
     denies = ({ kind }) => kind.kind === 'ConfigMap'
     const { reconciledKeys, synced } = startControllers()
     await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'unrelated' } })
@@ -213,7 +213,7 @@ describe('missing rights', () => {
     await server.waitUntil(() => reconciledKeys.includes('settings'), 'the controller to recover')
   })
 
-  it('SYS-29 are counted until the last of several users has the right', async () => {
+  it('SYS-29 set the metric until the last of several users has the right', async () => {
     const denied = new Set(['ann', 'bob'])
     const clientOf = (user: string) =>
       rights.track(asStock(server.client(), { allows: ({ verb }) => verb !== 'patch' || !denied.has(user) }), user)

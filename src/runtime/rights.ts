@@ -1,7 +1,4 @@
-// Reports rights that the user of this process lacks. A request that RBAC denies is logged once, counted in the metrics,
-// listed in the health details and recorded as an event on the object that it would have changed, until a request with the
-// same verb and resource succeeds. The feature that needs the right is out of service meanwhile, and retries rarely, because a
-// change of a role causes no event.
+// Reports rights that the user of this process lacks, until a request with the same verb and resource succeeds.
 import type { Kind } from '../api/kind.ts'
 import { type ApiError, isMissingRight } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
@@ -21,7 +18,7 @@ interface MissingRight {
   /** The plural of the kind, with group and subresource: `leases.coordination.k8s.io`, `pods/status`. */
   readonly resource: string
   readonly sinceMs: number
-  /** The message of the server. It names the user. */
+  /** The message of the server. */
   readonly message: string
 }
 
@@ -49,15 +46,15 @@ interface Access {
   readonly verb: string
   readonly kind: Kind
   readonly subresource?: string
-  /** The object that a write changes. */
+  /** The object of an update, patch or delete. */
   readonly ref?: ObjectRef
   /** What the caller does without the right. */
   readonly denialMessage?: string
 }
 
-/** Bounds the rights that are listed. A process uses about 40; more denials are not reported. */
+/** Bounds the rights that are listed. More denials are not reported. */
 const RIGHTS_MAX = 100
-/** Bounds the objects with an event for one missing right. The log line and the metric report the others. */
+/** Bounds the objects with an event for one missing right. */
 const EVENTS_MAX = 20
 
 export function createRights({ clock, log, observe, events }: RightsOptions): Rights {

@@ -1,4 +1,4 @@
-// The signal that stops a process: the first SIGINT or SIGTERM stops it gracefully, the second one exits immediately.
+// The signal that stops a process: the first SIGINT or SIGTERM stops it gracefully, one more than a second later exits at once.
 import { setMaxListeners } from 'node:events'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const

@@ -1,12 +1,11 @@
-// Limits how long a process waits for its parts to stop. The work of a part that does not stop in time is resumed by the
-// next process from the state in the API.
+// Limits how long a process waits for its parts to stop.
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 
-/** Longer than the last driver calls take, and shorter than supervisors wait before SIGKILL. */
+/** Shorter than the 10 seconds that Docker waits before SIGKILL. */
 const STOP_MS_MAX = 8_000
 
-/** Waits for all parts, but at most `limitMs`. Logs the parts that reject. */
+/** Waits for all parts, but at most `limitMs`. Logs the parts that reject or are still running. */
 export async function stopWithin(
   parts: Readonly<Record<string, Promise<unknown> | undefined>>,
   { clock, log, limitMs = STOP_MS_MAX }: { readonly clock: Clock; readonly log: Logger; readonly limitMs?: number },

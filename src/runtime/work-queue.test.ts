@@ -240,7 +240,7 @@ describe('a work queue', () => {
     expect(observations).toEqual(['added', 'started after 2', 'finished in 3', 'retried'])
   })
 
-  it('processes every added key for any sequence of calls and outcomes', async () => {
+  it('processes every added key, and none concurrently, for any sequence of calls and outcomes', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), key: fc.constantFrom('a', 'b', 'c') }),
       fc.record({ do: fc.constant('addAfter' as const), key: fc.constantFrom('a', 'b', 'c'), ms: fc.nat(500) }),

@@ -26,7 +26,7 @@ export interface WorkQueueOptions {
   readonly workers?: number
   /** The backoff of a key after failures and retries without a time. Default: 50 ms, doubled up to 5 minutes. */
   readonly backoff?: Backoff
-  /** The rate limit for the retries of all keys together. Default: 50 per second with a burst of 500. */
+  /** The rate limit for the retries without a time of all keys together. Default: 50 per second with a burst of 500. */
   readonly retriesPerSecond?: number
   readonly retryBurst?: number
   readonly observer?: WorkQueueObserver
@@ -54,7 +54,7 @@ interface KeyState {
 
 export interface WorkQueue {
   readonly name: string
-  /** Queues the key immediately, even if it waits for a retry. */
+  /** Queues the key immediately, even if it waits for a retry, unless it waits for a missing right. */
   add(key: ObjectKey): void
   /** Queues the key after this time, unless it is due earlier. */
   addAfter(key: ObjectKey, ms: number, message?: string): void
@@ -66,7 +66,7 @@ export interface WorkQueue {
   /** Returns the state of all keys that are not done. */
   states(): KeyState[]
   stats(): WorkQueueStats
-  /** Processes keys until the signal is aborted and the running keys have finished. Drops waiting keys. */
+  /** Processes keys until the signal is aborted and the running keys have finished. Drops all other keys. */
   run(reconcile: Reconcile, signal: AbortSignal): Promise<void>
 }
 
@@ -261,7 +261,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         const isTimed = outcome.afterMs !== undefined
         const afterMs = outcome.afterMs ?? Math.max(backoffMs(backoff, item.failures, random), nextRetryDelayMs())
         item.failures = isTimed ? 0 : item.failures + 1
-        // The object changed meanwhile: retry immediately, unless the failing reconcile itself causes the changes.
+        // The key was added meanwhile: retry immediately, unless it keeps failing, because the reconcile itself may add it.
         if (isAddedAgain && !item.lacksRight && item.failures <= IMMEDIATE_RETRIES_MAX) setReady(item)
         else setWaiting(item, afterMs)
         return
@@ -337,7 +337,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   }
 }
 
-/** Creates a token bucket. The returned function takes a token and returns the delay of the next retry. */
+/** Creates a token bucket. The returned function takes a token and returns the shortest delay of the next retry. */
 function createRetryLimiter(options: WorkQueueOptions): () => number {
   const { clock, retriesPerSecond = RETRIES_PER_SECOND, retryBurst = RETRY_BURST } = options
   const spacingMs = 1_000 / retriesPerSecond

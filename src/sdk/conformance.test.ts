@@ -15,7 +15,7 @@ describe('testProvisioner', () => {
     expect([...volumeTiers]).toEqual([])
   })
 
-  it('PROV-12 PROV-17 repeats the request with the parameters of another class', async () => {
+  it('PROV-12 PROV-17 repeats the request with the parameters of another class, which must be valid', async () => {
     const requestedTiers = new Set<string>()
     const { plugin } = createMemoryPlugin()
     const { provision } = plugin

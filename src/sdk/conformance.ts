@@ -1,5 +1,4 @@
-// The conformance test of provisioners. It runs the plugin in a test cluster and throws an error that names the first
-// rule that the plugin breaks.
+// The conformance test of provisioners. It runs the plugin in a test cluster and throws if the plugin breaks a rule.
 import { isDeepStrictEqual } from 'node:util'
 import type {
   AnyProvisionerPlugin,

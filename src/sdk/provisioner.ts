@@ -1,5 +1,5 @@
-// The public API for provisioners: `import { defineProvisioner, runProvisioner } from 'stowage/provisioner'`. These exports
-// are stable. The API for their tests is testing.ts; the manual is docs/tutorial/provisioners.md.
+// The public API for provisioners: `import { defineProvisioner, runProvisioner } from 'stowage/provisioner'`. The API for their
+// tests is testing.ts; the manual is docs/tutorial/provisioners.md.
 export { defineProvisioner } from '../controllers/provisioning/plugin/check-plugin.ts'
 export type {
   AcceptedLabels,
