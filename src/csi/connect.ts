@@ -33,7 +33,7 @@ const ERROR_CHARACTERS_MAX = 4_096 // longer error messages of a driver are trun
 const CHANNEL_OPTIONS: ClientOptions = {
   'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
   'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
-  'grpc.initial_reconnect_backoff_ms': 100, // a restarted driver is reconnected within a second
+  'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.min_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1_000,
   'grpc.default_authority': 'localhost',

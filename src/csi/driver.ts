@@ -1,5 +1,5 @@
 // The CsiDriver interface: typed calls of the CSI services over any transport, gRPC (connect.ts) or simulated (sim/).
-// Requests and responses are generated messages. Every failure is a CsiError.
+// Requests and responses are generated messages.
 import {
   create,
   type DescMessage,
@@ -44,7 +44,7 @@ interface CsiDriverOptions {
   readonly instruments?: InstrumentOptions
 }
 
-/** Creates a driver that sends its calls over the transport. No text that it returns, throws or logs contains a secret. */
+/** Creates a driver that sends its calls over the transport and masks secrets in responses, errors and logs. */
 export function createCsiDriver(send: Transport, options: CsiDriverOptions = {}): CsiDriver {
   const { secretMask = createSecretMask(), instruments } = options
   const transport = maskSecrets(send, secretMask)

@@ -25,7 +25,7 @@ export const CSI_CODES = [
 export type CsiCode = (typeof CSI_CODES)[number]
 export type CsiFailureCode = Exclude<CsiCode, 'OK'>
 
-/** The error of a failed call. The message is from the driver, or explains why the driver was not reached. It has no secrets. */
+/** The error of a failed call. */
 export class CsiError extends Error implements HasLogFields {
   override readonly name = 'CsiError'
   readonly codeName: CsiFailureCode

@@ -1,5 +1,4 @@
-// Reads the name, version and capabilities of a driver. They are read once when the driver is ready, because all instances of
-// one version return the same.
+// Reads the name, version and capabilities of a driver.
 import type { CsiDriver } from './driver.ts'
 import { isUnimplemented } from './errors.ts'
 import {

@@ -1,10 +1,9 @@
-// Copies a directory tree with owners, modes, times, links and extended attributes, while other programs may change it.
-// Root must not copy by path: a program could replace a directory by a link to files that only root may read. Root copies
-// with GNU tar, which reads each directory relative to its open parent and follows no links.
+// Copies a directory tree while other programs may change it. Root must not copy by path: a program could replace a
+// directory by a link to files that only root may read. Root copies with GNU tar, which reads each directory relative to
+// its open parent and follows no links.
 import { NoSpaceError, ProgramFailedError } from './errors.ts'
 import type { Run } from './run.ts'
 
-/** Sufficient for a large tree on a slow disk. */
 const COPY_TIMEOUT_MS = 24 * 60 * 60_000
 
 // The status of the first tar is 1 if a file changed while it was read.

@@ -20,7 +20,7 @@ const writeKernelCounters = (reads: number, sectorsRead: number, writes: number,
   )
 
 describe('createCounters', () => {
-  it('PIO-8 parses kernel counters with sectors of 512 bytes', () => {
+  it('PIO-8 parses kernel counters with sectors of 512 bytes, and throws for other text', () => {
     expect(parseDeviceStat('  2  1  16  4  3  0  24  8  0  12  12\n')).toEqual({
       reads: 2,
       readBytes: 8192,
@@ -61,7 +61,7 @@ describe('createCounters', () => {
     expect((await counters.read('/dev/loop3'))?.rates).toMatchObject({ readIops: 4_000, writeIops: 0 })
   })
 
-  it('PIO-8 restarts if the device was removed and created again', async () => {
+  it('PIO-8 starts at zero again if the kernel counters have decreased', async () => {
     const counters = createCounters({ clock: manualClock(), sysBlock })
     await writeKernelCounters(100, 800, 0, 0)
     await counters.begin('/dev/loop3')

@@ -20,7 +20,7 @@ interface TrackedDevice {
 }
 
 export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps): Counters {
-  const trackedDevices = new Map<string, TrackedDevice>() // one per device, until end()
+  const trackedDevices = new Map<string, TrackedDevice>()
 
   async function readKernelTotals(device: string): Promise<IoTotals | undefined> {
     try {

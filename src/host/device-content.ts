@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises'
 import type { DeviceContent } from './host.ts'
 import type { Run } from './run.ts'
 
-/** All superblocks and partition tables at the start of a device are within this many bytes. */
+/** The part of a device that must be zero if the device is blank. */
 export const START_BYTES = 1024 * 1024
 
 export async function readContent(run: Run, device: string): Promise<DeviceContent> {

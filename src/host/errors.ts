@@ -1,4 +1,4 @@
-// Errors of the host package that callers distinguish. Messages contain no output of a program except its stderr.
+// Errors of the host package that callers distinguish.
 
 /** The program is not installed. The message contains its package. */
 export class MissingToolError extends Error {
@@ -13,7 +13,7 @@ export class MissingToolError extends Error {
   }
 }
 
-/** The program exited with an error code. If it did not exit in time, `code` is undefined. */
+/** The program failed. `code` is undefined if it did not start, was killed or did not exit in time. */
 export class ProgramFailedError extends Error {
   override readonly name = 'ProgramFailedError'
   readonly program: string
@@ -52,7 +52,7 @@ export class NotBlankError extends Error {
 export const stderrMatches = (error: unknown, pattern: RegExp): boolean =>
   error instanceof ProgramFailedError && pattern.test(error.stderr)
 
-/** The package names of Debian. Most other distributions use the same. */
+/** The package names of Debian. */
 const PACKAGES: Readonly<Record<string, string>> = {
   'mkfs.xfs': 'xfsprogs',
   xfs_growfs: 'xfsprogs',

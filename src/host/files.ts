@@ -8,7 +8,6 @@ import { NoSpaceError, ProgramFailedError } from './errors.ts'
 import type { FileSizes, Files } from './host.ts'
 import type { Run } from './run.ts'
 
-/** Sufficient for a full copy of a large volume on a slow disk. */
 const COPY_TIMEOUT_MS = 24 * 60 * 60_000
 
 const OWNER_ONLY = 0o600

@@ -145,7 +145,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
     await expect(fixture.host.filesystems.probe('/dev/loop-missing')).rejects.toThrow('ENOENT')
   })
 
-  it('REX-1 xfs grows while it is mounted and written to', async () => {
+  it('REX-1 xfs grows while it is mounted and written to, and needs a mount to grow', async () => {
     const { filesystems, usage } = fixture.host
     const { file, device, stage } = await createMountedFilesystem('xfs', 300 * MIB)
     const data = Buffer.alloc(8 * MIB, 'checked data')
@@ -231,7 +231,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
   }
 })
 
-/** Returns a digest of the start of the file, where every mkfs writes. */
+/** Returns a digest of the start of the file. */
 async function digestOf(file: string): Promise<string> {
   return createHash('sha256')
     .update(await readStart(file, 8 * MIB))

@@ -1,5 +1,6 @@
-// Formats, grows and freezes file systems, and gives copies a new UUID. Only blank devices are formatted. The check is done
-// here, because without a terminal mkfs.ext4 overwrites an existing file system without confirmation.
+// Formats, grows and freezes file systems, and gives copies a new UUID. Only blank devices, and the remains of an interrupted
+// format, are formatted. The check is done here, because without a terminal mkfs.ext4 overwrites an existing file system
+// without confirmation.
 import { mkdir, open, rmdir } from 'node:fs/promises'
 import { keyedLock } from '../base/keyed-lock.ts'
 import { isZero, readContent, readStart, START_BYTES } from './device-content.ts'
@@ -161,7 +162,7 @@ const ext4NeedsUnmount: Growth = {
     'growing a mounted ext4 requires CAP_SYS_RESOURCE, which the driver does not have; it grows when next staged',
 }
 
-/** Overwrites the start of a device, where signatures are, with zeros. */
+/** Overwrites the start of a device with zeros. */
 async function eraseStart(device: string): Promise<void> {
   const file = await open(device, 'r+')
   try {

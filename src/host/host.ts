@@ -1,6 +1,5 @@
-// Interfaces to the operating system: files, loop devices, file systems, mounts, IO limits (cgroups), IO counters and usage.
-// The node agent, the local CSI driver and `stowage reset` use them. Each has one implementation in this folder, which
-// open-host.ts creates. An operation can be repeated after a crash, unless its description says otherwise.
+// Interfaces to the operating system. open-host.ts creates their implementations. An operation can be repeated after a crash,
+// unless its description says otherwise.
 
 export interface Host {
   readonly files: Files
@@ -69,21 +68,22 @@ export type Detachment = { readonly is: 'detached' } | { readonly is: 'pending';
 
 export interface Loops {
   /**
-   * Returns the device of this file and attaches one if necessary. A file never has two writable devices. With `readOnly`,
-   * it returns a read-only device, which can exist in addition to a writable one.
+   * Returns the device of this file and attaches one if necessary, but not a second writable one. With `readOnly`, it
+   * returns a read-only device, which can exist in addition to a writable one.
    */
   attach(file: string, options?: { readonly readOnly?: boolean }): Promise<string>
   list(): Promise<LoopDevice[]>
   /** Returns all devices of this file, which it finds by inode. */
   findByFile(file: string): Promise<LoopDevice[]>
-  /** Returns whether this file, or a deleted file of the same name, backs the device. Loop numbers are reused. */
+  /** Returns whether this file, or if it does not exist a deleted file of the same name, backs the device. */
   isBackedBy(device: string, file: string): Promise<boolean>
   /** Updates the size of the device to that of its file. */
   refreshSize(device: string): Promise<void>
   sizeBytes(device: string): Promise<number>
   /**
-   * Clears the limits of the device and detaches it. Callers pass `file`, because loop numbers are reused and a late retry
-   * must not detach the device of another volume. Returns `pending` if the device is detached when its last user closes it.
+   * Clears the limits of the device and detaches it. With `file`, has no effect on the device of another file: loop numbers
+   * are reused, and a late retry must not detach the device of another volume. Returns `pending` if the device is detached
+   * when its last user closes it.
    */
   detach(device: string, options?: { readonly file?: string }): Promise<Detachment>
 }
@@ -91,7 +91,7 @@ export interface Loops {
 export type DeviceContent =
   | { readonly is: 'blank' }
   | { readonly is: 'filesystem'; readonly type: string; readonly uuid?: string; readonly label?: string }
-  /** Conflicting signatures, a partition table, or unknown data, which is never overwritten. */
+  /** Other content, for example conflicting signatures, a partition table or unknown data. */
   | { readonly is: 'unclear'; readonly message: string }
 
 export type Growth =
@@ -114,7 +114,7 @@ export interface FormatOptions {
 
 export interface Filesystems {
   probe(device: string): Promise<DeviceContent>
-  /** Creates a file system on a blank device. Throws NotBlankError and writes nothing if the device is not blank. */
+  /** Creates a file system on a blank device. Throws NotBlankError if the device is not blank. */
   format(device: string, type: FilesystemType, options: FormatOptions): Promise<void>
   /** Grows the file system to the size of its device. `mountpoint` is the staging path, or undefined if not mounted. */
   grow(device: string, mountpoint: string | undefined, type: FilesystemType): Promise<Growth>
@@ -166,7 +166,7 @@ export interface Mounts {
   ): Promise<void>
   /** Bind-mounts a directory on a directory, or a device node on a file. The target must exist. */
   bind(from: string, to: string, options?: { readonly readOnly?: boolean }): Promise<void>
-  /** Unmounts all mounts at the path. Has no effect if nothing is mounted or the path does not exist. */
+  /** Unmounts all mounts at the path, or the topmost one. Has no effect if nothing is mounted. */
   unmount(target: string, options?: { readonly topmostOnly?: boolean }): Promise<void>
 }
 
@@ -197,10 +197,10 @@ export interface IoLimits {
   readonly version: 'v1' | 'v2' | 'none'
   /**
    * Replaces the limits of the device for the workloads in `cgroups` (paths as in /proc/PID/cgroup). Removes the limits of
-   * omitted keys, and of cgroups that were in the previous call only. 'none' removes all limits.
+   * omitted keys, and of cgroups that were in the previous call only. 'none' omits all keys.
    */
   apply(device: string, limit: IoLimit | 'none', cgroups: readonly string[]): Promise<Enforcement>
-  /** Removes all limits of the device in all cgroups. Used before an unmount, so that dirty data is written quickly. */
+  /** Removes all limits of the device in all cgroups. */
   clear(device: string): Promise<void>
   appliedLimits(device: string): Promise<AppliedLimit[]>
 }

@@ -21,7 +21,7 @@ export interface LoopsDeps {
   readonly sysBlock?: string
 }
 
-/** Programs that only inspect the device (blkid, losetup --list) close it within this time. */
+/** The time to wait for programs that have the device open. */
 const DETACH_WAIT_MS = 2_000
 const DETACH_POLL_MS = 5
 
@@ -72,7 +72,7 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
     }
   }
 
-  /** Attaches a writable device in addition to read-only ones. Throws if another program has attached the file. */
+  /** Attaches a writable device in addition to read-only ones. Throws if several are writable, or one has only a part of the file. */
   async function attachWithOtherDevices(file: string): Promise<string> {
     const writableLoops = (await findByFile(file)).filter((device) => !device.isReadOnly)
     const partialDevice = writableLoops.find((device) => device.offsetBytes !== 0 || device.sizeLimitBytes !== 0)

@@ -106,7 +106,7 @@ function findTopmost(entries: readonly MountEntry[], target: string): MountEntry
   return stack.findLast((entry) => !parentIds.has(entry.id)) ?? stack.at(-1)
 }
 
-/** Returns the path as in the mount table. Resolves only its parent if its file system has shut down. */
+/** Returns the path as in the mount table. Resolves only its parent if it cannot be resolved itself. */
 async function resolvePath(path: string): Promise<string> {
   try {
     return await realpath(path)

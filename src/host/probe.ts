@@ -1,5 +1,4 @@
-// Detects the abilities of this machine by trying them on small files in the pool. Each missing ability has a reason. The
-// result selects the backend of the driver, and appears in its manifest, its metrics and the list of skipped tests.
+// Detects the abilities of this machine, most of them by trying them on small files. Each missing ability has a reason.
 import { constants } from 'node:fs'
 import { access, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -50,7 +49,7 @@ export interface ProbeOptions {
 
 const PROBE_PREFIX = '.stowage-probe-'
 
-/** Several times the size that mkfs writes for the smallest file system. */
+/** A pool with less free space is probed in MEMORY_DIR. */
 const PROBE_SPACE_BYTES = 256 * 1024 * 1024
 
 /** Used to probe loop devices and file systems if the pool is too full. These results do not depend on the pool. */

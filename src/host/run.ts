@@ -20,13 +20,12 @@ interface RunResult {
 
 export type Run = (program: string, args: readonly string[], options?: RunOptions) => Promise<RunResult>
 
-/** Much longer than the slowest operation, which is growing a large ext4 file system on a busy disk. */
 const PROGRAM_TIMEOUT_MS = 10 * 60_000
 
-/** Programs print a few lines. Output beyond this length is dropped. */
+/** Output beyond about this length is dropped. */
 const OUTPUT_LENGTH_MAX = 8 * 1024 * 1024
 
-/** Directories of administration programs, which the PATH of an ordinary user omits. */
+/** Directories that the PATH of an ordinary user may omit. */
 const ADMIN_PATHS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/bin', '/bin']
 
 export const searchPath = () => [process.env.PATH, ...ADMIN_PATHS].filter(Boolean).join(':')

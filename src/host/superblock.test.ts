@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { filesystemBytes, SUPERBLOCK_BYTES } from './superblock.ts'
 
-const BLOCKS_MAX = 2 ** 40 // 4 PiB with blocks of 4 KiB, more than any pool
+const BLOCKS_MAX = 2 ** 40 // 4 PiB with blocks of 4 KiB
 
 describe('filesystemBytes', () => {
   it('REX-1 reads the size of an xfs with blocks of 1 or 4 KiB', () => {

@@ -35,7 +35,7 @@ describe('ofDirectory', () => {
     expect(usage.usedBytes).toBeGreaterThanOrEqual(100_000)
   })
 
-  it('PIO-8 reports an incomplete result for a large directory', async () => {
+  it('PIO-8 reports an incomplete result for more files than the maximum', async () => {
     for (const name of ['a', 'b', 'c', 'd']) await writeFile(join(directory, name), name)
     const usage = createUsage({ clock: manualClock(), filesWalkedMax: 3 })
     expect(await usage.ofDirectory(directory)).toMatchObject({ files: 3, isComplete: false })

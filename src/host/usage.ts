@@ -12,7 +12,7 @@ export interface UsageDeps {
   readonly filesWalkedMax?: number
 }
 
-/** A walk over this many files takes about three seconds. The result for more files is incomplete. */
+/** The result for more files is incomplete. */
 const FILES_WALKED_MAX = 1_000_000
 
 /** The time for which a result is cached. */

@@ -14,7 +14,8 @@ export interface Source<T extends KubeObject = KubeObject> {
   matters?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): boolean
   /**
    * Whether there may be work for an object in this state. If not, before and after a change, it enqueues only keys whose
-   * reconcile is not complete; a deletion enqueues all. Must depend on the object alone, or on state whose changes enqueue the key.
+   * reconcile is not complete; a deletion enqueues all. Must depend on the object alone, or on state whose changes enqueue
+   * the key.
    * Default: there may always be work.
    */
   mayNeedReconcile?(object: Readonly<Stored<T>>): boolean

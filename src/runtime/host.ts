@@ -115,7 +115,7 @@ export interface HostedWork extends Pick<ManagerOptions, 'lease' | 'createContro
 /** Must be less than the exit timeout of main.ts. */
 const STOP_TIMEOUT_MS = 25_000
 
-/** Runs controllers until the signal is aborted and they have stopped or the stop timeout has passed. Does not close the host. */
+/** Runs controllers until the signal is aborted and they have stopped or the stop timeout has passed. */
 export async function runOnHost(host: Host, work: HostedWork, deps: ProcessDeps): Promise<'stopped' | 'abandoned'> {
   const { logFields, ...options } = work
   const { client, metrics, monitoringUrl: monitoring } = host

@@ -27,7 +27,7 @@ describe('readSettings', () => {
     [['extra'], '--help lists the flags'],
   ]
   for (const [args, message] of INVALID_ARGS) {
-    it(`PROV-17 rejects ${args.join(' ')} and names the expected value`, () => {
+    it(`PROV-17 rejects ${args.join(' ')} with a message`, () => {
       expect(() => readSettings({}, args)).toThrow(message)
     })
   }
@@ -38,7 +38,7 @@ describe('readSettings', () => {
 })
 
 describe('formatHelp', () => {
-  it('PROV-17 lists the flags', () => {
+  it('PROV-17 lists flags', () => {
     for (const flag of ['--kubeconfig', '--http-endpoint', '--retry-interval-start', '--volume-name-prefix']) {
       expect(formatHelp('example.com/p')).toContain(flag)
     }

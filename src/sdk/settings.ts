@@ -29,7 +29,7 @@ export interface RunOptions {
   readonly volumeNamePrefix?: string
   /** Minimum level of log messages. Default: `info`. */
   readonly logLevel?: LogLevel
-  /** Logger. Default: JSON on standard error. */
+  /** Logger. Default: standard error. */
   readonly log?: ProvisionerLog
   /** Shuts the process down. Default: a signal that SIGTERM and SIGINT abort. */
   readonly signal?: AbortSignal

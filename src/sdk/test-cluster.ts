@@ -1,5 +1,5 @@
 // An in-memory cluster for the tests of a provisioner: the API server and the provisioning controllers run in this
-// process. The binder and the protection controllers do not run; the test cluster performs their writes itself.
+// process. The binder and the protection controllers do not run; the test cluster releases volumes and removes finalizers.
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'

@@ -28,7 +28,7 @@ export interface FakeDriverOptions {
   readonly script?: Script
   /** Called with the state before the return of every call that may have changed it. */
   readonly persist?: (state: FakeState) => void
-  /** Called when a rule crashes the driver. Calls in flight never return. */
+  /** Called when a rule crashes the driver. The call that matched the rule never returns. */
   readonly onCrash?: () => void
 }
 

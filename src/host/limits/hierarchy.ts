@@ -4,7 +4,7 @@ import { constants } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, normalize } from 'node:path'
 
-/** A node has hundreds of cgroups. Listing more than this fails. */
+/** Listing more cgroups than this fails. */
 const CGROUPS_MAX = 50_000
 
 /** Returns the paths of all cgroups, parents first: `/`, `/pods`, `/pods/a`. */

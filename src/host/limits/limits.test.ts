@@ -84,7 +84,7 @@ describe('limits of cgroup v1', () => {
     })
   })
 
-  it('PIO-10 can always be removed', async () => {
+  it('PIO-10 can be removed without a workload cgroup', async () => {
     const ioLimits = limits()
     await ioLimits.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     expect(await ioLimits.apply(DEVICE, 'none', [])).toEqual({ is: 'enforced', cgroups: [], caveats: [] })
@@ -192,7 +192,7 @@ describe('createNoLimits', () => {
 })
 
 describe('limitValue', () => {
-  it('PIO-10 caps values at the maximum of the kernel', () => {
+  it('PIO-10 caps values at the maximum of the kernel, and rounds them up', () => {
     expect(limitValue({ readIops: 2 ** 32 }, 'readIops')).toBe('4294967295')
     expect(limitValue({ writeBps: 2 ** 64 }, 'writeBps')).toBe('9223372036854775807')
     expect(limitValue({ writeBps: 0.4 }, 'writeBps')).toBe('1')

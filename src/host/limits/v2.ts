@@ -1,5 +1,5 @@
 // Sets IO limits with io.max of cgroup v2. All cgroups below a cgroup share its limit, so it is written to the deepest one that
-// contains all workloads of the volume. It is then a limit of the volume and includes write-back. The root has no io.max.
+// contains all workloads of the volume. If that is the root, which has no io.max, it is written to the cgroup of each workload.
 import { join } from 'node:path'
 import { deviceNumberOf, undefinedIfMissing } from '../device-number.ts'
 import type { AppliedLimit, Enforcement, IoLimit, IoLimits } from '../host.ts'
@@ -30,8 +30,7 @@ export function createV2Limits({ root, readDeviceNumber = deviceNumberOf }: Limi
     for (const name of cgroup.split('/').filter(Boolean)) {
       const child = join(parent, name)
       if (!(await hasController(child, 'io'))) await writeCgroupFile(root, parent, 'cgroup.subtree_control', '+io')
-      // With the memory controller, write-back is charged to the writing cgroup. Without it, only direct and synced IO is
-      // limited.
+      // Without the memory controller, write-back is not charged to the cgroup that wrote the data.
       if (!(await hasController(child, 'memory'))) {
         await writeCgroupFile(root, parent, 'cgroup.subtree_control', '+memory').catch(() => false)
       }

@@ -7,7 +7,7 @@ export interface CgroupWatch {
   close(): void
 }
 
-/** Maximum number of inotify watches. Beyond this number, new cgroups are found only by the next scan. */
+/** Maximum number of inotify watches. Beyond this number, new cgroups may not be reported. */
 const WATCHES_MAX = 4_096
 
 /**
