@@ -18,7 +18,7 @@ export async function waitUntilReady(driver: CsiDriver, { clock, log, signal }: 
   for (let probes = 0; ; probes++) {
     const reason = await findNotReadyReason(driver, signal)
     if (reason === undefined) return
-    // Log an error after the first interval, so that a mistyped socket is visible at every log level.
+    // All but the first line are errors, so that a mistyped socket is noticed.
     const level = probes === 0 ? 'info' : 'error'
     if (probes % PROBES_PER_LOG === 0) log[level]({ reason }, 'waiting for the CSI driver to be ready')
     await clock.sleep(PROBE_INTERVAL_MS, signal)

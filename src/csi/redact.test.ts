@@ -16,7 +16,7 @@ const METHODS = [...Identity.methods, ...Controller.methods, ...Node.methods]
 const METHODS_WITH_SECRETS = METHODS.filter(({ input }) => input.fields.some(({ name }) => name === 'secrets'))
 
 describe('redact', () => {
-  it('PROV-16 removes all secrets from messages', () => {
+  it('PROV-16 removes the values of secrets from requests', () => {
     fc.assert(
       fc.property(fc.constantFrom(...METHODS_WITH_SECRETS), someSecrets, ({ input }: DescMethod, secrets) => {
         const request = create(input, { secrets } as never) as Message
@@ -115,7 +115,7 @@ describe('the texts of a driver', () => {
   })
 })
 
-/** Returns a message with the text in all string fields, one element in every list, and nested messages. */
+/** Returns a message with the text in its string fields, one element in every list of messages, and nested messages. */
 function buildMessage(schema: DescMessage, text: string, depth = 0): Record<string, unknown> {
   const fields: Record<string, unknown> = {}
   for (const field of schema.fields) {

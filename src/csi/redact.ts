@@ -84,7 +84,7 @@ function splitOnce(text: string, separator: string): [string, string | undefined
   return index === -1 ? [text, undefined] : [text.slice(0, index), text.slice(index + separator.length)]
 }
 
-/** Returns the tokens of `{"audience": {"token": "…", "expirationTimestamp": "…"}}`, or the text if it is not that. */
+/** Returns the text, and the tokens in it if it is `{"audience": {"token": "…", "expirationTimestamp": "…"}}`. */
 function tokensIn(text: string): string[] {
   try {
     const byAudience = JSON.parse(text) as Readonly<Record<string, { readonly token?: unknown } | null>>

@@ -63,7 +63,7 @@ describe('createSecretMask', () => {
     expect(mask.mask(large)).toBe(MASK)
   })
 
-  it('PROV-16 removes any secret from any text', () => {
+  it('PROV-16 removes secrets from any text', () => {
     // The values have no characters of the mask.
     const value = fc.stringMatching(/^[A-Z0-9+&%"\\]{4,20}$/)
     fc.assert(

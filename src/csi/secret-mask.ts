@@ -3,10 +3,10 @@
 // whole secrets, single lines of them, and their encodings: base64 at any offset (as in `Basic` credentials),
 // percent-encoding, hexadecimal and JSON escapes.
 
-/** The mask that replaces every secret, in logs, events, conditions and errors alike. */
+/** The text that replaces a secret. */
 export const MASK = '***'
 
-/** Shorter values, such as "no" or "1", are not masked: they are not secret, and masking them would garble messages. */
+/** Shorter values, such as "no" or "1", are not masked, because that would garble messages. */
 const SECRET_CHARACTERS_MIN = 4
 /** Shorter parts of an encoded secret are not masked, because they occur by chance. */
 const ENCODED_CHARACTERS_MIN = 6
@@ -14,9 +14,9 @@ const VALUES_MAX = 256 // beyond this, the least recently sent value is dropped
 const CHARACTERS_MAX = 1_048_576 // of all values together; beyond this, the least recently sent values are dropped
 
 export interface SecretMask {
-  /** Adds values to replace in all later texts. */
+  /** Adds values to replace in later texts. */
   add(values: readonly string[]): void
-  /** Replaces every added value in the text. */
+  /** Replaces the added values in the text. */
   mask(text: string): string
 }
 
@@ -90,7 +90,7 @@ function buildForms(value: string): readonly string[] {
   return [...new Set([...plainForms, ...escapedForms, ...encodedForms])]
 }
 
-/** Escapes a text as JSON and the %q of Go do. */
+/** Escapes a text as in a JSON string. */
 const escapeJson = (text: string) => JSON.stringify(text).slice(1, -1)
 
 function encodingsOf(text: string): string[] {

@@ -1,5 +1,5 @@
-// Serializes the calls for each volume: the CSI specification requires callers to have at most one in flight. CreateVolume has
-// no volume id and is serialized by name. Waiting calls run in FIFO order. Their number is bounded by the number of callers.
+// Serializes the calls for each volume or snapshot: the CSI specification requires callers to have at most one in flight per
+// volume. CreateVolume has no volume id and is serialized by name. Waiting calls run in FIFO order.
 import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
 import { type CsiDriver, callDriver, createServiceClients } from './driver.ts'
 import { CsiError } from './errors.ts'

@@ -1,5 +1,4 @@
-// Chooses the size of a volume from a CapacityRange. The size is exactly the requested number of bytes, or the minimum of
-// the file system if that is more and within the limit.
+// Chooses the size of a volume from a CapacityRange.
 import type { CapacityRange } from '../csi/gen/csi_pb.js'
 import { formatSize, invalid, outOfRange } from './errors.ts'
 

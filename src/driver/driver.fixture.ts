@@ -28,7 +28,7 @@ export interface DriverFixture {
   readonly runningDriver: RunningDriver
   /** Log lines as `message {fields}`. */
   readonly logLines: readonly string[]
-  /** Returns a staging or target path that does not exist yet. */
+  /** Returns a staging or target path. */
   path(name: string): string
   stop(): Promise<void>
   start(): Promise<void>

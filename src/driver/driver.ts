@@ -62,7 +62,7 @@ export interface RunningDriver {
   readonly metricsPort?: number
   /** Sets the cgroups to which the limits of a volume are applied, in addition to those of its pods. */
   setWorkloadCgroups: DriverContext['limits']['setWorkloadCgroups']
-  /** Completes calls in flight and accepts no more. Mounts and devices remain, because pods use them. */
+  /** Accepts no more calls and waits for those in flight up to a limit. Mounts and devices remain, because pods use them. */
   stop(): Promise<void>
 }
 

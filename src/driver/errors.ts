@@ -1,4 +1,4 @@
-// Creates the errors of the driver, with the gRPC code that the CSI specification requires and a message with advice.
+// Creates the errors of the driver with their gRPC codes.
 import { formatQuantity, quantityFromBytes } from '../api/quantity.ts'
 import { CsiError } from '../csi/errors.ts'
 

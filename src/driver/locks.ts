@@ -1,5 +1,5 @@
-// Locks volumes and snapshots, so that each has one operation at a time. A second operation fails with ABORTED instead of
-// waiting, as the CSI specification recommends, and the caller retries it.
+// Locks volumes and snapshots. An operation that conflicts with another fails with ABORTED instead of waiting, as the CSI
+// specification recommends.
 import { operationInProgress } from './errors.ts'
 
 export interface Locks {

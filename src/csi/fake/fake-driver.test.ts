@@ -82,7 +82,7 @@ describe('volumes of the fake driver', () => {
     await createVolume('a', { ...request, accessibilityRequirements: { requisite: [{ segments: { zone: 'a' } }] } })
   })
 
-  it('PROV-11 have the requested size or the default size', async () => {
+  it('PROV-11 have the requested size or the default size, and are rejected if it is out of range', async () => {
     const { createVolume } = setUp({ defaultBytes: 3 * GI, maximumBytes: 9 * GI })
     const createSized = async (name: string, capacityRange: object | undefined) => {
       return (await createVolume(name, { capacityRange })).capacityBytes
@@ -95,7 +95,7 @@ describe('volumes of the fake driver', () => {
     await expectError(createSized('f', { requiredBytes: -1n }), 'INVALID_ARGUMENT')
   })
 
-  it('PROV-10 require a name, capabilities and known parameters', async () => {
+  it('PROV-10 require a name, capabilities and known parameters of limited length', async () => {
     const { createVolume, controller } = setUp({ parameterKeys: ['kind'] })
     await expectError(createVolume(''), 'INVALID_ARGUMENT')
     await expectError(createVolume('a', { volumeCapabilities: [] }), 'INVALID_ARGUMENT')
@@ -174,7 +174,7 @@ describe('volumes of the fake driver', () => {
     await expectError(controller.controllerExpandVolume({ volumeId, capacityRange }), 'FAILED_PRECONDITION')
   })
 
-  it('PROV-11 are created from volumes and snapshots, with at least their size', async () => {
+  it('PROV-11 are created from snapshots, with at least their size, and not from a deleted volume', async () => {
     const { createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a', { capacityRange: { requiredBytes: gi(2) } })
     const { snapshot } = await controller.createSnapshot({ name: 's', sourceVolumeId: volumeId })
@@ -378,7 +378,7 @@ describe('fault rules of the fake driver', () => {
     expect(fake.record.overlaps.length).toBe(1)
   })
 
-  it('PROV-12 are kept by a restarted driver, with its volumes and record', async () => {
+  it('PROV-12 can be passed to a restarted driver, which continues the volumes and the record', async () => {
     const first = setUp()
     await first.createVolume('a')
     const { state, record, script } = first.fake

@@ -1,6 +1,6 @@
 // An in-memory CSI driver for tests. It records each call (record.ts), applies the first matching fault rule (script.ts),
 // runs the handler on the state in one step, and persists the state before it returns. It runs behind a socket
-// (fake-driver-process.ts) and in the simulator (sim/driver.ts).
+// (fake-driver-process.ts) and in the simulator.
 import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
 import type { ServiceHandlers } from '../driver.ts'

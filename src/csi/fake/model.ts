@@ -1,5 +1,5 @@
 // The model that the handlers of the fake driver operate on, and the checks that they share. A handler is synchronous: it
-// changes the state and returns a response, or throws without changing the state.
+// changes the state and returns a response, or throws.
 import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
 import type { ServiceHandlers } from '../driver.ts'

@@ -28,7 +28,7 @@ export function parsePoolParameters({ settings }: Model, parameters: Readonly<Re
 /** Parameters that the caller adds with --extra-create-metadata. */
 export const isClaimMetadata = (key: string) => /^csi\.storage\.k8s\.io\/(pvc\/name|pvc\/namespace|pv\/name)$/.test(key)
 
-/** Returns the pools that satisfy the request, in the order of the preferred topologies, then of the settings. */
+/** Returns the pools that satisfy the request, in the order of the preferred, then of the requisite topologies. */
 export function candidatePools(
   model: Model,
   parameters: PoolParameters,
@@ -46,7 +46,7 @@ export function candidatePools(
   ]
 }
 
-/** Returns whether pool and topology have at least one common key, and equal values for all common keys. */
+/** Returns whether one of them is absent, or both have a common key, and equal values for all common keys. */
 export function isAccessibleFrom(
   segments: Readonly<Record<string, string>> | undefined,
   topology: Pick<Topology, 'segments'> | undefined,

@@ -1,5 +1,5 @@
-// Records every call to the fake driver, and pairs of concurrent calls for one volume, which the CSI specification forbids.
-// The record survives restarts of the fake driver. It contains the keys of secrets, but not their values.
+// Records the calls to the fake driver, and pairs of concurrent calls for one volume. The record contains the keys of secrets,
+// but not their values.
 import type { DescMethod, JsonValue, Message } from '@bufbuild/protobuf'
 import type { CsiCode } from '../errors.ts'
 import { redact } from '../redact.ts'
@@ -9,13 +9,13 @@ export interface FakeCall {
   readonly number: number
   /** The name of the method, such as `CreateVolume`. */
   readonly method: string
-  /** The name of the volume, or its id if the name is unknown. */
+  /** The name of the volume or snapshot, or its id if the name is unknown. */
   readonly volume: string | undefined
   readonly request: JsonValue
   readonly secretKeys: readonly string[]
   readonly startedMs: number
   endedMs?: number
-  /** Undefined while the call runs. */
+  /** Undefined while the call runs, and if the driver crashed during the call. */
   outcome?: CsiCode
 }
 

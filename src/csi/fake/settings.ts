@@ -60,7 +60,7 @@ export const EVERY_CONTROLLER_CAPABILITY: readonly ControllerCapability[] = [
   'GET_SNAPSHOT',
 ]
 
-/** Returns the default settings with `changes`. Defaults: all capabilities, and one pool of 100 GiB without topology. */
+/** Returns the default settings with `changes`. The default is one pool of 100 GiB without topology. */
 export function fakeSettings(changes: Partial<FakeSettings> = {}): FakeSettings {
   const pools = changes.pools ?? [{ name: 'pool', capacityBytes: 100 * GI }]
   const hasTopology = pools.some(({ segments }) => segments)

@@ -1,5 +1,5 @@
-// Volumes of the fake driver: create, delete, expand, modify and list. As in the CSI specification, a repeated request returns
-// the same response, and a different request with the same name fails with ALREADY_EXISTS.
+// Volumes and capacity of the fake driver. As in the CSI specification, a repeated CreateVolume returns the same volume, and
+// a different request with the same name fails with ALREADY_EXISTS.
 import { createHash } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Controller, CreateVolumeRequest, VolumeSchema } from '../gen/csi_pb.js'

@@ -1,5 +1,5 @@
-// The Backend interface. loop-backend.ts gives every volume its own device and file system. directory-backend.ts works
-// without root. A backend stores no records. All operations are idempotent.
+// The Backend interface. loop-backend.ts gives every volume its own device. directory-backend.ts works without root. A
+// backend stores no records.
 import type { Ability, Enforcement, FilesystemType, Growth, IoRates, IoTotals } from '../../host/host.ts'
 import type { SnapshotId, VolumeId } from '../ids.ts'
 import type {
@@ -40,9 +40,9 @@ export interface Backend {
 /** The content of volumes and snapshots in the pool. */
 export interface Contents {
   create(volume: VolumeRecord): Promise<void>
-  /** Creates the volume as a consistent copy of its source, which may be staged, and extends it to its size. */
+  /** Creates the volume as a copy of its source, which may be staged, and extends it to its size. */
   copy(source: ContentSource, volume: VolumeRecord, staging: Staging | undefined): Promise<void>
-  /** Creates a consistent copy of the volume, even while it is in use. */
+  /** Creates a copy of the volume, even while it is in use. */
   snapshot(
     volume: VolumeRecord,
     staging: Staging | undefined,
@@ -79,7 +79,7 @@ export interface NodeOperations {
   /** Removes mounts of this volume at the path. `publication` is the one in the mount record, if any. */
   unpublish(volume: VolumeRecord, path: string, publication: Publication | undefined): Promise<void>
   isPublished(volume: VolumeRecord, publication: Publication): Promise<boolean>
-  /** Returns all paths at which the volume is mounted, recorded or not. */
+  /** Returns the paths at which the volume is mounted. The loop backend also finds those without a record. */
   findMountPaths(volume: VolumeRecord, mountRecord: MountRecord | undefined): Promise<readonly string[]>
   grow(volume: VolumeRecord, staging: Staging): Promise<Growth>
   usage(volume: VolumeRecord, target: { readonly path: string; readonly accessType: AccessType }): Promise<VolumeSpace>

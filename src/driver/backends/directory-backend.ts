@@ -1,5 +1,5 @@
 // A backend with directories as volumes, for a driver that cannot mount or attach devices. Publishing creates a symlink. Sizes
-// and IO limits are not enforced, which the manifest, the metrics and the volume condition report.
+// and IO limits are not enforced.
 import { mkdir, readlink, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises'
 import { removeTree } from '../../base/trees/remove-tree.ts'
 import { copyTree } from '../../host/copy-tree.ts'

@@ -1,5 +1,5 @@
-// A backend with image files in the pool as volumes. Each is attached as a loop device and has its own size, IO limits and
-// counters. loop-node.ts has the operations on the node.
+// A backend with image files in the pool as volumes. A staged volume is attached as a loop device. loop-node.ts has the
+// operations on the node.
 import type { Ability, FilesystemType, Host } from '../../host/host.ts'
 import { type HostFacts, minimumBytes } from '../../host/index.ts'
 import { failedPrecondition, formatSize, withFullStop } from '../errors.ts'
@@ -16,7 +16,7 @@ export interface LoopBackendDeps {
   readonly pool: string
 }
 
-/** Requests for smaller block volumes are rejected as mistakes. */
+/** The size of a block volume is at least this. */
 const BLOCK_BYTES_MIN = 1_048_576
 
 export function createLoopBackend(deps: LoopBackendDeps): Backend {
@@ -61,7 +61,7 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
     await (volume.provisioning === 'reserved' ? files.reserve(image, bytes) : files.extend(image, bytes))
   }
 
-  /** A missing or truncated image is never recreated or extended, because that would hide the loss of data. */
+
   const findDamage = async ({ id, capacityBytes }: VolumeRecord) => {
     const image = imagePathOf(pool, id)
     const sizes = await files.sizes(image)

@@ -262,7 +262,7 @@ async function waitForAll(...work: readonly unknown[]): Promise<void> {
 /** Marks the volume as used, so that it is never formatted again. */
 const markUsed = (volume: VolumeRecord): VolumeRecord => ({ ...volume, isUnused: undefined, needsNewUuid: undefined })
 
-/** Removes mount flags from the error, because they may be sensitive. */
+/** Removes the values of mount flags from the error, because they may be sensitive. */
 function redactMountFlags(error: unknown, { id }: VolumeRecord, flags: readonly string[]): unknown {
   if (!(error instanceof ProgramFailedError) || flags.length === 0) return error
   const values = flags.flatMap((flag) => flag.split(',')).flatMap((flag) => flag.split('=').slice(1))

@@ -1,5 +1,4 @@
-// Inspects, prepares and cleans up the staging and target paths of loop volumes. Mounts and files that do not belong to the
-// volume are never changed.
+// Inspects, prepares and cleans up the staging and target paths of loop volumes.
 import { lstat, mkdir, open, readdir, rm, rmdir, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { MountEntry, Mounts } from '../../host/host.ts'

@@ -3,7 +3,7 @@ import { invalid, missingField } from '../errors.ts'
 
 const NAME_LENGTH_MAX = 128
 
-/** Throws if the CSI specification does not allow the name. Names are only hashed and displayed. */
+/** Throws if the CSI specification does not allow the name. */
 export function checkName(name: string): void {
   if (name === '') throw missingField('name')
   if ([...name].length > NAME_LENGTH_MAX)

@@ -1,4 +1,4 @@
-// Snapshots: consistent copies of a volume, as reflinks if the file system of the pool supports them. They outlive the volume.
+// Snapshots: copies of a volume, which outlive it.
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type {
   CreateSnapshotRequest,

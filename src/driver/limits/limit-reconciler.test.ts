@@ -98,7 +98,7 @@ describe('createLimitReconciler', () => {
     await running
   })
 
-  it('PIO-10 limits a configured cgroup when it is created', async () => {
+  it('PIO-10 limits a cgroup at the next scan after a failure', async () => {
     const { reconciler, clock, appliedLimits, setCgroups, setFailure } = setUp()
     setCgroups(['/later'])
     setFailure(new Error('cgroup /later does not exist'))
@@ -134,7 +134,7 @@ describe('createLimitReconciler', () => {
     expect(appliedLimits.at(-1)).toBe('100 in nothing')
   })
 
-  it('PIO-10 ignores a volume without limits', async () => {
+  it('PIO-10 reports no enforcement for a volume without limits', async () => {
     const { reconciler } = setUp()
     await reconciler.enforce({ ...VOLUME, limits: {} })
     expect(reconciler.enforcement(ID)).toBeUndefined()

@@ -1,7 +1,5 @@
-// Enforces the IO limits of staged volumes. The node agent creates the cgroup of a pod before it publishes volumes for it, so
-// NodePublishVolume limits the pod before its first container starts. Cgroups that are created later, such as those of single
-// containers, are limited when a watch of the hierarchy reports them, or by a periodic scan if it cannot be watched. The last
-// result of each volume is available for metrics and conditions.
+// Enforces the IO limits of staged volumes. Cgroups that are created later, such as those of single containers, are limited
+// when a watch of the hierarchy reports them, or by a periodic scan.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Enforcement } from '../../host/host.ts'
@@ -35,10 +33,7 @@ export interface LimitReconcilerDeps {
   readonly log: Logger
 }
 
-/**
- * The scan interval if the hierarchy cannot be watched, and thus the longest time that a process in a new cgroup runs without
- * limits. A shorter interval would cost more CPU time.
- */
+/** The scan interval if the hierarchy cannot be watched, or if the last scan was incomplete. */
 const SCAN_INTERVAL_MS = 2_000
 /** The scan interval if the hierarchy is watched. The scan finds cgroups whose event was lost. */
 const RESYNC_INTERVAL_MS = 60_000

@@ -11,7 +11,7 @@ export interface WorkloadCgroups {
 
 export interface WorkloadCgroupsDeps {
   readonly patterns: readonly string[]
-  /** Lists all cgroups. Called only if there are patterns or pod UIDs. */
+  /** Lists all cgroups. Called only if there are patterns with `*` or pod UIDs. */
   list(): Promise<readonly string[]>
   readonly watch?: WorkloadCgroups['watch']
 }
