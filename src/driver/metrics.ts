@@ -1,5 +1,4 @@
-// Metrics of the driver: usage of the pool, IO and IO limits of volumes, and whether limits are enforced. IO rates are only
-// available as metrics, because CSI has no fields for them.
+// Metrics of the driver, its pool and its volumes.
 import { Gauge, type Registry } from 'prom-client'
 import type { HostFacts } from '../host/index.ts'
 import type { DriverContext } from './context.ts'

@@ -15,7 +15,7 @@ export interface ClassParameters {
 
 type ParameterMap = Readonly<Record<string, string>>
 
-/** Parameters with the limits of volumes if their claims do not specify any. */
+/** Other names of the parameters `iops` and `throughput`. */
 const ON_CREATE: Readonly<Record<string, string>> = {
   'provisioned-iops-on-create': 'iops',
   'provisioned-throughput-on-create': 'throughput',

@@ -1,5 +1,5 @@
-// Translates errors of the operating system to CSI errors with a cause and advice. Programming errors are not translated,
-// because csi/serve.ts logs them and returns INTERNAL.
+// Translates errors of the operating system to CSI errors. Programming errors are not translated, because csi/serve.ts logs
+// them and returns INTERNAL.
 import { AssertionError } from 'node:assert'
 import { CsiError, type CsiFailureCode } from '../csi/errors.ts'
 import {

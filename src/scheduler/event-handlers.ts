@@ -1,5 +1,5 @@
-// Updates the cluster state and the queue from the watched objects, and emits a cluster event for every change. The
-// cluster state is updated before plugins and queueing hints run, so that no pod is evaluated against outdated state.
+// Updates the cluster state and the queue from the watched objects, and emits cluster events. The cluster state is updated
+// before the event of a change is emitted.
 
 import type { KubeObject, Stored } from '../api/kind.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'

@@ -8,7 +8,7 @@ export function parseAbsolutePath(path: string, field: string): string {
   return cleanPath(path)
 }
 
-/** Removes `..`, duplicate slashes and trailing slashes. */
+/** Resolves `..`, and removes duplicate slashes and trailing slashes. */
 export function cleanPath(path: string): string {
   const clean = normalize(path)
   return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean

@@ -46,7 +46,7 @@ describe('createTargetRoots', () => {
     }
   })
 
-  it('SYS-6 accepts every absolute path without directories', async () => {
+  it('SYS-6 accepts an absolute path without directories', async () => {
     const roots = await createTargetRoots([])
     await roots.check('/any/path', 'target_path')
     expect(await roots.findProblem(mountRecordAt('/any/path'))).toBeUndefined()

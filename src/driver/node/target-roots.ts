@@ -1,5 +1,4 @@
-// Restricts the paths at which volumes are staged and published to directories that the operator names (--target-root), so that
-// no request and no damaged record makes the driver create, mount or remove anything elsewhere.
+// Restricts the paths at which volumes are staged and published to directories that the operator names (--target-root).
 import { isAbsolute, normalize } from 'node:path'
 import { isWithin, resolvePath } from '../../base/trees/resolve-path.ts'
 import { invalid, quote } from '../errors.ts'
@@ -8,7 +7,7 @@ import type { MountRecord } from '../pool/records.ts'
 export interface TargetRoots {
   /** Throws INVALID_ARGUMENT if the path, with its links resolved, is not in one of the directories. */
   check(path: string, field: string): Promise<void>
-  /** Returns a problem of a mount record whose paths are not in one of the directories. */
+  /** Returns a problem of a mount record with a path that is not normal or not in one of the directories. */
   findProblem(record: MountRecord): Promise<string | undefined>
 }
 

@@ -60,7 +60,7 @@ export async function findUnrecorded(
   return { leftovers, unknownContent }
 }
 
-/** Detects the backend from the content of the pool, if the marker file is missing. */
+/** Detects the backend from the content of the pool. */
 export async function detectBackend(pool: string): Promise<'loop' | 'directory' | undefined> {
   for (const directory of [volumesIn(pool), snapshotsIn(pool)]) {
     for (const file of await readdir(directory)) {

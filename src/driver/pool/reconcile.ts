@@ -78,7 +78,7 @@ async function finishCreating(volume: VolumeRecord, driver: DriverContext): Prom
   }
 }
 
-/** Completes the expansion. Without enough space, the volume keeps its old size, and the caller retries. */
+/** Completes the expansion. Without enough space, the volume keeps its old size. */
 async function finishGrowing(volume: VolumeRecord, { backend, volumes, pool, log }: DriverContext): Promise<void> {
   const toBytes = volume.growingToBytes ?? volume.capacityBytes
   const readyRecord: VolumeRecord = { ...volume, state: 'ready', growingToBytes: undefined }
@@ -128,7 +128,7 @@ async function checkPool(driver: DriverContext): Promise<void> {
   for (const path of leftovers) {
     await runAndLogFailure(driver, path, async () => {
       await removeTree(path)
-      log.info({ path }, 'removed an unfinished copy')
+      log.info({ path }, 'removed the remains of an unfinished operation')
     })
   }
   for (const { path, id } of unknownContent) {

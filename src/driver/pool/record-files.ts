@@ -1,5 +1,5 @@
-// Stores records as JSON files `<id>.json` in one directory, with a copy in memory, so that reads never access the disk. An
-// invalid file is moved to the set-aside directory and logged.
+// Stores records as JSON files `<id>.json` in one directory, with a copy in memory. An invalid file is moved to the set-aside
+// directory and logged.
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { ensureDirectory, writePrivateFile } from '../../base/files.ts'
@@ -70,7 +70,7 @@ export async function openRecordFiles<R extends { readonly id: string }>(
       if (isDurable) await syncDirectory(directory)
       records.delete(id)
       sortedRecords = undefined
-      await reserve?.renew() // the content is also deleted, so there is space again
+      await reserve?.renew() // there may be space again
     },
     async findSetAside(id) {
       const names = await readdir(setAsideDirectory).catch(() => [])

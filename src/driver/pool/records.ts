@@ -1,6 +1,5 @@
-// The types and parsers of the driver's records: one per volume, per snapshot, and per mounted volume. Records of volumes and
-// snapshots are durable before the change that they describe, so that reconcile.ts can find unfinished operations.
-// record-files.ts stores them.
+// The types and parsers of the driver's records: one per volume, per snapshot, and per mounted volume. record-files.ts stores
+// them.
 import { createHash } from 'node:crypto'
 import type { FilesystemType } from '../../host/host.ts'
 import { isSnapshotId, isVolumeId, type SnapshotId, type VolumeId } from '../ids.ts'
@@ -20,7 +19,7 @@ export interface VolumeRecord {
   /** The name in the request, which is never part of a path. */
   readonly name: string
   readonly state: (typeof VOLUME_STATES)[number]
-  /** The requested size, or the old size while the volume grows. */
+  /** The size, or the old size while the volume grows. */
   readonly capacityBytes: number
   readonly growingToBytes?: number
   readonly provisioning: 'reserved' | 'thin'

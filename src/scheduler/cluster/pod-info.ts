@@ -1,4 +1,4 @@
-// A pod with the data that the scheduler derives from it. It is computed once per version of the pod.
+// A pod with the data that the scheduler derives from it.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { type ResourceAmounts, requestsOf } from './resource-amounts.ts'

@@ -1,5 +1,5 @@
 // Cluster events, and the queueing hints with which a plugin declares which events can make its rejected pods schedulable.
-// Only a hint requeues an unschedulable pod; there is no periodic flush. ../queueing-hints.ts runs the hints.
+// There is no periodic flush of unschedulable pods. ../queueing-hints.ts runs the hints.
 
 import type { KubeObject, Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'

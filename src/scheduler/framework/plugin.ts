@@ -1,11 +1,11 @@
 // The plugin interface, with the extension points of the Kubernetes scheduling framework. Each plugin is a folder of
-// ../plugins and is listed in ../plugins/registry.ts; the core refers to no plugin by name.
+// ../plugins and is listed in ../plugins/registry.ts.
 //
 //   preFilter → filter (per node) → score → reserve → preBind → bind → postBind
 //                  └─ every node rejected: explain, postFilter      └─ failed: unreserve
 //
-// preFilter reads the pod once and returns the state that is passed to the later steps. filter runs thousands of times per
-// pod and must be cheap.
+// preFilter reads the pod once and returns the state that is passed to the later steps. filter runs for many nodes per pod and
+// must be cheap.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'

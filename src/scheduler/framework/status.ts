@@ -1,5 +1,4 @@
-// The result of a plugin for a pod or a node. A rejection carries its reasons as data; the messages are for users only,
-// and no code compares them.
+// The result of a plugin for a pod or a node. A rejection carries its reasons as data; the messages are for users.
 
 export interface Reason {
   /** Identifies the cause, together with `subject`. */

@@ -28,7 +28,7 @@ describe('NodeResourcesFit', () => {
     expect(rejections(nodeResources, aPodWithRequests({ cpu: '100' }), aNode())).toEqual([])
   })
 
-  it('CAP-12 uses the peak requests of containers and init containers, plus overhead', () => {
+  it('CAP-12 uses the peak requests of containers and init containers, or those of the pod, plus overhead', () => {
     const cpu = (spec: object) => requestsOf(aPod(spec)).get('cpu')
     const container = (amount: string, restartPolicy?: string) => ({
       name: 'c',

@@ -77,7 +77,7 @@ export class AvailableVolumes {
     return this.#cache.byIndex(BY_CLAIM, claimKey)
   }
 
-  /** Whether a volume of this storage class, attributes class and volume mode exists. */
+  /** Whether a volume of this storage class, attributes class and volume mode is available. */
   has(requirements: ClaimRequirements): boolean {
     return this.#buckets.has(matchKey(requirements))
   }

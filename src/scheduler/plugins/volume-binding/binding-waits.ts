@@ -1,5 +1,4 @@
-// Waits in preBind until all claims of a pod are bound. A wait is checked when one of its objects changes, without polling,
-// so that the cost of a change depends on the waits that it affects and not on the number of waiting pods.
+// Waits in preBind until all claims of a pod are bound. A wait is checked when one of its objects changes, without polling.
 
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -121,7 +120,7 @@ export class BindingWaits {
     for (const { key, name, claim } of bound) {
       const current = this.#caches.claims.get(key)
       if (!current || current.metadata.uid !== claim.metadata.uid) return new BindingError(claimNotFound(name).message)
-      // PVC protection does not apply yet, because no pod on a node uses the claim.
+      // PVC protection may not apply yet, because this pod is not on a node.
       if (current.metadata.deletionTimestamp) return new BindingError(claimBeingDeleted(name).message)
     }
     let isWaiting = false

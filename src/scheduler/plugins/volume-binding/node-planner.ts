@@ -49,7 +49,7 @@ export class NodePlanner {
   readonly #bound: readonly BoundClaim[]
   readonly #delayed: readonly PlannedClaim[]
   readonly #plans = new Map<NodeInfo, NodePlan>()
-  /** Whether every claim needs a new volume on every node. This is the usual case and needs fewer checks per node. */
+  /** Whether every delayed claim needs a new volume on every node. This needs fewer checks per node. */
   readonly #needsOnlyNewVolumes: boolean
   readonly #fits = new Map<NodeInfo, Fit>()
   readonly #fitter: VolumeFitter

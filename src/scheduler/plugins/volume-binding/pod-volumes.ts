@@ -1,5 +1,5 @@
 // Classifies the claims of a pod:
-//   bound        the volume exists, and the node must be able to reach it
+//   bound        the claim has a volume, which the node must be able to reach
 //   delayed      the volume is chosen or provisioned after the node is selected (WaitForFirstConsumer)
 // A pod with any other claim is rejected for all nodes.
 

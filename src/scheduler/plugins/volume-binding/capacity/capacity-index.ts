@@ -1,6 +1,5 @@
-// Finds the capacity reports for a class and a node. The cost is one lookup per distinct set of label keys in the reports of
-// the class, independent of the number of reports. Reports with other selectors (NotIn, Exists …) are rare and are matched
-// individually.
+// Finds the capacity reports for a class and a node, with one lookup per distinct list of label keys in the reports of the
+// class. Reports with other selectors (NotIn, Exists …) are matched individually.
 //
 //   class → label keys → values on the node → reports
 //   fast  → [zone]     → b                  → csisc-1, csisc-7

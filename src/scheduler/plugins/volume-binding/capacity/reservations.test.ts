@@ -177,7 +177,7 @@ describe('capacity reservations', () => {
     expect(harness.releasedDrivers).toEqual([DRIVER])
   })
 
-  it('PLUS-3 last for the duration of a driver call after the claim of a requested volume is deleted', async () => {
+  it('PLUS-3 last for 15 seconds after the claim of a requested volume is deleted', async () => {
     const harness = createHarness()
     harness.report('fast', 100)
     harness.reservations.assume(harness.aRequest('c', 10))

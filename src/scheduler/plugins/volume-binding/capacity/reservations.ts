@@ -15,7 +15,7 @@ export interface ReservationOptions {
   readonly clock: Clock
   /** Returns the provisioner of a class, or undefined if the class does not exist. */
   readonly driverOf: (className: string) => string | undefined
-  /** Called when capacity of this driver is released without a new report. */
+  /** Called when a reservation or a failure of this driver ends, so that more volumes may fit. */
   readonly onReleased: (driver: string) => void
   /** How long a created volume stays reserved that no report includes, as with thin provisioning. */
   readonly reportedWithinMs?: number
@@ -38,7 +38,7 @@ export interface RequestedVolume {
   readonly report: CapacityReport
 }
 
-/** Two polling intervals of the capacity producer. */
+/** Two default polling intervals of the capacity producer. */
 const REPORTED_WITHIN_MS = 120_000
 const OTHERS_REPORTED_WITHIN_MS = 10_000
 const CREATED_WITHIN_MS = 900_000
