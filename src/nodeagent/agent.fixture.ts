@@ -1,5 +1,5 @@
 // Fixture for agent tests: an agent on a test server, with an in-memory disk and a fake CSI driver that mounts on it.
-// Agent and driver can be killed at any time and restarted on the same disk.
+// The agent can be killed and the driver stopped at any time, and both can be started again on the same disk.
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
 import { onTestFinished } from 'vitest'
@@ -65,12 +65,12 @@ export interface AgentFixture {
   start(overrides?: Partial<NodeAgentDeps>): void
   /** Stops the agent gracefully. */
   stop(): Promise<void>
-  /** Kills the agent. Calls that it has in progress never return. */
+  /** Kills the agent. Its driver calls in progress never return. */
   kill(): void
   stopDriver(): void
   startDriver(): void
   setRules(rules: readonly FakeRule[]): void
-  /** Returns the names of the node service calls since the previous call of this function. */
+  /** Returns the calls that stage, publish or expand a volume, or undo that, since the previous call of this function. */
   calls(): string[]
   /** Creates a volume in the driver, and a PV and a claim that are bound to each other. */
   createVolume(name: string, more?: { pv?: object; csi?: object; claim?: object; claimStatus?: object }): Promise<void>
@@ -81,7 +81,7 @@ export interface AgentFixture {
   ): Promise<string>
   pod(name: string): Promise<any>
   phase(name: string): Promise<string>
-  /** Returns `reason: message` of each event about an object, oldest first. */
+  /** Returns `reason: message` of each event about an object. */
   events(name: string): Promise<string[]>
   waitUntil(condition: () => Promise<boolean> | boolean, description: string): Promise<void>
   untilRunning(name: string): Promise<void>
@@ -337,7 +337,7 @@ interface AgentRun {
   readonly stopped: Promise<Error | undefined>
 }
 
-/** Wraps an object so that calls have no effect and never settle after the process is killed. */
+/** Wraps an object so that calls, except of `watch`, have no effect and never settle after the process is killed. */
 function untilKilled<T extends object>(object: T, process: Process): T {
   return new Proxy(object, {
     get(target, key) {

@@ -238,7 +238,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     for (const uid of records.uids()) controller.queue.add(uid) // pods deleted while the agent was down cause no event
     for (const staging of orphanedStagings()) orphanQueue.add(volumeKey(staging))
     onReady?.()
-    // The first task that ends stops the others: an agent that lost its name must not change volumes.
+    // The first task that fails stops the others: an agent that lost its name must not change volumes.
     const stop = new AbortController()
     const stopSignal = AbortSignal.any([signal, stop.signal])
     setMaxListeners(0, stopSignal) // one listener per driver call

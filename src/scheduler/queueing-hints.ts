@@ -1,5 +1,5 @@
 // Runs the queueing hints that plugins declare. Indexes unschedulable pods by the keys of the hints of the plugins that
-// rejected them, and requeues the pods that an event can make schedulable.
+// rejected them, and requeues pods that an event can make schedulable.
 import type { PodInfo } from './cluster/pod-info.ts'
 import type { ClusterEvent, EventName, HintContext, PluginRejection, QueueingHint } from './framework/cluster-events.ts'
 import type { Plugin } from './framework/plugin.ts'
@@ -17,7 +17,7 @@ interface RegisteredHint {
 export interface QueueingHints {
   /** Returns the keys by which events find an unschedulable pod. */
   keysOf(pod: PodInfo, rejection: Rejection): IndexKeys
-  /** Requeues every pod that the event can make schedulable. */
+  /** Requeues pods that the event can make schedulable. */
   dispatch(event: ClusterEvent, queue: SchedulingQueue): void
 }
 

@@ -60,7 +60,7 @@ export interface SchedulerFixture {
   message(name: string): Promise<string | undefined>
   /** Returns `Type Reason: message` of each event about the object. */
   events(name: string): readonly string[]
-  /** Waits until the components are idle, without advancing the clock. */
+  /** Waits until nothing was written for some turns of the event loop, without advancing the clock. */
   settle(): Promise<void>
   /** Advances the clock until the condition holds. */
   waitUntil(condition: () => unknown, description: string): Promise<void>

@@ -61,7 +61,7 @@ describe('the scheduler', () => {
     await fixture.waitUntil(() => fixture.nodeOf('early'), 'the pod to be bound')
   })
 
-  it('CAP-12 retries a pod only when another pod is deleted from the node', async () => {
+  it('CAP-12 retries a pod when another pod is deleted from the node, and not within an hour before', async () => {
     await fixture.createNode('n1', { allocatable: { cpu: '1', memory: '1Gi', pods: '10' } })
     await fixture.createPod('first', { requests: { cpu: '1' } })
     await fixture.waitUntil(() => fixture.nodeOf('first'), 'the pod to be bound')
@@ -76,7 +76,7 @@ describe('the scheduler', () => {
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
 
-  it('CAP-12 schedules each unschedulable pod of an equivalence class as soon as it fits', async () => {
+  it('CAP-12 schedules the unschedulable pods of an equivalence class when nodes are added on which they fit', async () => {
     await fixture.createNode('n1', { allocatable: { cpu: '2', memory: '8Gi', pods: '10' } })
     for (let i = 0; i < 6; i++) await fixture.createPod(`p${i}`, { requests: { cpu: '1' } })
     await fixture.waitUntil(

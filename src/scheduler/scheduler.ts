@@ -1,5 +1,5 @@
-// The scheduler assigns every pod that names it to a node on which the pod and its volumes fit. This file composes and
-// runs it. schedule-one.ts schedules one pod; plugins/registry.ts lists the plugins.
+// Composes and runs the scheduler, which assigns pods to nodes on which they and their volumes fit. schedule-one.ts schedules
+// one pod; plugins/registry.ts lists the plugins.
 import { allGatesOn, type FeatureGates } from '../api/feature-gates.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'

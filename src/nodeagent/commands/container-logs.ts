@@ -1,5 +1,5 @@
-// Limits the size and number of log files of a container, as the kubelet does: when `log` exceeds the size, its content becomes
-// `log.1`, and the older files move on to `log.2` and so on. The process writes to `log` itself and may outlive the agent,
+// Limits the size and number of log files of a container: when `log` exceeds the size, its content becomes `log.1`, and the
+// older files move on to `log.2` and so on. The process writes to `log` itself and may outlive the agent,
 // so the file is copied and truncated, not renamed. Output of the moment between the two steps is lost.
 import { type FileHandle, open, rename, rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,6 +1,5 @@
-// Runs containers as processes of this machine, if the operator has enabled it. A container is one process in the cgroup of
-// the pod, restarted by the pod's restartPolicy. Processes survive a restart of the agent, which finds them by their
-// records (run-records.ts). launch.ts starts a process.
+// Runs containers as processes of this machine, and restarts them by the pod's restartPolicy. Processes survive a restart of
+// the agent, which finds them by their records (run-records.ts). launch.ts starts a process.
 
 import { join, normalize } from 'node:path'
 import type { Stored } from '../../api/kind.ts'
@@ -290,10 +289,10 @@ export function serviceEnvironmentOf(serverUrl: string): Environment {
   return { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port || '443' }
 }
 
-/** Whether the container has no command. Images, which could define one, are not supported, so it is reported as running. */
+/** Whether the container has no command. Images, which could define one, are not supported, so no process is started. */
 const hasNoCommand = ({ command = [] }: Readonly<Container>) => command.length === 0
 
-/** Returns the delay before the next run: 10 s after the first run, doubled after each further run, at most 5 min. */
+/** Returns the time from the start of a run to the next: 10 s for the first run, doubled with each further run, at most 5 min. */
 const restartDelayMs = (run: number): number => Math.min(RESTART_MS_MIN * 2 ** run, RESTART_MS_MAX)
 
 function viewOf({ run: restarts, state, last }: LatestRun): ContainerView {

@@ -1,5 +1,5 @@
 // The records of one run of a container's command: files in the directory of the pod, because the process may outlive the
-// agent. host-containers.ts writes the start time; the process writes its PID and exit code.
+// agent. host-containers.ts writes the start time; the process writes its exit code; both write the PID.
 //   containers/<name>/<run>/started  wall-clock time before the start
 //   containers/<name>/<run>/pid      PID and start time, to detect a reused PID
 //   containers/<name>/<run>/exit     exit code

@@ -19,7 +19,7 @@ export interface CsiVolume extends VolumeIdentity {
   readonly readOnly: boolean
   readonly fsType: string
   readonly mountOptions: readonly string[]
-  /** The first access mode of the PV. */
+  /** The first access mode of the PV, or ReadWriteOnce. */
   readonly accessMode: string
   readonly attributes: Readonly<Record<string, string>>
   readonly stageSecret?: SecretRef

@@ -63,7 +63,7 @@ type Expansion = Extract<NodeExpansionPlan, { do: 'expand' }>
 
 /** The state of a publication in this run of the agent. */
 interface VolumeRecord {
-  /** The claim's capacity when the volume was mounted. */
+  /** The claim's capacity when the volume was mounted, or the size of the last expansion. */
   size: string | undefined
   /** The size and the kind of the last failure. */
   failure?: { readonly size: string; readonly kind: 'uncertain' | 'final' | 'inUse'; readonly message: string }

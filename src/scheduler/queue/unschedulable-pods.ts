@@ -1,6 +1,5 @@
 // Stores the pods that all nodes rejected, until an event can make them schedulable. Pods with equal signatures form an
-// equivalence class: the first pod is tried after an event, and the next one after a node was found for it. The cost of an
-// event depends on the pods that it affects and not on the number of unschedulable pods.
+// equivalence class, of which the first pod is tried after an event.
 
 import type { ObjectKey } from '../../client/index.ts'
 import type { PodInfo } from '../cluster/pod-info.ts'

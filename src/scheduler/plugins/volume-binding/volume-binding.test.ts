@@ -268,7 +268,7 @@ describe('VolumeBinding', () => {
     await waitUntilBound('same-class')
   })
 
-  it('CAP-12 retries when a report of the class increases, and for no other event', async () => {
+  it('CAP-12 retries when a report of the class is sufficient, and not after unrelated events', async () => {
     await createLocalStorage([5])
     await fixture.createCapacity('other', { ...withNodeTopology('n1'), storageClassName: 'another', capacity: '1Gi' })
     await fixture.createClaim('data', { size: '10Gi' })
