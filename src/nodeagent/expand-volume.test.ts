@@ -108,7 +108,7 @@ describe('NodeExpandVolume', () => {
     })
   }
 
-  it('REX-1 is called for a shared volume on each node, unless node expansion is not required', async () => {
+  it('REX-1 is called for a shared volume after another node has updated the claim, unless node expansion is not required', async () => {
     for (const annotations of [undefined, { 'volume.kubernetes.io/node-expansion-not-required': 'true' }]) {
       const fixture = await createExpandFixture()
       await fixture.createVolume('orders', {

@@ -1,5 +1,4 @@
-// Tests of the agent with failures: drivers that stop, fail or hang, occupied targets, full disks, pods that are deleted
-// during a mount, and an agent that is killed between any two steps.
+// Tests of the agent with failures of the server, the driver, the node and the agent itself.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Kind } from '../api/kind.ts'

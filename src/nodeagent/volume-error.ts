@@ -1,5 +1,5 @@
 // The error of a volume that is not mounted yet. A failure is recorded as an event and retried with backoff. A volume that
-// waits for another component is retried when that component makes a change; an event is recorded only after a timeout.
+// waits for another component is retried when that component makes a change; an event is recorded after a timeout.
 
 export type VolumeErrorReason = 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume'
 

@@ -1,7 +1,7 @@
 // Reads the claims, volumes and attachments of the pods on this node, in one of two ways.
 //   watched   from caches of all objects, if the user of the agent may list and watch them
 //   by name   with a get of each object before every reconcile of a pod, which is all that the node authorizer of Kubernetes
-//             grants. Changes are found by polling; the watched pods and volumesAttached of the node save most of the delay.
+//             grants. Changes are found by polling.
 
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
@@ -68,10 +68,7 @@ const WAITING_POLL_MS = 500
 const WAITING_POLL_MAX_MS = 10_000
 /** Interval while a claim requests more storage than it has. */
 const EXPANDING_POLL_MS = 5_000
-/**
- * Interval of other pods, per pod of the node: an agent reads two pods per second at most. An expansion is noticed within this
- * time. A full node has about the interval of the kubelet.
- */
+/** Interval of other pods, per pod of the node. An expansion is noticed within about this time. */
 const MOUNTED_POLL_MS_PER_POD = 500
 const MOUNTED_POLL_MS_MIN = 3_000
 const MOUNTED_POLL_MS_MAX = 60_000
@@ -83,7 +80,7 @@ export function readVolumeObjectsByName({
   random,
   podCount,
 }: ReadByNameDeps): VolumeObjects {
-  /** The reads since the pod began to wait for its volumes, by UID. Bounded by the pods of the node. */
+  /** The reads since the pod began to wait for its volumes, by UID. */
   const waitingReads = new Map<string, number>()
 
   async function read(pod: Readonly<Stored<Pod>> | undefined, signal: AbortSignal): Promise<PodObjects> {

@@ -1,5 +1,5 @@
 // Unmounts a CSI volume of a pod: unpublishes it, unstages it with its last pod, then removes the records. The records are
-// removed last, so that they include every mount that a crash leaves behind. The agent removes only empty directories.
+// removed last, so that they include every mount that a crash leaves behind. Only empty directories are removed.
 import { CsiError } from '../../csi/index.ts'
 import { CALL_TIMEOUT_MS, type MountDeps, publicationKey } from './mount.ts'
 import { type Publication, type Staging, volumeKey } from './mount-records.ts'

@@ -1,5 +1,5 @@
-// Maintains status.volumesInUse of the node. A volume is listed before it is mounted and until it is unmounted, because the
-// attach-detach controller does not detach a listed volume.
+// Maintains status.volumesInUse of the node. An attached volume is listed before it is mounted and until it is unmounted,
+// because the attach-detach controller does not detach a listed volume.
 import { attachedVolumeNameOf } from '../../volumes/attachment-names.ts'
 import type { VolumeIdentity } from './mount-records.ts'
 

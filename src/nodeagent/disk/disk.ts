@@ -1,6 +1,5 @@
 // NodeDisk: the operations of the agent on files and mounts. host-disk.ts implements it on the machine, memory-disk.ts in
-// memory. All operations are idempotent. None removes the contents of a mounted volume: `removeTree` throws if it finds a
-// mount point, and `removeEmptyDirectory` removes only empty directories.
+// memory. All operations are idempotent.
 
 export type PathKind = 'directory' | 'file' | 'link' | 'socket' | 'block device' | 'character device' | 'other'
 

@@ -1,5 +1,4 @@
-// Applies fsGroup to a volume whose pod replaces a directory by a link to a directory of the machine. SCALE=100 runs for about a
-// minute.
+// Applies fsGroup to a volume whose pod replaces a directory by a link to a directory of the machine.
 import { describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from '../../../test/allowed-skips.ts'
 import { startSwapAttack } from '../../base/trees/swap-attack.fixture.ts'

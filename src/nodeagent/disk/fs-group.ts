@@ -1,4 +1,4 @@
-// Applies fsGroup to a volume: sets the group and the group permissions of all files, and setgid on directories. Every file is
+// Applies fsGroup to a volume: sets the group, the permissions of owner and group, and setgid on directories. Every file is
 // changed through its open descriptor, because a pod that uses the volume could replace a name by a link to a file of the
 // machine.
 import { constants, type Stats } from 'node:fs'

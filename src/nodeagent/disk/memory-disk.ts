@@ -15,7 +15,7 @@ export interface MemoryDisk extends NodeDisk {
   mountAt(path: string): void
   unmountAt(path: string): void
   reboot(): void
-  /** Called with the operation and the path before each write except makeSubPath. An error that it throws fails the write. */
+  /** Called with the operation and the path before a write, except setMode and makeSubPath. An error fails the write. */
   beforeWrite?: (operation: string, path: string) => void
 }
 

@@ -81,7 +81,7 @@ describe('the credentials of a node', () => {
     expect(await loadCredentials(join(root, 'other'), clock)).toBeUndefined()
   })
 
-  it('SYS-19 are renewed between 70 and 90 % of their lifetime, with a new key', async () => {
+  it('SYS-19 are renewed at 80 % of their lifetime in the middle of the spread, with a new key', async () => {
     const node = await startNode()
     const { root, clock, state } = node
     const credentials = (await loadCredentials(root, clock))!

@@ -64,7 +64,7 @@ async function writePair(root: string, { cert, key }: KeyAndCertificate): Promis
   await writePrivateFile(join(root, CERTIFICATE_FILE), cert + key)
 }
 
-/** Returns the credentials of an earlier join, or undefined if there are none. Throws if they have expired. */
+/** Returns the credentials of an earlier join, or undefined if there are none. Throws if they are invalid or have expired. */
 export async function loadCredentials(root: string, clock: Clock): Promise<NodeCredentials | undefined> {
   const path = nodeKubeconfigPath(root)
   if ((await readTextIfPresent(path)) === undefined) return undefined

@@ -1,4 +1,4 @@
-// Prepares hostPath and emptyDir volumes, and removes emptyDir volumes. projected-volumes.ts has the other in-tree volumes.
+// Creates and removes emptyDir volumes.
 
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { NodeDisk } from '../disk/disk.ts'

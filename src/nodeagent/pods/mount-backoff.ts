@@ -8,7 +8,7 @@ export interface MountBackoff {
   pendingError(uid: string, volume: string): VolumeError | undefined
   recordFailure(uid: string, volume: string, error: VolumeError): void
   recordSuccess(uid: string, volume: string): void
-  /** Returns the time until the next volume of the pod may be retried. */
+  /** Returns the time until the next failed volume of the pod may be retried, at most RETRY_MS_MAX. */
   retryInMs(uid: string): number
   /** Returns the time since the first failure of the pod, or since the last call of `resetWait`. */
   waitedMs(uid: string): number

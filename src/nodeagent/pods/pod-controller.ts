@@ -1,5 +1,4 @@
-// The controller of the pods on this node. It reconciles a pod after changes of the pod, its claims, their volumes and
-// attachments, the node's volumesAttached, and CSIDrivers. Keys are UIDs, so that the volumes of a deleted pod are unmounted.
+// The controller of the pods on this node. Keys are UIDs, so that the volumes of a deleted pod are unmounted.
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'

@@ -118,7 +118,7 @@ describe('the status of a pod', () => {
     expect(restarted.containerStatuses?.[0]).toMatchObject({ lastState })
   })
 
-  it('SYS-7 is Succeeded for a stopped pod, regardless of its restart policy', () => {
+  it('SYS-7 is Succeeded for a stopped pod with the restart policy Always whose containers ended with 0', () => {
     const pod = aPod('Always')
     const status = statusOf(pod, viewOfAll(pod, anEndedContainer(0)), NOW, { isStopped: true })
     expect(status.phase).toBe('Succeeded')

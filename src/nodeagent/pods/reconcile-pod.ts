@@ -62,7 +62,7 @@ const MOUNT_TIMEOUT_MS = 123_000
 const REPUBLISH_MS = 60_000
 /** Interval at which the objects of projected volumes are read again and expiring tokens are renewed. */
 const PROJECTION_REFRESH_MS = 60_000
-/** Retry delay after the result of an expansion could not be saved. */
+/** Retry delay after an unexpected error of an expansion. */
 const EXPAND_RETRY_MS = 5_000
 const DEFAULT_GRACE_SECONDS = 30
 
@@ -83,7 +83,7 @@ function deadlineInMs({ spec, status }: Readonly<Stored<Pod>>, nowMs: number): n
   return Date.parse(status.startTime) + activeDeadlineSeconds * 1_000 - nowMs
 }
 
-/** Limits the delay of a retry. A backoff is too short to need a limit. */
+/** Limits the delay of a timed retry, and retries a pod that is done or stuck after this time. Keeps a backoff. */
 export function retryWithin(outcome: Outcome, ms: number, message: string): Outcome {
   if (ms === Number.POSITIVE_INFINITY) return outcome
   if (outcome.is !== 'retry') return retryAfter(ms, message)

@@ -69,7 +69,7 @@ export function createRegistrar(deps: RegistrarDeps) {
       if (signal.aborted) return
       const message = (error as Error).message
       state.dueMs = clock.monotonicMs() + Math.min(RETRY_MS_MIN * 2 ** state.failures++, RETRY_MS_MAX)
-      // Log each reason only once, because a driver that is down is retried indefinitely.
+      // Do not log the same reason again, because a driver that is down is retried indefinitely.
       if (message !== state.message) log.warn({ socket: path, reason: message }, 'cannot register a plugin; retrying')
       state.message = message
     }

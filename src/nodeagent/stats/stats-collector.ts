@@ -20,7 +20,7 @@ export interface StatsDeps {
   isBusy(): boolean
   /** Returns the IO rates of the volume at this path, or undefined if it is not a separate device. */
   ratesAt(path: string): Promise<IoRates | undefined>
-  /** Returns the provisioned IO. Undefined values are not limited. */
+  /** Returns the provisioned IO. Unknown values are undefined. */
   readProvisionedIo(volume: MountedVolume): Promise<{ readonly iops?: number; readonly throughputBytes?: number }>
 }
 
