@@ -72,7 +72,7 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
     }
   }
 
-  /** Attaches a writable device in addition to read-only ones. Throws if several are writable, or one has only a part of the file. */
+  /** Returns the writable device, or attaches one. Throws if there are several, or one for a part of the file. */
   async function attachWithOtherDevices(file: string): Promise<string> {
     const writableLoops = (await findByFile(file)).filter((device) => !device.isReadOnly)
     const partialDevice = writableLoops.find((device) => device.offsetBytes !== 0 || device.sizeLimitBytes !== 0)

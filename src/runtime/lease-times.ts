@@ -1,4 +1,4 @@
-// The times of a lease, and the rule that they must follow so that two processes never lead at the same time and the leader
+// The times of a lease, and the rule that they must follow so that two processes do not lead at the same time and the leader
 // has time to renew its lease.
 
 export interface LeaseTimes {

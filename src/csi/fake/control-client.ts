@@ -13,7 +13,7 @@ export interface FakeControl {
   /** Makes GetCapacity return the current values until unfreezeCapacity(). */
   freezeCapacity(): Promise<void>
   unfreezeCapacity(): Promise<void>
-  /** Kills the driver process and waits until it has exited. */
+  /** Kills the driver process and waits until its connection is closed. */
   crash(): Promise<void>
 }
 

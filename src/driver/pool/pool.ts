@@ -25,7 +25,7 @@ interface AvailableSpace {
 export interface Pool {
   readonly directory: string
   readonly sizeBytes: number
-  /** The space of all volumes and snapshots. */
+  /** The sum of the recorded and allocated space. */
   readonly promisedBytes: number
   /** Free space of the file system that contains the pool. */
   freeBytes(): Promise<number>

@@ -292,7 +292,7 @@ export function serviceEnvironmentOf(serverUrl: string): Environment {
 /** Whether the container has no command. Images, which could define one, are not supported, so no process is started. */
 const hasNoCommand = ({ command = [] }: Readonly<Container>) => command.length === 0
 
-/** Returns the time from the start of a run to the next: 10 s for the first run, doubled with each further run, at most 5 min. */
+/** Returns the time from the start of a run to the next: 10 s for the first run, doubled with each run, at most 5 min. */
 const restartDelayMs = (run: number): number => Math.min(RESTART_MS_MIN * 2 ** run, RESTART_MS_MAX)
 
 function viewOf({ run: restarts, state, last }: LatestRun): ContainerView {

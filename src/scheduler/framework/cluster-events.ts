@@ -58,7 +58,7 @@ export type Hint = 'queue' | 'skip' | PluginRejection
 export interface HintContext {
   /** Why the pod is unschedulable. */
   readonly rejection: Rejection
-  /** Runs all filters for one node. Returns undefined if the pod fits. */
+  /** Filters one node. Returns undefined if the pod fits, or would fit with a remedy. */
   checkNode(pod: PodInfo, nodeName: string): PluginRejection | 'no such node' | undefined
 }
 

@@ -45,7 +45,7 @@ export interface Plugin<S = unknown> {
   /** Called after the pod is bound and API objects represent its reservations. */
   postBind?(state: S, node: NodeInfo): void
 
-  /** Returns a sentence to add to the message after every node was rejected. */
+  /** Returns sentences to add to the message after every node was rejected. */
   explain?(state: S, statuses: NodeStatuses): string | undefined
   /** Returns changes that may make the pod fit after every node was rejected. The first effective one is applied. */
   postFilter?(pod: PodInfo): readonly Remedy<S>[]
