@@ -19,7 +19,7 @@ const writeKernelCounters = (reads: number, sectorsRead: number, writes: number,
     `  ${reads} 0 ${sectorsRead} 5  ${writes} 0 ${sectorsWritten} 9 0 8 9 0 0 0 0 0 0\n`,
   )
 
-describe('createCounters', () => {
+describe('parseDeviceStat', () => {
   it('PIO-8 parses kernel counters with sectors of 512 bytes, and throws for other text', () => {
     expect(parseDeviceStat('  2  1  16  4  3  0  24  8  0  12  12\n')).toEqual({
       reads: 2,
@@ -29,7 +29,9 @@ describe('createCounters', () => {
     })
     expect(() => parseDeviceStat('2 1 x')).toThrow('Cannot parse device counters')
   })
+})
 
+describe('createCounters', () => {
   it('PIO-8 starts at zero for a volume with a reused loop number', async () => {
     const counters = createCounters({ clock: manualClock(), sysBlock })
     await writeKernelCounters(1_000, 80_000, 2_000, 160_000)

@@ -15,7 +15,7 @@ it('returns no start time for a PID that no process has', async () => {
   expect(await startTicksOf(2 ** 30)).toBe('')
 })
 
-it('SYS-28 sends no signal to a process that has reused the PID', async () => {
+it('SYS-28 sends a signal to the process, but not to one that has reused the PID', async () => {
   const child = spawn('sleep', ['60'])
   await once(child, 'spawn')
   const identity = await identifyProcess(child.pid!)

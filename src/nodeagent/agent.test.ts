@@ -65,7 +65,7 @@ describe('the node agent', () => {
     })
   })
 
-  it('PIO-10 prepares the cgroup of a pod before it publishes volumes, so that limits apply to the first container', async () => {
+  it('PIO-10 prepares the containers of a pod before it stages and publishes volumes', async () => {
     const callsBefore: string[][] = []
     const prepare = async () => void callsBefore.push(fixture.calls())
     const fixture = await createAgentFixture({ agent: { containers: { ...noContainers(), prepare } } })
@@ -199,7 +199,7 @@ describe('the node agent', () => {
     expect(publish?.request).toMatchObject({ volumeCapability: { mount: { volumeMountGroup: '2000' } } })
   })
 
-  it('SYS-7 mounts a ReadWriteOncePod volume for one pod only', async () => {
+  it('SYS-7 mounts a ReadWriteOncePod volume for one pod at a time', async () => {
     const fixture = await createAgentFixture()
     const modes = { accessModes: ['ReadWriteOncePod'] }
     await fixture.createVolume('orders', { pv: modes, claim: modes })

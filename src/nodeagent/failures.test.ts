@@ -319,7 +319,7 @@ describe('a killed agent', () => {
     }
   }
 
-  it('SYS-7 recovers after a kill at any write, so that the pod runs or is deleted and no mount remains', async () => {
+  it('SYS-7 recovers after a kill at any write: the pod runs, and no mount remains after it is deleted', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 24 }), fc.integer({ min: 1, max: 24 }), async (first, second) => {
         const fixture = await createAgentFixture()

@@ -220,18 +220,21 @@ describe('a cache whose watch fails', () => {
     ['429', new ApiError(429, 'TooManyRequests', 'slow down')],
     ['410', new ApiError(410, 'Expired', 'too old')],
     ['403', new ApiError(403, 'Forbidden', 'no')],
-  ])('tries more than 15 and fewer than 60 times in ten minutes if the server responds with %s', async (_code, error) => {
-    const { clock, client, cache } = await startCache()
-    await waitUntil(clock, () => cache.isSynced)
-    client.watchError = error
-    client.listError = error
-    client.cut(CONNECTION_RESET)
-    const before = client.watches.length + client.listCount
-    await clock.advance(600_000)
-    const attempts = client.watches.length + client.listCount - before
-    expect(attempts).toBeGreaterThan(15)
-    expect(attempts).toBeLessThan(60)
-  })
+  ])(
+    'tries more than 15 and fewer than 60 times in ten minutes if the server responds with %s',
+    async (_code, error) => {
+      const { clock, client, cache } = await startCache()
+      await waitUntil(clock, () => cache.isSynced)
+      client.watchError = error
+      client.listError = error
+      client.cut(CONNECTION_RESET)
+      const before = client.watches.length + client.listCount
+      await clock.advance(600_000)
+      const attempts = client.watches.length + client.listCount - before
+      expect(attempts).toBeGreaterThan(15)
+      expect(attempts).toBeLessThan(60)
+    },
+  )
 
   it('SYS-29 resumes without a pause if the server ends a stream that has lasted a minute', async () => {
     const { clock, serverClient, client, cache } = await startCache()

@@ -61,7 +61,6 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
     await (volume.provisioning === 'reserved' ? files.reserve(image, bytes) : files.extend(image, bytes))
   }
 
-
   const findDamage = async ({ id, capacityBytes }: VolumeRecord) => {
     const image = imagePathOf(pool, id)
     const sizes = await files.sizes(image)

@@ -59,7 +59,7 @@ describe('the node heartbeat', () => {
     expect(stopError?.name).toBe('NodeNameTakenError')
   })
 
-  it('SYS-7 keeps the lease after a restart of the agent', async () => {
+  it('SYS-7 does not prevent a killed agent from starting again', async () => {
     const fixture = await createAgentFixture()
     fixture.kill()
     fixture.start()

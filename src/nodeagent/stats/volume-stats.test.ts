@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createAgentFixture, PODS } from '../agent.fixture.ts'
 
 describe('the stats of a volume', () => {
-  it('SYS-7 PIO-8 are exported under the names of the kubelet until the pod is deleted', async () => {
+  it('SYS-7 PIO-8 are exported as metrics until the pod is deleted', async () => {
     const rates = { readIops: 10, writeIops: 30, readBps: 1_000, writeBps: 2_000 }
     const fixture = await createAgentFixture({ agent: { ratesAt: async () => rates } })
     await fixture.createVolume('orders', { pv: { capacity: { storage: '1Gi', iops: '100', throughput: '10Mi' } } })
