@@ -17,11 +17,11 @@ const BARE_MACHINE: HostFacts = {
 }
 
 describe('skipReason', () => {
-  it('SYS-6 skips a test outside CI and returns the reason', () => {
+  it('SYS-6 returns the missing feature as the reason outside CI', () => {
     expect(skipReason(BARE_MACHINE, ['loop'], false)).toBe('loop devices: not available')
   })
 
-  it('SYS-6 skips tests in CI only for features that a kernel may lack', () => {
+  it('SYS-6 skips tests in CI only for optional features', () => {
     const skippedNeeds = (facts: HostFacts) =>
       (Object.keys(NEEDS) as (keyof typeof NEEDS)[]).filter((need) => skipReason(facts, [need], true))
     expect(skippedNeeds(BARE_MACHINE)).toEqual(['ext4OnlineGrowth'])

@@ -1,5 +1,4 @@
-// Lists the host features that tests need. Tests that use loop devices, mounts or cgroups call skipReason. With CI=true, a
-// test is skipped only if a feature with `optionalReason` is missing; every other test runs, and fails without its feature.
+// Lists the host features that tests need. In CI, a test is skipped only if a feature with `optionalReason` is missing.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +14,7 @@ interface Need {
   readonly isOptional?: (facts: HostFacts) => boolean
 }
 
-/** Whether the machine has a version of cgroups. Without one, the tests of both versions run in CI and fail. */
+/** Whether the machine can limit IO with some version of cgroups. Without one, the tests of both versions run in CI and fail. */
 const hasAnyCgroupVersion = (facts: HostFacts) => facts.limits.version !== 'none'
 
 export const NEEDS = {

@@ -83,7 +83,7 @@ describe('attributes of a volume in use', () => {
     await pollUntil(async () => (await server.call('GET', `${PODS}/${name}`)).json.status.phase === 'Running')
   }
 
-  it('VAC-5 VAC-6 VAC-7 VAC-9 changes the class of a volume in use, and keeps the old class if the driver rejects the new one', async () => {
+  it('VAC-5 VAC-6 VAC-7 VAC-9 changes the class of a volume in use, keeps its limits if the driver rejects the new class, and protects a class in use', async () => {
     await startPodWithClaim('orders', { volumeAttributesClassName: 'silver' })
     expect(await getLimits('orders')).toBe('500 iops')
     expect((await status('orders')).currentVolumeAttributesClassName).toBe('silver')
@@ -110,7 +110,7 @@ describe('attributes of a volume in use', () => {
     await pollUntil(async () => (await server.call('GET', `${CLASSES}/silver`)).status === 404)
   }, 60_000)
 
-  it('PIO-1 PIO-3 PIO-4 raises and lowers iops and throughput of a volume in use', async () => {
+  it('PIO-1 PIO-3 PIO-4 raises and lowers iops and throughput of a volume in use, and rejects a class with other iops', async () => {
     await startPodWithClaim('logs', { requests: { iops: '300', throughput: '30' } })
     expect(await getLimits('logs')).toBe('300 iops and 30MiB/s')
     for (const [iops, throughput] of [

@@ -1,4 +1,4 @@
-// The audit log of the built program: what the default policy records, and a full disk below the log.
+// Tests the audit log of the built program.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -107,7 +107,7 @@ describe('stowage backup and stowage restore', () => {
     }
   })
 
-  it('SYS-17 contains all files a server needs, is private, and restores a lost store', async () => {
+  it('SYS-17 copy store, PKI and kubeconfig into a private directory, and restore a lost store', async () => {
     const dataDir = join(scratch, 'data')
     const to = join(scratch, 'kept', 'monday')
     const server = await start(dataDir)
@@ -139,7 +139,7 @@ describe('stowage backup and stowage restore', () => {
     expect((await restored.call('GET', `${CONFIGMAPS}/after-backup`)).status).toBe(404)
   })
 
-  it('SYS-17 rejects a target that is not empty, cannot be created or is in the data directory, and a directory without a store', async () => {
+  it('SYS-17 reject a backup to a target that is not empty, cannot be created or is in the data directory, and one without a store', async () => {
     const dataDir = join(scratch, 'data')
     await (await start(dataDir)).stop()
     await writeFile(join(scratch, 'file'), '')

@@ -1,5 +1,4 @@
-// Provisions claims with `stowage up`, kubectl, and a CSI driver in its own process. The volumes of the driver must equal the
-// PersistentVolumes of the API.
+// Provisions claims with `stowage up`, kubectl, and a CSI driver in its own process.
 import { access, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

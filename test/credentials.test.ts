@@ -1,5 +1,4 @@
-// Changes the credential files of a running server: tokens, revocations, the CA and the serving certificate take effect
-// within a second, on open connections too, and watches of lost credentials end.
+// Changes the credential files of a running server, which uses them without a restart.
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'

@@ -1,5 +1,4 @@
-// Tests the built server on a store with a damaged record and with a damaged page: no damaged value is served, the damage is
-// named everywhere a user looks, and `stowage store repair` restores the rest.
+// Tests the built server on a store with a damaged record and with a damaged page.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,7 +21,7 @@ describe('a damaged store', () => {
   const create = (server: RunningServer, name: string, value: string) =>
     server.call('POST', PATH, { metadata: { name }, data: { value } })
 
-  it('SYS-20 fails requests for the damaged object, names it in readiness and metrics, and can be repaired', async () => {
+  it('SYS-20 fails requests for the damaged object, names it in readiness, counts it in metrics, and can be repaired without it', async () => {
     const first = await startServer({ dataDir })
     expect((await create(first, 'damaged', MARKER)).status).toBe(201)
     expect((await create(first, 'intact', 'x')).status).toBe(201)

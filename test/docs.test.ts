@@ -26,7 +26,7 @@ it('docs/README.md links to every page', () => {
   ).toEqual([])
 })
 
-it('every source file that the documentation mentions exists', () => {
+it('every source file that the documentation mentions exists, except in the changelog', () => {
   const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).map((name) => `/src/${name}`)
   const otherFiles = ['test', 'bench', 'examples', 'scripts'].flatMap((dir) =>
     readdirSync(join(ROOT, dir), { recursive: true, encoding: 'utf8' }).map((name) => `/${dir}/${name}`),

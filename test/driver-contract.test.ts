@@ -40,7 +40,7 @@ function testDriverContract(backend: BackendName): void {
     fixture.csi.controller.getCapacity({ parameters, accessibleTopology: { segments: { [TOPOLOGY_KEY]: NODE } } })
 
   describe('CreateVolume', () => {
-    it('SYS-6 returns the same volume for the same name and request, and rejects another size under that name', async () => {
+    it('SYS-6 returns the same volume for the same name and request, and rejects another request under that name', async () => {
       const id = await fixture.create('twice')
       expect(await fixture.create('twice')).toBe(id)
       expect(await outcomeOf(fixture.create('twice', { bytes: GIB }))).toMatch(
@@ -98,7 +98,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await outcomeOf(call)).toMatch(/^INVALID_ARGUMENT: Access mode MULTI_NODE_MULTI_WRITER/)
     })
 
-    it('SYS-6 creates one volume for two concurrent calls with one name', async () => {
+    it('SYS-6 creates one volume for three concurrent calls with one name, of which some may be aborted', async () => {
       const outcomes = await Promise.all([1, 2, 3].map(() => outcomeOf(fixture.create('race'))))
       expect(outcomes).toContain('OK')
       for (const outcome of outcomes) expect(outcome).toMatch(/^(OK|ABORTED: Another operation)/)
@@ -108,7 +108,7 @@ function testDriverContract(backend: BackendName): void {
 
   describe('an unknown volume id', () => {
     const UNKNOWN_IDS = ['../../etc/passwd', 'fake-vol-id', `v-${'a'.repeat(26)}`, '/', `${'v-'.padEnd(28, 'a')}/../x`]
-    it.each(UNKNOWN_IDS)('SYS-6 %j is reported as not found by every call', async (volumeId) => {
+    it.each(UNKNOWN_IDS)('SYS-6 %j is not found, except by delete and unpublish, which succeed', async (volumeId) => {
       const { controller, node } = fixture.csi
       const volumeCapability = { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }
       const paths = {
@@ -136,7 +136,7 @@ function testDriverContract(backend: BackendName): void {
   })
 
   describe('capacity', () => {
-    it('PROV-19 reports different capacity for two classes on one pool, and creates volumes of those sizes', async () => {
+    it('PROV-19 reports different capacity for two classes on one pool, and less after a volume is created', async () => {
       const reserved = await getCapacity()
       const thin = await getCapacity({ provisioning: 'thin', overcommit: '2' })
       expect(reserved.availableCapacity).toBe(BigInt(POOL_BYTES))
@@ -165,7 +165,7 @@ function testDriverContract(backend: BackendName): void {
       expect((await getCapacity({ speed: 'fast' })).availableCapacity).toBe(0n)
     })
 
-    it('SYS-6 fails with OUT_OF_RANGE for more than the size of the pool', async () => {
+    it('SYS-6 fails with OUT_OF_RANGE for more than the size of the pool, and with INVALID_ARGUMENT for a limit below the size', async () => {
       expect(await outcomeOf(fixture.create('huge', { bytes: POOL_BYTES + 1 }))).toMatch(/^OUT_OF_RANGE: .*whole pool/)
       expect(await outcomeOf(fixture.create('endless', { bytes: Number.MAX_SAFE_INTEGER }))).toMatch(/^OUT_OF_RANGE/)
       expect(await outcomeOf(fixture.create('backwards', { bytes: 2 * GIB, limitBytes: GIB }))).toMatch(
@@ -213,7 +213,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 makes every call idempotent and rejects calls in the wrong order', async () => {
+    it('SYS-6 accepts repeated calls, and rejects incompatible ones and calls in the wrong order', async () => {
       const id = await fixture.create('steps')
       expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: .*is not staged/)
       await fixture.stage(id)
@@ -256,7 +256,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 requires absolute paths, and rejects inline volumes', async () => {
+    it('SYS-6 requires an absolute staging path, and rejects inline volumes', async () => {
       const id = await fixture.create('paths')
       const volumeCapability = { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }
       const { node } = fixture.csi
@@ -361,7 +361,7 @@ function testDriverContract(backend: BackendName): void {
   describe('limits', () => {
     const itWith = (name: BackendName) => (backend === name ? it : () => {})
 
-    itWith('directory')('PIO-10 rejects limits that a directory cannot enforce, and accepts none', async () => {
+    itWith('directory')('PIO-10 rejects limits, which a directory cannot enforce, and accepts 0', async () => {
       const limits = { iops: '500' }
       const rejection =
         /^INVALID_ARGUMENT: iops and throughput cannot be enforced on this node: The volume is a directory/

@@ -86,7 +86,7 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${skipSuffix}`, () 
     await fixture.remove(id)
   })
 
-  it('SYS-6 never formats a volume that was used as a block device', async () => {
+  it('SYS-6 does not format a volume that was used as a block device', async () => {
     const { volume } = await fixture.csi.controller.createVolume({
       name: 'both',
       capacityRange: { requiredBytes: BigInt(32 * MIB) },
@@ -214,7 +214,7 @@ describe.skipIf(skipped)(`a pool on a full disk${skipSuffix}`, () => {
       expect((await fixture.csi.controller.listVolumes({})).entries).toEqual([])
     }))
 
-  it('SYS-6 copies a volume only if 64Mi remain free, and does not copy unwritten space', () =>
+  it('SYS-6 rejects a snapshot that does not fit the disk, and accepts one of a nearly empty volume', () =>
     withFixture({ diskBytes: 400 * MIB }, async (fixture) => {
       const { id, path } = await fixture.use('a', { fsType: 'ext4', bytes: 200 * MIB })
       const createSnapshot = (name: string) =>

@@ -15,7 +15,7 @@ const facts = await probeThisMachine()
 const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4', 'limits'])
 const CYCLES = Number(process.env.DRIVER_CYCLES ?? (process.env.CI ? 200 : 40))
 const CALLERS = 12
-/** Bounds of the time from ready to the next kill: answered calls plus milliseconds, so that kills hit every step. */
+/** Bounds of the time from ready to the next kill: answered calls plus milliseconds. */
 const UPTIME = { callsMax: 40, delayMsMax: 60 }
 
 describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
@@ -151,7 +151,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
   }, 600_000)
 })
 
-/** Codes after which it is unknown whether the call was executed. */
+/** Codes after which a call is repeated. */
 const UNANSWERED: readonly CsiFailureCode[] = ['UNAVAILABLE', 'CANCELLED', 'UNKNOWN', 'ABORTED']
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

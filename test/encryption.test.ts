@@ -1,5 +1,4 @@
-// Encryption at rest in the built program: no file contains the content of a Secret, keys rotate while the server runs, and
-// servers on etcd share the key.
+// Tests encryption at rest in the built program.
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -185,7 +184,7 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     expect(await filesWithMarker(dir)).toEqual([])
   })
 
-  it('SYS-9 connect with client certificates, and report a missing one', async () => {
+  it('SYS-9 connect with client certificates, and do not start without one', async () => {
     const files = await createCertificates(dir)
     const etcd = await startEtcd({ dir, tls: { ca: files.ca, cert: files.serverCert, key: files.serverKey } })
     cleanups.push(() => etcd.remove())

@@ -79,7 +79,7 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     expect(await waitForReadyStatus(200)).toBe('ok')
   })
 
-  it('return 503 with Retry-After while etcd is unavailable', async () => {
+  it('return 503 with Retry-After while etcd is unavailable, and recover', async () => {
     const server = await start('a')
     await server.call('POST', MAPS, configMap('m', 0))
     await etcd.members[0]?.kill()

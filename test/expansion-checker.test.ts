@@ -127,7 +127,7 @@ describe('checkExpansion', () => {
     ])
   })
 
-  it('SYS-14 accepts a mark that falls to the real size only if configured and at rest', async () => {
+  it('SYS-14 accepts a mark that falls to the real size only at rest, if configured', async () => {
     const harness = await createHarness({ followsRealSize: true })
     harness.claim('1Gi', { mark: '5Gi' })
     harness.claim('1Gi', { mark: '1Gi' })

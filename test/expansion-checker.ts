@@ -1,6 +1,4 @@
-// Checks expansion after every commit and driver call, with independent arithmetic: no size decreases, no reported size
-// exceeds the actual size, the driver is never called with more than is charged or less than the volume has, and the usage
-// of a quota equals the sum over its claims. At rest, every claim has the requested size or reports why not.
+// Checks the sizes and charges of claims, volumes and quotas after commits and expansion calls, with arithmetic of its own.
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
 import { resourceQuotaKind } from '../src/api/kinds/resource-quota/resource-quota.ts'
 import { persistentVolumeKind } from '../src/api/kinds/volume/volume.ts'
@@ -14,7 +12,7 @@ import type { Store } from '../src/store/index.ts'
 export interface ExpansionRules {
   readonly cluster: Cluster
   readonly driver: SimDriver
-  /** Whether the high-water mark may decrease once the actual size is known. */
+  /** Whether the high-water mark may decrease while no expansion is in progress. */
   readonly followsRealSize: boolean
   /** The largest volume that the driver supports. */
   readonly maximumBytes: number
@@ -22,9 +20,9 @@ export interface ExpansionRules {
 }
 
 export interface ExpansionChecker {
-  /** Wraps the driver to check the calls of the controller. */
+  /** Wraps the driver to check calls of ControllerExpandVolume. */
   wrapDriver(driver: CsiDriver): CsiDriver
-  /** Whether the volume has the size of the last call. */
+  /** Whether the volume has at least the size of the last call. */
   hasRequestedSize(volumeId: string): boolean
   /** Returns the violations at rest. */
   problems(): string[]
@@ -32,7 +30,7 @@ export interface ExpansionChecker {
   readonly claims: ReadonlyMap<string, any>
   readonly volumes: ReadonlyMap<string, any>
   readonly changedMs: number
-  /** Number of commits. Several may have the same time. */
+  /** Number of changes that were applied. Several may have the same time. */
   readonly changeCount: number
   /** Returns the objects as text, for the message of a failed test. */
   text(): string
@@ -55,7 +53,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
   let changedMs = 0
   let changes = 0
 
-  /** Applies states that became visible together: every write of a claim, but only the last write of a quota. */
+  /** Applies states that became visible together, and compares quotas with their claims after the last one. */
   function applyStates(states: readonly { key: string; value: Uint8Array | undefined; revision: number }[]): void {
     const checks: (() => void)[] = []
     let hasChanges = false

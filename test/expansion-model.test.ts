@@ -478,7 +478,7 @@ function effectFor(outcome: DriverOutcome): FakeEffect | undefined {
 interface CrashSwitch {
   readonly hasCrashed: boolean
   kill(): void
-  /** Crashes after this many calls, before the last call takes effect or before its response arrives. */
+  /** Lets this many calls pass and crashes at the next one, before it takes effect or before its response arrives. */
   crashAfter(calls: number, when: 'before' | 'after'): void
   wrap<T extends object>(target: T, names: readonly (keyof T & string)[]): T
 }

@@ -1,5 +1,4 @@
-// Tests expansion with `stowage up` and one node: a pod writes continuously while its claim is expanded, an impossible size
-// is requested and cancelled, and a smaller size succeeds. The data must not change.
+// Tests expansion with `stowage up` and one node, while the volume of a pod is written and verified.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, open, realpath, rm, stat, statfs } from 'node:fs/promises'
@@ -140,7 +139,7 @@ describe.skipIf(skipped)(`expansion${skipped ? ` (${skipped})` : ''}`, () => {
     }
   }, 60_000)
 
-  it('REX-1 expands an unused volume when the next pod uses it', async () => {
+  it('REX-1 expands the file system of an unused volume when the next pod uses it', async () => {
     await createClaim('quiet', '320Mi')
     await startPod('quiet')
     await server.call('DELETE', `${PODS}/quiet`)

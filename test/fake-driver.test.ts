@@ -36,7 +36,7 @@ const request = (name: string) => ({
 const listVolumeNames = async () => Object.values((await fake.control.inspect()).state.volumes).map(({ name }) => name)
 
 describe('fake driver process', () => {
-  it('SYS-6 behaves as its flags describe', async () => {
+  it('SYS-6 reports the capabilities and the topology of its flags', async () => {
     await waitForDriver()
     const facts = await readDriverFacts(driver)
     expect(facts.plugin).toContain('VOLUME_ACCESSIBILITY_CONSTRAINTS')

@@ -56,7 +56,7 @@ it.skipIf(skip)(
 )
 
 it.skipIf(skip)(
-  `SYS-1 a store on a full disk is not opened, and the process survives${skip ? ` (${skip})` : ''}`,
+  `SYS-1 a process that opens a store on a full disk ends with a message and not by a signal${skip ? ` (${skip})` : ''}`,
   async () => {
     const program = await bundleChild('hold-child.ts')
     for (const availableKib of [8, 16, 20, 64]) {

@@ -1,6 +1,5 @@
-// Tests of feature gates and API versions that are disabled and enabled again. The API server restarts on the same store
-// with other flags, while the controllers keep running in their own processes. The tests check both the status of the
-// claim and the attributes of the volume in the driver.
+// Tests feature gates and API versions that are disabled and enabled again: the API server restarts on the same store with
+// other flags, and controllers run in their own processes.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -122,7 +121,7 @@ describe('feature gates and API versions', () => {
     }
     expect(await getAttributes('test-pvc')).toEqual({ iops: '200' })
 
-    // 3. API off as well: classes return 404, and all other resources are served.
+    // 3. API off as well: classes return 404, and claims are served and provisioned.
     await restartApiServer('--feature-gates', 'VolumeAttributesClass=false', '--runtime-config', CLASSES_DISABLED)
     for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
       const listed = await server.call('GET', `${STORAGE}/${version}/volumeattributesclasses`)

@@ -1,5 +1,5 @@
-// Runs the whole life of claims with `stowage up` and kubectl, and checks that every component has the rights it needs: the
-// server counts and logs denied requests of its own components.
+// Uses claims, tokens and certificates with `stowage up` and kubectl, and checks that the server denies no request of its own
+// components.
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// The steps of the kubectl script in order. Each step depends on the objects that earlier steps created.
+// The steps of the kubectl script in order. Steps use objects that earlier steps created.
 import { applySteps } from './kubectl/apply.ts'
 import { authSteps } from './kubectl/auth.ts'
 import { createSteps } from './kubectl/create.ts'

@@ -1,5 +1,5 @@
-// Runs the steps of kubectl-script.ts with every kubectl on this machine, each against its own server. The servers run
-// concurrently; the steps of one server run in order. A failure names the kubectl and the step.
+// Runs the steps of kubectl-script.ts with each kubectl that kubectls.ts finds, against a server of its own. The servers run
+// concurrently; the steps of one server run in order.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ interface Environment {
 async function startEnvironment(program: KubectlProgram): Promise<Environment> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-kubectl-'))
   const server = await startServer({ dataDir: join(dir, 'data'), command: 'server' })
-  // Deletions need these controllers; the others would bind the claims that the script inspects.
+  // Deletions need these controllers. With all controllers, the claims that the script inspects would be bound.
   const controllers = await createDaemon({
     name: 'controllers',
     args: ['controllers', '--kubeconfig', server.kubeconfig, '--controllers', 'garbage,namespaces,protection'],

@@ -1,6 +1,6 @@
 // Enforces the layer table of ARCHITECTURE.md: which folder under src/ may import which, no cycle between folders, no
-// cycle of runtime imports between files, and a maximum number of files per folder. Tests and fixtures may import from any
-// folder.
+// cycle of runtime imports between files, and a maximum number of files per folder. Test support and the simulator may import
+// from any folder.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-// Tests the lifecycle of a server: first start, restart, two servers on one directory, failed starts, and graceful shutdown.
+// Tests the lifecycle of a server process.
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -134,7 +134,7 @@ describe('server lifecycle', () => {
     expect(text).toContain('resource="other"')
   })
 
-  it('SYS-2 deletes an unused claim and volume, and a namespace with a claim in it', async () => {
+  it('SYS-2 deletes an unused claim, and a namespace with a claim in it', async () => {
     const server = await start()
     const claim = {
       metadata: { name: 'c' },

@@ -1,4 +1,4 @@
-// Removes, renames or hides the directory of the store under a running server with clients that write.
+// Removes, renames or hides the directory of the store under a running server.
 // docs/how-to/operations.md#failures describes what an operator sees.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, rmSync } from 'node:fs'

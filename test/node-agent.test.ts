@@ -1,5 +1,4 @@
-// Tests the node agent with the local driver on loop devices. Pods keep data in their volumes, a new agent completes the
-// work of a killed one, and no mounts, devices or directories are left at the end.
+// Tests the node agent with the local driver on loop devices.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
@@ -230,7 +229,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     await waitUntilClean()
   })
 
-  it('SYS-7 completes the mount after a kill between stage and publish, with the data intact', async () => {
+  it('SYS-7 completes the mount after a crash between stage and publish', async () => {
     await mkdir(root, { recursive: true })
     await writeFile(join(root, 'agent-id'), 'one\n')
     await createVolume('orders')

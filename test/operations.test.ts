@@ -1,5 +1,4 @@
-// Compares docs/how-to/operations.md and its alert rules with the program. Starts the system, provokes failures until every
-// metric of the rules has a sample, and checks that everything that the guide mentions exists.
+// Compares docs/how-to/operations.md and its alert rules with the program: metrics, names, flags, commands and bounds.
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -25,7 +24,7 @@ const DRIVER = 'local.csi.stowage.dev'
 /** A directory cannot be limited, so the metric of limits is served only with loop devices. */
 const hasLoops = skipReason(await probeThisMachine(), ['loop', 'mount']) === undefined
 
-/** Labels that Prometheus adds. */
+/** Labels of Prometheus itself. */
 const PROMETHEUS_LABELS = new Set(['instance', 'job', 'le'])
 
 const SCRAPES_END = performance.now() + 100_000 // before the timeout of the hook, to report the missing metrics
@@ -194,7 +193,7 @@ describe('the operations guide', () => {
     }
   })
 
-  it('SYS-17 states every bound with its value in the code', async () => {
+  it('SYS-17 states every bound of its tables with the value in the code', async () => {
     const sources = new Map((await readProductionSources()).map(({ path, text }) => [path, text]))
     const rows = [...GUIDE.matchAll(/^\| [^|]+ \| ([^|]+) \| `([\w/.-]+\.ts) (\w+)` \|/gm)]
     expect(rows.length).toBeGreaterThan(40)

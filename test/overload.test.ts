@@ -56,7 +56,7 @@ const LISTS = /^apiserver_request_total\{verb="LIST".*resource="configmaps".*\} 
 const MUTATING = /^apiserver_current_inflight_requests\{.*mutating.*\} (\d+)$/m
 
 describe('an attack', () => {
-  it('SYS-19 with headers that are too long ends with 431 and a closed connection', async () => {
+  it('SYS-19 with headers that are too long loses its connection, with 431 if a response arrives', async () => {
     const sockets = await attack(`GET /api HTTP/1.1\r\nhost: x\r\nx: ${'a'.repeat(900_000)}`)
     const responses = await Promise.all(sockets.map(closed))
     for (const response of responses) expect(response).toMatch(/^HTTP\/1\.1 431|^$/)

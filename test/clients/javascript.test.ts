@@ -1,5 +1,4 @@
-// Tests the official JavaScript client: lists, watches, informers, patches and objects of any kind. Connections go through a
-// proxy that can close them.
+// Tests the official JavaScript client. Its connections go through a proxy that can close them.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -79,7 +78,7 @@ async function expectError(call: Promise<unknown>): Promise<{ code: number; stat
 const withStrategy = (strategy: PatchStrategy) => setHeaderOptions('Content-Type', strategy)
 
 describe('typed client', () => {
-  it('SYS-4 creates, reads, replaces and deletes a claim', async () => {
+  it('SYS-4 creates, replaces, deletes and lists claims', async () => {
     const { core } = environment
     const body = {
       metadata: { name: 'orders' },

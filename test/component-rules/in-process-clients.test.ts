@@ -14,7 +14,7 @@ const EXPECTED_CALLS = {
   'src/processes/server/serve.ts': ['inProcessClient(server.objects, SYSTEM_USER)'],
 }
 
-it('SYS-9 every controller in the process of the server is a component with rules', () => {
+it('SYS-9 clients without HTTP are those of components with rules, of nodes and of the server itself', () => {
   const files = ['processes', 'cli'].flatMap((folder) =>
     readdirSync(join(ROOT, 'src', folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && !/\.(test|fixture|contract)\.ts$/.test(name))

@@ -15,7 +15,7 @@ export const suitesWithRules = (): string[] =>
     .map((file) => relative(ROOT, file))
     .sort()
 
-/** Returns the components that the fixtures of a test file run with their rules. */
+/** Returns the components that a test file or its fixtures pass to `clientOf`. */
 export function componentsOf(path: string): Set<string> {
   const calls = [...filesOf(join(ROOT, path))].flatMap((file) => [
     ...readFileSync(file, 'utf8').matchAll(/clientOf\(('[^)]*')\)/g),
@@ -26,7 +26,7 @@ export function componentsOf(path: string): Set<string> {
 const usesRules = (file: string): boolean =>
   [...filesOf(file)].some((path) => /\.clientOf\(|recordsRuleUse/.test(readFileSync(path, 'utf8')))
 
-/** Returns a test file and the fixtures that it imports, except those of the server. */
+/** Returns a test file and the fixtures that it imports, directly or through another fixture, except server.fixture.ts. */
 function filesOf(file: string, files = new Set<string>()): Set<string> {
   if (files.has(file) || file.endsWith('/server.fixture.ts')) return files
   files.add(file)

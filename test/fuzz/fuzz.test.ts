@@ -1,5 +1,5 @@
-// Sends generated requests to the API. An independent validator checks every accepted object, and a rejected request must
-// change nothing. FUZZ_SEED replays a run, FUZZ_REQUESTS scales it.
+// Sends generated requests to the API, and checks the responses and the store with an independent validator. FUZZ_SEED
+// replays a run, FUZZ_REQUESTS scales it.
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../src/api/kinds/index.ts'
 import { type FuzzResult, fuzz } from './run.ts'
@@ -8,7 +8,7 @@ import { VALIDATED_KINDS } from './validator/index.ts'
 
 const SEED = Number(process.env.FUZZ_SEED ?? 20_260_101)
 const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 100_000)
-/** Each run starts with an empty store. */
+/** Each run has a store of its own. */
 const RUNS = 4
 const RUN_MS_MAX = 600_000
 
@@ -17,7 +17,7 @@ describe('API under generated requests', () => {
     const seed = SEED + run
     const requests = Math.ceil(REQUESTS / RUNS)
     it(
-      `SYS-10 validates ${requests} generated requests, and changes nothing if it rejects one (FUZZ_SEED=${seed})`,
+      `SYS-10 validates ${requests} generated requests, and changes nothing but quota events if it rejects one (FUZZ_SEED=${seed})`,
       async () => {
         const result = await fuzz({ seed, requests })
         console.log(`seed ${seed}\n${formatTable(result)}`)

@@ -127,7 +127,7 @@ const nested = (depth: number, asLists: boolean): unknown => {
   return value
 }
 
-/** Returns a copy with `count` changes. */
+/** Returns a copy with up to `count` changes. */
 export function mutate<T>(dice: Dice, original: T, count = 1): T {
   let result = copyOf(original)
   for (let i = 0; i < count; i++) result = mutateOnce(dice, result) as T
@@ -195,7 +195,7 @@ const hostileValueOfType = (dice: Dice, value: unknown): unknown => {
   return undefined
 }
 
-/** Sets a property, including keys such as __proto__ that an assignment ignores. */
+/** Sets a property, including `__proto__`, which an assignment would not create. */
 const setProperty = (parent: any, key: string | number, value: unknown): void =>
   void Object.defineProperty(parent, key, { value, enumerable: true, writable: true, configurable: true })
 
@@ -215,7 +215,7 @@ export function locationsIn(root: unknown, locations: Location[] = [], depth = 0
 
 export const copyOf = <T>(value: T): T => (value === undefined ? value : JSON.parse(JSON.stringify(value)))
 
-/** Returns damaged JSON text or other invalid bytes. */
+/** Returns damaged or unusual bytes in place of JSON text. */
 export function damage(dice: Dice, text: string): Uint8Array {
   const position = dice.int(text.length + 1)
   const insert = (inserted: string | Uint8Array) =>

@@ -16,7 +16,7 @@ export interface FuzzOptions {
 }
 
 export interface FuzzResult {
-  /** One failure of each sort, with its request. */
+  /** The first failure of each sort, up to a maximum number. */
   readonly failures: readonly string[]
   /** Paths of failing requests. */
   readonly failedPaths: ReadonlySet<string>

@@ -1,4 +1,4 @@
-// Generates small valid objects of every served kind.
+// Generates small valid objects of every stored kind.
 import type { Dice } from './dice.ts'
 
 export interface ServedKind {

@@ -15,11 +15,11 @@ export interface RunningFakeDriver {
   readonly pid: number
   /** Sends SIGTERM. Resolves when the process has exited. */
   stop(): Promise<void>
-  /** Sends SIGKILL. Resolves when the process has exited. Keeps its volumes. */
+  /** Sends SIGKILL. Resolves when the process has exited. */
   kill(): Promise<void>
-  /** Starts the process if it is not running. Resolves when it is ready. */
+  /** Starts the process with its saved state if it is not running. Resolves when it is ready. */
   start(): Promise<void>
-  /** Removes its volumes. Call while the process is not running. */
+  /** Removes its saved state. Call while the process is not running. */
   loseState(): Promise<void>
   /** Resolves when the process has exited, for any reason. */
   whenExited(): Promise<void>

@@ -1,5 +1,5 @@
-// Finds every kubectl on this machine: on PATH, numbered versions in the same directories (kubectl.1.27, …), and the paths
-// in STOWAGE_KUBECTLS, separated by colons or commas.
+// Finds kubectl programs, one of each version: on PATH, numbered ones in the same directories (kubectl.1.27, …), and at the
+// paths in STOWAGE_KUBECTLS, separated by colons or commas.
 import { execFile } from 'node:child_process'
 import { access, constants, readdir, realpath } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'

@@ -1,5 +1,4 @@
-// Chooses the seed of a randomized test: the environment variable of the test, a new seed with FRESH_SEEDS=1, as in
-// `npm run prove`, or a fixed seed, so that CI is deterministic.
+// Chooses the seed of a randomized test: the environment variable of the test, a new seed with FRESH_SEEDS=1, or a fixed seed.
 const FIXED_SEED = 20_260_101
 
 export function seedFrom(variable: string): number {

@@ -37,7 +37,7 @@ export interface RunningServer {
   readonly pid: number
   /** Returns the end of its standard error. */
   log(): string
-  /** Resolves with the exit code when the process has exited by itself. */
+  /** Resolves with the exit code when the process has exited. */
   exited(): Promise<number | null>
   /** Sends SIGTERM. Resolves with the exit code. */
   stop(): Promise<number | null>

@@ -1,4 +1,4 @@
-// Runs a `stowage` command other than a server in its own process: a scheduler, a provisioner or controllers.
+// Runs a `stowage` command other than a server in its own process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { buildProgram } from './build.ts'

@@ -9,7 +9,7 @@ export interface TcpProxy {
   /** Closes every connection and rejects new ones until `restore` is called. */
   cut(): void
   restore(): void
-  /** Drops all later data from the server. Data from the client still arrives. */
+  /** Drops data from the server until `restore` is called. Data from the client still arrives. */
   muteReplies(): void
   /** Sets the target of new connections. */
   retarget(target: string): void

@@ -1,5 +1,5 @@
 // Sends hostile requests to the local driver, and starts it with hostile records: ids, paths, options and half-written files. Nothing
-// outside the pool and the target directory may change. HOSTILE_SEED replays a run; SCALE=100 sends 150,000 requests.
+// outside the pool and the target directory may change. HOSTILE_SEED replays a run, SCALE scales it.
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'

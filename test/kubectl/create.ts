@@ -1,4 +1,4 @@
-// Steps for `kubectl create`: from files of every format, from standard input, from flags, and as a dry run.
+// Steps for `kubectl create`: from files, from standard input, from flags, and as a dry run.
 import { expect } from 'vitest'
 import { lines, type Step } from './step.ts'
 
@@ -14,7 +14,7 @@ export const createSteps: readonly Step[] = [
     },
   },
   {
-    name: 'create -f creates every document of a YAML file, one of each kind',
+    name: 'create -f creates every document of a YAML file',
     async run({ kubectl }) {
       expect(lines(await kubectl.out(['create', '-f', OBJECTS]))).toEqual([
         'node/node-a created',

@@ -86,7 +86,7 @@ export const deleteSteps: readonly Step[] = [
     },
   },
   {
-    name: 'delete namespace deletes its content first',
+    name: 'delete namespace deletes the namespace and its content',
     async run({ kubectl }) {
       const stdin = `apiVersion: v1\nkind: Namespace\nmetadata: {name: doomed}\n---\n${configMaps('inside').replace('name: inside', 'name: inside, namespace: doomed')}`
       await kubectl.out('create -f - -n doomed', { stdin })

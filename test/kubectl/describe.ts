@@ -1,8 +1,8 @@
-// Steps for `kubectl describe`: the output for every kind contains the fields of the object and of related objects.
+// Steps for `kubectl describe`: the output contains fields of the object and of related objects.
 import { expect } from 'vitest'
 import type { Step } from './step.ts'
 
-/** Text that `kubectl describe` must print for each object. Whitespace in the output is collapsed to one space. */
+/** Text that `kubectl describe` must print for each object. White space in the output is collapsed to one space. */
 const DESCRIPTIONS: Record<string, readonly string[]> = {
   'ns shop': ['Name: shop', 'Status: Active', 'Name: ceiling'],
   'node node-a': ['Name: node-a', 'Roles: storage', 'InternalIP: 10.0.0.1', 'Kubelet Version: v1.34.0'],

@@ -19,7 +19,7 @@ export const discoverySteps: readonly Step[] = [
     },
   },
   {
-    name: 'explain --recursive prints the whole tree',
+    name: 'explain --recursive prints nested fields',
     async run({ kubectl }) {
       const output = await kubectl.out('explain pvc.spec --recursive')
       expect(output).toMatch(/^ +accessModes\s+<\[\]string>/m)
@@ -33,7 +33,7 @@ export const discoverySteps: readonly Step[] = [
     },
   },
   {
-    name: 'api-resources lists every kind with its short names and scope',
+    name: 'api-resources lists kinds with their short names and scopes',
     async run({ kubectl }) {
       const { rows } = parseTable(await kubectl.out('api-resources --cached=false'))
       const listed = rows.map((row) => [row.NAME, row.SHORTNAMES, row.NAMESPACED, row.KIND].join(' '))
@@ -65,7 +65,7 @@ export const discoverySteps: readonly Step[] = [
     },
   },
   {
-    name: 'api-versions lists every group version',
+    name: 'api-versions lists group versions',
     async run({ kubectl }) {
       expect(lines(await kubectl.out('api-versions'))).toEqual(
         expect.arrayContaining([

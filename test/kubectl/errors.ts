@@ -7,7 +7,7 @@ const claimManifest = (spec: string, name = 'bad') =>
 
 export const errorSteps: readonly Step[] = [
   {
-    name: 'get of a missing object or resource type fails with NotFound',
+    name: 'get of a missing object fails with NotFound, and get of an unknown resource type fails',
     async run({ kubectl }) {
       expect(await kubectl.expectError('get pvc nowhere')).toBe(
         'Error from server (NotFound): persistentvolumeclaims "nowhere" not found\n',

@@ -1,4 +1,4 @@
-// Steps for the tables of `kubectl get`: the columns of every kind and their computed cells.
+// Steps for the tables of `kubectl get`: columns and computed cells.
 import { expect } from 'vitest'
 import { parseTable } from './parse-table.ts'
 import type { Step } from './step.ts'
@@ -23,7 +23,7 @@ const HEADERS: Record<string, string> = {
   csistoragecapacities: 'NAME, STORAGECLASSNAME, CAPACITY',
   leases: 'NAME, HOLDER, AGE',
 }
-/** Column headers of events. With `-o wide`, the additional columns are between the others. */
+/** Column headers of events. With `-o wide`, some additional columns are between the others. */
 const EVENT_HEADERS = {
   narrow: 'LAST SEEN, TYPE, REASON, OBJECT, MESSAGE',
   wide: 'LAST SEEN, TYPE, REASON, OBJECT, SUBOBJECT, SOURCE, MESSAGE, FIRST SEEN, COUNT, NAME',
@@ -106,7 +106,7 @@ export const tableSteps: readonly Step[] = [
     },
   },
   {
-    name: 'get prints the fields of nodes, drivers, attachments, capacities and leases',
+    name: 'get -o wide prints fields of nodes, pods, drivers, attachments, capacities, leases and secrets',
     async run({ kubectl }) {
       const row = async (object: string) => parseTable(await kubectl.out(`get ${object} -o wide`)).rows[0]
       expect(await row('node node-a')).toMatchObject({

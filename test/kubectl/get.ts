@@ -69,7 +69,7 @@ export const getSteps: readonly Step[] = [
     },
   },
   {
-    name: 'get -l supports every form of label selector',
+    name: 'get -l supports label selectors, and rejects an invalid one',
     async run({ kubectl }) {
       for (const [selector, expected] of [
         ['tier=db', ['orders']],
@@ -157,7 +157,7 @@ export const getSteps: readonly Step[] = [
     },
   },
   {
-    name: 'get --raw reads any path',
+    name: 'get --raw reads paths that are not resources',
     async run({ kubectl }) {
       expect(await kubectl.out('get --raw /healthz')).toBe('ok')
       expect(await kubectl.out('get --raw /readyz?verbose')).toMatch(/^\[\+\]ping ok\n(.*\n)*readyz check passed\n$/)

@@ -4,7 +4,7 @@ import type { Kubectl } from './kubectl.ts'
 export interface StepContext {
   /** kubectl of the administrator, in namespace `shop`. */
   readonly kubectl: Kubectl
-  /** kubectl of a user who may read everything except secrets. */
+  /** kubectl of the user stowage-viewer, who can read claims but not secrets. */
   readonly viewer: Kubectl
   /** kubectl without credentials. */
   readonly anonymous: Kubectl

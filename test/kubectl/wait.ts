@@ -4,7 +4,7 @@ import type { Step } from './step.ts'
 
 export const waitSteps: readonly Step[] = [
   {
-    name: 'wait --for=condition returns at once if the condition is met',
+    name: 'wait --for=condition returns if the condition is already met',
     async run({ kubectl }) {
       expect(await kubectl.out('wait --for=condition=Ready node/node-a --timeout=30s')).toBe(
         'node/node-a condition met\n',
@@ -12,7 +12,7 @@ export const waitSteps: readonly Step[] = [
     },
   },
   {
-    name: 'wait --for=condition returns as soon as the condition is met',
+    name: 'wait --for=condition returns when the condition is met',
     needs: '--subresource',
     async run({ kubectl }) {
       const wait = kubectl.out('wait --for=condition=Tested node/node-a --timeout=60s')
@@ -29,7 +29,7 @@ export const waitSteps: readonly Step[] = [
     },
   },
   {
-    name: 'wait --for=jsonpath returns as soon as the field has the value',
+    name: 'wait --for=jsonpath returns when the field has the value',
     needs: 'wait for a jsonpath',
     async run({ kubectl }) {
       const wait = kubectl.out('wait --for=jsonpath={.data.state}=ready cm/settings --timeout=60s')
@@ -38,7 +38,7 @@ export const waitSteps: readonly Step[] = [
     },
   },
   {
-    name: 'wait --for=delete returns as soon as the object is deleted',
+    name: 'wait --for=delete returns when the object is deleted',
     needs: 'wait for a deleted object',
     async run({ kubectl }) {
       const stdin = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: brief, finalizers: [example.com/hold]}\n'

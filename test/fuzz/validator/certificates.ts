@@ -1,5 +1,4 @@
-// Checks CertificateSigningRequests. The signature of a request is not verified: it must be the one of the samples, because
-// every change of a byte makes it invalid.
+// Checks CertificateSigningRequests. The signature of a request is not verified: the request must be the one of the samples.
 import { SIGNING_REQUEST } from '../samples.ts'
 import { format, isEqualJson, type Report } from './findings.ts'
 import { isDnsSubdomain } from './names.ts'

@@ -20,7 +20,7 @@ export const isEmpty = (value: unknown): boolean =>
   (Array.isArray(value) && value.length === 0) ||
   (isRecord(value) && Object.keys(value).length === 0)
 
-/** Compares JSON regardless of key order. Absent values, empty maps and empty lists are equal. */
+/** Compares JSON regardless of key order. Absent and empty values are equal. */
 export function isEqualJson(a: unknown, b: unknown): boolean {
   if (a === b || (isEmpty(a) && isEmpty(b))) return true
   if (Array.isArray(a) && Array.isArray(b))

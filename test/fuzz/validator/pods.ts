@@ -1,4 +1,4 @@
-// Checks Pods: names, containers, volumes, mounts, and the few mutable fields.
+// Checks Pods.
 import { checkClaimSpec } from './claims.ts'
 import { duplicatesIn, format, isEqualJson, type Report } from './findings.ts'
 import {
@@ -215,7 +215,6 @@ function checkAffinity(affinity: any, report: Report): void {
   }
 }
 
-/** Mutable: images, a shorter deadline, more tolerations, fewer gates, and the node once. */
 function checkPodChange(spec: any, old: any, report: Report): void {
   const isGated = old.schedulingGates?.length > 0
   const immutableFieldsOf = ({ activeDeadlineSeconds, tolerations, schedulingGates, nodeName, ...rest }: any) => {

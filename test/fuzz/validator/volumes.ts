@@ -1,4 +1,4 @@
-// Checks PersistentVolumes: one immutable source, a capacity, and a phase that only controllers set.
+// Checks PersistentVolumes.
 import { checkAccessModes } from './claims.ts'
 import { format, isEqualJson, type Report } from './findings.ts'
 import { hasParentSegment, isDnsLabel, isDnsSubdomain, isDriverName } from './names.ts'
@@ -136,5 +136,5 @@ function checkVolumeChange(volume: any, old: any, report: Report): void {
   }
 }
 
-/** Deprecated topology labels may be replaced by the current ones. */
+/** Whether the affinity has deprecated labels, so that it may change. */
 const hasOldTopologyKeys = (affinity: unknown): boolean => /beta\.kubernetes\.io/.test(JSON.stringify(affinity))

@@ -1,4 +1,4 @@
-// Checks the JSON of every returned object: no nulls, and times and quantities in canonical form.
+// Checks the JSON of a returned object: no nulls, and times and quantities in the format of the API.
 import { format, isRecord, type Report } from './findings.ts'
 import { formatQuantity, keepsFormat, parseQuantity } from './quantity.ts'
 import { isMicroTime, isTime } from './times.ts'
