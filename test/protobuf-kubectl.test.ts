@@ -1,5 +1,5 @@
-// Since 1.32, kubectl sends protobuf when it creates objects from flags. Every such kubectl on this machine creates, reads
-// and deletes objects on its own server; the tests read the results as JSON.
+// Since 1.32, kubectl sends protobuf when it creates objects from flags. Each such kubectl that kubectls.ts finds creates,
+// reads and deletes objects on its own server; the tests read the results as JSON.
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

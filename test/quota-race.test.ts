@@ -257,7 +257,7 @@ async function outcomeOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Creates claims through both servers while a quota is created, and checks that the quota counts all of them. */
+/** Creates claims with the first and the last client while a quota is created, and checks that the quota counts all of them. */
 async function raceForNewQuota(clients: readonly Client[], store: Store, count: number): Promise<void> {
   for (let round = 0; round < count; round++) {
     const namespace = `new-${round}`

@@ -1,5 +1,4 @@
-// Tests of the API server that need a connection: authentication, discovery, headers, framing, the start and end of
-// streams, size limits, and restarts. The tests in src/apiserver cover everything that needs no socket.
+// Tests the API server over HTTPS: what needs a connection or a restart.
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
@@ -79,7 +78,7 @@ describe('authentication', () => {
     }
   })
 
-  it('SYS-9 lets anonymous users read health and version only', async () => {
+  it('SYS-9 lets anonymous users read health and version, and returns 403 for other paths', async () => {
     for (const path of ['/healthz', '/livez', '/readyz', '/version']) expect((await sendRequest(path)).status).toBe(200)
     expect((await sendRequest('/api')).json).toMatchObject({
       code: 403,
@@ -138,7 +137,7 @@ describe('discovery', () => {
 })
 
 describe('responses', () => {
-  it('have content type and length, and forbid caching', async () => {
+  it('have content type, length and cache control', async () => {
     const { headers, text } = await server.call('GET', MAPS)
     expect(headers).toMatchObject({
       'content-type': 'application/json',
@@ -169,7 +168,7 @@ describe('responses', () => {
 })
 
 describe('bodies', () => {
-  it('SYS-10 above 3 MiB get 413, with and without Content-Length', async () => {
+  it('SYS-10 above 3 MiB get 413 or a reset and store nothing, with and without Content-Length', async () => {
     const body = JSON.stringify({ metadata: { name: 'large' }, data: { k: 'x'.repeat(3 * MEBIBYTE) } })
     const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' }
     const declared = await sendRequest(

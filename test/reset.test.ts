@@ -22,7 +22,7 @@ const ROUNDS = process.env.SCALE === '100' ? 50 : 2
 /** The longest time from the first request, or in every other round from the first process of a pod, to the kill. */
 const LOAD_MS_MAX = 4_000
 const CALLERS = 4
-/** Longer than a reset takes after it has started. */
+/** The longest time from the start of a reset to its kill. */
 const RESET_MS_MAX = 4_000
 
 const USER_ID = 65_534
@@ -234,7 +234,7 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
     expect((await reset()).stdout).toBe(`There is nothing to reset in ${dataDir}.\n`)
   })
 
-  it('SYS-28 keeps all volumes if the store is damaged, and cleans up after rm -rf', async () => {
+  it('SYS-28 plans to keep volumes if the store is damaged, and cleans up after rm -rf', async () => {
     const server = await start()
     await create(server, 'any')
     await waitUntilRunning(server, 'any')
@@ -252,7 +252,7 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
     expect(await findLeft(podUids)).toEqual([])
   })
 
-  it.skipIf(!canUnshare && !process.env.CI)('SYS-28 leaves nothing of a server and its pods without root', async () => {
+  it.skipIf(!canUnshare && !process.env.CI)('SYS-28 leaves the empty data directory of a server without root, and nothing else', async () => {
     await mkdir(dataDir)
     await Promise.all([chmod(parent, 0o755), chown(dataDir, USER_ID, USER_ID)])
     const server = await start({ uid: USER_ID })

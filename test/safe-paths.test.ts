@@ -1,4 +1,4 @@
-// Lists every use of the file system by path in the node agent and the driver, with the reason why no pod can direct it to another file. A
+// Lists the functions of node:fs and the programs that the node agent and the driver use, with the reason why no pod can direct them to another file. A
 // pod can replace names in its volumes at any time, so operations there belong to base/trees, which works on open files. A new use
 // fails this test until it is listed; docs/explanation/nodes.md has the summary.
 import { readdirSync, readFileSync } from 'node:fs'
@@ -107,14 +107,14 @@ function callsIn(text: string): string[] {
 }
 
 describe('the node agent and the driver', () => {
-  it('SYS-7 use paths only where no pod can replace a name', () => {
+  it('SYS-7 use the listed functions of node:fs and programs, and no others', () => {
     const found = Object.fromEntries(
       files.map((file) => [file, callsIn(textOf(file))] as const).filter(([, calls]) => calls.length > 0),
     )
     expect(found).toEqual(Object.fromEntries(Object.entries(PATH_USES).map(([file, { calls }]) => [file, calls])))
   })
 
-  it('SYS-7 call no recursive function of node:fs, which follows names that a pod can replace', () => {
+  it('SYS-7 do not remove, copy or list recursively with node:fs, which follows names that a pod can replace', () => {
     const recursive = files.filter((file) =>
       /\b(?:rm|rmdir|cp|readdir|opendir)(?:Sync)?\((?:[^()]|\([^()]*\))*recursive: true/.test(textOf(file)),
     )

@@ -49,7 +49,7 @@ const OUTAGES: Readonly<Record<string, () => Promise<void>>> = {
 
 describe('scheduling with separate processes', () => {
   it.each(Object.entries(OUTAGES))(
-    'CAP-17 CAP-20 resumes after the API server was %s for ten seconds, and recreates no object',
+    'CAP-17 CAP-20 resumes after the API server was %s for ten seconds, and recreates no capacity object',
     async (_name, outage) => {
       const hosts = ['n1', 'n2', 'n3']
       await startSeparately({ segments: hosts.map((name) => `host=${name}`), sizeGi: 20 })
@@ -114,7 +114,7 @@ describe('scheduling with separate processes', () => {
     await provisioner.stop()
     await remove(`${CSI_NODES}/n1`)
     await remove(`${NODES}/n1`)
-    await waitForCapacities('local n2: 7Gi') // the driver of n2 still runs
+    await waitForCapacities('local n2: 7Gi') // n2 still has the driver
     await remove(`${CSI_NODES}/n2`)
     await pollUntil(async () => (await list(CAPACITIES)).length === 0)
   })

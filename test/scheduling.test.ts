@@ -1,6 +1,6 @@
 // Tests scheduling by storage capacity with `stowage up`, HTTP, and a CSI driver in its own process: the three examples of
 // the design document, failures between selecting a node and creating the volume, and invalid input.
-// scheduling-processes.test.ts runs every component in its own process.
+// scheduling-processes.test.ts runs the components in their own processes.
 import { afterEach, describe, expect, it } from 'vitest'
 import {
   CAPACITIES,

@@ -167,7 +167,7 @@ describe('example provisioner', () => {
     expect(new Set(lines)).toEqual(new Set([7, 8, 13, 14]))
   })
 
-  it('PROV-17 reports invalid flags and exits with 2', async () => {
+  it('PROV-17 reports an invalid flag and a missing kubeconfig, and exits with 2', async () => {
     const program = [join(vendor, 'dist', 'main.js')]
     const rejected = await run(process.execPath, [...program, '--worker-threads=many']).catch((error) => error)
     expect(rejected).toMatchObject({
@@ -179,7 +179,7 @@ describe('example provisioner', () => {
     expect(unconfigured).toMatchObject({ code: 2, stderr: expect.stringContaining('--kubeconfig or $KUBECONFIG') })
   })
 
-  it('PROV-8 PROV-17 reports a call that never ends on the claim, and stops without waiting for it', async () => {
+  it('PROV-8 PROV-17 reports a call that never ends on the claim, and stops although it has not ended', async () => {
     const hanging = `
       import { defineProvisioner, runProvisioner } from 'stowage/provisioner'
       await runProvisioner(defineProvisioner({
@@ -309,7 +309,7 @@ describe('example provisioner', () => {
       })
     })
 
-    it('PROV-17 releases its lease on SIGTERM, so that a standby takes over at once', async () => {
+    it('PROV-17 exits with 0 on SIGTERM, and a standby takes over', async () => {
       const standby = await startProvisioner({ until: 'started' })
       await waitFor('the standby to be ready', async () => (await fetch(`${standby.url}/readyz`)).status === 200)
       expect(standby.log()).not.toContain('"msg":"working"')

@@ -1,5 +1,5 @@
-// Tests `kubectl apply --server-side` with every kubectl on this machine: field ownership, conflicts and transfers. Each
-// kubectl has its own server, and each test its own object.
+// Tests `kubectl apply --server-side` with each kubectl that kubectls.ts finds, against a server of its own. Each test has its
+// own object.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,4 @@
-// Tests the start and stop of `stowage up`: the API is ready before the nodes, and the exit takes seconds despite work in
-// progress.
+// Tests the start and stop of `stowage up`.
 import { chmod, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -109,7 +108,7 @@ describe('start', () => {
     await pollUntil(async () => (await listReadyNodes(allNodes)).length === 3)
   })
 
-  it('SYS-1 uses directories as volumes on a machine without file system tools, and reports the reason once', async () => {
+  it('SYS-1 uses directories as volumes on a machine whose mkfs fails, and reports the reason once', async () => {
     const bin = join(dir, 'bin')
     await mkdir(bin)
     for (const name of ['mkfs.xfs', 'mkfs.ext4']) {

@@ -1,5 +1,5 @@
 // Tests two watchers with random disconnects, over HTTPS on the durable store. The writers record the revision of every
-// write, and each watcher must receive exactly these revisions in order.
+// create and update, and each watcher must receive exactly these in order.
 import { expect, it } from 'vitest'
 import { startInProcessServer } from './helpers/in-process-server.ts'
 import { seededRandom } from './helpers/random.ts'

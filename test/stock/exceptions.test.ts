@@ -5,7 +5,7 @@ import { expectFailures } from './expect-failures.ts'
 import { stockSuites } from './suites.ts'
 
 describe('the vitest project stock', () => {
-  it('SYS-29 runs the suites of all controllers, of the scheduler and of the node agent that use a server', () => {
+  it('SYS-29 runs suites of the controllers, the scheduler, the node agent and the runtime', () => {
     const folders = new Set(stockSuites().map((file) => file.split('/').slice(0, -1).join('/')))
     for (const folder of [
       'attaching',

@@ -1,6 +1,6 @@
-// Finds the test files that run against the server fixture (src/apiserver/server.fixture.ts). The vitest project `stock`
-// runs those of the controllers, the scheduler, the node agent and their runtime a second time, on a server that answers as
-// a stock API server does.
+// Finds the test files of the controllers, the scheduler, the node agent and their runtime that use the server fixture
+// (src/apiserver/server.fixture.ts). The vitest project `stock` runs them a second time, on a server that answers as a stock
+// API server does.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
