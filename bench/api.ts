@@ -1,5 +1,4 @@
-// Measures the API server over HTTPS: durable creates, gets, a long list, fan-out to watchers, start-up and memory. Figures
-// and their limits are measured alternately, under the same load of the machine.
+// Measures the API server over HTTPS: durable creates, reads, fan-out to watchers, start-up and memory.
 import { mkdir } from 'node:fs/promises'
 import { get } from 'node:https'
 import { join } from 'node:path'

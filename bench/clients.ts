@@ -1,5 +1,5 @@
-// Measures the client library: writes and watched caches in process and over HTTP, the memory of a cached claim, and durable
-// creates on etcd. Figures and their limits are measured alternately.
+// Measures the client library: writes and watched caches in process and over HTTP, the memory of a cached claim, the work
+// queue, and durable creates on etcd.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock, systemRandom } from '../src/base/clock.ts'

@@ -1,5 +1,4 @@
-// Measures the local CSI driver from CreateVolume to a published volume. The limit is the time of the system commands that
-// any driver needs, run one after the other.
+// Measures the local CSI driver from CreateVolume to a published volume. The limit is the time of the bare system commands.
 import { execFile } from 'node:child_process'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'

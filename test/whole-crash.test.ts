@@ -1,6 +1,6 @@
 // Tests the whole system on loop devices: every component in its own process, a random workload, and SIGKILL to random
 // components, including the server. After the faults, no acknowledged write may be lost and no storage leaked.
-// The seed repeats the workload and the kills, but not the interleaving of the processes.
+// The seed does not repeat the interleaving of the processes.
 //   WHOLE_CRASH_SECONDS=300 npx vitest run test/whole-crash.test.ts
 import { mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ const SECONDS = Number(process.env.WHOLE_CRASH_SECONDS ?? 20)
 const USERS = 6
 /** Longest time that a failed node is down. In a long run it exceeds the lease of the node. */
 const NODE_DOWNTIME_MS = Math.min(60_000, (SECONDS * 1_000) / 5)
-/** Time after which an unsettled object counts as stuck: the longest backoff of an agent. */
+/** Time after which an unsettled object counts as stuck. */
 const STUCK_MS = 120_000
 
 describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {

@@ -10,7 +10,7 @@ export type AttackJob =
 
 export interface Attack {
   readonly connections: number
-  /** Sent once on each connection. */
+  /** Sent on each connection. */
   readonly text: string
   /** Whether the responses are read. */
   readonly isRead: boolean

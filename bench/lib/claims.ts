@@ -1,4 +1,4 @@
-// The claims that all measurements use, as a client sends them and as the store keeps them, and data directories with them.
+// Claims and volumes for measurements, as a client sends them and as the store keeps them, and data directories with them.
 import { join } from 'node:path'
 import { encodeStored } from '../../src/apiserver/objects/stored-object.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'
@@ -30,10 +30,7 @@ export function storedClaim(name: string, namespace: string): Buffer {
   return encodeStored(object)
 }
 
-/**
- * Returns a stored claim that is bound and in use, with managed fields of three writers: about 1.7 kB, half of it managed
- * fields.
- */
+/** Returns a stored claim that is bound and in use, with managed fields. */
 export function boundClaim({ number, namespace, change }: { number: number; namespace: string; change: number }) {
   const name = `data-orders-${String(number).padStart(6, '0')}`
   const { metadata, spec } = claimNamed(name)
@@ -136,7 +133,7 @@ const MANAGED_FIELDS = [
   ),
 ]
 
-/** Creates a data directory with this many claims. */
+/** Adds this many claims to the store of a data directory. */
 export async function fillDirectory(dataDir: string, claims: number, namespace = 'default'): Promise<void> {
   const store = await openLmdbStore({ dir: join(dataDir, 'store'), clock: systemClock() })
   for (let first = 0; first < claims; first += CLAIMS_PER_TRANSACTION) {

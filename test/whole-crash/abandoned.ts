@@ -1,5 +1,4 @@
-// Tracks abandoned storage: a user deleted the PersistentVolume while its reclaim policy was Retain, or while it had no
-// finalizer of a provisioner. Such storage is not a leak.
+// Tracks storage without a PersistentVolume that is not a leak, because no provisioner had to delete it.
 
 import type { ClaimsAndVolumes } from '../../src/sim/checkers/bindings.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../src/volumes/names.ts'
