@@ -1,4 +1,4 @@
-// `npm run bench [-- SUITE…]`: runs the suites and prints one table of all figures, each with its limit from the same run.
+// `npm run bench [-- SUITE…]`: runs the suites and prints one table of all figures.
 // Saves the figures as JSON and, on request, writes them to the docs or records CPU profiles.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus, release, type } from 'node:os'

@@ -1,11 +1,11 @@
-// A measured figure and its limit: the result of a program that does only the unavoidable part, on the same machine in the
-// same run. Their ratio can be compared between machines and runs.
+// A measured figure, with the limit from the same run that it is compared with. Their ratio can be compared between machines
+// and runs.
 
 export interface Figure {
   readonly name: string
   readonly unit: Unit
   readonly value: number
-  /** The unavoidable part, in the same unit, and how it was measured. */
+  /** The value that the figure is compared with, in the same unit, and how it was measured. */
   readonly limit?: Comparison
   /** A published figure of another system, in the same unit, and its source. */
   readonly peer?: Comparison

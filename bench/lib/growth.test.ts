@@ -25,7 +25,7 @@ describe('the growth exponent', () => {
     expect(exponentOf([small!, { ...middle!, ms: middle!.ms * 1.1 }, large!])).toBeCloseTo(1)
   })
 
-  it('passes if linear and fails if quadratic', () => {
+  it('passes if linear, and fails with an exponent of 1.3', () => {
     const growth = (exponent: number) =>
       growthOfAll('lists', { of: 'claims', points: points((size) => size ** exponent) })
     expect(passes(growth(1))).toBe(true)

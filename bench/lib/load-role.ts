@@ -51,7 +51,7 @@ export interface LoadResult {
   /** Responses, or delivered events. */
   readonly count: number
   readonly seconds: number
-  /** Of one response. */
+  /** Of one response; 0 for a fan-out. */
   readonly bodyBytes: number
 }
 

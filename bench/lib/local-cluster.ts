@@ -1,5 +1,4 @@
-// Writes a cluster with local storage into a data directory: nodes with the driver, its classes, and a capacity object for
-// every node and class.
+// Writes a cluster with local storage into a data directory: nodes with the driver, its classes, and capacity objects.
 import { join } from 'node:path'
 import { encodeStored } from '../../src/apiserver/objects/stored-object.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'

@@ -80,7 +80,7 @@ describe('running suites', () => {
     })
   })
 
-  it('gives every part an empty directory and removes it, even after a failure', async () => {
+  it('gives every part its own directory and removes it, even after a failure', async () => {
     const dirs: string[] = []
     const fail = async ({ dir }: PartOptions) => {
       dirs.push(dir)

@@ -24,7 +24,7 @@ export const lineHeight = (textClass: string): number => (textClass === 'small' 
 const EM: Readonly<Record<string, number>> = { title: 13 * 1.1, small: 10 }
 const EM_DEFAULT = 12
 
-// Advance widths in em of DejaVu Sans, the widest of the fonts that `sans-serif` commonly stands for.
+// Approximate advance widths in em of DejaVu Sans, a wide font.
 const WIDTHS: readonly (readonly [characters: RegExp, em: number])[] = [
   [/[ijl|'’]/, 0.28],
   [/[ ,.;:/\-()ft]/, 0.39],
@@ -33,7 +33,7 @@ const WIDTHS: readonly (readonly [characters: RegExp, em: number])[] = [
 ]
 const WIDTH_DEFAULT = 0.64
 
-/** An upper estimate: the font depends on the viewer. */
+/** An estimate: the font depends on the viewer. */
 export function textWidth(text: string, textClass: string): number {
   const em = EM[textClass] ?? EM_DEFAULT
   let width = 0
@@ -43,7 +43,7 @@ export function textWidth(text: string, textClass: string): number {
   return width * em
 }
 
-/** Breaks text at spaces so that each line fits. */
+/** Breaks text at spaces into lines that fit. A word that is too long has a line of its own. */
 export function wrapText(text: string, textClass: TextClass, widthMax: number): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {

@@ -1,4 +1,4 @@
-// Formats figures as an aligned text table: one line each, with the target and whether it was met.
+// Formats figures as an aligned text table.
 import { type Figure, type MissingFigure, passes, peerRatioOf, ratioOf } from './figure.ts'
 import type { SuiteReport } from './report.ts'
 import { formatAmount, ratioText, targetText } from './text.ts'
