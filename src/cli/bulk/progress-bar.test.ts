@@ -12,7 +12,7 @@ describe('progress bar', () => {
     ).toBe(`[${'█'.repeat(30)}] 100 %  3 of 3`)
   })
 
-  it('PLUS-4 fits into any terminal width', () => {
+  it('PLUS-4 fits into a terminal of at least 20 columns', () => {
     const anyCounts = fc.record({
       totalCount: fc.nat(100_000),
       completedCount: fc.nat(100_000),
@@ -33,7 +33,7 @@ describe('progress bar', () => {
     )
   })
 
-  it('PLUS-4 draws the bar below finished claims at most ten times a second', () => {
+  it('PLUS-4 draws the bar below finished claims, and after updates at most ten times a second', () => {
     let nowMs = 0
     let text = ''
     const bar = createBarProgress({ write: (chunk) => (text += chunk), columns: () => 80 }, 3, {

@@ -55,7 +55,7 @@ interface BarCounts {
   readonly elapsedMs: number
 }
 
-/** Returns a line that is narrower than the terminal, because a wrapped line cannot be redrawn. */
+/** Returns a line that is narrower than a terminal of at least 20 columns, because a wrapped line cannot be redrawn. */
 export function renderBar(
   { totalCount, completedCount, failedCount, inProgressCount, elapsedMs }: BarCounts,
   columns: number,

@@ -5,7 +5,7 @@ import type { ClaimResult } from './results.ts'
 export interface Progress {
   update(key: ObjectKey, message: string): void
   complete(result: ClaimResult): void
-  /** Ends the display and moves the cursor below its last line. */
+  /** Ends the display. */
   finish(): void
 }
 

@@ -135,7 +135,7 @@ describe('planGrowth with --by', () => {
     }
   })
 
-  it('PLUS-13 never requests less than the current size of any claim', () => {
+  it('PLUS-13 never lowers the request of a claim', () => {
     const size = fc.integer({ min: 1, max: 100 }).map((n) => `${n}Gi`)
     const target = fc.oneof(
       size.map((to) => ({ to })),

@@ -363,7 +363,7 @@ describe('stowage grow', () => {
     )
   })
 
-  it('PLUS-13 retries while the server is unreachable and writes once', async () => {
+  it('PLUS-13 retries while the server is unreachable and writes the size once', async () => {
     await aClaim('a')
     let failures = 0
     let patches = 0

@@ -1,5 +1,5 @@
 // Runs `stowage grow --undo`: lowers the requests of claims that did not grow to the size that their volumes have, so that the
-// cluster stops trying, and removes the records of --by. Claims that have the size they request are left unchanged.
+// cluster stops trying, and removes their records of --by. Claims that have the size they request are left unchanged.
 import { compareQuantities } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { type Client, keyOfObject } from '../../../client/index.ts'
@@ -31,7 +31,7 @@ export const runUndo = (request: UndoRequest, deps: BulkDeps): Promise<void> =>
     undoGrowth(client, { ...request, namespace: request.namespace ?? namespace }, deps),
   )
 
-/** Throws ExitError unless all requests are lowered. */
+/** Throws ExitError if a request cannot be lowered. */
 export async function undoGrowth(
   client: Client,
   request: UndoRequest & { readonly namespace: string },

@@ -1,4 +1,4 @@
-// Adds a context for the server to the kubeconfig of the user, and removes exactly what it added. The data directory has a
+// Adds a context for the server to the kubeconfig of the user, and removes what it added. The data directory has a
 // record of each added context.
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
