@@ -323,7 +323,7 @@ describe("the commands with the rights of upstream's roles", () => {
     expect(denied('provisioner')).toContain('get volumeattributesclasses.storage.k8s.io')
   })
 
-  it('SYS-29 the node agent runs a pod, and reads claims and volumes by name', async () => {
+  it('SYS-29 the node agent runs a pod without the right to list claims and volumes', async () => {
     const { deps, dir, kubeconfigOf, track, post, waitUntil, waitUntilDeleted, api, denied, problems } =
       await startCluster(POOLS)
     const kubeconfig = await kubeconfigOf('node')

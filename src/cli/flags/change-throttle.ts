@@ -1,5 +1,4 @@
-// The flags --change-budget and --change-cooldown, which limit the rate of volume changes. Shared by the commands up,
-// controllers and resizer.
+// The flags --change-budget and --change-cooldown, which limit the rate of volume changes.
 import { Option } from 'commander'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'

@@ -49,7 +49,7 @@ export const capacityReservationOption = () =>
     .choices(['on', 'off'])
     .default('on')
 
-/** Adds the options of every command that runs controllers outside the process of the API server. */
+/** Adds the options that `controllers`, `scheduler` and `capacity-cleanup` share. */
 export const addControllerProcessOptions = (command: Command): Command =>
   command
     .option('--no-leader-election', 'run without a lease, even if another process runs the same controllers')

@@ -1,4 +1,4 @@
-// The flag --leader-election-lease-duration: how soon another process replaces a leader that has stopped.
+// The flag --leader-election-lease-duration: how soon another process replaces a leader that does not renew its lease.
 import { Option } from 'commander'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'

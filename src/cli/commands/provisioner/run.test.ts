@@ -180,7 +180,7 @@ describe('stowage provisioner', () => {
     expect(fake.state.volumes).toEqual({})
   })
 
-  it('SYS-8 works only as leader and reports its health', async () => {
+  it('SYS-8 works with the lease of the upstream provisioner and reports its health', async () => {
     const lines: string[] = []
     const log = { ...silentLog, info: (fields: object) => void lines.push(JSON.stringify(fields)) }
     const { api } = await start({
@@ -191,7 +191,6 @@ describe('stowage provisioner', () => {
     await aClass(api, 'fast')
     await aClaim(api, 'orders', 'fast')
     await waitUntilBound(api, 'orders')
-    // The lease of an upstream provisioner in the same pod, so that the two never work at the same time.
     const lease = await api.get('/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/fake-stowage-example')
     expect(lease.json.spec.holderIdentity).not.toBe('')
     const url = lines.map((line) => /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0]).find(Boolean)!

@@ -54,8 +54,8 @@ async function deleteNode(nodeDir: string, keptPaths: ReadonlySet<string>): Prom
 }
 
 /**
- * Deletes everything in the pool but the kept volumes, their records and the marker of the pool. Records are deleted after
- * the volumes, so that a repeated reset still finds in them which volumes have no data.
+ * Deletes the volumes and snapshots of the pool with their records, except the kept volumes. Records are deleted after the
+ * volumes, so that a repeated reset still finds in them which volumes have no data.
  */
 async function deletePoolContent(pool: string, keptPaths: ReadonlySet<string>): Promise<void> {
   const keptIds = new Set([...keptPaths].filter((path) => dirname(path) === volumesIn(pool)).map(idOf))

@@ -42,7 +42,7 @@ export interface ResetPlan {
   readonly outerPkiDir?: string
 }
 
-/** The time after SIGTERM until the server is killed: longer than it takes to stop. */
+/** The time after SIGTERM until the server is killed. */
 const STOP_MS_MAX = 30_000
 const KILL_MS_MAX = 5_000
 

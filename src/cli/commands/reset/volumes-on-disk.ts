@@ -13,7 +13,7 @@ import type { StoredObjects } from './stored-objects.ts'
 export interface VolumeOnDisk {
   /** File or directory with the content. */
   readonly path: string
-  /** Name of the PersistentVolume if it is known, otherwise of the file. */
+  /** Name of the PersistentVolume if it is known, otherwise the name in the record or of the file. */
   readonly name: string
   /** Namespace and name of the claim, if the volume has one. */
   readonly claim?: string

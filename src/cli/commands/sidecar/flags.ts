@@ -25,7 +25,7 @@ const unset = <T>({ default: _, read, ...flag }: Flag<T>): Flag<T | undefined> =
   read: (text, name) => (text === '' ? undefined : read(text, name)),
 })
 
-/** `--attacher-timeout` sets the value that `--timeout` has for all controllers. */
+/** `--attacher-timeout` overrides `--timeout` for the attacher. */
 const overrideTimeout = (prefix: string) => unset(durationFlag(`--${prefix}-timeout`, '', `--timeout of the ${prefix}`))
 const overrideRetryStart = (prefix: string) =>
   unset(durationFlag(`--${prefix}-retry-interval-start`, '', `--retry-interval-start of the ${prefix}`))

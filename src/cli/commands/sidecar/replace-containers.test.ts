@@ -90,7 +90,7 @@ const replacedArgs = (manifest: string): string[] =>
   parseAllDocuments(replaceContainers(manifest, 'stowage:1'))[0]!.toJS().spec.containers[0].args
 
 describe('stowage sidecar --print-replacement', () => {
-  it('PLUS-5 replaces the containers of the upstream sidecars with one, and keeps all else', () => {
+  it('PLUS-5 replaces the containers of the upstream sidecars with one, and keeps the others', () => {
     const text = replaceContainers(DEPLOYMENT, 'stowage:1')
     const [account, deployment] = parseAllDocuments(text).map((document) => document.toJS())
     expect(account).toMatchObject({ kind: 'ServiceAccount' })

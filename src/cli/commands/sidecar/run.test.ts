@@ -249,7 +249,7 @@ describe('stowage sidecar', () => {
     expect(cluster.callsOf('CreateVolume')).toEqual([])
   })
 
-  it('SYS-29 sends fewer requests at a time when the API server answers 429', async () => {
+  it('SYS-29 logs that it sends fewer requests at a time when the API server answers 429', async () => {
     const authorizer: ServerFixtureOptions['authorizer'] = {
       authorize({ user, verb }) {
         if (user.name === WORKER && verb === 'patch') throw new ApiError(429, 'TooManyRequests', 'try again later')

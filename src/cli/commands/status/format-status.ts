@@ -58,7 +58,7 @@ function formatStore({ kind, bytes, objects, revision }: StoreStatus): string {
   return parts.join(', ')
 }
 
-/** Returns `2h13m`, `13m5s` or `5s`. */
+/** Returns `1d2h`, `2h13m`, `13m5s` or `5s`. */
 export function formatAge(seconds: number): string {
   const [days, hours, minutes] = [
     Math.floor(seconds / 86_400),

@@ -25,7 +25,6 @@ export interface QueryOptions {
   readonly clock: Clock
 }
 
-/** A healthy server answers within milliseconds. */
 const TIMEOUT_MS = 5_000
 
 export async function queryServer({ server, kubeconfig, clock }: QueryOptions): Promise<ApiStatus> {

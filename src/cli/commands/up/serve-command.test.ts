@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { silentLog } from '../../../base/log.ts'
 import { reportNodes, socketNotes } from './serve-command.ts'
 
-it('SYS-12 socketNotes explains how to start a missing driver and how to register a running one', () => {
+it('SYS-12 socketNotes names a missing socket, and explains how to register a running driver', () => {
   expect(socketNotes(['/nonexistent-stowage/csi.sock'])).toEqual([
     expect.stringMatching(/there is no socket at \/nonexistent-stowage\/csi\.sock; .*Check the path/),
   ])
