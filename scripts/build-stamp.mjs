@@ -1,5 +1,5 @@
-// Determines whether dist/ was built from the present sources. The stamp is a hash over the path, size and modification time of
-// every input, so that a deleted or renamed source counts as a change too.
+// Determines whether dist/ was built from the present sources. The stamp is a hash over the paths, sizes and modification
+// times of sources, so that a deleted or renamed source counts as a change too.
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,7 +15,6 @@ export async function stampOfInputs() {
   return createHash('sha256').update(lines.join('\n')).digest('hex')
 }
 
-/** A build that was interrupted has written no stamp. */
 export async function isBuiltFrom(stamp) {
   return (await readFile(STAMP, 'utf8').catch(() => undefined)) === stamp
 }

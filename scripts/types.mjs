@@ -1,5 +1,5 @@
-// Writes dist/types: the declarations that other packages may import. The compiler writes declarations for every file; only
-// those that the entry points import are copied.
+// Writes dist/types: the declarations that other packages may import. Declarations that
+// only the implementation imports are not copied.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'

@@ -1,5 +1,5 @@
 // The controllers of the cluster, composed once: `stowage up` runs them beside its API server (server/components.ts),
-// `stowage controllers` in a separate process. server/server-controllers.ts has those that run with every server.
+// `stowage controllers` in a separate process. server/server-controllers.ts has those that need the keys of the server.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
@@ -48,7 +48,7 @@ export const CONTROLLERS = [
 ] as const
 export type ControllerName = (typeof CONTROLLERS)[number]
 
-/** Controllers that read metadata of every kind. They are created last and reuse the caches of the other controllers. */
+/** Controllers that read metadata of every kind. They are created after the others, whose caches they reuse. */
 const CONTROLLERS_OF_ALL_KINDS: readonly ControllerName[] = ['garbage', 'namespaces']
 
 export interface ControllersOptions {

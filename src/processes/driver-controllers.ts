@@ -1,6 +1,4 @@
-// Creates the controllers of one CSI driver that a process requests: `stowage up` runs all that the driver supports
-// (driver-socket.ts), `stowage sidecar` those that are selected, `stowage provisioner` and `stowage resizer` a part of them
-// (run-sidecar.ts).
+// Creates the controllers of one CSI driver that a process requests (driver-socket.ts, run-sidecar.ts).
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { InProcessComponent } from '../apiserver/index.ts'
 import { randomUuid } from '../base/identifiers.ts'
@@ -61,7 +59,7 @@ export interface DriverParts {
   readonly attaching?: AttacherOptions
   readonly volumeChanges?: DriverChangeOptions
   readonly capacity?: CapacityOptions & {
-    /** Client for CSIStorageCapacity objects, which have a separate rate limit. Default: the client of all controllers. */
+    /** Client for CSIStorageCapacity objects, which have a separate rate limit. Default: that of the provisioner. */
     readonly client?: Client
   }
   /** The pod or host in events, if these controllers run in a separate process. */

@@ -1,5 +1,5 @@
 // Runs the controllers of a CSI driver for `stowage up` and `stowage controllers`: waits until the driver responds on its
-// socket, then runs every controller that it has capabilities for. A missing driver does not block the rest of the process.
+// socket, then runs the controllers. A missing driver does not block the rest of the process.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import {

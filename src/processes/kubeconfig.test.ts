@@ -49,7 +49,7 @@ describe('buildKubeconfig', () => {
     })
   })
 
-  it('quotes names that YAML would parse as another value', () => {
+  it('keeps cluster names that are special in YAML', () => {
     for (const clusterName of ['no', '1', 'a: b', '#', '"', "it's", 'line\nbreak'])
       expect(parse(aKubeconfig({ clusterName })).clusters[0].name).toBe(clusterName)
   })

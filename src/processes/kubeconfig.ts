@@ -1,5 +1,5 @@
-// Builds a kubeconfig with one cluster, one user and one context. Certificates and key are inline, so that the file can be
-// copied to another machine. It contains a private key: save it with writePrivateFile.
+// Builds a kubeconfig with one cluster, one user and one context. Certificates and key are inline: save
+// the file with writePrivateFile.
 
 export interface KubeconfigOptions {
   /** URL for clients: `https://127.0.0.1:7443`. */
@@ -8,7 +8,7 @@ export interface KubeconfigOptions {
   caCert: string
   /** The user name in the certificate, and the certificate and key as PEM. */
   credential: { user: string; cert: string; key: string }
-  /** Name of the cluster and its context. Default: `stowage`. */
+  /** Name of the cluster. The context is `USER@CLUSTER`. Default: `stowage`. */
   clusterName?: string
 }
 

@@ -1,5 +1,5 @@
-// The names of the leases with which processes elect their leader. A process that replaces an upstream program uses the lease
-// of that program, so that the two never work at the same time, for example during a rolling update from one to the other.
+// The names of the leases with which processes elect their leader. A process that replaces one upstream program uses its lease,
+// so that the two do not work at the same time, for example during a rolling update from one to the other.
 
 /** The lease of external-provisioner. */
 export const provisionerLease = (driver: string): string => sanitize(driver)
@@ -16,8 +16,8 @@ export const sidecarLease = (driver: string): string => `stowage-sidecar-${sanit
 
 /**
  * The leases of a scheduler: one for each name that it schedules for, so that two processes exclude each other only if both
- * schedule the same pods. The pods of `default-scheduler` belong to kube-scheduler; other schedulers use a lease with
- * their name, as the documentation of Kubernetes recommends. Sorted, because every process must acquire them in the same order.
+ * schedule the same pods. The pods of `default-scheduler` belong to kube-scheduler; other schedulers use a lease
+ * that is named after them. Sorted, because every process must acquire them in the same order.
  */
 export function schedulerLeases(names: readonly string[]): [string, ...string[]] {
   const leases = names.map((name) => (name === 'default-scheduler' ? 'kube-scheduler' : sanitize(name).toLowerCase()))

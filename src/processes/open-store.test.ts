@@ -13,12 +13,12 @@ describe('parseStore', () => {
     ['etcd://127.0.0.1:2379/', { endpoints: ['127.0.0.1:2379'], prefix: undefined, isEncrypted: false }],
     ['etcd://a:1,b:2,[::1]:3/team/x', { endpoints: ['a:1', 'b:2', '[::1]:3'], prefix: '/team/x', isEncrypted: false }],
     ['etcds://etcd.example:2379/s', { endpoints: ['etcd.example:2379'], prefix: '/s', isEncrypted: true }],
-  ])('parses endpoints and prefix of %s', (text, location) => {
+  ])('parses %s', (text, location) => {
     expect(parseStore(text)).toEqual({ is: 'etcd', ...location })
   })
 
   it.each(['', 'etcd://', 'etcd://host', 'etcd://a:1,,b:2', 'redis://a:1', '/var/lib/x', 'etcd://a:1/with space'])(
-    'rejects %j with the expected format',
+    'rejects %j and names the expected format',
     (text) => {
       expect(() => parseStore(text)).toThrow(UsageError)
       expect(() => parseStore(text)).toThrow('expected etcd://HOST:PORT')

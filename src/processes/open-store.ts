@@ -92,7 +92,7 @@ export async function openStore(options: OpenStoreOptions): Promise<Store> {
   })
 }
 
-/** Returns a message that explains the most frequent errors of a first connection. Other errors keep their message. */
+/** Returns a message that names the endpoints and explains frequent errors of a first connection. */
 export function explainEtcdError({ endpoints, isEncrypted }: EtcdLocation, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   const hosts = endpoints.join(', ')

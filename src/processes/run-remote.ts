@@ -1,5 +1,5 @@
 // Runs controllers in a separate process against any API server: `stowage controllers`, `stowage scheduler` and
-// `stowage capacity-cleanup`. If several such processes run, the one that holds the lease works.
+// `stowage capacity-cleanup`.
 import type { Registry } from 'prom-client'
 import { parseListen } from '../base/listen-address.ts'
 import { type ClientConfig, loadClientConfig } from '../client/connection/client-config.ts'
@@ -15,7 +15,7 @@ import {
 
 export interface RemoteServerFlags {
   readonly kubeconfig?: string
-  /** Address of the API server. Overrides the kubeconfig. */
+  /** Address of the API server. Overrides that of the kubeconfig. */
   readonly server?: string
   readonly httpEndpoint?: string
 }
@@ -57,7 +57,7 @@ export async function runRemote(work: RemoteWork, flags: RemoteFlags, deps: Proc
   }
 }
 
-/** Starts the host with the client of the flags, or with the given one. */
+/** Starts the host with `ownConfig` if it is given, otherwise with the configuration of the flags. */
 export async function startRemoteHost(
   userAgent: string,
   flags: RemoteServerFlags,

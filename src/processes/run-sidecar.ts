@@ -71,7 +71,7 @@ export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<voi
   try {
     await runWithDriver({ ...run, nodeName, limit }, sidecar, host, driver)
   } catch (error) {
-    if (!signal.aborted) throw error // an error after the signal means that the start was interrupted
+    if (!signal.aborted) throw error // errors after the signal are ignored
   } finally {
     driver.close()
     await host.close()
@@ -127,7 +127,7 @@ export const leaseTimesOf = (settings: SidecarSettings): LeaseTimes => ({
   retryMs: settings.leaderElectionRetryPeriod,
 })
 
-/** --master without a kubeconfig means a server without authentication; with a kubeconfig it overrides the address. */
+/** --master without credentials means a server without authentication; otherwise it overrides the address. */
 async function loadServerConfig({ settings, clock, env }: SidecarRun): Promise<ClientConfig> {
   const { kubeconfig, master } = settings
   const hasCredentials = kubeconfig || env.KUBECONFIG || env.KUBERNETES_SERVICE_HOST

@@ -1,5 +1,5 @@
-// Reads credentials from a directory with one file per key, such as a Secret mounted into a pod. They are read at every use,
-// because the kubelet updates the files.
+// Reads credentials from a directory with one file per key, such as a Secret mounted into a pod. Read them
+// at every use, because the kubelet updates the files.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from '../base/usage-error.ts'

@@ -1,5 +1,5 @@
 // Creates the controllers that change provisioned volumes of a CSI driver: expansion and modification of attributes,
-// depending on the capabilities of the driver. Used by driver-controllers.ts.
+// depending on the capabilities of the driver.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import {
   canExpand,

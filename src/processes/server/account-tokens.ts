@@ -55,7 +55,7 @@ export async function openAccountTokens(options: OpenAccountTokensOptions): Prom
 const LIFETIME_MS_MIN = 60 * 60 * 1_000
 const LIFETIME_MS_MAX = 2 ** 32 * 1_000
 
-/** Throws UsageError for an issuer that no OpenID Connect client accepts, or for a lifetime that is out of range. */
+/** Throws UsageError for an invalid issuer or a lifetime that is out of range. */
 export function checkAccountTokenSettings(settings: AccountTokenSettings): AccountTokenSettings {
   const { issuer, lifetimeMsMax } = settings
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined

@@ -1,5 +1,5 @@
-// Publishes the CA of the server in the ConfigMap kube-public/cluster-info, which everyone may read, so that a node that joins
-// can compare the CA with the hash it was given. The names are those of kubeadm.
+// Publishes the CA of the server in the ConfigMap kube-public/cluster-info, which unauthenticated users may read, so that a
+// node that joins can compare the CA with the hash it was given. The names are those of kubeadm.
 
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'

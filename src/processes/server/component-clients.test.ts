@@ -1,4 +1,4 @@
-// Runs all controllers as `stowage up` does, each with its own user, on a server that authorizes by the bootstrap roles.
+// Runs the controllers, each with its own user, on a server that authorizes by the bootstrap roles.
 import { setMaxListeners } from 'node:events'
 import { Registry } from 'prom-client'
 import { describe, expect, it, onTestFinished } from 'vitest'

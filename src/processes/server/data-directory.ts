@@ -32,7 +32,6 @@ export interface DataDirectory {
   readonly encryption: LoadedEncryption
 }
 
-/** Credentials and an empty store take a tenth of this. */
 const START_BYTES_MIN = 4 * 2 ** 20
 
 const BRIEF_HISTORY_MS = 90_000
@@ -89,8 +88,8 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
 }
 
 /**
- * Throws if a restore is incomplete, or if a server was ready in this directory before and its store is missing or empty: starting with a new store would
- * hide the loss. The kubeconfig shows that a server was ready, because it is written then.
+ * Throws if a restore is incomplete, or if a server was ready here before and its store is missing or empty: a new
+ * store would hide the loss. The kubeconfig shows that a server was ready, because it is written then.
  */
 async function checkStoreExists(dataDir: string): Promise<void> {
   const kubeconfig = kubeconfigOf(dataDir)

@@ -58,7 +58,7 @@ export async function loadEncryption(options: LoadEncryptionOptions): Promise<Lo
   return { encryption, file }
 }
 
-/** Returns a random name, so that no other key has it: values name the key that encrypts them. */
+/** Returns a random name: values name the key that encrypts them, so two keys must not share one. */
 export const newKeyName = (): string => `key-${randomBytes(4).toString('hex')}`
 
 /** An embedded store is new if it has no file. Servers on etcd share their credentials, so that new ones mean a new store. */

@@ -1,4 +1,4 @@
-// Finds the address at which other machines and pods reach this server.
+// Finds the IP address that this server publishes.
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { ListenAddress } from '../../base/listen-address.ts'

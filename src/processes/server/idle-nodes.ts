@@ -31,7 +31,7 @@ const nameOf = (number: number) => `${PREFIX}${number}`
 
 async function readNodeNumbers(dir: string): Promise<number[]> {
   const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [] // no node was ever started
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
     throw error
   })
   return names

@@ -1,5 +1,5 @@
-// Objects that are created in a new cluster, so that the first claim needs no setup. Users may change or delete them, so each
-// is created once: the directory class in a new store, the objects of the local driver when the cluster first has nodes.
+// Objects that are created in a new cluster, so that the first claim needs no setup. The directory
+// class is created in a new store, the objects of the local driver at a start with nodes if there is no CSIDriver of it.
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
@@ -34,7 +34,7 @@ const localClass = (isDefault: boolean) => ({
   allowVolumeExpansion: true,
 })
 
-/** Creates the class, then the CSIDriver: its existence marks that both were created, even after a crash between them. */
+/** Creates the class, then the CSIDriver: its existence marks that both were created. */
 export async function createLocalDriverObjects(client: Client): Promise<void> {
   if (await find(client, csiDriverKind, { name: DRIVER_NAME })) return
   const { items: classes } = await client.list(storageClassKind)

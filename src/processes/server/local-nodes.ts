@@ -36,7 +36,7 @@ export interface NodesOptions {
 
 interface ReadyNodes {
   readonly names: readonly string[]
-  /** `loop`, or `directory` without root. */
+  /** `loop` or `directory`. */
   readonly backend: string
   readonly poolBytes: number
   readonly shortcomings: readonly string[]
@@ -133,7 +133,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
   }
 }
 
-/** Uses the size of the disk, not its free space, so that a pool has the same size at every start. */
+/** Uses the size of the disk, not its free space, which changes from one start to the next. */
 const choosePoolBytes = async (dir: string, count: number): Promise<number> =>
   calculatePoolBytes({ dir, count, disk: await statfs(dir) })
 

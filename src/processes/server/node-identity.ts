@@ -17,7 +17,7 @@ export interface NodeIdentityOptions {
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
-  /** Authorizes other users than nodes. */
+  /** Authorizes the requests that the rules of nodes do not allow. */
   readonly next: Authorizer
 }
 

@@ -72,7 +72,7 @@ export interface ServeOptions {
   readonly volumesDir: string | undefined
   /** Sockets of CSI drivers whose controllers run in this process. */
   readonly driverSockets: readonly string[]
-  /** Number of nodes to run on this machine, each with its own driver. Default: DEFAULT_NODES with an embedded store. */
+  /** Number of nodes to run on this machine, each with its own driver. Default: DEFAULT_NODES with controllers and an embedded store. */
   readonly nodes: number | undefined
   readonly poolBytes: number | undefined
   /** Options of the pods on the nodes of this machine. */
@@ -103,7 +103,6 @@ export interface ReadyServer {
   readonly nodes: number
 }
 
-/** The smallest number of nodes with which topology has an effect on most workloads. */
 const DEFAULT_NODES = 3
 
 export async function serve(options: ServeOptions): Promise<void> {

@@ -1,5 +1,4 @@
-// Records in the data directory which process serves it, so that `stowage status`, `stop` and `reset` find exactly that
-// process. The record of a process that was killed stays, and is recognised as stale.
+// Records in the data directory which process serves it, so that `stowage status`, `stop` and `reset` find that process. The record of a process that was killed stays, and is recognised as stale.
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stowageVersion } from '../../apiserver/version.ts'
@@ -35,7 +34,7 @@ export interface WrittenServerRecord {
   remove(): Promise<void>
 }
 
-/** Must be called while this process holds the lock of the store. */
+/** With an embedded store, must be called while this process holds the lock of the store. */
 export async function writeServerRecord(options: WriteServerRecordOptions): Promise<WrittenServerRecord> {
   const { dataDir, pkiDir, hasControllers, isShared, clock } = options
   const path = join(dataDir, SERVER_RECORD_FILE)

@@ -17,7 +17,7 @@ async function readyzOf(damaged: readonly DamagedRecordError[]): Promise<{ statu
   return { status: response!.status, text: String(response!.body) }
 }
 
-it('SYS-20 readiness fails and names the damaged records', async () => {
+it('SYS-20 readiness fails if records are damaged, and names the first three', async () => {
   expect(await readyzOf([])).toMatchObject({ status: 200, text: expect.stringContaining('[+]store-records ok') })
   const { status, text } = await readyzOf(['a', 'b', 'c', 'd'].map((name, index) => damageOf(name, index + 7)))
   expect(status).toBe(503)

@@ -5,7 +5,7 @@ import type { DamagedRecordError, Store } from '../../store/index.ts'
 /** Damaged records that the check names. It counts all of them. */
 const NAMED_MAX = 3
 
-/** Registers the check `store` (or `etcd`), and the check `store-records` if the store verifies checksums. */
+/** Registers the checks that the store supports: `store` (or `etcd`) and `store-records`. */
 export function addStoreChecks(health: Health, store: Store, { isShared }: { readonly isShared: boolean }): void {
   if (store.problem) health.addCheck(isShared ? 'etcd' : 'store', () => store.problem!())
   if (store.damagedRecords) health.addCheck('store-records', async () => describeDamage(store.damagedRecords!()))

@@ -18,7 +18,7 @@ async function createFixture() {
 }
 
 describe('writeUpstreamConfigMaps', () => {
-  it('SYS-29 creates the ConfigMap that delegated authentication reads, and updates the CA at the next start', async () => {
+  it('SYS-29 creates the ConfigMap that delegated authentication reads, and updates it only if the CA has changed', async () => {
     const { store, write, readData } = await createFixture()
     await write('first CA')
     const first = await readData(AUTHENTICATION)
@@ -30,7 +30,7 @@ describe('writeUpstreamConfigMaps', () => {
     expect(store.revision).toBe(revision)
   })
 
-  it('SYS-29 publishes a CA of authenticating proxies whose key is discarded, with the names of its headers', async () => {
+  it('SYS-29 publishes a CA of authenticating proxies and the names of their headers', async () => {
     const { write, readData } = await createFixture()
     await write('CA')
     const { 'client-ca-file': _, 'requestheader-client-ca-file': proxyCa, ...headers } = await readData(AUTHENTICATION)
@@ -69,7 +69,7 @@ describe('writeUpstreamConfigMaps', () => {
     expect(await readData(TOKEN_TRACKING)).toEqual({ since })
   })
 
-  it('does nothing if config maps are disabled', async () => {
+  it('resolves if ConfigMaps are disabled', async () => {
     const { server, clock } = await createServerFixture({ runtimeConfig: 'v1/configmaps=false' })
     const client = inProcessClient(server.objects, { name: 'tester', groups: ['system:masters'] })
     await expect(writeUpstreamConfigMaps({ client, caCert: 'CA', clock })).resolves.toBeUndefined()

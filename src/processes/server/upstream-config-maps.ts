@@ -27,9 +27,8 @@ const PROXY_CA = 'requestheader-client-ca-file'
 
 /**
  * Publishes the CA of client certificates, so that the ports of kube-scheduler, kube-controller-manager and extension
- * servers accept the certificates that this server accepts. They also require a CA of authenticating proxies and report an
- * error every minute without one. This server has no such proxy, so the key of that CA is discarded, and no
- * certificate can be issued with it.
+ * servers accept the certificates that this server accepts. They also require a CA of authenticating proxies. This
+ * server has no such proxy, so the key of that CA is discarded, and no certificate can be issued with it.
  */
 async function writeAuthenticationConfig({ client, caCert, clock }: UpstreamConfigMapsDeps): Promise<void> {
   const existing = await find(client, configMapKind, AUTHENTICATION)
@@ -60,10 +59,7 @@ function isValid(pem: string, nowMs: number): boolean {
 
 const TOKEN_TRACKING = { name: 'kube-apiserver-legacy-service-account-token-tracking', namespace: 'kube-system' }
 
-/**
- * Records since when the use of tokens in secrets has been tracked. kube-controller-manager reports an error without it.
- * This server accepts no such token, so none of them has been used since the first start.
- */
+/** Records the first start as the start of tracking the use of tokens in Secrets, which kube-controller-manager reads. */
 async function createTokenTracking({ client, clock }: UpstreamConfigMapsDeps): Promise<void> {
   const [since = ''] = timestamp(clock.nowMs()).split('T')
   await createIfAbsent(client, { metadata: TOKEN_TRACKING, data: { since } })
