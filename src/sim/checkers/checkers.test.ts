@@ -1,4 +1,4 @@
-// Tests every checker with planted violations, because a checker that never reports one proves nothing.
+// Tests checkers with planted violations, because a checker that never reports one proves nothing.
 import { readFile } from 'node:fs/promises'
 import { Counter, Gauge, Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
@@ -61,7 +61,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 shrunk, wrong status: reports sizes that fall or that the driver does not have', () => {
+  it('SYS-14 shrunk, wrong status, no intent: reports sizes that fall, that the driver does not have or that are not charged', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv', 2)

@@ -58,7 +58,7 @@ describe('npm run sim', () => {
     expect(await sim('--seeds 3 --from 1')).toMatchObject({ code: 0 })
   })
 
-  it('SYS-14 gives workers and replay lines every flag that affects the run of a seed', async () => {
+  it('SYS-14 passes the flags of a run to workers and replay lines', async () => {
     const flags = '--workload quota --answers stock --operations 4 --faults 3 --targeted-faults 12 --twice'
     const startedFlags: string[] = []
     const startWorker: SimProgram['startWorker'] = (workerFlags) => {
@@ -119,7 +119,7 @@ describe('npm run sim', () => {
     expect(out).not.toContain('shrinking')
   })
 
-  it('SYS-14 explains wrong flags and files, with exit code 2', async () => {
+  it('SYS-14 explains wrong flags and files with exit code 2, and prints its usage with --help', async () => {
     expect(await sim('--sed 1')).toMatchObject({ code: 2, out: expect.stringContaining("Unknown option '--sed'.") })
     expect(await sim('--help')).toMatchObject({ code: 0, out: expect.stringContaining('Usage: npm run sim') })
     expect(await sim('--plan nowhere.json')).toMatchObject({

@@ -6,7 +6,7 @@ import { generatePlan } from '../workload/generate.ts'
 import type { WorkloadName } from '../workload/workloads.ts'
 import { type PlantedBug, runPlan } from './run.ts'
 
-/** A driver's "already exists" counts as a transient error: the volume of an earlier request is never found. */
+/** A driver's "already exists" counts as a transient error. */
 const existingIsTransient: PlantedBug = {
   aroundDriver: (_env, driver) => ({
     ...driver,

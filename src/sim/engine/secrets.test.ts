@@ -54,7 +54,7 @@ const UNUSED_METHODS = [
 const credentialOf = (purpose: string) => `§${purpose}/credential§`
 const formsOf = (value: string) => [value, encodeURIComponent(value), Buffer.from(value).toString('base64')]
 
-/** Fails each call of a volume that has secrets with an error that quotes all secrets that this process has sent so far. */
+/** Fails the first calls with secrets for each volume with an error that quotes the secrets this process has sent so far. */
 function createQuotingDriver(driver: CsiDriver, quotedSecrets: Set<string>, failures: Map<string, number>): CsiDriver {
   return createServiceClients(async (method, request: Message, options) => {
     const { secrets, volumeId, name } = request as unknown as {
@@ -73,7 +73,7 @@ function createQuotingDriver(driver: CsiDriver, quotedSecrets: Set<string>, fail
 }
 
 describe('secrets', () => {
-  it('PROV-16 reach no object, event, condition, log line, metric or trace, whatever a driver quotes', async () => {
+  it('PROV-16 reach no object, event, condition, log line, metric or trace if a driver quotes them in errors', async () => {
     const lines: string[] = []
     const write = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
     const log: Logger = { debug: write, info: write, warn: write, error: write }

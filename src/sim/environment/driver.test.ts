@@ -14,7 +14,7 @@ const createRequest = (name: string) => ({
   ],
 })
 
-/** Starts a caller that creates volumes, retries until they exist, and may crash at any await. */
+/** Starts a caller that creates volumes and retries until they exist. */
 function startVolumeCreator(
   simulation: Simulation,
   driver: SimDriver,
@@ -132,7 +132,7 @@ describe('the simulated driver', () => {
     expect(driver.state().volumes).toEqual({})
   })
 
-  it('SYS-14 leaves the caller uncertain after a crash during a call, and never completes the call', async () => {
+  it('SYS-14 leaves the caller uncertain after a crash during a call, and does not complete the call', async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ effect: { do: 'hang' } }])

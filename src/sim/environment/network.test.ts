@@ -17,7 +17,7 @@ async function createFixture() {
 }
 
 describe('the network', () => {
-  it('SYS-14 silences the watches of one process for a while and then answers 410 to a resume', async () => {
+  it('SYS-14 silences the watches of one kind in one process for a while, ends them, and answers 410 to a resume', async () => {
     const { simulation, cluster, deaf, other } = await createFixture()
     const { signal } = new AbortController()
     const { resourceVersion } = await waitFor(deaf.list(configMapKind))

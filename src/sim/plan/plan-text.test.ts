@@ -57,7 +57,7 @@ describe('the text of an action', () => {
     for (const [action, text] of examples) expect(textOfAction(action)).toBe(text)
   })
 
-  it('SYS-14 describes a fault and its duration', () => {
+  it('SYS-14 describes a fault, with its duration if it has one', () => {
     const examples: [Action, string][] = [
       [{ do: 'freeze', process: 'control-1', ms: 40_000 }, 'control-1 freezes for 40 s'],
       [{ do: 'crash', process: 'server', downMs: 800 }, 'server crashes for 800 ms'],
@@ -71,7 +71,7 @@ describe('the text of an action', () => {
     for (const [action, text] of examples) expect(textOfAction(action)).toBe(text)
   })
 
-  it('SYS-14 is readable for every action of every plan, even after shrinking', () => {
+  it('SYS-14 is readable for the actions of random plans, also after a step of shrinking', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 1_000_000 }), fc.nat(), (seed, nth) => {
         const plan = generatePlan(seed)

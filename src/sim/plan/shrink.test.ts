@@ -80,7 +80,7 @@ describe('shrinking a failing plan', () => {
     expect(claimNames(shrunk.plan)).toEqual(['c1', 'c2'])
   })
 
-  it('SYS-14 stays within the budget of runs and time, and keeps the best plan so far', async () => {
+  it('SYS-14 stops when the budget of runs or time is used up, and keeps the best plan so far', async () => {
     const fails = (candidate: Plan) => claimNames(candidate).includes('c3')
     let runs = 0
     const countingRunner: RunPlan = (plan) => {
@@ -158,7 +158,7 @@ function planOf(steps: number): Plan {
   }
 }
 
-/** Deterministic failures that need all of some steps, one of several sets, or an even number. */
+/** Plans, each with a condition on the claims that it must still create to fail. */
 function failingPlans() {
   return fc
     .tuple(

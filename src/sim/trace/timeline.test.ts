@@ -12,7 +12,7 @@ describe('the timeline of a run', () => {
           '     1.001s user: alice creates claim team-a/c10 (1Gi, basic): done',
           '     1.001s user: alice creates claim team-a/c1 (4Gi, net-now): done',
           '     1.500s control-1 starts (1)',
-          '     2.000s control-1: patch claim team-a/c1 (intent)',
+          '     2.000s control-1: patch claim team-a/c1 (finalizers)',
           '     2.250s driver net.sim answers CreateVolume: OK',
           '     2.300s control-1: CreateVolume pvc-0a1b',
           '    62.500s fault: control-1 crashes, back after 5 s',
@@ -36,7 +36,7 @@ Seed 7: 20 steps in 60 minutes; 2 nodes, 1 × control, driver controllers in-pro
 Fault rates: none.
 
   0:01.0 ● user       alice creates claim team-a/c1 (4Gi, net-now): done
-  0:02.0   control-1  patch claim team-a/c1 (intent)
+  0:02.0   control-1  patch claim team-a/c1 (finalizers)
   0:02.3   control-1  CreateVolume pvc-0a1b
   1:02.5 ✗            control-1 crashes, back after 5 s
   1:02.5 ✗ control-1  crashes

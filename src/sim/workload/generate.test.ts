@@ -71,7 +71,7 @@ describe('targeted faults', () => {
     expect(share(/"grow"}.*target-\d+.*"grow"}/)).toBeGreaterThan(0.5)
   })
 
-  it('SYS-14 occur in every kind', () => {
+  it('SYS-14 include failing drivers, process and network faults, and deletions', () => {
     const withTargetedFaults = Array.from({ length: 40 }, (_, seed) =>
       generatePlan(seed, { targetedFaults: 12, operations: 0, faults: 0 }),
     )
@@ -205,7 +205,7 @@ describe('a plan with stock answers', () => {
 })
 
 describe('all plans together', () => {
-  it('SYS-14 contain every action, and create and delete every kind', () => {
+  it('SYS-14 contain every action, delete every kind, and create every kind but nodes', () => {
     const allActions = [...plans, ...focusedPlans, ...stockPlans].flatMap(({ steps }) =>
       steps.map(({ action }) => action),
     )
@@ -255,7 +255,7 @@ describe('all plans together', () => {
     ])
   })
 
-  it('SYS-14 request every class, every volume mode and every source', () => {
+  it('SYS-14 request every class, and import volumes into every driver', () => {
     const claims = actionsOfType('create').flatMap(({ kind, object }) =>
       kind === 'claim' ? [JSON.stringify(object)] : [],
     )
@@ -292,7 +292,7 @@ describe('all plans together', () => {
     expect(new Set(actionsOfType('import').map(({ driver }) => driver)).size).toBe(DRIVERS.length)
   })
 
-  it('SYS-14 create quotas for every supported resource and scope', () => {
+  it('SYS-14 create quotas for many resources and scopes', () => {
     const quotas = actions
       .filter((action) => 'kind' in action && action.kind === 'quota')
       .map((action) => JSON.stringify(action))
@@ -321,7 +321,7 @@ describe('all plans together', () => {
       ).toBe(true)
   })
 
-  it('SYS-14 disrupt every process of every setup and use every code and driver', () => {
+  it('SYS-14 disrupt every process of every setup, and use 15 error codes and every driver', () => {
     const disruptedProcesses = new Set(
       actions.flatMap((action) => ('process' in action && action.process !== undefined ? [action.process] : [])),
     )
@@ -372,7 +372,7 @@ describe('all plans together', () => {
       }
   })
 
-  it('SYS-14 contain invalid objects only where intended', () => {
+  it('SYS-14 contain invalid objects in claims only', () => {
     const writes = actions.filter((action) => action.do === 'create' || action.do === 'edit')
     const invalidWrites = writes.filter((action) => isInvalid('object' in action ? action.object : action.patch))
     expect(invalidWrites.length).toBeGreaterThan(SEEDS)
