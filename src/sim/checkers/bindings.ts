@@ -1,5 +1,5 @@
-// Rule `double binding`, checked at every commit: no volume is bound to two claims, no claim is Bound to a volume that is
-// not its own, and no volume passes from one claim to another without having been free in between.
+// Rule `double binding`, checked at every commit: no volume is bound to two claims, no claim becomes Bound to a volume that
+// is not its own, and no volume passes from an existing claim to another without having been free in between.
 import { keyOfObject } from '../../client/index.ts'
 import type { ObjectOf } from '../engine/view.ts'
 

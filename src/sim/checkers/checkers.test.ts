@@ -855,7 +855,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 needless wait: accepts an expansion of a volume whose access modes CSI cannot express', () => {
+  it('SYS-14 needless wait: accepts an expansion of a volume that is ReadWriteOnce and ReadOnlyMany, but not ReadWriteMany', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv')
     fixture.recordEvent('uid-a', 'VolumeResizeFailed')

@@ -1,5 +1,5 @@
 // The context of every checker: the system, the contents of the store, the exemptions, and a function to report violations.
-// Also the list of all rules, and predicates on objects that several checkers use.
+// Also their rules, and predicates on objects that several checkers use.
 import type { Client } from '../../client/index.ts'
 import type { FakeVolume } from '../../csi/fake/index.ts'
 import type { System } from '../engine/system.ts'
@@ -102,7 +102,7 @@ export const hasEnded = ({ status }: ObjectOf<'pod'>): boolean =>
 export const isDeleting = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
   metadata.deletionTimestamp !== undefined
 
-/** CSI has no access mode for one writing node and many reading ones: no driver is called for such a volume. */
+/** No driver is called for a volume with these access modes. */
 export const isContradictory = ({ spec: { accessModes = [] } = {} }: ObjectOf<'volume'>): boolean =>
   accessModes.includes('ReadWriteOnce') &&
   accessModes.includes('ReadOnlyMany') &&

@@ -1,4 +1,4 @@
-// Records which volumes were deleted by a process and not by a user.
+// Records which volumes processes, and not users, have requested to delete.
 import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { ObjectOf } from '../engine/view.ts'

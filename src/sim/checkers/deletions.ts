@@ -54,7 +54,7 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
     else protectedSince.set(name, { reason, sinceMs: protectedSince.get(name)?.sinceMs ?? simulation.nowMs })
   }
 
-  /** Returns the time of the newest state that the caller has read. A stale read counts as if made FRESH_MS ago. */
+  /** Returns the time of the newest state that the caller has read. A stale read counts as if made FRESH_MS ago, no read as if made now. */
   function knownUntilMs(read: Read | undefined): number {
     if (!read) return simulation.nowMs
     const isFresh = simulation.nowMs - read.answeredMs < FRESH_MS

@@ -1,5 +1,4 @@
-// Records actions of users and faults that make an otherwise wrong state acceptable. Each exemption is as narrow as possible:
-// it names one volume of a driver, or a period.
+// Records actions of users and faults that make an otherwise wrong state acceptable.
 import { FEATURE_GATES } from '../../api/feature-gates.ts'
 import type { FakeState } from '../../csi/fake/index.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
@@ -21,7 +20,7 @@ export interface Exemptions {
    * volume: its storage may have been deleted anyway.
    */
   mayHaveBeenDeleted(volume: ObjectOf<'volume'>): boolean
-  /** Whether an expansion for an earlier claim was never answered: the volume may be larger than recorded. */
+  /** Whether the last expansion was for another claim and did not succeed: the volume may be larger than recorded. */
   mayHaveGrownBefore(asset: string, claimUid: string): boolean
   /** Whether a feature gate was off at some time: state that depends on it may be incomplete. */
   readonly hadGatesOff: boolean

@@ -1,5 +1,5 @@
-// Creates all checkers of a run. They read the store and the drivers, never a controller's own state. Some check every
-// commit and every driver call, some the whole state at rest (at-rest/), some only the end of the run.
+// Creates the checkers of a run. Some check every commit and every driver call, some the whole state at rest (at-rest/), some
+// only the end of the run.
 import type { Client } from '../../client/index.ts'
 import type { System } from '../engine/system.ts'
 import type { Users } from '../engine/users.ts'

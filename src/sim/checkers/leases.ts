@@ -1,5 +1,5 @@
-// Rule `two leaders`: no process takes a lease before its holder has failed to renew it for the lease's duration, measured in
-// true time and not by the clock of any process.
+// Rule `two leaders`: no process takes a lease before its holder has failed to renew it for the lease's duration or has
+// released it, measured in true time and not by the clock of any process.
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'

@@ -1,5 +1,5 @@
 // Rule `lost write`: after every start of the server, everything that could be read before exists unchanged or newer, and
-// every write acknowledged to a user was seen in the store.
+// writes acknowledged to users were seen in the store.
 import type { Entry } from '../../store/index.ts'
 import type { AcknowledgedWrite } from '../engine/users.ts'
 import { type KindKey, storeKeyOf } from '../engine/view.ts'

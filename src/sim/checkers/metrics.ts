@@ -1,5 +1,5 @@
-// Rule `metrics`: every incarnation of every process counted exactly the driver calls whose end it received, and at the end
-// the leader's gauges equal the claims and volumes in the store. Also rule `capacity`: the scheduler reserves none at rest.
+// Rule `metrics`: each incarnation of a process counted the driver calls whose end it received, and at the end the leader's
+// gauges equal the claims and volumes in the store. Also rule `capacity`: the scheduler reserves none at rest.
 import { type CsiCode, goNameOf } from '../../csi/index.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
 import type { System } from '../engine/system.ts'

@@ -4,7 +4,7 @@ import { isReachableFrom } from '../../volumes/node-affinity.ts'
 import type { ObjectOf } from '../engine/view.ts'
 import { type CheckContext, claimsOf } from './context.ts'
 
-/** The scheduler may not have received changes this recent: a silent watch is replaced after a minute and a half. */
+/** The scheduler may not have received changes this recent. */
 const PROPAGATION_MS = 120_000
 
 export function checkPlacements({ system, view, report }: CheckContext): void {

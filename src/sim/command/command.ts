@@ -1,5 +1,5 @@
 // Carries out a command of `npm run sim`: one run with its timeline, or many runs with a table of figures and the first
-// failures shrunk. Prints how to replay and save each failure. Returns the exit code.
+// failures shrunk. Returns the exit code.
 import { writeFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { Clock } from '../../base/clock.ts'

@@ -1,4 +1,4 @@
-// Adds up the results of seeds and prints them: a table of operations and faults by kind, and the violations.
+// Adds up the results of seeds and formats them: a table of operations and faults by kind, and the violations.
 
 import type { SimulationRun, Violation } from '../engine/run.ts'
 import { countText } from '../trace/count-text.ts'

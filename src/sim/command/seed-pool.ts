@@ -38,7 +38,7 @@ export async function runSeeds({ workers, startWorker, next, progress }: PoolOpt
   return totals
 }
 
-/** The rule of a seed whose worker crashed. Running the seed alone shows the reason. */
+/** The rule of a seed whose worker crashed or exceeded its time. */
 export const NO_RESULT = 'no result'
 
 function crashResult(seed: number, error: unknown): SeedResult {

@@ -6,13 +6,10 @@ import type { Clock } from '../../base/clock.ts'
 import type { SeedResult } from './report.ts'
 import type { SeedWorker } from './seed-pool.ts'
 
-/** How long a seed may run, in real time. Most take about a second. */
+/** How long a seed may run, in real time. */
 export const SEED_MS_MAX = 300_000
 
-/**
- * A large young generation, because most objects of a run are short-lived. No stack traces, because a failing seed is run
- * again alone.
- */
+/** A large young generation, because most objects of a run are short-lived, and no stack traces. */
 const FAST_RUN_FLAGS = ['--max-semi-space-size=64', '--stack-trace-limit=0']
 
 /** `script` must call serveSeeds when started with `args`. */

@@ -1,5 +1,4 @@
-// Attachments at rest: volumes are attached to the nodes whose pods need them and to no others, drivers have published them
-// there, and the mounts on a node are those of its pods.
+// Attachments at rest: attachments, publications by drivers and mounts match the pods that need them.
 import { keyOfObject } from '../../../client/index.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
 import { NODES, nodeIdOf, nodeOfId } from '../../plan/catalog.ts'

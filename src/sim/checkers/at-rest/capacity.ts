@@ -1,5 +1,4 @@
-// Capacity at rest: there is one capacity object for every node and every class that waits for a consumer, it states what the
-// driver has free, there are no others, and no pool is over-full.
+// Capacity at rest: the capacity objects of the local driver state what is free on its nodes, and no pool is over-full.
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { FakeVolume } from '../../../csi/fake/index.ts'
 import { TOPOLOGY_KEY } from '../../plan/catalog.ts'

@@ -1,5 +1,5 @@
-// Checks claims at rest: each one is bound and has the requested size and attributes, or states a true reason why it has not.
-// Its status matches the driver's volume, and each of its finalizers is still needed.
+// Checks claims at rest: each one is bound and has the requested size and attributes, or states a reason why it has not.
+// Its status matches the driver's volume.
 import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'
 import { compareQuantities, quantityToBytes } from '../../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../../api/selectors.ts'
@@ -332,7 +332,7 @@ function checkAttributes(
   }
 }
 
-/** Checks that the driver's volume has exactly the attributes that all statuses together determine. */
+/** Checks that the driver's volume has the attributes that all statuses together determine. */
 function checkExpected(
   asset: string,
   actual: Attributes,
