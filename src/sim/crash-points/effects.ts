@@ -1,4 +1,4 @@
-// Numbers and names every effect that processes have on the outside: writes to the server, calls of a driver or plugin. Hooks
+// Numbers and names the effects that processes have on the outside: writes to the server, calls of a driver or plugin. Hooks
 // run right before and right after each. Writes of events and leases are not counted: no data depends on them.
 import type { Message } from '@bufbuild/protobuf'
 import type { Kind } from '../../api/kind.ts'

@@ -1,4 +1,4 @@
-// The users of the provisioning crash scenario: they create claims of every kind, wait for a state, and delete them. Each
+// The users of the provisioning crash scenario: they create claims of several classes, and delete most of them. Each
 // step states when it is due and when it is done, so that a request lost by a crash is repeated.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'

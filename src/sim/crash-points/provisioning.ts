@@ -1,5 +1,5 @@
-// Crash scenario: claims of every kind are created, get their volumes and are deleted again (provisioning-steps.ts), while
-// one process crashes at one point.
+// Crash scenario: claims of several classes are created, and most are deleted again (provisioning-steps.ts), while one
+// process crashes at one point.
 
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { isBound } from '../checkers/context.ts'

@@ -1,5 +1,5 @@
-// Adds the processes of the system. Each runs the production code of a command: the controllers of `stowage server`,
-// `stowage node`, and, if the drivers' controllers are sidecars, `stowage provisioner` and `stowage resizer`.
+// Adds the processes of the system, which run production code: the controllers of `stowage up`, node agents and, if the
+// drivers' controllers are sidecars, provisioners, resizers and attachers.
 
 import { setMaxListeners } from 'node:events'
 import { processIdentity } from '../../base/process-identity.ts'
@@ -46,7 +46,7 @@ const LEASE = {
   leaderElectionRetryPeriod: '20s',
 }
 const RETRY_MS = 20_000
-/** Renewal period of a node's lease: two renewals may be lost before the node counts as lost. */
+/** Renewal period of a node's lease. */
 const RENEW_MS = 15_000
 
 const MACHINE: MachineInfo = {

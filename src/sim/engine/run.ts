@@ -1,5 +1,5 @@
-// Runs a plan: users act and faults occur as it says, then all faults end, and once the system is at rest every checker
-// verifies the whole state. Returns the violations and the trace.
+// Runs a plan: users act and faults occur as it says, then all faults end, and once the system is at rest the checkers
+// verify the whole state. Returns the violations and the trace.
 import type { Client } from '../../client/index.ts'
 import { createCheckers } from '../checkers/index.ts'
 import { runUntilSettled } from '../environment/run-until-settled.ts'
@@ -38,12 +38,12 @@ export interface Violation {
 }
 
 const MINUTE_MS = 60_000
-/** More lines than a run of an hour has. */
+/** How many lines of the trace are kept. */
 const LINES_MAX = 200_000
 /** Later violations mostly follow from the first ones. */
 const VIOLATIONS_MAX = 30
 const POLL_MS = 10_000
-/** Problems that have not changed for this long are final: every retry period is shorter. */
+/** Problems that have not changed for this long are final. */
 const UNCHANGED_MS = 12 * MINUTE_MS
 /** Long enough for an endless retry to be repeated several times. */
 const REST_MS = 11 * MINUTE_MS

@@ -1,5 +1,5 @@
 // The system under test: the production server, controllers, scheduler and node agents as simulated processes,
-// with several CSI drivers. Everything can be broken and healed. Checking is in ../checkers.
+// with several CSI drivers. Checking is in ../checkers.
 import type { Message } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
 import { FEATURE_GATES, type FeatureGate, type FeatureGates } from '../../api/feature-gates.ts'
@@ -40,7 +40,7 @@ export interface System {
   readonly pluginVolumes: ReadonlyMap<string, bigint>
   /** Calls `listener` when the plugin of a process deletes a volume. */
   onPluginDelete(listener: (process: string, volumeName: string) => void): void
-  /** Calls `listener` when a process exits without being stopped, which is a fault. */
+  /** Calls `listener` when a process ends by itself. */
   onEnd(listener: (process: string, error: unknown) => void): void
   readonly gates: FeatureGates
   /** Takes effect at the next start of each process. */

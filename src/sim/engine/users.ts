@@ -1,5 +1,5 @@
 // Performs the user actions of a plan: sends requests that bypass the network, and returns a short name of each outcome.
-// Records every acknowledged write for the lost-write checker.
+// Records acknowledged writes for the lost-write checker.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -32,7 +32,7 @@ export interface UsersOptions {
 
 export interface Users {
   /**
-   * Returns `done`, `refused 422`, `conflict`, `not there`, `exists`, `over quota`, `disk refused`, `no server`; or `BUG …`
+   * Returns an outcome such as `done`, `refused 422`, `conflict`, `not there`, `exists`, `over quota`, `disk refused`, `no server`; or `BUG …`
    * for a response that no server may give. Never settles if the server crashes during the request.
    */
   perform(action: UserAction): Promise<string>

@@ -1,5 +1,5 @@
-// The API server of a simulation: the production server on the production store, over a disk and behind a network
-// that can fail. The server is a process and may crash; components are added as further processes. With several API
+// The API server of a simulation: the production server on a store in memory, with a disk and a network that can
+// fail. The server is a process and may crash; components are added as further processes. With several API
 // servers, the others share the store of the first, as servers on one etcd cluster do.
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import type { ExpansionQuota } from '../../api/kind.ts'

@@ -65,7 +65,7 @@ export interface SimDriver {
   driverFor(incarnation: Incarnation, nodeId?: string): CsiDriver
   /** Ends all faults, also scripted ones, and starts the driver. */
   heal(): void
-  /** Decides the result of a call before rules and random faults do. */
+  /** Decides the result of a call that no rule of `script` matches, before random faults do. */
   scriptedRuleFor?: (call: ScriptedCall) => FakeRule | undefined
 }
 

@@ -19,7 +19,7 @@ export interface Simulation {
   /** Runs steps until the condition holds; throws if the time is up or no step is left. */
   runUntil(condition: () => boolean, options: { readonly withinMs: number; readonly waitingFor: string }): Promise<void>
   runFor(ms: number): Promise<void>
-  /** Appends a line to the trace, of which the last TRACE_LINES_MAX are kept. */
+  /** Appends a line to the trace, of which the last `linesMax` are kept. */
   note(line: string): void
   trace(): readonly string[]
   /** A hash of the whole trace: two runs of a seed must agree on it. */
@@ -41,7 +41,7 @@ const TRACE_LINES_MAX = 2_000
 /** The shortest wait: with sums of smaller fractions, time could stop advancing. */
 const TICK_MS = 0.001
 const START_MS = Date.UTC(2026, 0, 1)
-/** A run with more steps is in an endless loop. */
+/** A limit against endless loops. */
 const STEPS_MAX = 5_000_000
 
 interface Step {
