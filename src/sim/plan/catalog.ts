@@ -1,5 +1,4 @@
-// The nodes, namespaces, drivers and classes that plans refer to, the same for every seed. Classes and driver capabilities are
-// chosen so that every feature and every refusal occurs.
+// The nodes, namespaces, drivers and classes that plans refer to, the same for every seed.
 import { EVERY_CONTROLLER_CAPABILITY, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 
 export const NODES = ['n1', 'n2', 'n3'] as const

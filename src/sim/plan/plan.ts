@@ -1,5 +1,5 @@
 // A plan describes one run as JSON data: setup, fault rates and steps. workload/generate.ts generates it from a seed,
-// engine/run.ts runs it, shrink.ts makes it smaller. Every step names the object or process it concerns, so that the others
+// engine/run.ts runs it, shrink.ts makes it smaller. Steps name the objects and processes they concern, so that the others
 // stay valid if one is removed.
 import type { ExpansionQuota } from '../../api/kind.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
@@ -63,8 +63,9 @@ export interface FaultRates {
 }
 
 /**
- * `restart`: every controller and agent restarts and must find nothing to do. `unrelated changes`: objects change in ways
- * that make no pod schedulable, and the scheduler must not attempt any. `use free quota`: claims are created until each quota refuses one.
+ * `restart`: controllers and agents restart. `unrelated changes`: objects change in ways that make no pod schedulable, and
+ * the scheduler must not attempt any. `use free quota`: claims are created, and the server must reject those that exceed a
+ * quota.
  */
 export type AtRestStep = 'restart' | 'unrelated changes' | 'use free quota'
 
@@ -136,7 +137,7 @@ export type Fault =
   /** `isOutOfService`: an administrator taints the node meanwhile. */
   | { readonly do: 'cut power'; readonly node: string; readonly downMs: number; readonly isOutOfService: boolean }
   | { readonly do: 'break watches' }
-  /** Watches of one process or all, of one kind or all, deliver nothing for `ms`; then they fail with 410. */
+  /** Watches of one process or all, of one kind or all, deliver nothing for `ms`; then they break, and a resume fails with 410. */
   | { readonly do: 'cut history'; readonly process?: string; readonly plural?: string; readonly ms: number }
   | { readonly do: 'refuse writes'; readonly ms: number }
   /** The network of one process or all loses this share of all messages, or only of the replies to writes. */

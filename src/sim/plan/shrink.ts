@@ -1,5 +1,5 @@
 // Shrinks a failing plan: removes steps as long as a violation of the same rule remains, then fault rates, then simplifies
-// setup, times and values (simpler-plans.ts). Every candidate is run, within a budget of runs and time.
+// setup, times and values (simpler-plans.ts). Candidates are run within a budget of runs and time.
 import type { Clock } from '../../base/clock.ts'
 import type { SimulationRun } from '../engine/run.ts'
 import type { Plan } from './plan.ts'
@@ -25,7 +25,7 @@ export interface Shrunk {
   readonly run: SimulationRun
   readonly rule: string
   readonly runs: number
-  /** Whether no simpler plan fails; false if the budget was used up before that was known. */
+  /** Whether the search ended before the budget was used up. */
   readonly isSmallest: boolean
 }
 

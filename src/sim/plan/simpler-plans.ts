@@ -1,5 +1,4 @@
-// Ways to simplify a plan other than removing steps: each function yields plans that differ from the given one in one
-// respect, the largest simplification first. Repeated application terminates.
+// Ways to simplify a plan other than removing steps: each function yields plans that are simpler in one respect.
 import type { Action, FaultRates, Plan, Setup } from './plan.ts'
 
 export type Simplifier = (plan: Plan) => Iterable<Plan>
@@ -99,7 +98,7 @@ function* simplerActions(action: Action): Iterable<Action> {
   }
 }
 
-/** Fields that identify an object. */
+/** Fields that are not removed. */
 const REQUIRED_FIELDS = new Set(['apiVersion', 'kind', 'metadata', 'metadata.name', 'metadata.namespace', 'spec'])
 const SIZE = /^\d+Gi$/
 
