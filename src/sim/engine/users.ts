@@ -32,7 +32,8 @@ export interface UsersOptions {
 
 export interface Users {
   /**
-   * Returns an outcome such as `done`, `refused 422` or `over quota`; or `BUG …` for a response that no server may give. Never settles if the server crashes during the request.
+   * Returns an outcome such as `done`, `refused 422` or `over quota`; or `BUG …` for a response that no server may give.
+   * Never settles if the server crashes during the request.
    */
   perform(action: UserAction): Promise<string>
   readonly acknowledged: readonly AcknowledgedWrite[]

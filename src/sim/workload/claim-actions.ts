@@ -1,5 +1,4 @@
-// Actions of users on claims: create claims for every kind of storage, also impossible ones, change size and attributes,
-// revert, and delete.
+// Actions of users on claims: create claims, also impossible ones, change size and attributes, revert, and delete.
 
 import { CLASSES, NET_MAXIMUM_GI } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'

@@ -1,5 +1,4 @@
-// Generates the fault rates of a plan. A sixth of the seeds have none, so that planned faults act alone; a sixth have all
-// of them; the others have some.
+// Generates the fault rates of a plan. About a sixth of the seeds have none, so that planned faults act alone.
 
 import type { DriverFaults } from '../environment/driver.ts'
 import type { NetworkFaults } from '../environment/network.ts'

@@ -15,7 +15,7 @@ const NODE_METHODS = ['NodePublishVolume', 'NodeUnpublishVolume'] as const
 const STAGING_NODE_METHODS = [...NODE_METHODS, 'NodeStageVolume', 'NodeUnstageVolume', 'NodeExpandVolume'] as const
 const CHANGE_METHODS = ['ControllerExpandVolume', 'ControllerModifyVolume', 'GetCapacity'] as const
 const BASIC_METHODS = ['CreateVolume', 'CreateVolume', 'DeleteVolume'] as const
-/** The methods that each driver is called with. */
+/** The methods of each driver that faults can concern. */
 export const METHODS: Readonly<Record<DriverName, readonly string[]>> = {
   'local.sim': [...BASIC_METHODS, ...CHANGE_METHODS, ...STAGING_NODE_METHODS],
   'net.sim': [

@@ -1,4 +1,4 @@
-// Generates the plan of a seed: setup, fault rates, user actions and faults. The same seed and workload give the same plan.
+// Generates the plan of a seed: setup, fault rates, user actions and faults. The same seed and options give the same plan.
 // Each purpose draws from its own random stream, so that a change in one part leaves the others as they were.
 // User actions are in *-actions.ts, faults in faults.ts, targeted-faults.ts and fault-rates.ts.
 
@@ -30,7 +30,7 @@ const MINUTE_MS = 60_000
 /** The share of a plan that is calm, at its end, and the share of all actions that happen then. */
 const CALM_SHARE = 0.13
 const CALM_OPERATIONS_SHARE = 0.05
-/** Probabilities that a plan contains an action that affects everything else. */
+/** Probabilities that a plan contains these rare events, and that it restores deleted objects at its end. */
 const NAMESPACE_DELETED = 0.12
 const NODE_DELETED = 0.25
 const GATE_CHANGED = 0.03
@@ -125,7 +125,7 @@ function withoutControllerCrashes(rates: FaultRates, setup: Setup): FaultRates {
 
 /**
  * Removes crashes and freezes of the provisioner if there is a second one. Both share the intent on a claim: if one crashes,
- * the other may complete the intent without its work. Only processes with leader election may crash.
+ * the other may complete the intent without its work.
  */
 function withoutProvisionerCrashes(plan: Plan): Plan {
   if (!plan.setup.secondProvisioner) return plan

@@ -1,5 +1,4 @@
-// Actions of administrators on quotas and limit ranges: limits on every countable resource, generous ones and some below
-// the present usage.
+// Actions of administrators on quotas and limit ranges: generous limits, and some below the present usage.
 
 import { ATTRIBUTES_CLASSES, CLASSES } from '../plan/catalog.ts'
 import type { UserAction } from '../plan/plan.ts'
@@ -47,7 +46,7 @@ const POD_BOUNDS: readonly Bound[] = [
   ['requests.cpu', countBetween(1, 4)],
   ['limits.memory', giBetween(1, 4)],
 ]
-/** With these, every container must state its resources. */
+/** With some of these, every container must state its resources. */
 const RESOURCE_BOUNDS: readonly Bound[] = [
   ['cpu', countBetween(1, 4)],
   ['memory', giBetween(1, 4)],
@@ -107,7 +106,7 @@ const someBounds = (rng: Rng, bounds: readonly Bound[]): Record<string, string> 
     Array.from({ length: rng.between(1, 3) }, () => rng.pick(bounds)).map(([key, generate]) => [key, generate(rng)]),
   )
 
-/** Edits a quota. Some limits are lowered below the usage and raised again later. */
+/** Edits a quota. Some limits are lowered and raised again later. */
 export function editQuota(draft: Draft): UserAction {
   const { rng } = draft
   const ref = pickExisting(rng, draft.quotas, () => someQuota(rng))

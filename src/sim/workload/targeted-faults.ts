@@ -1,5 +1,5 @@
 // Generates targeted faults: a fault and the actions it affects, on the same object within seconds. In an hour of random work
-// such coincidences are too rare. Each uses its own names and does not interfere with other actions.
+// such coincidences are too rare. Each uses claims and pods of its own.
 import type { CsiFailureCode } from '../../csi/index.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES } from '../plan/catalog.ts'
 import type { Action, Fault, Manifest, Ref, Setup, Step, UserAction } from '../plan/plan.ts'
@@ -35,7 +35,6 @@ export interface TargetedTimes {
   readonly steadyFromMs: number
 }
 
-/** Generates `count` targeted faults. Every kind occurs once before any is repeated. */
 export const generateTargetedFaults = (rng: Rng, setup: Setup, count: number, times: TargetedTimes): Step[] =>
   generate({ rng, setup, count, times, kinds: TARGETED_FAULTS, prefix: 'target' })
 
@@ -243,7 +242,7 @@ const contestedVolume: TargetedFault = {
     for (let nth = 0; nth < 3; nth++) {
       const ownClaim = { ...claim, name: `${claim.name}-${nth}` }
       const byName = nth === 0 ? { volumeName: name } : {}
-      // With silent watches, the claim that names the volume is created after the volume was assigned to another.
+      // With silent watches, the claim that names the volume is mostly created after the others.
       const atMs = beginMs + (fault > 1 ? (nth === 0 ? 15 : 3) * SECOND_MS * rng.fraction() : 60 * rng.fraction())
       at(atMs, create('claim', claimOf(ownClaim, className, byName)))
       if (className === 'net-wait') at(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, ownClaim)))
@@ -335,7 +334,7 @@ const failingControllers: TargetedFault = {
   },
 }
 
-/** All targeted faults. The last one is included twice, because it varies most. */
+/** The last one is included twice, because it varies most. */
 const TARGETED_FAULTS: readonly TargetedFault[] = [
   deletedUnanswered,
   revertedUnanswered,
