@@ -27,7 +27,7 @@ const WRITES_MAX = 3
 const CREATES_RATIO_MIN = 0.95
 const CREATES_AT_ONCE = 32
 const CREATE_PAIRS = { short: 60, long: 150 }
-/** A new server takes twice as long for its first few hundred claims. */
+/** A new server takes longer for its first claims. */
 const WARM_UP_PAIRS = 30
 
 /** Measured rounds by number of claims modified at once. */

@@ -27,7 +27,7 @@ import { residentMb, startLocalDriver, startNode, startServer } from './lib/serv
 import type { PartOptions, Suite } from './lib/suite.ts'
 
 const WARM_UP_PODS = 30
-/** Server and agent need a few hundred pods until their code is compiled: the first rounds take twice the CPU time. */
+/** The first rounds take more CPU time, until the code of server and agent is compiled. */
 const LOOP = { short: { pods: 70, rounds: 3, warmUpRounds: 3 }, long: { pods: 100, rounds: 5, warmUpRounds: 3 } }
 /** Pods at once; the last is the figure. */
 const DIRECTORY_PODS = [40, 120, 360]
@@ -35,11 +35,11 @@ const DIRECTORY_PODS = [40, 120, 360]
 const MEMORY_PODS = 500
 /** Compared with the rate of the driver alone. */
 const RATIO_MIN = 0.8
-/** Memory of the agent with more volumes than a node has in practice. */
+/** Memory of the agent with MEMORY_PODS volumes. */
 const AGENT_MB_MAX = 128
 const CLIENTS = 64
 const LOOP_VOLUME_BYTES = 314_572_800
-/** Directories reserve space without using it; this many fit on most disks. */
+/** Small, because directories reserve space without using it. */
 const DIRECTORY_VOLUME_BYTES = 1_048_576
 
 /** 1,000 pods with a volume each on 10 nodes took 193 s. */

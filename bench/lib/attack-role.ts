@@ -25,7 +25,7 @@ export interface AttackResult {
   readonly closed: number
 }
 
-/** Connections that are opened at once: a TLS handshake takes the server about 1 ms. */
+/** Connections that are opened at once. */
 const CONCURRENT_HANDSHAKES = 25
 
 let sockets: TLSSocket[] = []

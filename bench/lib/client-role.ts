@@ -225,8 +225,10 @@ async function measurePairMemory(): Promise<{ bytesPerPair: number; jsonBytes: n
   return { bytesPerPair: addedBytes / claims.size, jsonBytes }
 }
 
-/** Returns the size of heap and external memory after garbage collection. Needs --expose-gc, and collects several times, because streams release
- * their buffers late. */
+/**
+ * Returns the size of heap and external memory after garbage collection. Needs --expose-gc, and collects several times,
+ * because streams release their buffers late.
+ */
 async function heapBytes(): Promise<number> {
   for (let turn = 0; turn < 3; turn++) {
     globalThis.gc?.()

@@ -1,5 +1,5 @@
 // Measures the limit of HTTPS: a server with the same TLS settings that reads requests and responds with a given number of
-// bytes and the same headers.
+// bytes.
 //   GET  …?watch=…   stays open; every POST then sends it one line of the given size
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
