@@ -252,20 +252,23 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
     expect(await findLeft(podUids)).toEqual([])
   })
 
-  it.skipIf(!canUnshare && !process.env.CI)('SYS-28 leaves the empty data directory of a server without root, and nothing else', async () => {
-    await mkdir(dataDir)
-    await Promise.all([chmod(parent, 0o755), chown(dataDir, USER_ID, USER_ID)])
-    const server = await start({ uid: USER_ID })
-    await create(server, 'unprivileged')
-    while (!(await hasSleepingPod())) await pause(50)
-    await server.kill()
-    servers.pop()
-    const args = [await buildProgram(), 'reset', '--data-dir', dataDir, '--yes']
-    await run(process.execPath, args, { uid: USER_ID, gid: USER_ID, cwd: '/' })
-    // Its parent belongs to root, so the empty directory stays.
-    expect(await findLeft([])).toEqual(['data'])
-    expect(await readdir(dataDir)).toEqual([])
-  })
+  it.skipIf(!canUnshare && !process.env.CI)(
+    'SYS-28 leaves the empty data directory of a server without root, and nothing else',
+    async () => {
+      await mkdir(dataDir)
+      await Promise.all([chmod(parent, 0o755), chown(dataDir, USER_ID, USER_ID)])
+      const server = await start({ uid: USER_ID })
+      await create(server, 'unprivileged')
+      while (!(await hasSleepingPod())) await pause(50)
+      await server.kill()
+      servers.pop()
+      const args = [await buildProgram(), 'reset', '--data-dir', dataDir, '--yes']
+      await run(process.execPath, args, { uid: USER_ID, gid: USER_ID, cwd: '/' })
+      // Its parent belongs to root, so the empty directory stays.
+      expect(await findLeft([])).toEqual(['data'])
+      expect(await readdir(dataDir)).toEqual([])
+    },
+  )
 
   it('SYS-28 deletes nothing in a directory that is not a data directory', async () => {
     await mkdir(join(dataDir, 'volumes'), { recursive: true })

@@ -179,7 +179,7 @@ describe('patches', () => {
 })
 
 describe('KubernetesObjectApi', () => {
-  it('SYS-2 creates, reads, patches, lists and deletes objects of any kind', async () => {
+  it('SYS-2 creates, reads, patches, lists and deletes a StorageClass', async () => {
     const objects = KubernetesObjectApi.makeApiClient(environment.config)
     const silver = {
       apiVersion: 'storage.k8s.io/v1',

@@ -67,7 +67,6 @@ export function parseDataDir(flag: string | undefined): string {
   return resolve(flag ?? defaultDataDir())
 }
 
-/** A smaller pool has no room for a volume. */
 const POOL_BYTES_MIN = 1024 ** 2
 
 export function parsePoolSize(text: string | undefined): number | undefined {

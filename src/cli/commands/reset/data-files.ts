@@ -10,7 +10,7 @@ import { CONTEXTS_FILE } from '../kubeconfig/merge.ts'
 /** Entries of a data directory besides nodes/ and volumes/, in the order in which they are deleted. */
 const FILES = ['audit', 'admin.kubeconfig', CONTEXTS_FILE, 'pki', 'store', SERVER_RECORD_FILE]
 
-/** Paths that only a server creates: each of them shows that a directory is a data directory. */
+/** Each of these paths shows that a directory is a data directory. */
 const MARKS = ['store/store.mdb', 'pki/ca.crt', 'admin.kubeconfig', 'volumes.id', SERVER_RECORD_FILE]
 const NODE_MARKS = ['agent/pods', 'agent/plugins', 'pool/.stowage']
 

@@ -1,4 +1,4 @@
-// Runs `stowage sidecar`: the controllers of a CSI driver in one process, with one lease and shared caches. flags.ts has
+// Runs `stowage sidecar`: the controllers of a CSI driver in one process, with shared caches. flags.ts has
 // the flags, processes/run-sidecar.ts runs the process, replace-containers.ts prints the replacement.
 import { text as readText } from 'node:stream/consumers'
 import { createCapacityMetrics } from '../../../controllers/capacity/index.ts'
