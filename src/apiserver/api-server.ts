@@ -88,7 +88,7 @@ const LIMITS: Limits = { watchesMax: 10_000, userWatchesMax: 1_000 }
 
 export interface ApiServer {
   handle(request: ApiRequest): Promise<ApiResponse>
-  /** Ends the watches whose credentials are no longer valid, after a change of the credentials. Returns their number. */
+  /** Ends the watches whose credentials no longer authenticate their user. Returns their number. */
   endUnauthenticatedWatches(): number
   readonly resources: Resources
   readonly health: Health
@@ -317,7 +317,7 @@ interface LimitedWatch {
 
 const isUnexpected = (error: unknown): boolean => !(error instanceof ApiError) && !apiErrorOfStore(error)
 
-/** Returns whether a watch sends the current objects first. */
+/** Returns whether a watch may send the current objects first. */
 const startsWithList = (query: URLSearchParams): boolean => {
   const version = query.get('resourceVersion')
   return !version || version === '0' || query.has('sendInitialEvents')
@@ -325,7 +325,7 @@ const startsWithList = (query: URLSearchParams): boolean => {
 
 const bytesOf = ({ body, longBody }: ApiResponse): number => longBody?.storedBytes ?? body?.length ?? 0
 
-/** Uses only served resources as label values, because arbitrary paths would create an unbounded number of time series. */
+/** Labels resources that are not served as `other`, because arbitrary paths would create an unbounded number of time series. */
 function labelsOf(route: ResourceRequest | PathRequest | undefined, resources: Resources): RequestLabels {
   const noResource = { group: '', version: '', resource: '', subresource: '' }
   if (!route || route.is === 'path') return { verb: 'GET', ...noResource }

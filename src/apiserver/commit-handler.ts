@@ -163,7 +163,7 @@ function parseWrite(deps: ObjectDeps, raw: unknown, call: CommitCall, fieldManag
   }
 }
 
-/** Returns the name in the path of the equivalent request: none for a create, the name of the pod for its binding. */
+/** Returns the name in the path of the equivalent request. A create has none, unless it is of a subresource. */
 function requestNameOf(verb: Verb, subresource: string, name: string, body: unknown): string {
   if (verb !== 'create') return name
   if (subresource === '') return ''

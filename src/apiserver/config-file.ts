@@ -12,7 +12,7 @@ export interface ConfigFormat<T> {
   readonly isSecret?: boolean
 }
 
-/** Throws an error whose message names the field; the caller adds the name of the file. */
+/** The messages of its errors do not name the file; the caller adds it. */
 export async function decodeConfigFile<T>(text: string, format: ConfigFormat<T>): Promise<T> {
   const { apiVersion, kind, type, isSecret = false } = format
   const { value, duplicateKeys } = await parseYaml(text).catch((error) => {

@@ -1,4 +1,4 @@
-// Feeds an index in this process with the entries of a prefix: first those in the store, then every change. If the store ends
+// Feeds an index in this process with the entries of a prefix: first those in the store, then their changes. If the store ends
 // the watch, the index keeps its state until the entries are loaded again.
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -12,9 +12,9 @@ export interface FollowStoreOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Called for each entry at the start and for each change. The entry is undefined if the key was deleted. */
+  /** Called for each loaded entry and for each change. The entry is undefined if the key was deleted. */
   onEntry(key: string, entry: Entry | undefined): void
-  /** Called after the entries were loaded, without keys, and after each change with the keys that it wrote. */
+  /** Called without keys after the entries were loaded, and with the changed keys after changes. */
   onSynced?(changedKeys?: readonly string[]): void
 }
 

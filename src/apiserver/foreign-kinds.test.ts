@@ -52,7 +52,7 @@ describe('foreign kinds', () => {
     expect(String(headers.warning)).not.toMatch(/Service\b|v1beta1|Review/)
   })
 
-  it('are not in discovery, except Service', async () => {
+  it('are not in discovery unless they are declared discoverable, such as Service', async () => {
     const { get } = await createServerFixture()
     expect((await get('/apis')).text).not.toContain('"apps"')
     expect((await get('/api/v1')).text).not.toContain('replicationcontrollers')

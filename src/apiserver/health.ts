@@ -1,11 +1,11 @@
 // Serves /healthz, /livez and /readyz, which report the liveness and readiness of the process. `?verbose` lists the checks
-// by name, and `?exclude=` omits one.
+// by name, and `?exclude=` skips one.
 import { type ApiResponse, textResponse } from './http/messages.ts'
 
 export interface Health {
   /** Registers a readiness check that fails until `ok` is called. */
   addReadiness(name: string): { ok(): void; fail(reason: string): void }
-  /** Registers a check that runs on every request. It is a readiness check by default. */
+  /** Registers a check. It is a readiness check by default. */
   addCheck(name: string, check: Check, options?: { readonly isReadiness: boolean }): void
   handle(path: string, query: URLSearchParams): Promise<ApiResponse | undefined>
 }

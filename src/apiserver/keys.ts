@@ -24,5 +24,5 @@ export function describeKey(key: string): string {
 
 export const EVENTS_PREFIX = 'core/events/'
 
-/** Events and leases change often and are rarely watched, so the store keeps only a short history of them. */
+/** Events and leases change often, so the store keeps only a short history of them. */
 export const BRIEF_HISTORY_PREFIXES = [EVENTS_PREFIX, 'coordination.k8s.io/leases/']

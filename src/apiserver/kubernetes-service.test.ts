@@ -70,7 +70,7 @@ describe('the Service kubernetes', () => {
     await server.waitUntil(async () => !(await sliceAddresses()).includes('10.0.0.3'), 'the end of the third server')
   })
 
-  it('can be read as protobuf, and cannot be written by clients', async () => {
+  it('can be read as protobuf, and cannot be deleted by clients', async () => {
     await publish({ address: '10.0.0.1', port: 7443 })
     for (const url of [`${CORE}/services/kubernetes`, `${CORE}/endpoints/kubernetes`, SLICE]) {
       const { status, bytes } = await server.get(url, { accept: PROTOBUF_MEDIA })

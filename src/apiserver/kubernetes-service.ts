@@ -29,7 +29,7 @@ export interface KubernetesServiceOptions {
 }
 
 export interface PublishedService {
-  /** Removes the endpoint of this server from a shared store. */
+  /** Removes the endpoint of this server from a shared store, unless it is the last one. */
   stop(): Promise<void>
 }
 
@@ -149,7 +149,7 @@ function endpointsOf(endpoints: readonly ServerEndpoint[]): Content<Endpoints> {
   }
 }
 
-/** A slice has one port for all endpoints, so it lists the servers with the port of most of them. */
+/** A slice has one port and one address type, so servers with another port or type are omitted. */
 function endpointSliceOf(endpoints: readonly ServerEndpoint[]): Content<EndpointSlice> {
   const count = (port: number) => endpoints.filter((endpoint) => endpoint.port === port).length
   const [{ port, address }] = [...endpoints].sort((a, b) => count(b.port) - count(a.port) || a.port - b.port) as [

@@ -43,7 +43,7 @@ export function createApiMetrics(store: Store): ApiMetrics {
   const inFlight = { mutating: 0, readOnly: 0 }
   new Gauge({
     name: 'apiserver_current_inflight_requests',
-    help: 'Requests in progress, without watches.',
+    help: 'Requests in progress, without open watches.',
     labelNames: ['request_kind'],
     registers,
     collect() {

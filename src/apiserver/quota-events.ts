@@ -15,7 +15,6 @@ const REASON = 'ExceededQuota'
 const COMPONENT = 'stowage-apiserver'
 const EVENT_INTERVAL_MS = 10_000 // minimum interval between updates of one event, for clients that retry in a loop
 
-/** Returns the result of the write. Records an event before it rethrows the error of an exceeded quota. */
 export async function withQuotaEvents<T>(deps: ObjectDeps, write: Promise<T>): Promise<T> {
   try {
     return await write

@@ -118,7 +118,7 @@ const isDefinitionList = ({ group, plural }: Resource): boolean =>
   group === 'apiextensions.k8s.io' && plural === 'customresourcedefinitions'
 
 /**
- * Returns a warning per apiVersion that names its kinds. kubectl lists the definitions of custom resources, and prints the
+ * Returns warnings that name apiVersions and their kinds. kubectl lists the definitions of custom resources, and prints the
  * warnings, if discovery does not have the apiVersion of a manifest.
  */
 function apiVersionWarnings(resources: Resources): string[] {

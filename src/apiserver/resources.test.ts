@@ -18,7 +18,7 @@ describe('createResources', () => {
     expect(createWithConfig('').preferred('storage.k8s.io', 'volumeattributesclasses')?.version).toBe('v1')
   })
 
-  it('PROV-1 serves storage classes as v1 and v1beta1', () => {
+  it('PROV-1 serves storage classes as v1beta1, but not as v1alpha1', () => {
     expect(createWithConfig('').find('storage.k8s.io', 'v1beta1', 'storageclasses')).toBeDefined()
     expect(createWithConfig('').find('storage.k8s.io', 'v1alpha1', 'storageclasses')).toBeUndefined()
   })

@@ -1,5 +1,4 @@
-// The served resources: the declared kinds in the group versions that --runtime-config enables. Routing, discovery and
-// OpenAPI use them.
+// The served resources: the declared kinds, in the versions that --runtime-config does not disable.
 import type { Kind } from '../api/kind.ts'
 
 /** A kind in one group version. */
@@ -20,7 +19,7 @@ export interface Resources {
   preferred(group: string, plural: string): Resource | undefined
   /** All resources that discovery lists, in order of declaration. Most foreign kinds are served, but not listed. */
   readonly all: readonly Resource[]
-  /** Enabled group versions: groups in order of declaration, versions in order of preference. */
+  /** The group versions of `all`: groups in order of declaration, versions in order of preference. */
   readonly groups: readonly { readonly group: string; readonly versions: readonly string[] }[]
 }
 

@@ -29,7 +29,7 @@ describe('reviews', () => {
     })
   })
 
-  it('TokenReview returns the user of a token, or reports an unknown token', async () => {
+  it('TokenReview returns the user of a token, reports an unknown token, and rejects a missing one', async () => {
     expect((await createReview('tokenreviews', { spec: { token: 'good' } })).status).toMatchObject({
       authenticated: true,
       user: { username: 'ann' },
@@ -51,7 +51,7 @@ describe('reviews', () => {
     expect(status.allowed).toBe(allowed)
   })
 
-  it('SubjectAccessReview checks the subject in its spec, not the user of the request', async () => {
+  it('SubjectAccessReview checks the subject in its spec, which is required, not the user of the request', async () => {
     const spec = { groups: ['system:masters'], resourceAttributes: { verb: 'delete', resource: 'nodes' } }
     expect((await createReview('subjectaccessreviews', { spec })).status.allowed).toBe(true)
     expect(
@@ -62,7 +62,7 @@ describe('reviews', () => {
     })
   })
 
-  it('SubjectAccessReview requires either resource or path attributes', async () => {
+  it('SubjectAccessReview requires exactly one of resource and path attributes', async () => {
     const spec = { user: 'ann', resourceAttributes: { verb: 'get' }, nonResourceAttributes: { path: '/' } }
     await expect(createReview('subjectaccessreviews', { spec })).rejects.toMatchObject({ code: 422 })
     await expect(createReview('subjectaccessreviews', { spec: { user: 'ann' } })).rejects.toMatchObject({ code: 422 })

@@ -100,7 +100,7 @@ function attributesOf(resource: Resource, user: UserInfo, spec: AnyObject): Auth
   }
 }
 
-/** Requirements that a query parameter cannot express are ignored: this can only deny more. */
+/** Ignores requirements other than `In` with one value, and an invalid rawSelector: this can only deny more. */
 function fieldSelectorOf(selector: AnyObject): readonly FieldRequirement[] | undefined {
   if (!selector) return undefined
   const requirements: FieldRequirement[] = (selector.requirements ?? []).flatMap(

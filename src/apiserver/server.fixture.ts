@@ -75,7 +75,7 @@ export interface ServerFixture {
   /** Returns a client of an administrator. */
   client(): Client
   /**
-   * Returns a client with the rules of a component (component-rules.ts). A request that they do not grant fails the test. With
+   * Returns a client with the rules of a component (component-rules.ts). A request that they do not grant is rejected. With
    * several components, which share code, the rules of each must grant it.
    */
   clientOf(...components: readonly Component[]): Client
@@ -118,7 +118,7 @@ interface FixtureWatch {
 }
 
 const WAIT_TICKS_MAX = 5_000
-/** A stock server closes watches at any time. This interval is short enough to occur in most tests that advance the clock. */
+/** Short, so that tests that advance the clock see watches being closed by the server. */
 const STOCK_WATCH_MS = 31_000
 export const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
 

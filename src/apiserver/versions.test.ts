@@ -109,7 +109,7 @@ describe('events', () => {
     })
   })
 
-  it('SYS-11 can be selected, watched and patched in either group', async () => {
+  it('SYS-11 can be selected and patched in either group, and watched in events.k8s.io', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${NEW_EVENTS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.post(EVENTS, coreEvent)

@@ -3,7 +3,7 @@
 import type { Store } from './store.ts'
 import type { Version } from './version.ts'
 
-const STALE_MIN = 1_024 // minimum number of superseded versions before they are removed
+const STALE_MIN = 1_024 // the heap grows by at least this many versions before superseded ones are removed
 
 export class ExpiryQueue {
   readonly #isNewest: (version: Version) => boolean

@@ -1,6 +1,6 @@
 // KeyIndex: all keys in order, each with its newest version, for lookups, range scans and range counts. It is a sorted array
-// in chunks: an insert moves at most one chunk, and a count adds up whole chunks. Tombstones stay in the index until they
-// are compacted (change-log.ts).
+// in chunks: an insert does not move all keys, and a count adds up whole chunks. Tombstones stay in the index until they are
+// compacted (change-log.ts).
 import type { Revision } from './store.ts'
 import { type Version, versionAt } from './version.ts'
 
@@ -26,7 +26,7 @@ export class KeyIndex {
   #chunks: Chunk[] = []
   #liveCount = 0
 
-  /** Bulk-loads an index from the newest version of each key; several times faster than calling set() for each. */
+  /** Bulk-loads an index from the newest version of each key, which is faster than calling set() for each. */
   static of(newest: ReadonlyMap<string, Version>): KeyIndex {
     const keys = [...newest.keys()].sort()
     const index = new KeyIndex()

@@ -261,7 +261,7 @@ describe('durability', () => {
     expect(total).toBeGreaterThan(4_000)
   })
 
-  it('rejects only writes while the disk is full', async () => {
+  it('rejects a write that does not fit on the disk, and serves reads and smaller writes', async () => {
     const program = await bundle('full-disk-child.ts')
     const limitedCommand = [
       'sh',

@@ -58,7 +58,7 @@ const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
 const RECORD_BYTES = 100 // approximate size of a record without its value
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
 
-/** LMDB crashes if the disk gets full while it opens a file. A new store takes a twentieth of this. */
+/** LMDB crashes if the disk gets full while it opens a file. */
 const OPEN_BYTES_MIN = 2 ** 20
 
 /** Values are written as bytes. A range returns headers, which are decoded directly from LMDB's memory. */
@@ -310,8 +310,8 @@ class LmdbMedium implements Medium {
 }
 
 /**
- * Puts a value after all others (MDB_APPEND), so that LMDB fills pages completely instead of splitting them, which halves
- * the size of the file. Resolves with false if the name does not sort last.
+ * Puts a value after all others (MDB_APPEND), so that LMDB fills pages instead of splitting them. Resolves with false if the
+ * name does not sort last.
  */
 function putLast(db: Db, name: RecordName, value: Uint8Array): Promise<boolean> {
   const options = { append: true } as unknown as number // lmdb declares these options only for putSync

@@ -1,4 +1,4 @@
-// RecentEvents caches the newest events, so that all watchers, including those that reconnect, share one object per change.
+// RecentEvents caches the last events, so that watchers, including those that reconnect, share one object per change.
 // The cache has two generations of bounded size: a full young generation replaces the old one.
 import type { Entry, StoreEvent } from './store.ts'
 import { storedLength } from './value-transformer.ts'

@@ -109,7 +109,7 @@ describe('a store that is writing a batch', () => {
     ])
   })
 
-  it('encodes a coalescable put only if it is kept, and passes the put itself to the next transaction', async () => {
+  it('encodes a coalescable put only if it is kept or read, and passes the put itself to the next transaction', async () => {
     const { store } = await setUp()
     await put(store, 'total')
     let encodings = 0
@@ -246,7 +246,7 @@ describe('a store whose medium rejects a write', () => {
     expect(await store.problem?.()).toBeUndefined()
   })
 
-  it('SYS-11 probes the medium every 10 s if there are no writes', async () => {
+  it('SYS-11 probes the medium when it is asked for a problem 10 s after the last write', async () => {
     const { clock, control, batches, store } = await setUp()
     const succeed = control.beforeWrite
     control.beforeWrite = throwDiskFull
@@ -326,7 +326,7 @@ describe('a store after a write with unknown outcome', () => {
 })
 
 describe('compaction', () => {
-  it('keeps up with any load by dropping a bounded number of records with every batch', async () => {
+  it('keeps the history bounded under load, by dropping a bounded number of records with a batch', async () => {
     const { batches, store } = await setUp({ entriesMax: 100 })
     for (let round = 0; round < 20; round++) {
       await Promise.all(Array.from({ length: 1_000 }, (_, index) => put(store, `k/${index}`, String(round))))

@@ -1,6 +1,6 @@
 // The store over any Medium: group commit, reads, watches, compaction and expiry.
 //
-// Group commit: a single loop takes all pending transactions, runs them in order on a Batch (batch.ts), writes the batch to
+// Group commit: a single loop takes pending transactions, runs them in order on a Batch (batch.ts), writes the batch to
 // the medium atomically, and then makes it visible to readers (key-index.ts), to watchers (watch-hub.ts) and to the callers
 // of transact(). Transactions that arrive during the write form the next batch.
 //

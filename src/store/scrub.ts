@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import type { VerifiedSlice, VerifyOptions } from './medium.ts'
 import type { Revision, ScrubStats } from './store.ts'
 
-const SLICE_BYTES = 256 * 1024 // the event loop is blocked for a fraction of a millisecond per slice
+const SLICE_BYTES = 256 * 1024
 const SLICE_RECORDS_MAX = 500
 const FIRST_PASS_BYTES_PER_SECOND = 64 * 2 ** 20
 const PAUSE_MS_MIN = 1

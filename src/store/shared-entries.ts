@@ -2,7 +2,7 @@
 import type { Entry } from './store.ts'
 import type { Version } from './version.ts'
 
-/** Shorter lists are not shared. The number of shared lists is therefore bounded by the number of entries. */
+/** Shorter lists are not shared. */
 const ENTRIES_MIN = 100
 
 export class SharedEntries {

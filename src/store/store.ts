@@ -80,7 +80,7 @@ export interface ListResult {
   readonly remaining: number
 }
 
-/** A change of one key. All watchers receive the same object, so that encoded forms can be cached by its identity. */
+/** A change of one key. Live watchers share the object, so that encoded forms can be cached by its identity. */
 export interface StoreEvent {
   readonly type: 'put' | 'delete'
   readonly key: string
@@ -101,7 +101,7 @@ export interface WatchOptions {
    * DamagedRecordError of an event, or an error with the cause.
    */
   readonly onEvents: (events: readonly StoreEvent[]) => void
-  /** Called at most once, if the store ends the watch because of compaction, because it is closed or because it failed. */
+  /** Called at most once, if the store ends the watch. */
   readonly onEnd: (reason: Error) => void
 }
 
@@ -180,7 +180,7 @@ export interface ScrubStats {
   readonly progress: number
 }
 
-/** The history that a store keeps. Ages start when the store is opened. */
+/** The history that a store keeps. The age of a change starts when it is made or the store is opened. */
 export interface HistoryOptions {
   /** Superseded states are kept at least this long, unless entriesMax or bytesMax is exceeded. Default 5 minutes. */
   readonly keepMs?: number
@@ -188,7 +188,7 @@ export interface HistoryOptions {
   readonly entriesMax?: number
   /** Beyond this size of the values of superseded states the oldest are compacted. Default 64 MiB. */
   readonly bytesMax?: number
-  /** Prefixes of keys that change often and are rarely replayed (leases, events), with separate limits. */
+  /** Prefixes of keys with separate limits, for keys that change often. */
   readonly brief?: {
     readonly prefixes: readonly string[]
     readonly keepMs: number

@@ -10,7 +10,7 @@ export interface ValueTransformer {
   encode(key: string, value: Uint8Array): Uint8Array
   /** Whether the stored bytes must be decoded, or values of this key are transformed when they are written. */
   isTransformed(key: string, stored: Uint8Array): boolean
-  /** Returns the value. Throws an UndecryptableError. */
+  /** Returns the value. Throws an UndecryptableError if it cannot be decoded. */
   decode(key: string, stored: Uint8Array): Uint8Array
   /** Whether a new write of the value would be stored in another way, for example with a newer key. */
   isStale(key: string, stored: Uint8Array): boolean

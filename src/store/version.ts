@@ -1,5 +1,5 @@
 // Version: a state of a key without its value, which stays on the medium. The kept versions of a key form a chain that
-// starts at the newest. key-index.ts has the newest version of each key, change-log.ts all versions in revision order.
+// starts at the newest. key-index.ts has the newest version of each key, change-log.ts the kept changes in revision order.
 import type { Revision } from './store.ts'
 
 export interface Version {

@@ -1,8 +1,8 @@
-// The admission chain, which runs inside the transaction of every write except the binding of a pod. A plugin may change the
-// draft, reject the write, or add writes to the same transaction, such as the charge of a quota.
+// The admission chain, which runs inside the transaction of a write. A plugin may change the draft, reject the write, or add
+// writes to the same transaction, such as the charge of a quota.
 //
-// Plugins are synchronous and read the store through the view of the transaction, so their decision still holds at the
-// commit. A plugin may run more than once for one request.
+// Plugins are synchronous and read the store through the view of the transaction. A plugin may run more than once for one
+// request.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { Write } from '../../store/index.ts'
@@ -22,9 +22,9 @@ export interface AdmissionRequest {
   readonly subresource: string
   readonly namespace: string
   readonly name: string
-  /** The draft to be written, in stored form; absent on delete. `mutate` may change it. */
+  /** The draft to be written; absent on delete. `mutate` may change it. `validate` gets it in stored form. */
   readonly object?: AnyObject
-  /** The stored object; absent on create. */
+  /** The object before the write; absent on create. */
   readonly old?: Shared<AnyObject>
   /** The object after the write, for `validate`. Absent if the object is removed rather than marked for deletion. */
   readonly after?: AnyObject

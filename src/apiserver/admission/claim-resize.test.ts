@@ -152,7 +152,7 @@ describe('expanding a claim', () => {
     },
   )
 
-  it('REX-8 to a size above the int64 maximum is rejected', async () => {
+  it('REX-8 to a size above the int64 maximum is rejected in decimal units, and capped in binary units', async () => {
     await createBoundClaim('10Gi')
     await expectRejected('1e30', 422, 'Invalid value: "1e30": must be at most 9223372036854775807')
     // As in Kubernetes, a quantity in binary units is capped at 63 bits.
@@ -220,7 +220,7 @@ describe('lowering a request', () => {
 describe('the high-water mark of a claim', () => {
   const getHighWaterMark = async () => (await getClaim()).spec.allocatedResources
 
-  it('REX-3 cannot be set, changed or removed by any kind of write', async () => {
+  it('REX-3 cannot be changed or removed by a patch, an update or an apply', async () => {
     await createBoundClaim('10Gi')
     const allocatedResources = { storage: '1Gi' }
 

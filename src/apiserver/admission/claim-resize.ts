@@ -1,5 +1,5 @@
 // Allows expanding a claim only if it is bound and its class allows expansion. Lower requests are validated by the rules
-// of the claim kind, which accept any size down to the capacity of the volume.
+// of the claim kind.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { compareQuantities } from '../../api/quantity.ts'

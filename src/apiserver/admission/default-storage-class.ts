@@ -1,4 +1,4 @@
-// Sets the default class on a new claim without storageClassName. A claim opts out of dynamic provisioning with
+// Sets the default class on a new claim without a class. A claim opts out of dynamic provisioning with
 // storageClassName "". The binding controller sets the class of claims that were created before the default class.
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { findDefaultClass } from '../../api/kinds/storage-class/default-class.ts'

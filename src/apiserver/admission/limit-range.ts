@@ -1,5 +1,5 @@
 // Applies the namespace's limit ranges to new pods and claims: sets defaults before validation, and rejects requests out
-// of bounds after validation. An existing claim is checked again only when its requests change, and only values that
+// of bounds after validation. An existing claim is checked again only when its resources change, and only values that
 // violate a bound by more than before are rejected.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'

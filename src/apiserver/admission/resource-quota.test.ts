@@ -143,7 +143,7 @@ describe('a quota of claims', () => {
     expect(await getUsed('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
   })
 
-  it('SYS-4 is written once for all creates of a group commit, while each claim has its own version', async () => {
+  it('SYS-4 is written fewer times than there are concurrent creates, while each claim has its own version', async () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '30', 'requests.storage': '1Ti' } })
     await createClaim('first')
     const events: Json[] = []
@@ -274,7 +274,7 @@ describe('a quota of claims', () => {
     expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
   })
 
-  it('REX-4 records one Warning event on the claim for a burst of rejected updates', async () => {
+  it('REX-4 records one Warning event on the claim for a burst of rejected updates, and none for a dry run or a create', async () => {
     await createExpandableClass()
     await createQuota('team', { hard: { 'requests.storage': '2Gi' } })
     await createBoundClaim('a')
@@ -560,7 +560,7 @@ describe('a quota of iops and throughput', () => {
 })
 
 describe('a quota of other objects', () => {
-  it('SYS-4 counts objects of any kind, by count/ and by the older key names', async () => {
+  it('SYS-4 counts objects by count/ keys and by the older key names', async () => {
     await createQuota('objects', {
       hard: {
         'count/configmaps': '1',

@@ -4,8 +4,8 @@
 //
 // Usage stays exact even if several servers write to the same store concurrently. A transaction succeeds only if every
 // key that it has read with `find` is unchanged, and:
-//  1. Every write reads the namespace's limits record (namespace-limits.ts), and every created, changed or deleted quota
-//     rewrites the record. So a write always applies the newest spec of every existing quota.
+//  1. A write of a counted kind reads the namespace's limits record (namespace-limits.ts), and a write that creates or
+//     deletes a quota, or changes its spec, rewrites the record. So a write applies the newest spec of each quota.
 //  2. A write that changes the usage of a quota rewrites that quota. So two such writes are serialized.
 //  3. A new quota has no usage in its status, and a changed quota lacks the keys whose usage the change has invalidated.
 //     The next write or the quota controller counts them from the store. By 1, the count includes all objects that were

@@ -110,7 +110,7 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
   }
 }
 
-/** Returns an event of the server itself, so that every reader of the log finds the gap. */
+/** Returns an event of the server itself, with the number of dropped events. */
 function droppedEventsRecord(count: number, reason: string, nowMs: number): string {
   const time = microTimestamp(nowMs)
   return `${JSON.stringify({

@@ -72,7 +72,7 @@ describe('an audited request', () => {
     expect(first.headers['audit-id']).not.toBe(second.headers['audit-id'])
   })
 
-  it('SYS-21 records the impersonated user and the reason of a denial', async () => {
+  it('SYS-21 records the impersonated user and a denial', async () => {
     const { server, events } = await createAuditedServer(METADATA, { usesRbac: true })
     const { status } = await server.get(CLAIMS, { 'Impersonate-User': 'ann' })
     expect(status).toBe(403)
@@ -216,7 +216,7 @@ describe('an audited request', () => {
 })
 
 describe('credentials', () => {
-  it('SYS-21 in a Secret never appear, whatever the request', async () => {
+  it('SYS-21 in a Secret do not appear, even if it is sent to another resource', async () => {
     const { server, lines, events } = await createAuditedServer(ALL)
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a' }, data: { key: MARKER } }
     await server.post(SECRETS, secret)
@@ -239,7 +239,7 @@ describe('credentials', () => {
     expect(lines.join('')).not.toContain(MARKER)
   })
 
-  it('SYS-21 in a TokenReview never appear', async () => {
+  it('SYS-21 in a TokenReview do not appear', async () => {
     const { server, lines } = await createAuditedServer(ALL)
     const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: MARKER } }
     await server.post('/apis/authentication.k8s.io/v1/tokenreviews', review)

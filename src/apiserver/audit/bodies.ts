@@ -19,7 +19,7 @@ export interface BodyOptions {
   readonly sender: BodySender
 }
 
-/** Returns the body as JSON text; undefined if it is empty, cannot be decoded or is of a kind with credentials. */
+/** Returns the body as JSON text, or undefined if it cannot be recorded. */
 export async function bodyJson(bytes: Uint8Array, options: BodyOptions): Promise<string | undefined> {
   if (bytes.length === 0) return undefined
   try {
@@ -27,7 +27,7 @@ export async function bodyJson(bytes: Uint8Array, options: BodyOptions): Promise
     if (isRecord(value) && isSensitiveKind(value.kind)) return undefined
     return JSON.stringify(options.omitManagedFields ? withoutManagedFields(value) : value)
   } catch {
-    return undefined // the server rejects such a body; the status of the response says why
+    return undefined // it cannot be decoded
   }
 }
 
@@ -50,7 +50,7 @@ function withoutManagedFields(value: unknown): unknown {
 const CREATED_NAME =
   /^\{"kind":"[^"]*","apiVersion":"[^"]*","metadata":\{(?:"resourceVersion":"\d+",)?"name":"([^"\\]*)"/
 
-/** Returns the name in the response of a create, or an empty string. It reads only the beginning of the body. */
+/** Returns the name in the response of a create, or an empty string. */
 export function createdNameOf({ status, body, headers }: ApiResponse): string {
   if (status !== 201 || !body) return ''
   if (headers['content-type'] === PROTOBUF_MEDIA) return nameInProtobuf(body)

@@ -1,5 +1,5 @@
-// Formats audit events (audit.k8s.io/v1 Event) as lines of JSON. Of the request headers, an event contains only the user agent
-// and the forwarded addresses. Values of query parameters that may hold credentials are masked.
+// Formats audit events (audit.k8s.io/v1 Event) as lines of JSON. Values of query parameters that may hold credentials are
+// masked.
 import type { Status } from '../../api/status-error.ts'
 
 import type { ApiRequest } from '../http/messages.ts'
@@ -51,7 +51,7 @@ export function formatEvent(event: AuditEvent): string {
   return `${text}}\n`
 }
 
-/** Formats a time with microseconds, as microTimestamp does, but formats each second only once. */
+/** Formats a time as microTimestamp does, but caches the text of the last second. */
 function formatTime(ms: number): string {
   const second = Math.floor(ms / 1_000)
   if (second !== lastSecond.second) {
@@ -61,7 +61,6 @@ function formatTime(ms: number): string {
 }
 let lastSecond = { second: -1, text: '' }
 
-/** The JSON of users by identity: an authenticator returns the same object for all requests with a credential. */
 const userJsons = new WeakMap<UserInfo, string>()
 
 function userJson(user: UserInfo): string {
@@ -76,7 +75,6 @@ function userJson(user: UserInfo): string {
 
 const CREDENTIAL_PARAMETER = /token|password|secret|credential|authorization/i
 
-/** Returns the path and query. Credentials do not belong in a query, so their values are masked. */
 function requestUri({ path, query }: ApiRequest): string {
   if (query.size === 0) return path
   const parameters = new URLSearchParams(query)

@@ -9,11 +9,11 @@ export interface AuditAttributes {
   readonly route: ResourceRequest | PathRequest | undefined
 }
 
-/** Returns the first rule that matches, or undefined if the request is not recorded. */
+/** Returns the first rule that matches. */
 export const matchingRule = (policy: AuditPolicy, attributes: AuditAttributes): AuditRule | undefined =>
   policy.find((rule) => matches(rule, attributes))
 
-/** Runs for every request. Empty lists are absent from a decoded rule. */
+/** Empty lists are absent from a decoded rule. */
 function matches(rule: AuditRule, { user, route }: AuditAttributes): boolean {
   const { users, userGroups, verbs, namespaces, resources, nonResourceURLs } = rule
   if (verbs && !(route && verbs.includes(route.verb))) return false

@@ -33,7 +33,7 @@ describe('an audit policy', () => {
     ['rules: [{level: None, resources: [{group: "", resourceNames: [a]}]}]', 'requires at least one resource'],
     ['rules: [{level: None, users: ann}]', 'rules[0].users'],
     ['rules: [{level: None, level: Metadata}]', 'duplicate field "rules[0].level"'],
-  ])('SYS-21 with %s is rejected with the field', async (rules, message) => {
+  ])('SYS-21 with %s is rejected with an error that names the problem', async (rules, message) => {
     await expect(parseAuditPolicy(`${HEAD}${rules}`)).rejects.toThrow(message)
   })
 

@@ -48,7 +48,7 @@ export interface AuditRule extends Omit<PolicyRule, 'level' | 'omitStages' | 'om
 /** The rules in order. */
 export type AuditPolicy = readonly AuditRule[]
 
-/** Parses a policy in YAML or JSON. Error messages name the field. */
+/** Parses a policy in YAML or JSON. */
 export async function parseAuditPolicy(text: string): Promise<AuditPolicy> {
   const format = { apiVersion: AUDIT_API_VERSION, kind: 'Policy', type: policy }
   const { rules, omitStages = [], omitManagedFields = false } = await decodeConfigFile(text, format)

@@ -8,7 +8,7 @@ import type { AuditSink } from './audit-log.ts'
 
 export interface RotatingFileOptions {
   readonly path: string
-  /** The file is rotated before it exceeds this size. 0: no limit. */
+  /** The file is rotated before a write that would exceed this size, unless it is empty. 0: no limit. */
   readonly bytesMax: number
   /** Number of rotated files to keep. 0: all. */
   readonly backupsMax: number
@@ -18,7 +18,7 @@ export interface RotatingFileOptions {
 }
 
 const PRIVATE_MODE = 0o600
-/** How often files are deleted by age, also if none is rotated. */
+/** A write also deletes old files if this time has passed since the last deletion. */
 const CLEAN_INTERVAL_MS = 60 * 60 * 1_000
 
 /** Opens the file, mode 0600, and appends to it. */

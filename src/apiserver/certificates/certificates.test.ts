@@ -42,7 +42,7 @@ describe('CertificateSigningRequest', () => {
     expect((await api.put(`${REQUESTS}/a`, changed)).json.spec).toEqual(json.spec)
   })
 
-  it('SYS-19 changes conditions through approval only, and the certificate through status only', async () => {
+  it('SYS-19 accepts Approved through approval but not through status, and ignores the certificate in an approval', async () => {
     const api = await open()
     const { json } = await create(api, SPEC)
     const put = (subresource: string, status: object) =>

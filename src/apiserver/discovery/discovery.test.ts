@@ -228,7 +228,7 @@ describe('a disabled version', () => {
     expect(readDocument('/apis/coordination.k8s.io', undefined, limited)).toBeUndefined()
   })
 
-  it('SYS-15 may consist of a single resource', () => {
+  it('SYS-15 of one resource omits the resource and its subresources', () => {
     const limited = discoveryWithConfig('v1/pods=false')
     expect(
       resourceNames(readDocument('/api/v1', undefined, limited)).filter((name) => name.startsWith('pods')),

@@ -9,7 +9,7 @@ export const AES_KEY_BYTES = [16, 24, 32] as const
 type Algorithm = 'aes-128-gcm' | 'aes-192-gcm' | 'aes-256-gcm'
 const algorithmOf = (secret: Uint8Array) => `aes-${secret.length * 8}-gcm` as Algorithm
 
-/** Random bytes for the next nonces: one call for many takes a tenth of the time. */
+/** Random bytes for the next nonces: one call for many is faster. */
 const nonces = Buffer.alloc(256 * NONCE_BYTES)
 let usedBytes = nonces.length
 

@@ -1,5 +1,5 @@
 // The configuration of encryption at rest, in the format apiserver.config.k8s.io/v1 EncryptionConfiguration. Error messages
-// name the field and never quote a key.
+// never quote a key.
 import { randomBytes } from 'node:crypto'
 import { printYaml } from '../../api/print-yaml.ts'
 import { list, object, opt, ptr, rawJson, req, string } from '../../api/schema.ts'

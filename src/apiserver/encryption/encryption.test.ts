@@ -54,7 +54,7 @@ describe('an encryption configuration', () => {
       `resources: [{resources: [secrets], providers: [${aesgcm(['a', '"se cret"'])}]}]`,
       'keys[0].secret: the key is not base64',
     ],
-  ])('SYS-9 with %s is rejected with the field', async (resources, message) => {
+  ])('SYS-9 with %s is rejected with an error that names the problem', async (resources, message) => {
     await expect(parseEncryptionConfiguration(`${HEAD}${resources}`)).rejects.toThrow(message)
   })
 
@@ -102,7 +102,7 @@ describe('a plain value', () => {
 })
 
 describe('an encrypted value', () => {
-  it('SYS-9 has the format of Kubernetes, a fresh nonce, and is bound to its key in the store', async () => {
+  it('SYS-9 has the length of the Kubernetes format and a fresh nonce, and is bound to its key in the store', async () => {
     const encryption = createEncryption(await secretsWith(aesgcm(['a', KEY])))
     const stored = encryption.encode(`${SECRETS}x`, bytes('{"a":1}'))
     expect(stored.length).toBe('k8s:enc:aesgcm:v1:a:'.length + 12 + 7 + 16)

@@ -1,5 +1,5 @@
-// Walks over the stored values that encryption applies to: rewrites those that are not encrypted with the current key, and
-// finds those that a new configuration could not decrypt.
+// Walks over the stored values that encryption applies to: rewrites stale ones, and finds those that a configuration cannot
+// decrypt.
 import { type Entry, type Store, UndecryptableError } from '../../store/index.ts'
 import { BRIEF_HISTORY_PREFIXES } from '../keys.ts'
 import type { Encryption } from './encryption.ts'
@@ -8,7 +8,7 @@ const PAGE_ENTRIES = 500
 const SECRETS_PREFIX = 'core/secrets/'
 
 /**
- * Writes stale values again and returns their number. Skips events and leases, which are short-lived and rewritten anyway.
+ * Writes stale values again and returns their number. Skips events, which expire, and leases, which are renewed.
  * Values that cannot be decrypted are left unchanged and passed to `onError`.
  */
 export async function rewriteStaleValues(
@@ -34,8 +34,8 @@ export async function rewriteStaleValues(
 }
 
 /**
- * Returns the error of the first stored value that the encryption cannot decrypt, or undefined if it decrypts all. Looks at
- * the resources of `current`, with which the store was opened, and at Secrets even if no configuration names them.
+ * Returns the error of the first stored value that `candidate` cannot decrypt. Looks at the resources of both
+ * configurations, and at Secrets even if neither names them.
  */
 export async function findUndecryptable(
   store: Store,

@@ -1,5 +1,4 @@
-// Deletes the oldest events of a namespace, and of all namespaces, beyond a number and a size. Events are also deleted an hour
-// after their last change; a busy cluster would otherwise store several hundred thousand of them by then.
+// Deletes the oldest events of a namespace, and of all namespaces, beyond a number and a size.
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'

@@ -30,7 +30,7 @@ describe('body turns', () => {
     await Promise.all(results)
   })
 
-  it('SYS-19 start the next computation after the last one has ended, if that one pauses', async () => {
+  it('SYS-19 start the next computation after the previous one has ended, even if it pauses', async () => {
     const { turns, endTurn } = turnsFixture()
     const steps: string[] = []
     const compute = async (name: string) => {

@@ -6,7 +6,7 @@ import { Fifo } from '../../base/fifo.ts'
 export interface BodyTurns {
   /** Calls `compute` when the turn of the user has come, and returns its result. */
   run<T>(user: string, compute: () => T | Promise<T>): Promise<T>
-  /** Ends the turn of the event loop within a computation. */
+  /** Ends the turn of the event loop. */
   pause(): Promise<void>
   /** The number of computations that wait. */
   readonly waiting: number

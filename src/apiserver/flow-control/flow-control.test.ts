@@ -55,7 +55,7 @@ describe('flow control', () => {
     expect(rejections).toEqual([])
   })
 
-  it('SYS-19 never limits masters and paths', () => {
+  it('SYS-19 does not limit masters and paths', () => {
     const { send, started, rejections } = setUp({ system: 0, workload: 0, default: 0 })
     for (let i = 0; i < 1_000; i++) send('admin', ['system:masters'])
     send('probe', [], { resource: '' })
@@ -63,7 +63,7 @@ describe('flow control', () => {
     expect(rejections).toEqual([])
   })
 
-  it('SYS-19 keeps a part of each level for nodes, leases and components', () => {
+  it('SYS-19 keeps a part of each level for its own requests', () => {
     const { send, started } = setUp({ system: 4, workload: 4, default: 4 })
     for (let i = 0; i < 100; i++) send(`flood-${i}`)
     expect(started).toHaveLength(10) // its own 4, and 3 from each other level

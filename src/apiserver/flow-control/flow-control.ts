@@ -1,6 +1,6 @@
 // Shares the capacity of the server among users. Requests are classified into levels; each level runs a number of requests
-// at a time, lets the users of further requests take turns, and rejects what would wait too long. The group system:masters
-// and probes are exempt, and nodes, leases and components have a level of their own, so that no user can lock them out.
+// at a time, lets the users of further requests take turns, and rejects requests that wait too long or are too many. The group
+// system:masters is exempt, and nodes and components have a level of their own, so that other users cannot lock them out.
 import { tooManyRequests } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Turn } from '../http/messages.ts'
@@ -16,8 +16,8 @@ export interface FlowControlOptions {
 
 export interface FlowRequest {
   readonly user: UserInfo
-  /** Empty for a path. */
   readonly group: string
+  /** Empty for a path. */
   readonly resource: string
   /** How many simple requests this one counts for. Default: 1. */
   readonly width?: number
@@ -26,12 +26,12 @@ export interface FlowRequest {
 export interface FlowControl {
   /**
    * Returns the turn of the request, at once or when it begins; undefined if the request is exempt.
-   * Throws or rejects with 429 if too many requests of the user wait, or if it has waited too long.
+   * Throws or rejects with 429 if too many requests wait, or if it has waited too long.
    */
   start(request: FlowRequest): Promise<Turn> | Turn | undefined
-  /** Returns a message if requests of nodes, leases or components were rejected within the last seconds. */
+  /** Returns a message if requests of the system level were rejected within the last seconds. */
   problem(): string | undefined
-  /** Returns the number of running and waiting requests of a level. */
+  /** Returns the sum of the widths of the running requests of a level, and the number of waiting ones. */
   stats(level: LevelName): { readonly running: number; readonly waiting: number }
 }
 

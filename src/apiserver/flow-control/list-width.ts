@@ -4,7 +4,7 @@ import type { ResourceRequest } from '../http/route.ts'
 
 /** A list counts for one more request per this many bytes. */
 const BYTES_PER_WIDTH = 100_000
-/** Collections whose size is known. The size of the one listed least recently is forgotten. */
+/** Collections whose size is known. */
 const COLLECTIONS_MAX = 10_000
 
 export interface ListWidths {
@@ -26,7 +26,7 @@ export function createListWidths(): ListWidths {
   }
 }
 
-/** A page of a list is smaller than the whole list, so it has its own entry. Selectors do not reduce the work. */
+/** Lists with different limits have different sizes. Selectors do not reduce the work. */
 const collectionOf = ({ group, plural, namespace }: ResourceRequest, query: URLSearchParams): string =>
   `${group}/${plural}/${namespace}/${query.get('limit')?.slice(0, LIMIT_CHARACTERS_MAX) ?? ''}`
 const LIMIT_CHARACTERS_MAX = 6

@@ -15,7 +15,7 @@ import type { FieldValidation } from './options.ts'
 
 /** Larger bodies are parsed one per turn of the event loop; smaller ones at once. */
 const PARSED_AT_ONCE_BYTES_MAX = 32 * 1024
-/** YAML takes about ten times as long to parse. */
+/** YAML takes longer to parse. */
 const YAML_PARSED_AT_ONCE_BYTES_MAX = 2 * 1024
 
 const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as const
@@ -25,7 +25,7 @@ export interface RequestBody {
   /** The value in the body; undefined or empty if absent. */
   readonly apiVersion: unknown
   readonly kind: unknown
-  /** Parses the body. Protobuf needs the type because it has field numbers instead of names. */
+  /** Returns the parsed body. Protobuf needs the type because it has field numbers instead of names. */
   as(type: ObjectType): ParsedBody
 }
 
@@ -139,7 +139,7 @@ export interface DecodedBody<T> {
   readonly warnings: readonly string[]
 }
 
-/** Decodes the body of a create or update. Its kind and apiVersion, if set, must be those of the resource. */
+/** Decodes a body whose kind and apiVersion, if set, must be those of the resource. */
 export function decodeObjectBody(
   body: RequestBody,
   resource: Resource,

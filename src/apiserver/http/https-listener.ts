@@ -16,7 +16,7 @@ import { createWebsocketWatches } from './websocket-watch.ts'
 
 const HEADER_BYTES_MAX = 64 * 1024
 const CONNECTIONS_MAX = 20_000
-/** Bytes of all responses together that clients have not received yet. */
+/** Bytes that wait to be sent, of all counted responses together. */
 const RESPONSE_BYTES_TOTAL_MAX = 128 * 1024 * 1024
 // Go clients keep idle connections for 90 s. Closing a connection earlier could cut off a request in transit.
 const KEEP_ALIVE_MS = 120_000
@@ -24,7 +24,7 @@ const HEADERS_TIMEOUT_MS = 10_000
 /** Time to send a request with its body. */
 const REQUEST_TIMEOUT_MS = 30_000
 const CONNECTION_CHECK_MS = 2_000
-/** A smaller response fits into the buffers of its connection, so its bytes are not counted. */
+/** Smaller responses are not counted. */
 const COUNTED_BYTES_MIN = 16 * 1024
 const CLIENT_ERROR_STATUSES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',

@@ -124,8 +124,10 @@ describe('the body of a long list', () => {
     const { rows } = JSON.parse(textOf(body))
     expect(rows.filter(({ cells }: Json) => cells[0].includes('(default)'))).toHaveLength(1)
   })
+})
 
-  it('is complete if the list is short or empty', async () => {
+describe('the body of a short or empty list', () => {
+  it('is complete', async () => {
     const empty = (await encode('application/yaml', [])) as Buffer
     expect(empty.toString()).toBe(
       'apiVersion: v1\nitems: []\nkind: ConfigMapList\nmetadata:\n  resourceVersion: "5000"\n',

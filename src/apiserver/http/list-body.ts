@@ -15,9 +15,9 @@ import type { AcceptedForm } from './negotiate.ts'
 import { listTypeOf, partialObjectMetadata } from './protobuf-response.ts'
 import { type IncludeObject, partialOf, rowPrinter, type TableMeta, tableHead } from './table.ts'
 
-/** Bytes of stored objects that are encoded at a time: a few milliseconds of work. An object is not split. */
+/** Bytes of stored objects that are encoded at a time. An object is not split. */
 const SLICE_BYTES = 128 * 1024
-/** YAML takes about ten times as long to encode. */
+/** YAML takes longer to encode. */
 const YAML_SLICE_BYTES = 8 * 1024
 
 export interface ListedEntries {
@@ -34,7 +34,7 @@ export interface ListBodyDeps {
 /** Encodes some entries of the list. */
 type EncodeSlice = (entries: readonly Entry[], isFirst: boolean) => Uint8Array
 
-/** Returns the body of a list: complete if it is short, otherwise to be encoded while it is sent. */
+/** Returns the body of a list: complete if it is short, otherwise in slices. */
 export async function encodeList(
   deps: ListBodyDeps,
   list: ListedEntries,

@@ -35,7 +35,7 @@ export interface ApiResponse {
   readonly turn?: Turn
 }
 
-/** A body that is encoded slice by slice while it is sent. */
+/** A body that is sent slice by slice. */
 export interface LongBody {
   /** Undefined if it is known only at the end. */
   readonly byteLength: number | undefined
@@ -49,16 +49,16 @@ export interface LongBody {
 export interface Turn {
   /** May be called more than once. */
   end(): void
-  /** Whether requests wait for the end of this one. */
+  /** Whether other requests of the same level wait. */
   readonly isAwaited: boolean
 }
 
 /** The connection of one watch: an HTTP response or a WebSocket. */
 export interface StreamSink {
   write(chunk: Uint8Array): void
-  /** Bytes written that the client has not received yet. */
+  /** Bytes that wait to be sent. */
   readonly pendingBytes: number
-  /** Calls `run` once, when no bytes are pending. */
+  /** Calls `run` once, when more can be written. */
   onDrain(run: () => void): void
   end(): void
   /** Closes the connection without sending pending bytes, for a client that does not read. */
@@ -90,7 +90,7 @@ export function statusResponse(status: Status): ApiResponse {
   return jsonResponse(status.code ?? 200, status, retryAfterSeconds ? { 'retry-after': String(retryAfterSeconds) } : {})
 }
 
-/** Returns one `Warning: 299 - "text"` header per warning. Characters not allowed in headers become question marks. */
+/** Returns headers of the form `Warning: 299 - "text"`. Characters not allowed in headers become question marks. */
 export const warningHeaders = (warnings: readonly string[]): ApiResponse['headers'] =>
   warnings.length === 0
     ? {}

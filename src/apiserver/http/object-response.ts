@@ -1,5 +1,5 @@
 // Builds responses with objects, lists and Status in the form that the client accepts: plain, Table or PartialObjectMetadata,
-// as JSON, YAML or protobuf. Plain JSON is the stored bytes with a short prefix; the other forms require decoding.
+// as JSON, YAML or protobuf.
 import type { JsonValue } from '../../api/json-value.ts'
 import { PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import type { ObjectType } from '../../api/schema.ts'
@@ -87,7 +87,7 @@ export const writeResponse = (
 ): ApiResponse | Promise<ApiResponse> =>
   objectResponse(deps, call, accepted, created ? 201 : 200, value, revision, [...verbWarnings, ...warnings])
 
-/** Builds the response with one object; synchronous for all forms except YAML. */
+/** Builds the response with one object. */
 export function objectResponse(
   deps: ResponseDeps,
   { request, resource }: ResponseCall,

@@ -12,9 +12,9 @@ import { badRequest } from '../../api/status-error.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 
 const SELECTOR_CHARACTERS_MAX = 16_384
-/** Every object of a list and every event of a watch is compared with all requirements. */
+/** Bounded, because objects of a list and events of a watch are compared with the requirements. */
 const REQUIREMENTS_MAX = 100
-/** Parsed selectors that are shared. The one used least recently is no longer shared. */
+/** Parsed selectors of labels, and as many of fields, that are shared. */
 const SHARED_SELECTORS_MAX = 250
 
 export interface Selectors {

@@ -12,7 +12,7 @@ function aRequest(headers: Record<string, string> = { 'transfer-encoding': 'chun
 }
 
 describe('the body reader', () => {
-  it('returns the whole body, and immediately an empty one for a request that declares none', async () => {
+  it('returns the whole body, and an empty one for a request that declares none', async () => {
     const readBody = createBodyReader()
     const request = aRequest()
     const body = readBody(request)

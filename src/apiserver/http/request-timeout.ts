@@ -2,7 +2,7 @@
 import { badRequest, timedOut } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 
-/** A longer timeout has no effect, as in Kubernetes. */
+/** A longer timeout is shortened to this, as in Kubernetes. */
 const REQUEST_MS_MAX = 60_000
 
 /** A duration in the syntax of Go, such as `32s` or `1m30.5s`. */

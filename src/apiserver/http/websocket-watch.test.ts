@@ -1,4 +1,4 @@
-// Tests watches over WebSocket on a real port, with a client that behaves like a browser.
+// Tests watches over WebSocket on a real port.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'

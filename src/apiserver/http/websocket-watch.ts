@@ -14,11 +14,11 @@ export interface WebsocketOptions {
   readonly log: Logger
 }
 
-/** Maximum frame size. Clients send only ping and close frames. */
+/** Maximum size of a frame that a client sends. */
 const CLIENT_FRAME_BYTES_MAX = 64 * 1024
 
 export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }: WebsocketOptions) {
-  // Imported on the first upgrade, because most servers never receive one.
+  // Imported on the first upgrade.
   let webSocketServer: Promise<import('ws').WebSocketServer> | undefined
   const connections = new Set<import('ws').WebSocket>()
 

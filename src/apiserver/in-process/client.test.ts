@@ -24,7 +24,7 @@ describe('the in-process client', () => {
 
   const aConfigMap = (name: string) => ({ metadata: { namespace: 'default', name }, data: { k: 'v' } })
 
-  it('shares one frozen object among all readers of the same version', async () => {
+  it('shares one object among all readers of the same version', async () => {
     const { client } = await open()
     const created = await client.create(configMapKind, aConfigMap('a'))
     const closing = new AbortController()
@@ -44,7 +44,7 @@ describe('the in-process client', () => {
     })
   })
 
-  it('ends a watch with too many unread events, and resumes it without a gap', async () => {
+  it('ends a watch with too many unread events, which can be resumed without a gap', async () => {
     const { server, store } = await createServerFixture()
     const client = inProcessClient(server.objects, SYSTEM_USER)
     const closing = new AbortController()

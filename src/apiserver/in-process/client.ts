@@ -1,5 +1,5 @@
-// The client for components in the API server's process. It calls the verbs without HTTP and without serialization: reads
-// return the server's frozen objects, and a commit is one transaction of the store. Requests are sent as `user`. With an
+// The client for components in the API server's process. It calls the verbs without HTTP: reads return the server's frozen
+// objects, and a commit is one transaction of the store. Requests are sent as `user`. With an
 // authorizer they need the same rights as over HTTP; without one, as the server uses it for itself, all are allowed.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { noSuchPath } from '../../api/status-error.ts'

@@ -1,4 +1,4 @@
-// Converts errors to the ApiErrors that a client would receive over HTTP.
+// Converts errors to ApiErrors for the in-process client.
 import { ApiError, internalError } from '../../api/status-error.ts'
 import { apiErrorOfStore } from '../store-errors.ts'
 

@@ -13,7 +13,7 @@ import type { Resource } from '../resources.ts'
 import { type ListedObjects, listObjects } from '../verbs/list.ts'
 import { toApiError } from './errors.ts'
 
-/** Maximum number of unread events. A watch with more of them ends, and the reader resumes it from the store's history. */
+/** Number of unread events at which a watch ends. The reader resumes it from the store's history. */
 export const WATCH_BACKLOG_EVENTS_MAX = 10_000
 const BOOKMARK_INTERVAL_MS = 60_000
 /** Number of entries that an initial list holds in memory at a time. All pages are of one revision. */

@@ -14,7 +14,7 @@ import { nodeRestriction } from './node-restriction.ts'
 export { NODES_GROUP, nodeUser } from './node-identity.ts'
 
 export interface NodeAuthorization {
-  /** Allows requests of nodes, and passes all other requests to the next authorizer. */
+  /** Passes requests that it does not allow to the next authorizer. */
   readonly authorizer: Authorizer
   readonly restriction: AdmissionPlugin
   /** Loads pods, volumes and attachments and follows them until the signal is aborted. */

@@ -213,7 +213,7 @@ describe('the node authorizer', () => {
     expect((await send('GET', `${STORAGE}/csinodes`)).status).toBe(403)
   })
 
-  it('SYS-19 grants the static rules of system:node for other resources, and nothing more', async () => {
+  it('SYS-19 grants the static rules of system:node for other resources, and denies resources without a rule', async () => {
     const { send } = await openServer()
     expect((await send('GET', `${STORAGE}/csidrivers`)).status).toBe(200)
     expect((await send('GET', `${STORAGE}/storageclasses`)).status).toBe(403)
@@ -221,7 +221,7 @@ describe('the node authorizer', () => {
     expect((await send('POST', '/apis/stowage.dev/v1/commits', {})).status).toBe(403)
   })
 
-  it('SYS-19 treats only users of the group system:nodes as nodes, and only those with a name', async () => {
+  it('SYS-19 treats only users system:node:NAME of the group system:nodes as nodes', async () => {
     const { api } = await openServer()
     const url = '/api/v1/nodes/n1'
     expect((await api.get(url, { 'impersonate-user': 'system:node:n1' })).status).toBe(403)
@@ -282,7 +282,7 @@ describe('NodeRestriction', () => {
     expect((await send('DELETE', `${LEASES}/n2`)).status).toBe(403)
   })
 
-  it('SYS-19 keeps a node from choosing its workloads by labels, taints and owners', async () => {
+  it('SYS-19 limits the labels that a node may change on its Node, and rejects changes of taints and owners', async () => {
     const { send, api } = await openServer()
     const labels = {
       'node-restriction.kubernetes.io/pool': 'x',

@@ -1,4 +1,4 @@
-// The labels that a node may set on its own Node object. The others decide which workloads an administrator places on a node.
+// The labels that a node may set on its own Node object.
 
 const ALLOWED_LABELS = new Set([
   'kubernetes.io/hostname',

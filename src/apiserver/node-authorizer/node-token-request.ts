@@ -1,5 +1,5 @@
-// Limits the ServiceAccount tokens that a node requests, as NodeRestriction of Kubernetes does: to pods on the node, and to the
-// audiences that a volume of the pod, or the CSI driver of one, asks for.
+// Limits the ServiceAccount tokens that a node requests, as NodeRestriction of Kubernetes does: to pods on the node, and to
+// audiences that a volume of the pod or the CSI driver of one asks for, or that a role grants.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
@@ -26,7 +26,7 @@ export interface NodeTokenDeps {
 /** With this verb on a resource of the name of an audience, a node may request tokens for the audience. */
 const AUDIENCE_VERB = 'request-serviceaccounts-token-audience'
 
-/** Returns why a node must not get the token, or undefined if it may. The bound object exists. */
+/** Returns why a node must not get the token, or undefined if the user may get it or is not a node. */
 export async function nodeTokenProblem(
   { user, namespace, accountName, spec }: NodeTokenRequest,
   { find, authorizer }: NodeTokenDeps,

@@ -1,5 +1,5 @@
 // Lists the objects that a pod or a volume names and that the agent of the pod's node needs: secrets, config maps, claims and
-// the service account. The fields are those that the kubelet reads.
+// the service account.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 

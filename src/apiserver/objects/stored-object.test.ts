@@ -123,7 +123,7 @@ describe('createStoredObjects', () => {
     ).not.toBe(first)
   })
 
-  it('SYS-20 evicts objects that are not used for a minute', async () => {
+  it('SYS-20 evicts objects that are not used for two minutes', async () => {
     const clock = manualClock()
     const objects = createStoredObjects(clock)
     const entry = anEntry(encodeStored(anObject()))

@@ -1,5 +1,5 @@
-// The stored form of objects: JSON with metadata first and without apiVersion, kind and resourceVersion. A response in any
-// group version consists of a short prefix and the stored bytes.
+// The stored form of objects: JSON with metadata first and without apiVersion, kind and resourceVersion. A JSON response of
+// the stored kind, in any of its versions, has these bytes with a longer head.
 //   stored    {"metadata":{"name":"a",…},"spec":…}
 //   response  {"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a",…},"spec":…}
 import { jsonEquals } from '../../api/json-value.ts'
@@ -17,8 +17,7 @@ const HEAD_BYTES = HEAD.length
 export type Shared<T extends KubeObject = KubeObject> = Readonly<T>
 
 /**
- * The last encoded objects by their bytes, because most are decoded soon for the response and for watchers. The size is
- * about that of a group commit: the garbage collector would promote objects that are cached longer.
+ * The last encoded objects by their bytes, because they are often decoded soon, for the response and for watchers.
  */
 const recentlyEncoded = new LruCache<Uint8Array, Shared>(500)
 /** After this many encodes without a decode, caching stops until the next decode, to reduce garbage collection. */
@@ -51,7 +50,7 @@ function firstKeyOf(object: object): string | undefined {
 
 /**
  * Makes an encoded object equal to its decoded form: frozen and without undefined fields. Skips frozen parts. Runs on
- * decode, because a busy server decodes few of the objects that it encodes.
+ * decode, because not every encoded object is decoded.
  */
 function freezeAsDecoded<T extends object>(value: T): T {
   if (Object.isFrozen(value)) return value
@@ -107,9 +106,9 @@ const CACHED_ENTRIES_MAX = 8_000
 /** An entry of this size counts as one, and larger ones as more: the cache holds at most 32 MiB of stored bytes. */
 const WEIGHT_BYTES = 4 * 1024
 const weightOf = ({ value }: DecodedEntry): number => Math.max(1, value.length / WEIGHT_BYTES)
-/** Entries that are not used for this time are evicted, so that the memory of a burst is returned. */
+/** How often unused entries are evicted, so that the memory of a burst is returned. */
 const UNUSED_MS = 60_000
-/** Larger objects are not cached: a few thousand of them would occupy gigabytes. */
+/** Larger objects are not cached. */
 const CACHED_BYTES_MAX = 16 * 1024
 
 export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || Buffer.compare(a, b) === 0

@@ -47,11 +47,15 @@ const SELECTION = [
   query('continue', 'string', 'Token of the previous page of a list, to get the next page of the same state.'),
   query('fieldSelector', 'string', 'Only objects whose fields match, such as metadata.name=orders.'),
   query('labelSelector', 'string', 'Only objects whose labels match, such as app=shop,tier!=test.'),
-  query('limit', 'integer', 'Maximum number of objects; the response then has a continue token for the rest.'),
+  query(
+    'limit',
+    'integer',
+    'Maximum number of objects. If there are more, the response has a continue token for the rest.',
+  ),
   query('resourceVersion', 'string', 'Version of the requested state; see resourceVersionMatch.'),
   query('resourceVersionMatch', 'string', 'How resourceVersion is interpreted: Exact or NotOlderThan.'),
   query('sendInitialEvents', 'boolean', 'A watch starts with an event for each existing object, then a bookmark.'),
-  query('timeoutSeconds', 'integer', 'Ends the request after this time.'),
+  query('timeoutSeconds', 'integer', 'Ends a watch after this time.'),
 ]
 
 export const LIST_PARAMETERS = [

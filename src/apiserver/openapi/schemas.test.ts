@@ -203,7 +203,7 @@ describe('schemas of kinds', () => {
     })
   })
 
-  it('differ by version in name only', () => {
+  it('have the same properties in each version', () => {
     const schemas = createOpenApi3Schemas()
     const [v1beta1Name, v1Name] = [schemas.kind(v1beta1), schemas.kind(v1)]
     expect(v1beta1Name).toBe('io.k8s.api.storage.v1beta1.StorageClass')

@@ -190,7 +190,7 @@ function versionedName({ kind, version }: Resource): string {
   return parts.join('.')
 }
 
-/** Whether the field is always present in responses, but optional in requests. */
+/** Whether the field is published as optional, although it is declared as required. */
 const isSetByServer = (type: ObjectType, field: string): boolean =>
   type.fields[field]?.type === objectMeta || SET_BY_SERVER.has(`${type.name}.${field}`)
 
@@ -205,7 +205,6 @@ const SET_BY_SERVER: ReadonlySet<string> = new Set([
 
 const descriptionOf = (doc: string): Schema => (doc ? { description: doc } : {})
 
-/** Returns the declared default of a field, or the zero value of a required field. */
 function defaultOf(dialect: Dialect, { type, default: declared, required, keepsEmpty }: Field): Schema {
   if (!dialect.publishesDefaults) return {}
   if (declared !== undefined) return { default: declared }

@@ -33,7 +33,7 @@ describe('the bootstrap authorizer', () => {
     expect(isAllowed(ADMIN, 'post /anything')).toBe(true)
   })
 
-  it('SYS-29 allows kube-controller-manager to run its controllers as ServiceAccounts, and each of them only its own work', () => {
+  it('SYS-29 allows kube-controller-manager to request tokens for its controllers, and a controller only its own work', () => {
     const manager: UserInfo = { name: 'system:kube-controller-manager', groups: ['system:authenticated'] }
     for (const request of [
       'create serviceaccounts/token',
@@ -48,7 +48,7 @@ describe('the bootstrap authorizer', () => {
     expect(isAllowed(collector, 'delete nodes')).toBe(false)
   })
 
-  it('SYS-9 allows ServiceAccounts, and no other user, to read the keys of the issuer', () => {
+  it('SYS-9 allows ServiceAccounts, but not every authenticated user, to read the keys of the issuer', () => {
     const account: UserInfo = { name: 'system:serviceaccount:shop:robot', groups: ['system:serviceaccounts'] }
     expect(isAllowed(account, 'get /openid/v1/jwks')).toBe(true)
     expect(isAllowed(ANN, 'get /openid/v1/jwks')).toBe(false)

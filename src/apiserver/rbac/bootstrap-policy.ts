@@ -1,4 +1,4 @@
-// The roles and bindings that exist in every cluster. Names and rules are those of Kubernetes, restricted to what concerns
+// The roles and bindings that the server creates. Names and rules are those of Kubernetes, restricted to what concerns
 // storage. Stowage adds the role `stowage:viewer`, the roles of the components in the server's process (component-roles.ts)
 // and the bindings of joining nodes (certificate-policy.ts).
 import type { PolicyRule, Subject } from '../../api/kinds/rbac/rbac-schema.ts'
@@ -239,7 +239,7 @@ const CONTROLLER_RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
   ],
 }
 
-/** Returns the roles and cluster roles. The rules of `stowage:viewer` name all served resources except secrets. */
+/** Returns the roles and cluster roles. The rules of `stowage:viewer` name these resources, except secrets and reviews. */
 export const bootstrapRoles = (resources: readonly Resource[]): readonly BootstrapRole[] => [
   {
     name: 'cluster-admin',

@@ -1,5 +1,5 @@
-// Creates the bootstrap roles and bindings, and repairs them at every start: missing rules, subjects, labels and
-// annotations are added, others are kept. The annotation autoupdate: "false" on an object prevents its repair.
+// Creates the bootstrap roles and bindings, and adds what they lack at every start. The annotation autoupdate: "false" on an
+// object prevents this.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { clusterRoleKind } from '../../api/kinds/rbac/cluster-role.ts'
@@ -56,7 +56,7 @@ const toBinding = ({ name, namespace, role, subjects }: BootstrapBinding): Clust
   roleRef: { apiGroup: RBAC_GROUP, kind: namespace ? 'Role' : 'ClusterRole', name: role },
 })
 
-/** Changes `object` so that it contains everything that `expected` contains. */
+/** Adds what `object` lacks of `expected`. */
 type Repair<T> = (object: T, expected: T) => void
 
 const ATTEMPTS_MAX = 5

@@ -1,5 +1,5 @@
-// The rules of every component, each with the feature that needs it: the only source for the roles that the server creates for
-// its components, those that `stowage rbac print` prints, docs/reference/roles.md, and those under which the tests run.
+// The rules of every component: the source of the roles `stowage:COMPONENT`, of those that `stowage rbac print` prints, of
+// docs/reference/roles.md, and of those under which the tests run.
 // A test fails if a component sends a request that no rule here grants, or if a rule here is used by no test.
 import {
   API_CLIENT_SIGNER,

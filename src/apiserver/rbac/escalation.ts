@@ -14,7 +14,7 @@ import { FULL_ACCESS, heldRules, type RbacAuthorizer } from './rbac-authorizer.t
 import type { RoleIndex } from './role-index.ts'
 import { countParts, describeRules, quoteList, uncoveredRules } from './rule-cover.ts'
 
-/** Combinations of verb, group, resource and name in one role. A role with more is rejected; large roles have thousands. */
+/** Combinations of verb, group, resource and name in one role. A role with more is rejected. */
 export const ROLE_PARTS_MAX = 100_000
 
 export function escalationCheck(index: RoleIndex, authorizer: RbacAuthorizer): AdmissionPlugin {

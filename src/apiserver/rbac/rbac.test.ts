@@ -94,7 +94,7 @@ describe('RBAC', () => {
     )
   })
 
-  it('SYS-9 allows a list with a name selector, and only that, if a rule names the object', async () => {
+  it('SYS-9 allows a list with a name selector, but neither the whole list nor its deletion, if a rule names the object', async () => {
     const secret = (name: string) => ({ metadata: { name }, stringData: { key: 'value' } })
     await create(SECRETS, secret('a'))
     await create(SECRETS, secret('b'))

@@ -51,7 +51,7 @@ export function createRoleIndex(): RoleIndex {
   const byNamespace = new Map<string, Map<string, SubjectBinding[]>>()
   /** The subjects of each binding, to remove it from byNamespace. */
   const subjectsOfBinding = new Map<string, readonly string[]>()
-  /** The grants of users who sent requests since the last change, by namespace. Requests of a credential share their user. */
+  /** The grants of users who sent requests since the last change, by namespace. */
   let grantsByUser = new WeakMap<UserInfo, Map<string, readonly Grant[]>>()
   const forgetGrants = () => {
     grantsByUser = new WeakMap()

@@ -1,5 +1,4 @@
-// Decides whether the rules that a user holds cover other rules, and describes those that they do not cover. A user may
-// grant only what the user holds.
+// Decides whether the rules that a user holds cover other rules, and describes those that they do not cover.
 import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
 import { ALL, matchesPath } from './rule-match.ts'
 
@@ -17,7 +16,7 @@ export function uncoveredRules(ownRules: readonly PolicyRule[], rules: readonly 
   return uncovered
 }
 
-/** Further parts are not checked: the write is rejected anyway, and the message is long enough. */
+/** Further parts are not returned. */
 const UNCOVERED_MAX = 100
 
 /** Returns how many parts a role has. A role with too many of them takes too long to check. */

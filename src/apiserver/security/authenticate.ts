@@ -45,7 +45,6 @@ export interface AuthenticatorOptions {
   clock: Clock
 }
 
-/** Maximum number of cached certificates. The least recently used one is dropped first. */
 const CERTIFICATES_CACHED_MAX = 10_000
 
 export function createAuthenticator({

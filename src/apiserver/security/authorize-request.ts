@@ -39,7 +39,7 @@ function attributesOf({ user, route, fieldSelector }: RequestToAuthorize): Autho
   if (requirements) attributes.fieldSelector = requirements
   const requestedName = name || (requirements && requiredFieldValue(requirements, 'metadata.name'))
   if (requestedName) attributes.name = requestedName
-  // A Namespace counts as an object in itself, so that a Role in the namespace can grant access to it.
+  // A Namespace counts as an object in the namespace of its name, so that a Role in the namespace can grant access to it.
   const namespace = group === '' && plural === 'namespaces' ? name : route.namespace
   if (namespace) attributes.namespace = namespace
   return attributes

@@ -16,7 +16,7 @@ export interface ResourceAttributes {
   resource: string
   subresource?: string
   name?: string
-  /** Absent for cluster scope and for all namespaces. */
+  /** The name of a Namespace, if the request is for one. Otherwise absent for cluster scope and for all namespaces. */
   namespace?: string
   /** The field selector of a list or watch. */
   fieldSelector?: readonly FieldRequirement[]
@@ -31,7 +31,7 @@ interface NonResourceAttributes {
   path: string
 }
 
-/** The decision on a request. `reason` names the rule that allows it, or says why it is denied, if there is more to say. */
+/** The decision on a request. `reason` says why it is allowed or denied, if there is more to say. */
 export interface Decision {
   allowed: boolean
   reason?: string

@@ -26,7 +26,7 @@ const aCertificate = (overrides: Partial<CertificateRequest> = {}) =>
 const aCa = () => aCertificate({ subject: { commonName: 'ca' }, key: caKey, use: 'ca' })
 
 describe('issueCertificate', () => {
-  it('sets the subject, issuer and validity', () => {
+  it('sets the subject, issuer, serial number, validity and key', () => {
     const certificate = new X509Certificate(aCertificate({ serialNumber: Uint8Array.of(0xab, 0xcd) }))
     expect(certificate.subject).toBe('O=shop\nO=staff\nCN=ann')
     expect(certificate.issuer).toBe('CN=ca')

@@ -1,5 +1,5 @@
-// Manages the server's keys, certificates and tokens in a directory that only the owner can access. Every start creates
-// missing files and renews certificates, so the next start recovers from a crash between any two writes.
+// Manages the server's keys, certificates and tokens in a directory that only the owner can access. A start creates the files
+// that an interrupted one has not written, and renews certificates that expire soon.
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { isIP } from 'node:net'

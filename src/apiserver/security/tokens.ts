@@ -39,10 +39,9 @@ export function parseTokens(content: string, file: string): TokenRecord[] {
   return tokens
 }
 
-/** Shorter tokens can be guessed. */
 const TOKEN_BITS_MIN = 128
 
-/** Returns the largest number of random bits that a token of this length and alphabet can have. */
+/** Returns the number of random bits that a hexadecimal or base64 token of this length can have. */
 const bitsOf = (token: string): number => token.length * (/^[0-9a-f]+$/i.test(token) ? 4 : 6)
 
 function isTokenRecord(value: unknown): value is TokenRecord {

@@ -1,6 +1,6 @@
 // Authenticates ServiceAccount tokens: signature, issuer, audience and time, and that the account and the bound object still
-// exist. A token in a Secret has neither audience nor expiration, but the Secret must contain it. A verified signature is
-// cached; everything else is checked on every request.
+// exist. A token in a Secret has neither audience nor expiration, but the Secret must contain it. A token with a valid
+// signature and form is cached; its key, audience, time and objects are checked on every request.
 import type { Clock } from '../../base/clock.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 import type { TokenAuthentication, TokenAuthenticator } from '../security/token-authenticator.ts'
@@ -11,7 +11,6 @@ import { type VerifiedJwt, verifyJwt } from './jwt.ts'
 import { hashToken, type SecretTokenSubject, subjectOfSecretToken, userOfSecretToken } from './secret-token.ts'
 import type { TokenKeys } from './token-keys.ts'
 
-/** Maximum number of tokens whose signature is cached. The least recently used one is dropped first. */
 const TOKENS_CACHED_MAX = 10_000
 /** Tolerated difference between the clocks of servers. */
 const CLOCK_LEEWAY_SECONDS = 60

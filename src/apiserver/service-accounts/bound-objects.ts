@@ -16,7 +16,7 @@ import { decodeStored } from '../objects/stored-object.ts'
 import type { TokenSubject } from './claims.ts'
 import { hashToken, type SecretTokenSubject } from './secret-token.ts'
 
-/** A token stays valid for this long after the deletion of its object was requested, if a finalizer retains the object. */
+/** A token stays valid for this long after the deletionTimestamp of its object, if the object still exists. */
 const DELETION_LEEWAY_MS = 60_000
 /** How long the issue of a token waits until the index has its objects. */
 const INDEX_WAIT_MS_MAX = 1_000
@@ -32,7 +32,7 @@ interface IndexedObject {
 export interface BoundObjects {
   /** Returns whether the account and the bound object of a token exist with the same UIDs. */
   exist(subject: TokenSubject, nowMs: number): boolean
-  /** Returns whether the account exists with the same UID, and the Secret contains the token. */
+  /** Returns whether the account exists with the same UID and is not being deleted, and the Secret contains the token. */
   secretHasToken(subject: SecretTokenSubject, tokenHash: string): boolean
   /**
    * Resolves when the index has the objects, which were read from the store, or after INDEX_WAIT_MS_MAX. On etcd the index
@@ -40,8 +40,8 @@ export interface BoundObjects {
    */
   whenIndexed(subject: TokenSubject): Promise<void>
   /**
-   * Calls the listener when `exist` returns false for tokens that were valid. `namespace` is that of their accounts; undefined
-   * if it may be any. There is one listener.
+   * Calls the listener when tokens may have become invalid. `namespace` is that of their accounts; undefined if it may be any.
+   * There is one listener.
    */
   onEnd(listener: (namespace: string | undefined) => void): void
   follow(signal: AbortSignal): Promise<void>

@@ -45,7 +45,7 @@ export interface AccountTokens {
   readonly lifetimeSecondsMax: number
   /** Signs a token for objects that were read from the store. Waits up to a second until this server accepts the token. */
   issue(request: IssueRequest): Promise<{ readonly token: string; readonly expiresAtMs: number }>
-  /** Signs a token that is valid as long as a Secret of type kubernetes.io/service-account-token contains it. */
+  /** Signs a token for a Secret of type kubernetes.io/service-account-token. */
   createSecretToken(subject: SecretTokenSubject): string
   /** Handles the paths of the issuer. Returns undefined for all others. */
   handleDiscovery(path: string): ApiResponse | undefined

@@ -1,5 +1,5 @@
 // The claims of a token in a Secret of type kubernetes.io/service-account-token, in the form of Kubernetes. It has neither an
-// audience nor an expiration: it is valid as long as the Secret contains it.
+// audience nor an expiration: it is valid as long as the account exists and the Secret contains it.
 import { createHash } from 'node:crypto'
 import { accountGroups, accountUserName, type UserInfo, withAuthenticationGroup } from '../security/user.ts'
 import type { ObjectClaim } from './claims.ts'

@@ -168,7 +168,7 @@ describe('dryRun=All', () => {
     expect((await api.get(`${CLAIMS}/a`)).status).toBe(404)
   })
 
-  it('SYS-4 rejects an invalid object', async () => {
+  it('SYS-4 rejects an existing name and an invalid object, and other values of dryRun', async () => {
     await api.post(CLAIMS, aClaim('a'))
     expect((await api.post(`${CLAIMS}?dryRun=All`, aClaim('a'))).status).toBe(409)
     expect((await api.post(`${CLAIMS}?dryRun=All`, aClaim('b', { accessModes: [] }))).status).toBe(422)
@@ -280,7 +280,7 @@ describe('POST of a specific kind', () => {
     expect((await api.post(CLAIMS, aClaim('a'))).json.spec).not.toHaveProperty('volumeAttributesClassName')
   })
 
-  it('CAP-2 sets storageCapacity of a driver to false by default', async () => {
+  it('CAP-2 sets the defaults of a driver, among them storageCapacity false', async () => {
     const { json } = await api.post('/apis/storage.k8s.io/v1/csidrivers', {
       metadata: { name: 'd.example.com' },
       spec: {},
@@ -343,7 +343,7 @@ describe('POST of a specific kind', () => {
     expect((await api.get(CLAIMS)).json.items).toEqual([])
   })
 
-  it('ignores the status of all kinds except nodes', async () => {
+  it('ignores the status of a claim, and keeps that of a node', async () => {
     const claim = await api.post(CLAIMS, { ...aClaim('a'), status: { phase: 'Bound' } })
     expect(claim.json.status).toEqual({ phase: 'Pending' })
     const node = await api.post('/api/v1/nodes', { metadata: { name: 'n' }, status: { capacity: { cpu: '4' } } })

@@ -71,7 +71,7 @@ describe('DELETE', () => {
     expect(api.store.revision).toBe(revision)
   })
 
-  it('returns 403 for a built-in namespace', async () => {
+  it('returns 403 for the namespaces default, kube-system and kube-public', async () => {
     for (const name of ['default', 'kube-system', 'kube-public']) {
       expect((await api.delete(`/api/v1/namespaces/${name}`)).json).toMatchObject({ code: 403, reason: 'Forbidden' })
     }

@@ -1,4 +1,4 @@
-// POST pods/NAME/eviction: deletes the pod. PodDisruptionBudgets are not supported, so every eviction is allowed.
+// POST pods/NAME/eviction: deletes the pod. PodDisruptionBudgets are not supported.
 import { eviction } from '../../api/kinds/shared/delete-options-schema.ts'
 import { badRequest } from '../../api/status-error.ts'
 import { checkKind, type RequestBody } from '../http/body.ts'

@@ -70,7 +70,7 @@ describe('PATCH', () => {
     expect((await api.patch(`${MAPS}/a`, patch, 'merge')).json).toMatchObject({ code: 409, reason: 'Conflict' })
   })
 
-  it('SYS-4 without a resourceVersion never conflicts with another patch', async () => {
+  it('SYS-4 without a resourceVersion does not conflict with concurrent patches', async () => {
     const patches = Array.from({ length: 50 }, (_, n) => api.patch(`${MAPS}/a`, { data: { [`n${n}`]: 'yes' } }))
     expect(new Set((await Promise.all(patches)).map(({ status }) => status))).toEqual(new Set([200]))
     expect(Object.keys(await getData())).toHaveLength(52)

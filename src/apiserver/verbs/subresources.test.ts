@@ -98,7 +98,7 @@ describe('namespaces/finalize', () => {
     expect((await api.get('/api/v1/namespaces/shop')).status).toBe(404)
   })
 
-  it('is the only way to change spec.finalizers', async () => {
+  it('is needed to change spec.finalizers, which a patch of the namespace keeps', async () => {
     await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await api.patch('/api/v1/namespaces/shop', { spec: { finalizers: [] } }, 'merge')
     expect((await api.get('/api/v1/namespaces/shop')).json.spec.finalizers).toEqual(['kubernetes'])

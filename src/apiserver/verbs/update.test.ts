@@ -249,9 +249,9 @@ describe('status', () => {
     ],
     ['volumeattachments', `${STORAGE}/volumeattachments`, attachment, {}, { attached: true }, false],
   ] as const
+  const KINDS_WITH_STATUS = KINDS.filter(([, , , , status]) => status !== undefined)
 
-  it.each(KINDS)('of %s is not changed by a patch of the object', async (_, url, body, spec, status) => {
-    if (!status) return
+  it.each(KINDS_WITH_STATUS)('of %s is not changed by a patch of the object', async (_, url, body, spec, status) => {
     const old = await createObject(url, body)
     const { status: code, json } = await api.patch(`${url}/x`, {
       metadata: { labels: { seen: 'yes' } },
@@ -265,7 +265,7 @@ describe('status', () => {
   })
 
   it.each(KINDS)(
-    'of %s is changed by a patch of /status, which does not change the spec',
+    'of %s can be patched at /status, which does not change the spec',
     async (_, url, body, spec, status, acceptsMetadata) => {
       const old = await createObject(url, body)
       const metadata = { labels: { seen: 'yes' }, annotations: { a: 'b' } }

@@ -1,5 +1,5 @@
 // PUT, and the transaction that PUT, patch.ts and apply.ts share. The new state of an object or subresource is computed
-// from the stored one inside the transaction, so no concurrent change is lost and a patch does not conflict.
+// from the stored one inside the transaction, so that a patch without a resourceVersion does not conflict.
 import { applyDefaults } from '../../api/defaults.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
@@ -45,13 +45,12 @@ export function updateVerb(
   return { do: 'update', target, update, warnings }
 }
 
-/** Rejects a body without a name, which is probably meant for another object. */
 function checkHasName({ name }: WriteTarget, object: KubeObject): void {
   if (object.metadata.name) return
   throw badRequest(`metadata.name is missing from the body; it must be "${name}", as on the URL`)
 }
 
-/** Plans the change of an existing object, or the create of a missing one if the kind allows it. */
+/** Plans the change of an existing object, or the create of a missing one if that is allowed. */
 export function planUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
   const entry = view.get(keyOf(target))
   if (!entry) return planCreateFromUpdate(deps, target, update, view)

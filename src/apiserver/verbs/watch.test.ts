@@ -447,8 +447,10 @@ describe('a slow client', () => {
     await nextTick()
     expect(isEnded).toBe(true)
   })
+})
 
-  it('SYS-19 shares the encoded events with other watches if it accepts YAML', async () => {
+describe('a client that accepts YAML', () => {
+  it('SYS-19 shares the encoded events of a watch with other clients', async () => {
     api = await createServerFixture()
     const chunks: Uint8Array[] = []
     for (const accept of ['application/json', 'application/yaml']) {

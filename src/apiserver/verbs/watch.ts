@@ -1,5 +1,5 @@
 // WATCH: a stream of the changes after a resourceVersion. The store replays and orders the changes; a stream applies the
-// selectors and encodes the events. The encoding of an event is shared by all streams with the same form.
+// selectors and encodes the events. The encoding of an event, except as a table, is shared by all streams of the same form.
 import { zeroOf } from '../../api/decode.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import type { ObjectType } from '../../api/schema.ts'
@@ -26,7 +26,7 @@ const BOOKMARK_INTERVAL_MS = 60_000
 /** Maximum size of a slice of initial events, which are written slice by slice. */
 const INITIAL_SLICE_EVENTS = 250
 const INITIAL_SLICE_BYTES = 128 * 1024
-/** With more pending bytes than this, the next slice of initial events waits until the client has read all of them. */
+/** With more pending bytes than this, the next slice of initial events waits until more can be written. */
 const INITIAL_PENDING_BYTES_MAX = 256 * 1024
 /** A client that does not read the pending initial events within this time is disconnected. */
 const INITIAL_STALL_MS_MAX = 60_000
@@ -133,7 +133,7 @@ class WatchStream {
     return revision
   }
 
-  /** Resolves when the client has read all pending bytes, or when the stream has ended. */
+  /** Resolves when more can be written, or when the stream has ended. */
   #whenDrained(): Promise<void> {
     if (this.#isEnded) return Promise.resolve()
     return new Promise((resolve) => {
@@ -298,7 +298,7 @@ class WatchStream {
   #scheduleEnd(): void {
     const seconds = this.#request.options.timeoutSeconds || 1800 * (1 + this.#deps.random())
     const sendsBookmarks = this.#request.options.allowBookmarks
-    // With a bookmark two seconds before the end, a client that reconnects needs no replay.
+    // With a bookmark two seconds before the end, a client that reconnects needs only a short replay.
     if (sendsBookmarks && seconds > 4) {
       this.#after((seconds - 2) * 1000, () => this.#watch && this.#writeBookmark(this.#watch.revision))
     }
@@ -383,7 +383,7 @@ function encodingsOf(event: StoreEvent): Map<string, Buffer> {
 
 const encodingsByBatch = new WeakMap<readonly StoreEvent[], Map<string, Buffer>>()
 
-/** Encodes all events of a group commit as one chunk, which all streams of that version without selectors share. */
+/** Encodes a batch of events as one chunk, which streams of the same version and media type without selectors share. */
 function encodeSharedBatch(
   { resource, accepted }: WatchRequest,
   events: readonly StoreEvent[],

@@ -106,7 +106,7 @@ class StoreDump {
     return 0
   }
 
-  /** Writes the headers after a revision, and which earlier revisions the store still has. Resolves with their number. */
+  /** Writes the headers after a revision, and which earlier revisions the store has. Resolves with the number of headers of both. */
   async #writeHeaders(after: number): Promise<number> {
     let count = 0
     let keptAfter = 0

@@ -23,7 +23,7 @@ export interface RestoreOptions {
   readonly dir: string
   /** The full archive, then the incremental ones in order. */
   readonly archives: readonly ArchiveSource[]
-  /** Called for every file in the archives, after the store is built and before it is moved to its place. */
+  /** Called with the last content of each file in the archives, after the store is built and before it is moved to its place. */
   readonly writeFile?: (name: string, content: Buffer) => Promise<void>
   /** Called after every commit. */
   readonly onCommit?: () => Promise<void> | void
@@ -36,7 +36,7 @@ export interface Restored {
   readonly isResumed: boolean
 }
 
-/** The frames of the archive with this index that were applied, and the archives before it. */
+/** The archives that were applied, and how many frames of the last one. */
 interface Progress {
   readonly ids: readonly string[]
   readonly frames: number

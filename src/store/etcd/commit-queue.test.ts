@@ -86,7 +86,7 @@ describe('CommitQueue', () => {
     expect(sentKeys()).toEqual(['a b', 'c'])
   })
 
-  it('resends the transactions of a rejected group one by one, so that only the invalid ones fail', async () => {
+  it('resends each transaction of a rejected group in its own call, so that only the invalid ones fail', async () => {
     const { calls, commit, sentKeys } = setUp()
     const commits = ['a', 'b', 'c'].map((key) => commit(key))
     await nextTick()

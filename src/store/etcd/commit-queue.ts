@@ -1,6 +1,6 @@
 // Group commit on etcd: sends pending transactions together in one call, which is one entry of etcd's log. A transaction is
 // sent immediately if fewer than CALLS_MAX calls are in flight, and otherwise with the next group. Groups keep the order of
-// commit() calls. If etcd rejects a group, its transactions are sent one by one.
+// commit() calls. If etcd rejects a group, each of its transactions is sent in a call of its own.
 import type { Clock } from '../../base/clock.ts'
 import { type Revision, StoreUnavailableError, type Write, WriteRejectedError } from '../store.ts'
 import { SUB_REVISIONS } from './revision-mapping.ts'
@@ -90,7 +90,7 @@ export class CommitQueue {
       for (const [index, { resolve }] of group.entries()) resolve(commits[index] as CommitResult)
     } catch (error) {
       if (error instanceof WriteRejectedError && group.length > 1) {
-        await Promise.all(group.map((transaction) => this.#send([transaction]))) // only one of them may exceed a limit
+        await Promise.all(group.map((transaction) => this.#send([transaction]))) // perhaps only one of them exceeds a limit
       } else {
         for (const { reject } of group) reject(error)
       }

@@ -216,7 +216,7 @@ export class EtcdStore implements Store {
   }
 
   /**
-   * Loads the state at the oldest kept revision and follows etcd from there, so that the replica has the kept history.
+   * Loads the state at the oldest revision to replay and follows etcd from there, so that the replica has the history since.
    * Returns the newest revision.
    */
   async #synchronize(): Promise<Revision> {

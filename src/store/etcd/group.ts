@@ -3,7 +3,7 @@
 // Each transaction of the group is nested in the etcd transaction and has its own comparisons, so it can fail alone. The
 // writes of a group have sub-revisions from 0, which determine their revisions (revision-mapping.ts). A value contains its
 // sub-revision. A delete has no value, so its sub-revision is the one after the preceding change of the same etcd revision;
-// a transaction that starts with a delete first writes a marker key with its sub-revision. If a group has several writes,
+// a later transaction that starts with a delete first writes a marker key with its sub-revision. If a group has several writes,
 // the key `group` contains their number, so that all servers agree on the newest revision. The sub-revisions of a failed
 // transaction remain unused.
 //

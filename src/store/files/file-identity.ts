@@ -3,7 +3,7 @@
 // lost with the process.
 import { type BigIntStats, statSync } from 'node:fs'
 
-/** The state of a file at the time it was opened. */
+/** A file that the process has open. */
 export interface FileIdentity {
   readonly path: string
   readonly device: bigint

@@ -1,5 +1,5 @@
-// Copies the LMDB store in a directory, for `stowage backup`. Another process may write to the store at the same time: the
-// copy runs in one LMDB read transaction, so it is a consistent snapshot.
+// Copies the LMDB store in a directory. Another process may write to the store at the same time: the copy runs in one LMDB
+// read transaction, so it is a consistent snapshot.
 import { chmod, open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open as openLmdb } from 'lmdb'

@@ -11,8 +11,8 @@ import { NAME_BYTES, readSortedName } from '../records/record-codec.ts'
 const READ_BYTES = 2 ** 20 // per read of the whole file
 
 /**
- * Throws unless the file does not exist, is empty, or is an LMDB file whose pages are all there, readable and intact. It is
- * not checked for records.
+ * Throws unless the file does not exist, is empty, or is an LMDB file whose used pages are all there, readable and intact.
+ * Does not check records.
  */
 export async function checkLmdbFile(path: string): Promise<void> {
   const file = await open(path, 'r').catch((error) => {

@@ -1,5 +1,5 @@
-// Walks a tree of an LMDB file page by page, checks every bound, pointer and count that LMDB relies on without checking it,
-// and passes the nodes of intact leaf pages on. A damaged page is reported and skipped with all pages below it.
+// Walks a tree of an LMDB file page by page, checks the bounds, pointers and counts that LMDB relies on, and passes the nodes
+// of intact leaf pages on. A damaged page is reported and skipped with all pages below it.
 import {
   BIG_DATA_BYTES,
   NODE_HAS_BIG_DATA,
@@ -191,8 +191,6 @@ function checkLeaf(check: TreeCheck, counts: Counts, { page, lower, upper, bytes
   if (nodeBytes !== usedBytes(bytes)) return report('its nodes do not fill the space that it says they use')
 
   counts.entries += nodes.length
-  // Reading big data replaces the block with this page, so use a copy if there is any.
-  const leaf = bigData.size > 0 ? Buffer.from(bytes) : bytes
   for (const offset of nodes) {
     const big = bigData.get(offset)
     if (big) {
@@ -205,11 +203,11 @@ function checkLeaf(check: TreeCheck, counts: Counts, { page, lower, upper, bytes
     }
     if (!onNode) continue
     const keyEnd = offset + NODE_HEADER_BYTES + keyBytes
-    const key = readKey(leaf, offset + NODE_HEADER_BYTES)
+    const key = readKey(bytes, offset + NODE_HEADER_BYTES)
     const readData = () =>
       big
         ? reader.readBytes(big.firstPage * reader.pageBytes + PAGE_HEADER_BYTES, big.length)
-        : leaf.subarray(keyEnd, keyEnd + leaf.readUInt32LE(offset))
+        : bytes.subarray(keyEnd, keyEnd + bytes.readUInt32LE(offset))
     onNode({ page, key, readData })
   }
 

@@ -1,5 +1,5 @@
 // The description of a store on LMDB: its format and its compaction floors, as JSON with a checksum. A format-2 description
-// has no checksum. Every version of Stowage can read the format of every description.
+// has no checksum.
 
 import { type Floors, NO_FLOORS } from '../medium.ts'
 import { checksumOf } from './checksum.ts'

@@ -1,5 +1,5 @@
-// Child process of the etcd crash test: several writers write to an etcd store until the process is killed. Each
-// transaction writes one value to three keys of its writer, and prints `ack <writer> <n>` once it is acknowledged.
+// Child process of the etcd crash test: several writers write to an etcd store until the process is killed. Each transaction
+// writes one value to three keys of its writer, which prints `ack <writer> <n>` once the transaction is acknowledged.
 import { systemClock } from '../../base/clock.ts'
 import { openEtcdStore } from '../etcd/index.ts'
 

@@ -1,5 +1,4 @@
-// Helpers for store tests: encode and decode values, put and delete keys, wait for a condition, collect the events of a
-// watch.
+// Helpers for store tests.
 import type { ManualClock } from '../../base/manual-clock.ts'
 import type { Entry, Revision, Store, StoreEvent, Watch } from '../store.ts'
 

@@ -40,7 +40,7 @@ export function createModel(): HistoryModel {
   }
 }
 
-/** Expects every list and watch of the store, at any revision, to match the model or to fail with CompactedError. */
+/** Expects lists and watches of the store to match the model, or to fail with CompactedError. */
 export async function expectModel(store: Store, model: HistoryModel, history: HistoryOptions): Promise<void> {
   expect(store.revision).toBe(model.states.length - 1)
   expect(store.stats().keys).toBe(model.states.at(-1)?.size)
