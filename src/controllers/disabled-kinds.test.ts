@@ -41,7 +41,7 @@ function start(
 }
 
 describe('garbage collection with a disabled kind', () => {
-  it('SYS-15 keeps dependents of objects of that kind, and deletes other orphaned dependents', async () => {
+  it('SYS-15 deletes other orphans, and dependents of its objects only after it is enabled and the owner is deleted', async () => {
     const medium = memoryMedium()
     let fixture = await createServerFixture({ medium })
     const parameters = { iops: '1' }
@@ -78,7 +78,7 @@ describe('garbage collection with a disabled kind', () => {
 })
 
 describe('namespace deletion with a disabled kind', () => {
-  it('SYS-15 deletes the other objects and the namespace', async () => {
+  it('SYS-15 deletes a namespace that contains an object of another kind', async () => {
     const fixture = await createServerFixture({ runtimeConfig: CAPACITIES_DISABLED })
     cleanups.push(() => fixture.store.close(), start(fixture, 'namespaces', createNamespaceController))
     await fixture.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
@@ -92,7 +92,7 @@ describe('namespace deletion with a disabled kind', () => {
 })
 
 describe('scheduling with capacity objects disabled', () => {
-  it('SYS-15 schedules pods without checking capacity', async () => {
+  it('SYS-15 schedules a pod whose driver publishes its capacity', async () => {
     const fixture = await startSchedulerFixture({ runtimeConfig: CAPACITIES_DISABLED })
     cleanups.push(() => fixture.stop())
     fixture.storage.free.set('n1', gi(10))

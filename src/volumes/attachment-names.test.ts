@@ -9,7 +9,7 @@ import {
 } from './attachment-names.ts'
 
 describe('attachment names', () => {
-  it('SYS-18 hashes volume, driver and node into the name of an attachment', () => {
+  it('SYS-18 hashes volumeHandle, driver and node into the name of an attachment', () => {
     const name = attachmentNameOf({ driver: 'disks.example.com', handle: 'vol-1', nodeName: 'left' })
     // printf 'vol-1disks.example.comleft' | sha256sum
     expect(name).toBe('csi-68e5bb0f5e55135d657ffb968e7f332d62cabd21dc679e436a31764dbff73190')
@@ -17,7 +17,7 @@ describe('attachment names', () => {
     expect(isAttachmentName('manual')).toBe(false)
   })
 
-  it('SYS-18 parses the driver and handle of an attached volume from its name', () => {
+  it('SYS-18 parses the driver and handle of an attached CSI volume from its name', () => {
     const driver = fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?$/)
     fc.assert(
       fc.property(driver, fc.string(), (name, handle) => {

@@ -1,5 +1,4 @@
-// Names, annotations, finalizers and taints for attaching volumes. Kubelets, schedulers and external attachers derive the
-// same names from the same input, so they are part of the API.
+// Names, annotations, finalizers and taints for attaching volumes. They are part of the API.
 import { createHash } from 'node:crypto'
 
 export interface VolumeOnNode {
@@ -31,7 +30,7 @@ const CSI_VOLUME_PREFIX = 'kubernetes.io/csi/'
 /** Returns the value of the `volume_plugin` label of metrics. */
 export const pluginNameOf = (driver: string): string => `kubernetes.io/csi:${driver}`
 
-/** Returns the finalizer that attachments and volumes have until the volume is unpublished from the node. */
+/** Returns the finalizer that the attacher sets on attachments and volumes. */
 export function attacherFinalizerOf(driver: string): string {
   const name = driver.replaceAll(/[^a-zA-Z0-9-]/g, '-')
   return `external-attacher/${name}${name.endsWith('-') ? 'X' : ''}`

@@ -101,14 +101,14 @@ describe('chooseVolume', () => {
     expect(chosenName({ size: '5Gi' }, volumes)).toBeUndefined()
   })
 
-  it('PROV-4 prefers a reserved volume, regardless of its class, labels and phase', () => {
+  it('PROV-4 prefers a reserved volume with a class that the claim does not request, other labels or the phase Pending', () => {
     const reserved = { name: 'reserved', size: '10Gi', className: 'gold', claim: { name: 'c' }, phase: 'Pending' }
     const withSelector = { spec: { selector: { matchLabels: { a: 'b' } } } }
     expect(chosenName(withSelector, [reserved, { name: 'free', labels: { a: 'b' } }])).toBe('reserved')
     expect(chosenName({}, [{ ...reserved, modes: [...RWO, ...RWX] }, { name: 'free' }])).toBe('reserved')
   })
 
-  it('PROV-4 never chooses a volume without a class for a claim with one, not even a reserved volume', () => {
+  it('PROV-4 does not choose a volume without a class for a claim with one, even if the volume is reserved', () => {
     const reserved = { name: 'reserved', claim: { name: 'c' } }
     expect(chosenName({ className: 'gold' }, [reserved])).toBeUndefined()
     expect(chosenName({ className: 'gold' }, [{ ...reserved, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
@@ -135,7 +135,7 @@ describe('chooseVolume', () => {
     expect(chosenName({}, volumes)).toBe('b')
   })
 
-  it('VAC-4 never chooses a volume of another attributes class, and treats an absent class as empty', () => {
+  it('VAC-4 skips a volume of another attributes class, and treats an absent class as empty', () => {
     const gold = { name: 'gold', spec: { volumeAttributesClassName: 'gold' } }
     const requestsGold = { spec: { volumeAttributesClassName: 'gold' } }
     expect(chosenName(requestsGold, [{ name: 'plain' }, gold])).toBe('gold')
@@ -182,7 +182,7 @@ describe('chooseVolume', () => {
     expect(chosenName(requestsIo({ iops: '101' }), [{ ...slow, claim: { name: 'c' } }])).toBeUndefined()
   })
 
-  it('PROV-4 PIO-1 chooses a volume whose capacity does not list iops or throughput, regardless of the request', () => {
+  it('PROV-4 PIO-1 ignores requested iops or throughput that the capacity of the volume does not list', () => {
     expect(chosenName(requestsIo({ iops: '3k', throughput: '200' }), [{}])).toBe('pv')
     expect(chosenName(requestsIo({ throughput: '200' }), [{ spec: withIo({ iops: '1' }) }])).toBe('pv')
   })
@@ -301,7 +301,7 @@ describe('chooseVolume', () => {
   })
 })
 
-/** Implements the rules of chooseVolume as a scan of all volumes, without an index. */
+/** Chooses a volume by a scan of all volumes, without an index. */
 function chooseByScan(claim: Claim, volumes: readonly Volume[], { isDelayed, node, excluded }: ChooseOptions) {
   const claimSpec = claim.spec!
   const meetsSpec = ({ metadata, spec = {} }: Volume): boolean =>

@@ -1,7 +1,5 @@
 // Chooses the volume that a claim binds to: a volume that is reserved for the claim, or the free volume with the smallest
 // size, then the fewest access modes, then the first name. Pure.
-// The binder passes no node. The scheduler passes one node at a time and excludes the volumes that it has assigned to
-// other claims of the same pod.
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import { IO_RESOURCES } from '../api/kinds/shared/provisioned-io.ts'
@@ -37,7 +35,7 @@ export interface ChooseOptions {
   /** Whether the class is WaitForFirstConsumer. Without a node, only a reserved volume is then chosen. */
   readonly isDelayed?: boolean
   readonly node?: NodeIdentity
-  /** Names of volumes that are assigned to other claims. */
+  /** Names of volumes that must not be chosen. */
   readonly excluded?: ReadonlySet<string>
 }
 
@@ -71,8 +69,8 @@ export const satisfies = (candidate: VolumeCandidate, requirements: ClaimRequire
 
 /**
  * Returns the reason why a volume cannot be bound to the claim, as it appears in events. Does not check the selector,
- * because a user may name a volume that the selector does not match. The class of a reserved volume may differ, but a
- * volume without a class is only for claims without a class.
+ * because a user may name a volume that the selector does not match. For a reserved volume, isReservedClassMismatch
+ * compares the classes.
  */
 export function mismatchReason(
   candidate: VolumeCandidate,
@@ -118,12 +116,12 @@ export const isReservedClassMismatch = (
   className === '' && requirements.className !== '' && annotationOf(volume, BOUND_BY_CONTROLLER) === undefined
 
 /**
- * Whether the volume refers to the claim and was Bound before its deletion was requested. Its protection finalizer keeps it
- * while it is bound, so the binding can be completed.
+ * Whether the volume is Bound and its claimRef has a uid. Its protection finalizer keeps it while it is bound, so the
+ * binding can be completed.
  */
 const isHalfBound = ({ spec, status }: Volume): boolean => Boolean(spec?.claimRef?.uid) && status?.phase === 'Bound'
 
-/** Whether the volume was provisioned for the claim without an attributes class. It is modified after the binding. */
+/** Whether the volume was provisioned for the claim and has no attributes class. */
 const isProvisionedWithoutAttributes = ({ attributesClass, volume }: VolumeCandidate): boolean =>
   attributesClass === '' &&
   volume.spec?.claimRef?.uid !== undefined &&
@@ -137,7 +135,7 @@ function findBestFreeVolume(
   let best: VolumeCandidate | undefined
   for (const group of candidates.groups(requirements)) {
     for (const candidate of group.candidates) {
-      if (best && byFit(best, candidate) < 0) break // the remaining candidates of this group are larger
+      if (best && byFit(best, candidate) < 0) break // the remaining candidates of this group fit no better
       if (excluded?.has(candidate.volume.metadata.name) || !satisfies(candidate, requirements)) continue
       if (node && !isReachableFrom(candidate.volume, node)) continue
       best = candidate
@@ -147,7 +145,7 @@ function findBestFreeVolume(
   return best
 }
 
-/** Sorts volumes whose claimRef has the claim's uid first, because their binding has already started. */
+/** Sorts volumes whose claimRef has the claim's uid first. */
 const byReservation = (a: VolumeCandidate, b: VolumeCandidate): number =>
   Number(Boolean(b.volume.spec?.claimRef?.uid)) - Number(Boolean(a.volume.spec?.claimRef?.uid)) || byFit(a, b)
 

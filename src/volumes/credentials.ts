@@ -1,5 +1,4 @@
-// Reads the credentials for CSI calls from the Secret that a volume or a class names. They are read for each call and
-// never cached. Error messages name the Secret and never contain a value.
+// Reads the credentials for CSI calls from the Secret that a volume or a class names. Error messages name the Secret.
 // controllers/provisioning/csi/secret-reference.ts resolves the secret templates of a class; csi/redact.ts masks credentials
 // in messages of drivers.
 import { secretKind } from '../api/kinds/secret/secret.ts'
@@ -15,7 +14,7 @@ export interface SecretRef {
 
 export class UnreadableSecretError extends Error {
   override readonly name = 'UnreadableSecretError'
-  /** Whether the API server failed, so that a retry may succeed. False if the Secret is missing, forbidden or not text. */
+  /** Whether a retry may succeed. False if the Secret is missing, forbidden or not text. */
   readonly isTransient: boolean
 
   constructor(message: string, { isTransient }: { isTransient: boolean }) {
@@ -24,7 +23,7 @@ export class UnreadableSecretError extends Error {
   }
 }
 
-/** Throws UnreadableSecretError if the Secret cannot be read or a value is not UTF-8 text. */
+/** Throws UnreadableSecretError if the API server returns an error or a value is not UTF-8 text. */
 export async function readCredentials(client: Client, ref: SecretRef, signal: AbortSignal): Promise<Credentials> {
   const { namespace, name } = ref
   let data: Readonly<Record<string, string>>

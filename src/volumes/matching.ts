@@ -13,7 +13,7 @@ import { keyOfObject, type ObjectKey } from '../client/index.ts'
 export type Claim = Readonly<Stored<PersistentVolumeClaim>>
 export type Volume = Readonly<Stored<PersistentVolume>>
 
-/** The fields that must be equal in a claim and its volume. */
+/** The fields that must be equal in a claim and a free volume. */
 export interface MatchedFields {
   readonly className: string
   /** Empty if there is no attributes class. */
@@ -21,7 +21,7 @@ export interface MatchedFields {
   readonly volumeMode: string
 }
 
-/** Amounts of provisioned IO, in billionths of the unit of the quantity. Undefined if the amount is not set. */
+/** Amounts of provisioned IO, in billionths of the unit of the quantity. Undefined if the amount is not a quantity. */
 export interface IoAmounts {
   readonly iops: bigint | undefined
   /** In billionths of a byte per second. */
@@ -42,7 +42,7 @@ export interface VolumeCandidate extends MatchedFields {
   readonly volume: Volume
   readonly size: bigint
   readonly modes: AccessModes
-  /** The IO that the volume provides. An amount that is not set is unknown and matches every claim. */
+  /** The IO that the volume provides. An undefined amount matches every claim. */
   readonly io: IoAmounts
 }
 

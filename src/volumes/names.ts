@@ -1,5 +1,4 @@
-// Annotations and finalizers of claims and volumes that the binder, provisioners, the scheduler and third-party programs
-// share. Their values are part of the API.
+// Names in claims and volumes that several components use, which are part of the API.
 
 /** Annotations of claims with the name of the provisioner from which the binder requests a volume. */
 export const PROVISIONER = 'volume.kubernetes.io/storage-provisioner'
@@ -39,7 +38,7 @@ export const IN_PROCESS_PROVISIONER_FINALIZER = 'kubernetes.io/pv-controller'
 export const CLAIM_PROTECTION_FINALIZER = 'kubernetes.io/pvc-protection'
 export const VOLUME_PROTECTION_FINALIZER = 'kubernetes.io/pv-protection'
 
-/** Name prefix of in-tree provisioners, which never run as separate processes. */
+/** Name prefix of in-tree provisioners. */
 export const IN_TREE_PREFIX = 'kubernetes.io/'
 
 /** Annotation of claims whose last expansion needed no step on the node. The next expansion removes it. */

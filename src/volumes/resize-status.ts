@@ -1,19 +1,19 @@
-// Builds the patches with which each step of an expansion updates the claim's status, and reads the resize state. The
-// patches are strategic merge patches, which do not change the fields of other writers.
+// Builds the strategic merge patches with which each step of an expansion updates the claim's status.
 // In the table, an empty cell means that the patch does not change the field, and "removed" that it removes the value, or
 // all resize conditions.
 //
 //   step                      allocatedResources  allocatedResourceStatuses    conditions
 //   started                   target              ControllerResizeInProgress   Resizing only
 //   restarted                                     ControllerResizeInProgress   + Resizing
-//   infeasible                target, if passed   ControllerResizeInfeasible   + Resizing, + ControllerResizeError
+//   infeasible                                    ControllerResizeInfeasible   + ControllerResizeError
+//   infeasible with target    target              ControllerResizeInfeasible   Resizing and ControllerResizeError only
 //   failed                                                                     + ControllerResizeError
 //   nodePending               size, if passed     NodeResizePending            + FileSystemResizePending, - ControllerResizeError
 //   nodePendingWithoutState                                                    + FileSystemResizePending
 //   nodeStarted                                   NodeResizeInProgress
 //   nodeInfeasible                                NodeResizeInfeasible         + NodeResizeError
 //   nodeFailed                                                                 + NodeResizeError
-//   completed (capacity=size) size, if passed     removed                      removed
+//   completed                 size, if passed     removed                      removed
 //   completedOnNode                               removed                      removed
 //   cancelled                 removed             removed                      removed
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
@@ -79,7 +79,7 @@ export const failedPatch = (failure: Failure, now: string): StatusPatch => ({
   status: { conditions: [condition('ControllerResizeError', failure, now)] },
 })
 
-/** Written after the volume is expanded, while its file system is not. Pass `allocated` if an earlier request set its size. */
+/** Written after the volume is expanded, while its file system is not. `allocated` sets allocatedResources. */
 export const nodePendingPatch = (now: string, allocated?: string): StatusPatch => ({
   status: {
     ...(allocated === undefined ? {} : { allocatedResources: { storage: allocated } }),
@@ -91,7 +91,7 @@ export const nodePendingPatch = (now: string, allocated?: string): StatusPatch =
   },
 })
 
-/** The patch of older resizers, without allocatedResources. All kubelets then expand to the size of the volume. */
+/** The patch of older resizers, without allocatedResources. */
 export const nodePendingWithoutStatePatch = (now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: { conditions: [condition('FileSystemResizePending', { message: WAITING_FOR_NODE }, now)] },

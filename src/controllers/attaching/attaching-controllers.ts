@@ -1,8 +1,6 @@
 // The attach-detach controllers: one creates and deletes the VolumeAttachments of each volume (reconcile-volume.ts), one
 // updates status.volumesAttached of each node (report-attached.ts). An attacher per driver (attacher/) publishes volumes.
-//   A volume is reconciled when it, its attachments, claim, pods or driver change, when a node that it waits for is
-//   created, becomes ready, goes out of service or unmounts the volume, and when a full node has capacity again.
-//   A node is reconciled when its attachments, their volumes or its status.volumesAttached change.
+
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'

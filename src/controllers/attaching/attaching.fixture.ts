@@ -1,5 +1,5 @@
 // Fixture of the attach-detach tests: an API server, a fake CSI driver, simulated node agents, and controller processes
-// that can be stopped, or killed at any call that they make. `violations` collects violated invariants.
+// that can be stopped or killed. `violations` collects violated invariants.
 import { setMaxListeners } from 'node:events'
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import type { Kind, KubeObject } from '../../api/kind.ts'
@@ -287,7 +287,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
       )
       throw new Error(`still waiting for: ${description}; ${state}`)
     },
-    /** Runs everything that is ready, without advancing the clock. */
+    /** Runs 150 turns of the event loop, without advancing the clock. */
     async settle() {
       for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))
     },

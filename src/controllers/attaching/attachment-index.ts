@@ -32,7 +32,7 @@ export const attachmentsOfVolume = (attachments: Cache<VolumeAttachment>, volume
 export const attachmentsOnNode = (attachments: Cache<VolumeAttachment>, nodeName: string): readonly Attachment[] =>
   attachments.byIndex(BY_NODE, nodeName)
 
-/** Returns all attachments of the volumeHandle, including those of other PersistentVolumes and inline volumes. */
+/** Returns the attachments of the volumeHandle, including those of other PersistentVolumes and inline volumes. */
 export function attachmentsOfHandle(
   spec: Readonly<PersistentVolumeSpec>,
   { attachments, volumes }: { attachments: Cache<VolumeAttachment>; volumes: Cache<PersistentVolume> },

@@ -1,4 +1,4 @@
-// Kills the process before and after each of its calls and starts another one, which must reach the same end state.
+// Kills the process before and after each of its first calls and starts another one, which must reach the same end state.
 // Invariants: no single-node volume is published on two nodes, no volume is mounted on a node on which it is not
 // published, and no volume is published without an attachment.
 import fc from 'fast-check'
@@ -73,7 +73,7 @@ const SCENARIOS: readonly Scenario[] = [
   },
 ]
 
-describe.each([true, false])('after a crash at any call (atomic commits: %s)', (isAtomic) => {
+describe.each([true, false])('after a crash (atomic commits: %s)', (isAtomic) => {
   it.each(SCENARIOS)('SYS-18 completes the scenario: $title', async (scenario) => {
     let kills = 0
     for (const when of ['before', 'after'] as const) {
@@ -202,7 +202,6 @@ type Action = { readonly do: string; readonly on?: string }
 const nodeOf = (podName: string, actions: readonly Action[]): string | undefined =>
   actions.filter((action) => action.do === 'createPod')[Number(podName.slice('pod-'.length)) - 1]?.on
 
-/** Deletes and recreates the CSINode, as a restart of the driver's pod does. */
 async function recreateCsiNode(fixture: AttachingFixture, nodeName: string): Promise<void> {
   const { spec } = await fixture.client.get(csiNodeKind, { name: nodeName })
   await fixture.client.delete(csiNodeKind, { name: nodeName })

@@ -1,4 +1,4 @@
-// The events of the attach-detach controllers, recorded on pods, in the wording of Kubernetes.
+// The events of the attach-detach controllers, recorded on pods.
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { EventDetails, EventRecorder } from '../../runtime/index.ts'

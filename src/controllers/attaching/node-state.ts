@@ -15,8 +15,8 @@ export const isOutOfService = (node: Readonly<Node> | undefined): boolean =>
   node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false
 
 /**
- * Whether the Node object was recreated while its agent was down. It has no status yet, so its volumes may still be
- * mounted. If a node without a status is older than the attachment, it never had an agent that could mount the volume.
+ * Whether the Node is younger than the attachment and has no status yet. It may have been recreated while its agent was
+ * down, so its volumes may still be mounted.
  */
 export const isRecreated = (node: Readonly<Node>, { metadata }: Attachment): boolean =>
   !hasReported(node) && (node.metadata.creationTimestamp ?? '') > (metadata.creationTimestamp ?? '')

@@ -65,7 +65,7 @@ describe('planVolume', () => {
     expect(wait).not.toHaveProperty('afterMs')
   })
 
-  it('SYS-18 never attaches a single-node volume to two nodes and never detaches a mounted volume before the timeout', () => {
+  it('SYS-18 never attaches a single-node volume to two nodes and detaches a mounted volume only if its node is lost or out of service', () => {
     const anyNodeName = fc.constantFrom('a', 'b', 'c')
     const desiredAttachments = fc
       .uniqueArray(anyNodeName)

@@ -5,7 +5,7 @@
 //                                         mounted   → wait; force-detach if the node is out of service or was lost for
 //                                                     longer than the timeout
 //   a pod on the node needs the volume    not attached → attach, unless it is a single-node volume attached to another
-//                                                     node, the node is full, or the old attachment is being deleted
+//                                                     node, the node is missing or full, or the old attachment is being deleted
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Attachment } from './attachment-index.ts'
 import { isBeingDeleted } from './attachment-index.ts'
@@ -25,7 +25,7 @@ export interface DesiredAttachment {
   readonly attachmentName: string
   readonly pods: readonly Readonly<Pod>[]
   readonly nodeExists: boolean
-  /** Number of the driver's volumes that are attached to the node or being attached. */
+  /** Number of the driver's volumes that are attached to the node or being attached; 0 if volumesMax is undefined. */
   readonly volumesOnNode: number
   /** The driver's limit for the node; undefined if it has none. */
   readonly volumesMax: number | undefined
@@ -95,7 +95,7 @@ function planDetach({ attachment, node, isMounted, lostForMs }: AttachmentView, 
 
 function planDesired({ name, isSingleNode, desired, attachments }: VolumeView): Step[] {
   const steps: Step[] = []
-  /** The first node that has the volume or that this plan attaches it to. */
+  /** A node that has the volume or that this plan attaches it to. */
   let attachedNode = attachments[0]?.attachment.spec.nodeName
   for (const desiredAttachment of desired) {
     const { nodeName, volumesOnNode, volumesMax } = desiredAttachment

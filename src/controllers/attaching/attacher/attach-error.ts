@@ -1,5 +1,4 @@
-// Errors that prevent the attacher from calling the driver, saved in the status of the attachment. A retry succeeds only
-// after an object has changed. Errors that the driver returns are CsiErrors.
+// Errors that prevent a call to the driver until an object has changed. Errors that the driver returns are CsiErrors.
 
 export class AttachError extends Error {
   override readonly name = 'AttachError'

@@ -45,7 +45,7 @@ describe('publishing', () => {
     await fixture.waitUntil(() => isAttached(), 'the volume to be attached')
   })
 
-  it("SYS-18 sends the volume's attributes and secrets, and strips the secrets from errors", async () => {
+  it("SYS-18 sends the volume's attributes once its Secret exists, and strips the secrets from errors", async () => {
     fixture = await createAttachingFixture({ secretKeys: ['password'] })
     const csi = {
       readOnly: true,
@@ -252,7 +252,7 @@ describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
     expect(publishCalls()).toEqual([])
   })
 
-  it('SYS-18 gets the finalizers of an earlier driver version removed', async () => {
+  it('SYS-18 gets the finalizer of an earlier driver version removed when an attachment is deleted', async () => {
     fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
     await fixture.aVolume()
     await anAttachment('left', { finalizers: [FINALIZER] })
@@ -343,7 +343,7 @@ describe('comparing attachments with the driver', () => {
   })
 })
 
-it('SYS-18 handles the attachments of its node only, if the driver runs on every node', async () => {
+it('SYS-18 publishes only on its node if nodeName is set', async () => {
   fixture = await createAttachingFixture()
   await fixture.aVolume('data', { accessModes: ['ReadWriteMany'] })
   await fixture.start({ ...ATTACHER_ONLY, attacher: { nodeName: 'right' } })

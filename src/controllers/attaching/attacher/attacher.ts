@@ -65,7 +65,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   indexAttachments(attachments)
   indexVolumes(volumes)
 
-  // A process with one driver uses the queue names of external-attacher, for which dashboards exist.
+  // By default, the queue names of external-attacher, for which dashboards exist.
   const queueName = (upstreamName: string, suffix: string) =>
     options.prefixesQueueNames ? `${facts.name}-${suffix}` : upstreamName
   const { workers, backoff } = settings

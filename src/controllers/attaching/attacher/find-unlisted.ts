@@ -1,4 +1,4 @@
-// Compares attachments with the volumes that the driver lists, to find those that were detached behind the attacher's back,
+// Compares attachments with the volumes that the driver lists, to find those that were detached without the attacher,
 // for example with the tools of the storage system (external-attacher's --reconcile-sync).
 import type { ControllerCapability, DriverFacts } from '../../../csi/index.ts'
 import { type Attachment, isAttached, isBeingDeleted } from '../attachment-index.ts'

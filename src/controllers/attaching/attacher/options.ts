@@ -1,4 +1,4 @@
-// The settings of an attacher. The defaults are those of external-attacher.
+// The settings of an attacher.
 import type { Backoff } from '../../../runtime/backoff.ts'
 
 export interface AttacherOptions {

@@ -1,5 +1,5 @@
 // Plans the next step of an attachment. Pure. The finalizer means that the volume may be published. It is added before
-// ControllerPublishVolume is called and removed only after ControllerUnpublishVolume has succeeded.
+// ControllerPublishVolume is called and removed after ControllerUnpublishVolume has succeeded.
 //
 //                    exists                                   being deleted
 //   finalizer        publish until attached, or if unlisted   unpublish

@@ -35,7 +35,6 @@ export function buildPublishRequest(
   }
 }
 
-/** Returns the widest of several access modes. */
 function accessModeOf(modes: ReadonlySet<string>, hasSingleNodeMultiWriter: boolean): Mode {
   if (modes.has('ReadWriteOncePod')) {
     if (modes.size > 1) {

@@ -198,7 +198,10 @@ async function readPublishCredentials(
   return name ? readCredentials(client, { namespace, name }, signal) : {}
 }
 
-/** Returns no credentials if the secret is unreadable: the driver decides whether it can unpublish without them. */
+/**
+ * Returns no credentials if the Secret is missing, forbidden or not text: the driver decides whether it can unpublish
+ * without them.
+ */
 async function readUnpublishCredentials(
   volume: AttachmentVolume,
   context: AttacherContext,
@@ -212,7 +215,6 @@ async function readUnpublishCredentials(
   }
 }
 
-/** Saves the error in the attachment's status and returns the outcome of the reconcile. */
 async function saveFailure(
   field: 'attachError' | 'detachError',
   attachment: Attachment,
