@@ -1,5 +1,5 @@
 // Tests of the binding controllers on a real API server: each creates objects, runs the controllers until they are idle,
-// and checks objects and events. Every test runs with and without atomic commits.
+// and checks objects and events. Most tests run with and without atomic commits.
 import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
@@ -110,7 +110,7 @@ for (const isAtomic of [true, false]) {
       expect(await phaseOf('large')).toBe('Available')
     })
 
-    it('PROV-4 prefers a volume reserved by name, without the bound-by-controller annotation', async () => {
+    it('PROV-4 prefers a volume reserved by name, and sets no bound-by-controller annotation on it', async () => {
       await start()
       await fixture.volume('reserved', { size: '10Gi', claim: { name: 'c' }, ...AVAILABLE })
       await fixture.volume('free', AVAILABLE)
@@ -317,7 +317,7 @@ for (const isAtomic of [true, false]) {
       for (let n = 0; n < COUNT; n++) await fixture.volume(`v${n}`)
       await fixture.settle()
       for (let n = 0; n < COUNT; n++) expect(await volumeOf(`c${n}`)).toBeDefined()
-      // One reconcile binds the claim; each written object triggers at most one more.
+
       const perClaim = isAtomic ? 2 : 5
       const perVolume = isAtomic ? 3 : 6
       expect((fixture.reconciles.claims - before) / COUNT).toBeLessThanOrEqual(perClaim)
@@ -521,7 +521,7 @@ for (const isAtomic of [true, false]) {
       expect(await volumeOf('c')).toBe('pv')
     })
 
-    it('PROV-6 reports an unknown in-tree provisioner', async () => {
+    it('PROV-6 reports an unknown in-tree provisioner, and binds a volume of its class', async () => {
       await start()
       await fixture.storageClass('manual', { provisioner: 'kubernetes.io/no-provisioner' })
       await fixture.claim('c', { spec: { storageClassName: 'manual' } })
@@ -676,7 +676,7 @@ for (const isAtomic of [true, false]) {
       ])
     })
 
-    it('PROV-13 keeps a volume that a user reserved for a claim that is bound to another volume', async () => {
+    it('PROV-13 keeps a volume reserved by name if its claim is bound to another volume', async () => {
       const { metadata } = await bind()
       await fixture.volume('reserved', { claim: { name: 'c', uid: metadata.uid } })
       await fixture.settle()
@@ -800,7 +800,7 @@ for (const isAtomic of [true, false]) {
       expect(fixture.eventsOf('pv')[0]).toContain('no volume plugin matched name: kubernetes.io/aws-ebs')
     })
 
-    it('PROV-14 reclaims a volume that is being deleted', async () => {
+    it('PROV-14 marks a volume that is being deleted as failed if its claim was deleted and no provisioner can delete it', async () => {
       await start()
       await fixture.volume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
       await fixture.client.delete(persistentVolumeKind, { name: 'pv' })

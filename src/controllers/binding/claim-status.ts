@@ -17,9 +17,9 @@ export function statusWithoutVolume({ status = {} }: Claim, phase: 'Pending' | '
 }
 
 /**
- * Returns a patch that sets the phase Bound and copies access modes, size and attributes class of the volume. The size is
- * copied only when the claim becomes bound, and the class only when a pending claim does: later the controllers that expand
- * or modify the volume update them.
+ * Returns a patch that sets the phase Bound and copies access modes, capacity and attributes class of the volume. The
+ * capacity is copied only when the claim becomes bound, and the class only when a pending claim does: later the controllers
+ * that expand or modify the volume update them.
  */
 export function statusWithVolume({ status = {} }: Claim, volume: Volume): StatusPatch | undefined {
   const patch: Record<string, unknown> = {}

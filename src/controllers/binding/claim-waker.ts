@@ -1,6 +1,5 @@
 // Wakes claims that wait for a volume. Each volume that becomes free wakes one claim: of the claims that it satisfies, the
 // one that has waited longest. If the reconcile of that claim does not bind the volume, the volume wakes the next claim.
-// 10,000 new volumes therefore cause 10,000 reconciles, and no waiting claim is missed.
 import type { ObjectKey } from '../../client/index.ts'
 import type { ClaimRequirements, VolumeCandidate } from '../../volumes/matching.ts'
 import type { VolumeIndex } from './volume-index.ts'

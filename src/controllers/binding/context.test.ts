@@ -18,5 +18,6 @@ describe('readVolume and readClaim', () => {
     ['an error page of a proxy', new ApiError(404, 'NotFound', 'the server answered 404: page not found')],
   ])('SYS-15 throw for %s, because the object may exist', async (_, error) => {
     await expect(readVolume(aFailingContext(error), 'pv')).rejects.toBe(error)
+    await expect(readClaim(aFailingContext(error), { namespace: 'shop', name: 'c' })).rejects.toBe(error)
   })
 })

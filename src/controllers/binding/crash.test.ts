@@ -1,4 +1,4 @@
-// Tests crashes between the writes of a binding and races with other writers. The next reconcile completes the binding.
+// Tests crashes between the writes of a binding and races with other writers.
 import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'

@@ -84,7 +84,7 @@ export const modeMismatchOnVolume = (claim: string): EventDetails =>
 
 // Events on volumes that cannot be bound or reclaimed
 
-/** Recorded if an administrator removed the claimRef after the deletion of the storage was requested. */
+/** Recorded if the claimRef has no uid although the deletion of the storage was requested. */
 export const deletionRequested = warning(
   'VolumeHeldBack',
   'Deletion of the storage of this volume was requested, so its data may be gone: no claim is bound to it, and with the ' +

@@ -28,7 +28,7 @@ const aClass = (fields: object = {}): Stored<StorageClass> => ({
 const COMPLETED = { annotations: { [BIND_COMPLETED]: 'yes' }, spec: { volumeName: 'pv' } }
 
 describe('planClaim', () => {
-  it('PROV-5 marks a bound claim lost only when the server confirms that its volume does not exist', () => {
+  it('PROV-5 marks a bound claim lost only when the server confirms that its volume is missing or has another claim', () => {
     const claim = aClaim(COMPLETED)
     expect(plan({ claim })).toEqual({ do: 'read volume' })
     expect(plan({ claim, isLive: true })).toMatchObject({ do: 'mark lost', event: { reason: 'ClaimLost' } })
@@ -63,7 +63,7 @@ describe('planClaim', () => {
     })
   })
 
-  it('PROV-4 does not bind a volume without a class to a claim with one, even if they name each other', () => {
+  it('PROV-4 does not bind a volume without a class to a claim with one that names it, unless a controller chose the volume', () => {
     const claim = aClaim({ className: 'gold', spec: { volumeName: 'pv' } })
     expect(plan({ claim, namedVolume: aVolume({ claim: { name: 'c' } }) })).toMatchObject({
       do: 'wait',

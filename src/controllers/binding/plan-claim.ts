@@ -121,7 +121,7 @@ function planNamedVolume({ claim, namedVolume }: ClaimSituation): ClaimAction {
     return { do: 'wait', message: event.message, event, phase: 'Pending' }
   }
   const event = boundToOtherClaim(name, claimKeyOf(namedVolume) ?? '')
-  // A controller set volumeName, so the binding is inconsistent and the status does not change.
+  // If a controller set volumeName, the binding is inconsistent and the status does not change.
   const isBoundByController = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined
   return { do: 'wait', message: event.message, event, phase: isBoundByController ? undefined : 'Pending' }
 }
@@ -132,7 +132,7 @@ function mutualMismatch(volume: Volume, claim: Claim): string | undefined {
   return isReservedClassMismatch(candidateOf(volume), requirementsOf(claim)) ? CLASS_MISMATCH : undefined
 }
 
-/** Plans a claim without volumeName: it binds to any volume that satisfies it. */
+/** Plans a claim without volumeName. */
 function planUnbound(situation: ClaimSituation): ClaimAction {
   const { claim, storageClass } = situation
   const className = claimClassName(claim)
@@ -142,7 +142,7 @@ function planUnbound(situation: ClaimSituation): ClaimAction {
   }
   const isBeingDeleted = claim.metadata.deletionTimestamp !== undefined
   const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
-  // A claim being deleted binds only to the volume provisioned for it, so that the volume is then reclaimed.
+  // A claim being deleted binds only to a volume reserved for it, so that a volume provisioned for it is then reclaimed.
   const volume = situation.findVolume({ isDelayed: isDelayed || isBeingDeleted })
   if (volume) return { do: 'bind', volume }
   if (isBeingDeleted) return { do: 'wait', message: 'the claim is being deleted' }

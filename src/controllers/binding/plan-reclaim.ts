@@ -1,5 +1,5 @@
-// Plans the reclaim of a released volume. The binder does not delete storage: it determines the provisioner that must
-// delete it, and reports a failure if there is none. Pure.
+// Plans the reclaim of a released volume. The binder does not delete storage: it determines the provisioner that must.
+// Pure.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { EventDetails } from '../../runtime/index.ts'
 import type { Volume } from '../../volumes/matching.ts'

@@ -48,7 +48,7 @@ describe('planVolume', () => {
     }
   })
 
-  it('PROV-14 binds a released volume to its claim again if the claim exists', () => {
+  it('PROV-14 sets a released volume to Bound if its claim exists and names it', () => {
     const claim = aClaim({ spec: { volumeName: 'pv' } })
     const released = { ...CLAIM_REF, phase: 'Released', ...policy('Delete') }
     expect(plan(released, { claim, isLive: true })).toEqual({ do: 'set phase', phase: 'Bound' })

@@ -33,7 +33,7 @@ export function planVolume(situation: VolumeSituation): VolumeAction {
   const uid = volume.spec?.claimRef?.uid
   if (!uid) {
     if (isDeletionRequested(volume)) return { do: 'prevent binding', event: deletionRequested }
-    return { do: 'set phase', phase: 'Available' } // free, or reserved by name for a claim that does not exist yet
+    return { do: 'set phase', phase: 'Available' } // free, or reserved by name
   }
   if (claim?.metadata.uid !== uid) {
     // The cache may still contain a deleted claim with that name, or not contain the claim yet.
@@ -82,7 +82,7 @@ function planRedundant(situation: VolumeSituation): VolumeAction {
       ? { do: 'reclaim', reclaim: planReclaim(situation) }
       : { do: 'set phase', phase: 'Released' }
   }
-  // Keep the reservation if a user made it.
+  // Keep the reservation unless a controller chose the volume.
   return { do: 'clear claimRef', keepsName: annotationOf(volume, BOUND_BY_CONTROLLER) === undefined }
 }
 

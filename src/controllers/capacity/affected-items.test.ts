@@ -38,7 +38,7 @@ describe('affectedItemsOf', () => {
     expect(segmentIds(term, { matchExpressions: [labelIs('zone', 'b')] })).toEqual(['[["zone","b"]]'])
   })
 
-  it('CAP-8 returns all segments of the class for a volume without affinity', () => {
+  it('CAP-8 returns the segment without labels and the class for a volume without affinity', () => {
     const volume = { metadata: {}, spec: { storageClassName: 'fast' } } as never
     expect(affectedItemsOf(volume)).toEqual([
       { is: 'segment', id: '[]' },

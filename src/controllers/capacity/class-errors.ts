@@ -1,6 +1,6 @@
-// Reports a class for which GetCapacity fails in every segment, for example because of a bad parameter. Such a class has no
-// capacity objects, so no pod with a claim of the class can be scheduled. The error is recorded on the waiting claims, as
-// an event and as an annotation, which the scheduler includes in its message about the pod.
+// Reports a class for which GetCapacity fails and succeeds in no segment, for example because of a bad parameter. The error
+// is recorded on the waiting claims, as an event and as an annotation, which the scheduler includes in its message about the
+// pod.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -33,7 +33,7 @@ interface ClassState {
   /** The items of the class for which GetCapacity succeeded. */
   readonly succeededItems: Set<ItemKey>
   readonly failedItems: Set<ItemKey>
-  /** The annotation of the waiting claims while every item fails. */
+  /** The annotation of the waiting claims while no item succeeds. */
   message: string | undefined
 }
 

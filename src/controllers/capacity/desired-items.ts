@@ -22,7 +22,7 @@ export interface DesiredItemsOptions {
   readonly segments: Segments
   /** Whether to include classes with immediate binding. */
   readonly immediateBinding: boolean
-  /** Called with the affected items when a class or segment is added, removed or changed. */
+  /** Called with the affected items when a class or segment is added or removed, or the parameters of a class change. */
   readonly onChange: (keys: readonly ItemKey[]) => void
 }
 

@@ -25,7 +25,7 @@ function createRecordingLog() {
   return { log, lines }
 }
 
-/** Returns a client of a server that can be stopped. Requests then fail and watches break. */
+/** Returns a client of a server that can be stopped. Writes, lists and watches then fail. */
 function switchableServer(client: Client) {
   const flaky = createFlakyClient(client)
   const outage = new ApiError(503, 'ServiceUnavailable', 'the server is unavailable')

@@ -1,5 +1,5 @@
-// Reports the affected items when a snapshot of the driver is created or deleted, if the server serves snapshots. Watches
-// VolumeSnapshotContents, because they contain the driver's name and exist as long as the snapshot occupies storage.
+// Reports the affected items when a snapshot of the driver is created, changed or deleted, if the server serves snapshots.
+// Watches VolumeSnapshotContents, because they contain the driver's name.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'

@@ -25,8 +25,8 @@ export function parseItemKey(key: ItemKey): { readonly className: string; readon
 }
 
 /**
- * Returns the key of the object's item. An object whose nodeTopology has matchExpressions belongs to no segment, so its
- * key is unique and never desired.
+ * Returns the key of the object's item. An object without nodeTopology, or with matchExpressions in it, belongs to no
+ * segment, so its key is unique and never desired.
  */
 export function itemKeyOf(object: Readonly<CSIStorageCapacity>): ItemKey {
   const { nodeTopology, storageClassName } = object

@@ -1,5 +1,4 @@
-// Options of the capacity producer. The defaults are those of external-provisioner, except that writes are not limited
-// unless a limit is set.
+// Options of the capacity producer, and the parser of `--enable-capacity`.
 
 import type { RateLimit } from '../../client/index.ts'
 import type { Backoff } from '../../runtime/backoff.ts'

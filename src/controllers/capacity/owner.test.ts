@@ -85,7 +85,7 @@ describe('the owner of capacity objects', () => {
     [0, 'Pod', clientWithObjects(['pods', 'p', [daemonSet]])],
     [1, 'DaemonSet', clientWithObjects(['pods', 'p', [nonController, daemonSet]])],
     [2, 'Deployment', clientWithObjects(['pods', 'p', [replicaSet]], ['replicasets', 'rs', [deployment]])],
-  ])('CAP-7 at level %i is the %s, which is not read itself', async (level, kind, objects) => {
+  ])('CAP-7 at level %i is the %s', async (level, kind, objects) => {
     const client = authorizeUnservedKinds(objects, 'provisioner')
     expect(await findOwner(client, search(level))).toMatchObject({ kind, controller: true })
   })

@@ -1,5 +1,5 @@
 // Reconciles one item: calls GetCapacity and creates or updates the object of a desired item, and deletes the objects of
-// other items. An item for which the driver never reported capacity has no object.
+// other items.
 import type { Logger } from '../../base/log.ts'
 import { type CsiDriver, CsiError, isUncertain } from '../../csi/index.ts'
 import { backOff, done, type Outcome } from '../../runtime/index.ts'

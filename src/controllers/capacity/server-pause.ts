@@ -1,4 +1,5 @@
-// Pauses all writes while the API server fails. Each further failure doubles the pause, and the first success ends it.
+// Pauses all writes while the API server fails. Each further failure doubles the pause, up to a limit, and the first success
+// ends it.
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
