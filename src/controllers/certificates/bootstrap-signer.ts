@@ -1,5 +1,5 @@
-// Signs the kubeconfig in the ConfigMap kube-public/cluster-info with every bootstrap token that has the usage signing, so that
-// a client that has a token can verify the CA before it uses it. The form is that of kubeadm: a detached JWS for each token.
+// Signs the kubeconfig in the ConfigMap kube-public/cluster-info with each valid bootstrap token that has the usage signing, so
+// that a client that has a token can verify the CA before it uses it. The form is that of kubeadm: a detached JWS for each token.
 import { createHmac } from 'node:crypto'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import type { ConfigMap } from '../../api/kinds/config-map/config-map-schema.ts'
@@ -17,7 +17,7 @@ import { type Controller, createController, done, type Outcome, retryAfter, sour
 const NAME = 'bootstrap-signer'
 const CLUSTER_INFO = { namespace: 'kube-public', name: 'cluster-info' }
 const SIGNATURE_PREFIX = 'jws-kubeconfig-'
-/** The longest time until the next check, also if no token expires earlier. */
+/** The longest timer. */
 const RECHECK_MS_MAX = 24 * 60 * 60 * 1_000
 
 export function createBootstrapSigner(deps: ControllerDeps): Controller {

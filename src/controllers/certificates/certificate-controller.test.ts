@@ -151,7 +151,7 @@ describe('the certificate controller', () => {
     expect(Date.parse(certificate.validTo) - cluster.api.clock.nowMs()).toBeGreaterThan(HOUR_MS - 120_000)
   })
 
-  it('SYS-19 rejects the request of a node for the certificate of another', async () => {
+  it('SYS-19 gets no request of a node for the certificate of another, because the API server rejects it', async () => {
     const cluster = await startController()
     const node = { name: 'system:node:n1', group: 'system:nodes' }
     const { code, message } = await cluster.request(node, { subject: nodeSubject('n2') })
@@ -161,7 +161,7 @@ describe('the certificate controller', () => {
     })
   })
 
-  it('SYS-19 leaves requests of users without the right to an administrator, who can approve and deny', async () => {
+  it('SYS-19 leaves requests for client certificates of users to an administrator, who can approve and deny', async () => {
     const cluster = await startController()
     const admin = { name: 'admin', group: 'system:masters' }
     const requests = await Promise.all(
@@ -243,7 +243,7 @@ describe('the certificate controller', () => {
     expect((await cluster.read(name)).status.conditions.at(-1).message).toBe(message)
   })
 
-  it('SYS-19 rejects the request of a node for the serving certificate of another', async () => {
+  it('SYS-19 gets no request of a node for the serving certificate of another, because the API server rejects it', async () => {
     const cluster = await startController()
     const spec = { ...SERVING, subject: nodeSubject('n2'), alternativeNames: 'DNS:n2' }
     expect((await cluster.request(NODE, spec)).code).toBe(403)
@@ -268,7 +268,7 @@ describe('the certificate controller', () => {
 })
 
 describe('the token cleaner', () => {
-  it('SYS-19 deletes a bootstrap token a day after it expired, and no other', async () => {
+  it('SYS-19 deletes a bootstrap token a day after it expired, and keeps one that does not expire', async () => {
     const { api } = await startController()
     const secrets = '/api/v1/namespaces/kube-system/secrets'
     const expiration = new Date(api.clock.nowMs() + HOUR_MS).toISOString()

@@ -1,6 +1,5 @@
-// Decides what happens next with a CertificateSigningRequest, with the rules, reasons and times of kube-controller-manager:
-// the client certificates of nodes are approved if the requester has the right to them, approved requests are signed, and
-// finished ones are deleted. Pure.
+// Decides what happens next with a CertificateSigningRequest: the client certificates of nodes are approved if the requester has
+// the right to them, approved requests are signed, and old ones are deleted. Pure.
 import { type CertificationRequest, parseCertificationRequest } from '../../api/certification-request.ts'
 import { decodePem, hasCondition } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'
 import type { CertificateSigningRequest } from '../../api/kinds/certificate-signing-request/certificate-signing-request-schema.ts'

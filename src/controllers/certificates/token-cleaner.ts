@@ -1,5 +1,4 @@
-// Deletes the Secrets of bootstrap tokens a day after they have expired. Until then, a node that joins with an expired token
-// learns that it has expired.
+// Deletes the Secrets of bootstrap tokens a day after they have expired.
 import { BOOTSTRAP_TOKEN_NAMESPACE, BOOTSTRAP_TOKEN_TYPE } from '../../api/kinds/secret/bootstrap-token-secret.ts'
 import { secretKind } from '../../api/kinds/secret/secret.ts'
 import type { Secret } from '../../api/kinds/secret/secret-schema.ts'

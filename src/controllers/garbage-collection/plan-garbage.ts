@@ -13,7 +13,7 @@ export type OwnerState = 'present' | 'terminating' | 'absent' | 'unknown'
 
 export type GarbageAction =
   | { readonly do: 'nothing' }
-  /** No owner exists. */
+  /** No owner exists, except for owners in foreground deletion. */
   | { readonly do: 'delete'; readonly propagation: 'Background' | 'Foreground' | 'Orphan' }
   /** Some owners no longer exist. */
   | { readonly do: 'remove-owners'; readonly uids: readonly string[] }

@@ -1,5 +1,4 @@
-// The conditions of a namespace that is being deleted, with the types, reasons and messages of Kubernetes. Clients such as
-// `kubectl describe` and deletion tools read them to explain why a namespace is still Terminating. Pure.
+// The conditions of a namespace that is being deleted, with the types and reasons of Kubernetes. Pure.
 import type { Kind } from '../../api/kind.ts'
 import type { Namespace } from '../../api/kinds/namespace/namespace-schema.ts'
 import { timestamp } from '../../base/timestamps.ts'

@@ -65,7 +65,7 @@ describe('createNamespaceController', () => {
     await waitUntil(isDeleted)
   })
 
-  it('SYS-4 deletes all objects of every kind in a deleted namespace, and no others', async () => {
+  it('SYS-4 deletes the objects of several kinds in a deleted namespace, and none in another namespace', async () => {
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'a' } })
     await server.post(`${SHOP}/secrets`, { metadata: { name: 'a' } })
     await server.post('/apis/coordination.k8s.io/v1/namespaces/shop/leases', { metadata: { name: 'a' }, spec: {} })
@@ -128,7 +128,7 @@ describe('createNamespaceController', () => {
     expect((await server.get(`${SHOP}/configmaps/settings`)).status).toBe(404)
   })
 
-  it('SYS-4 reports objects that it cannot delete, deletes the others, and retries', async () => {
+  it('SYS-4 reports a failed deletion of an object, deletes the other objects, and retries', async () => {
     await stop()
     let isRejected = true
     stop = startController((client) => ({

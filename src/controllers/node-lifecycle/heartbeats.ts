@@ -1,8 +1,8 @@
 // Stores when each node last reported, by the clock of this process: the time at which a renewed lease or a new heartbeat
 // was observed. Timestamps of other machines are compared for equality only.
 //
-// Only nodes with an agent are monitored: those with a lease, and those whose heartbeat has changed. A node that a user
-// created never reports. Holds one entry per node or lease, removed when both are deleted.
+// Only nodes with an agent are monitored: those with a lease, and those whose heartbeat has changed. Holds one entry per
+// node or lease, removed when both are deleted.
 import type { Stored } from '../../api/kind.ts'
 import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'

@@ -254,7 +254,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('SYS-18 never changes a node whose lease is renewed in time, even with stale caches', async () => {
+  it('SYS-18 does not change a node whose lease is renewed or status is reported in time, even with stale caches', async () => {
     const step = fc.record({
       waitMs: fc.integer({ min: 0, max: 39_990 }),
       action: fc.constantFrom('renew', 'report', 'both'),

@@ -1,6 +1,6 @@
 // Creates the node lifecycle controllers: node health, taint eviction and pod garbage collection.
 //   key                     reconciled by            enqueued by
-//   a node                  reconcile-node.ts        its changes, a new lease, and the end of its grace period
+//   a node                  reconcile-node.ts        its changes, a new or deleted lease, and the end of its grace period
 //   a pod on a tainted node evict-pod.ts             its node's taints, its changes, and the end of its toleration
 //   a missing node          remove-lost-pods.ts      its pods and its deletion
 //   a pod being deleted     remove-lost-pods.ts      its changes, and a node that goes out of service

@@ -16,7 +16,7 @@ import { createNodeLifecycleControllers, type NodeLifecycleMetrics, type NodeLif
 
 export interface StartOptions extends NodeLifecycleOptions {
   readonly metrics?: NodeLifecycleMetrics
-  /** Called before every request of the controllers. If it throws, the request fails with this error. */
+  /** Called before each get and write of the controllers. If it throws, the request fails with this error. */
   readonly intercept?: (verb: string, kind: string) => void | Promise<void>
   /** Whether events are written to the server instead of `events`. */
   readonly storesEvents?: boolean

@@ -186,7 +186,7 @@ describe('pods without a node agent', () => {
     expect(await fixture.pod('p')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
-  it('SYS-18 confirms on the server that a node was deleted', async () => {
+  it('SYS-18 keeps the pods of a missing node while the server does not confirm that it is missing', async () => {
     await fixture.aPod('p', 'a')
     let serverReads = 0
     fixture.start({
@@ -222,7 +222,7 @@ describe('pods without a node agent', () => {
     expect(await isBeingDeleted('tolerating')).toBe(false)
   })
 
-  it('SYS-18 leaves pods of a ready node to its agent, even if it is out of service', async () => {
+  it('SYS-18 leaves pods of an out-of-service node to its agent while the node is ready', async () => {
     await fixture.anAgent('a')
     await fixture.aPod('p', 'a')
     fixture.start()

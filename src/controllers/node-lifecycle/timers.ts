@@ -1,4 +1,4 @@
-// Sets one timer per key, after which a healthy node is rechecked. A delayed key in the work queue would count as pending.
+// Sets one timer per key. A delayed key in the work queue would count as pending.
 import type { Clock } from '../../base/clock.ts'
 
 export class Timers {

@@ -3,10 +3,7 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 
-/**
- * Returns the keys of the claims that a pod may protect. An unassigned pod protects none, because no node starts a pod
- * whose claim is being deleted.
- */
+/** Returns the keys of the claims that a pod may protect. An unassigned pod protects none. */
 export const claimsProtectedBy = (pod: Readonly<Pod>): string[] => (pod.spec?.nodeName ? claimsOfPod(pod) : [])
 
 /**

@@ -89,7 +89,7 @@ describe('createProtectionControllers', () => {
     await waitUntil(isDeleted(`${CLAIMS}/free`), 'the claim to be deleted')
   })
 
-  it('PROV-18 keeps a claim while a running or terminated pod on a node refers to it', async () => {
+  it('PROV-18 keeps a claim while a pod on a node refers to it, even if the pod has terminated', async () => {
     await aClaim('used')
     await aPod('user', 'used', 'node-1')
     await server.delete(`${CLAIMS}/used`)
@@ -103,7 +103,7 @@ describe('createProtectionControllers', () => {
     await waitUntil(isDeleted(`${CLAIMS}/used`), 'the claim to be deleted')
   })
 
-  it('PROV-18 keeps an ephemeral claim only for the pod that owns it', async () => {
+  it('PROV-18 keeps an ephemeral claim only for the pod that owns it, until the pod is shut down', async () => {
     const ephemeral = {
       volumeClaimTemplate: { spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } } },
     }
@@ -141,7 +141,7 @@ describe('createProtectionControllers', () => {
     expect((await server.get(`${CLAIMS}/used`)).status).toBe(200)
   })
 
-  it('PROV-18 adds the finalizer to existing claims and volumes', async () => {
+  it('PROV-18 adds the finalizer to claims and volumes that lack it', async () => {
     await aClaim('old')
     await server.patch(`${CLAIMS}/old`, { metadata: { finalizers: null } }, 'merge')
     await waitUntil(
@@ -218,7 +218,7 @@ describe('createProtectionControllers', () => {
     expect(await finalizersOf(`${CLASSES}/gold`)).toBeUndefined()
   })
 
-  it('VAC-9 (63, 64) keeps a class while a claim requests it or has it', async () => {
+  it('VAC-9 (63, 64) keeps a class while a claim requests it, has it or is being modified to it', async () => {
     await aClass('gold')
     await aClaim('requesting', { volumeAttributesClassName: 'gold' })
     await aClaim('current')

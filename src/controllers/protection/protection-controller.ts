@@ -1,8 +1,8 @@
 // Removes the protection finalizers of claims, volumes and attributes classes that are being deleted and not in use, and
 // adds missing finalizers to existing objects.
-//   A claim is in use by every pod on a node that refers to it, including terminated pods.
+//   A claim is in use by the pods that protected-by.ts determines.
 //   A volume is in use while it is bound.
-//   A class is in use by every claim and volume that requests it or has it.
+//   A class is in use by claims and volumes that request it or have it.
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
@@ -166,7 +166,6 @@ const reportUsers = (kind: string, users: readonly Readonly<KubeObject>[]): Outc
   return stuck(`it is used by the ${kind} ${keyOfObject(first!)}${suffix}`)
 }
 
-/** Removes the finalizer. Fails with a conflict if the object has changed since it was read. */
 const removeFinalizer = <T extends KubeObject>(
   client: Client,
   kind: Kind<T>,

@@ -1,5 +1,5 @@
 // Computes the initial usage of a quota that was created or changed, and restores an edited status. The API server
-// charges every later write; a write that precedes the count computes the initial usage itself.
+// charges later writes.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'

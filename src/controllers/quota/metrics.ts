@@ -1,4 +1,4 @@
-// The metrics of the quota controller. Operators should alert on any difference, because it indicates a bug.
+// The metrics of the quota controller. A difference indicates a bug or an edited status.
 import { Counter, type Registry } from 'prom-client'
 
 export interface QuotaMetrics {

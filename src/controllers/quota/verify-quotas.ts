@@ -1,5 +1,5 @@
 // Compares the recorded usage of a namespace's quotas with the sum over its objects. Both change in the same transaction,
-// so a difference is a bug. It is logged, counted and repaired.
+// so a difference is a bug, unless a user edited the status. It is logged, counted and repaired.
 
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'

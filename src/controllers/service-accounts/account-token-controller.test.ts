@@ -89,7 +89,7 @@ describe('the controller of tokens in Secrets', () => {
       'kubernetes.io/serviceaccount/service-account.name': 'robot',
       'kubernetes.io/serviceaccount/service-account.uid': account.metadata.uid,
     })
-    await clock.advance(2 * 24 * 3_600_000) // twice the longest lifetime of other tokens
+    await clock.advance(2 * 24 * 3_600_000)
     expect((await whoAmI(secret)).status).toBe(201)
   })
 
@@ -145,7 +145,7 @@ describe('the token of a Secret', () => {
     }
   })
 
-  it('SYS-23 is rejected in the Secret of another type, name or namespace', async () => {
+  it('SYS-23 is rejected if only Secrets of another type contain it', async () => {
     const { createSecret, waitUntilFilled, whoAmI, post, delete: remove } = await start()
     await createSecret('key')
     const secret = await waitUntilFilled('key')

@@ -28,7 +28,6 @@ export interface VolumeChangeDeps extends Omit<ControllerDeps, 'client'> {
   readonly facts: Pick<DriverFacts, 'name'>
   /** The only node that this instance of the driver serves. By default it serves all nodes. */
   readonly node?: ServedNode
-  /** The kinds of change, in the order in which they run. */
   readonly changes: readonly VolumeChange[]
   readonly options?: VolumeChangeOptions
 }
