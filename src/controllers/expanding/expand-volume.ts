@@ -141,7 +141,7 @@ export async function findLostExpansion(
 /** After this many final errors to a check of the actual size, the expansion is cancelled anyway. */
 const SIZE_CHECKS_MAX = 5
 
-/** Whether the error implies that the volume was not expanded: the size is not supported, or the volume is in use. */
+/** Whether the error implies that the volume was not expanded: size or call are not supported, or the volume is in use. */
 const impliesUnexpanded = (error: CsiError): boolean =>
   isInfeasibleExpand(error) || error.codeName === 'UNIMPLEMENTED' || error.codeName === 'FAILED_PRECONDITION'
 

@@ -1,5 +1,5 @@
 // Fixture of the expansion tests: an API server with a quota, a fake CSI driver, bound claims, a simulated node, and
-// controller processes that can be stopped, or killed at any call that they make.
+// controller processes that can be stopped or killed.
 import { setMaxListeners } from 'node:events'
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import type { Kind, KubeObject } from '../../api/kind.ts'
@@ -328,7 +328,7 @@ export async function createExpandingFixture({
     },
     waitForState: (state: string | undefined, name = 'data') =>
       fixture.waitUntil(async () => (await fixture.view(name)).state === state, `state ${state}`),
-    /** Runs everything that is ready, without advancing the clock. */
+    /** Runs 150 turns of the event loop, without advancing the clock. */
     async settle() {
       for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))
     },

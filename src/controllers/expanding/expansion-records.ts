@@ -101,6 +101,6 @@ export class ExpansionRecords {
   }
 }
 
-/** Returns the fields that users edit. Controllers write the others. */
+/** Returns fields that users edit, for comparison. */
 const userRequestOf = ({ metadata, spec }: Claim): string =>
   JSON.stringify([spec?.resources, spec?.volumeAttributesClassName, metadata.labels])

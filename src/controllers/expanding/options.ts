@@ -1,4 +1,4 @@
-// The settings of expansion. The defaults are those of external-resizer.
+// The settings of expansion.
 
 export interface ExpandingOptions {
   /** Timeout of one driver call. Default 10 s. */

@@ -1,7 +1,6 @@
-// Determines the size to request from the driver next. Pure. ControllerExpandVolume requests what the claim requests now,
-// but not less than the recorded size of the volume. A lowered request replaces the earlier target even without a final
-// response: a driver that has already expanded the volume returns the actual size. req is the requested size, alloc is
-// status.allocatedResources, and pvcap is the capacity of the volume.
+// Determines the size to request from the driver next. Pure. In the states ControllerResize… a lowered request replaces the
+// earlier target even without a final response: a driver that has already expanded the volume returns the actual size. req
+// is the requested size, alloc is status.allocatedResources, and pvcap is the capacity of the volume.
 //
 //   pvcap   state of the claim                        target
 //   < req   NodeResizeInfeasible                      alloc
@@ -10,7 +9,8 @@
 //   ≥ req   NodeResizePending, NodeResizeInProgress   none, because the node expands next
 //   ≥ req   NodeResizeInfeasible                      alloc; req with a node-only driver
 //   ≥ req   ControllerResize…                         pvcap
-//   ≥ req   none                                      the larger of req and alloc; none while waiting for the node
+//   ≥ req   none                                      the larger of req and alloc; none without alloc while waiting for
+//                                                     the node
 import { isLess, larger } from '../../volumes/sizes.ts'
 
 export interface Sizes {

@@ -1,5 +1,5 @@
 // Reads the secrets for ControllerModifyVolume. The reference comes from annotations of external-provisioner on the
-// volume, from its storage class, or from controllerExpandSecretRef, in this order. Values are never cached.
+// volume, from its storage class, or from controllerExpandSecretRef, in this order.
 import type { Client } from '../../client/index.ts'
 import { type Credentials, readCredentials, type SecretRef } from '../../volumes/credentials.ts'
 import { resolveSecretRef } from '../provisioning/csi/secret-reference.ts'

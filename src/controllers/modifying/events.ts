@@ -1,4 +1,4 @@
-// The events of modification, with the messages of external-resizer for classes and of the KEP for iops and throughput.
+// The events of modification.
 import type { EventDetails } from '../../runtime/index.ts'
 import { formatIo, type IoName, type Target } from './target.ts'
 

@@ -1,5 +1,5 @@
 // Fixture of the modification tests: an API server, a fake CSI driver, bound claims, and controller processes that can be
-// stopped, or killed at any call that they make.
+// stopped or killed.
 import { setMaxListeners } from 'node:events'
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
@@ -48,7 +48,7 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly throttle?: ThrottleOptions
   /** Whether the process also expands volumes. */
   readonly isExpanding?: boolean
-  /** Other kinds of change, which run first. */
+  /** Other kinds of change. */
   readonly otherChanges?: readonly VolumeChange[]
 }
 
@@ -242,7 +242,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
         return currentVolumeAttributesClassName === className && !modifyVolumeStatus && conditions.length === 0
       }, `${name} to have settled on ${className}`)
     },
-    /** Runs everything that is ready, without advancing the clock. */
+    /** Runs 150 turns of the event loop, without advancing the clock. */
     async settle() {
       for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))
     },

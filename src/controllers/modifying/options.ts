@@ -1,4 +1,4 @@
-// The settings of modification. The defaults are those of external-resizer.
+// The settings of modification.
 import type { Attributes } from './target.ts'
 
 export interface ModifyingOptions {

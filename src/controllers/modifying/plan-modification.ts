@@ -2,7 +2,7 @@
 //   nothing   the requested attributes are in effect, and no modification is in progress
 //   modify    call the driver: for the target that the claim requests now, or to restore the previous one (rollback). A
 //             target that is no longer requested is never sent again, even if its call has no final response
-//   drop      clear the status of a modification that cannot have changed the volume
+//   drop      clear the status of a modification without a call, because no changed attribute can be restored
 //   hold      the modification cannot start: the class is missing or belongs to another driver, the driver does not have
 //             MODIFY_VOLUME, or the volume is in use
 //   reject    the target has two values for one attribute, or a value that CSI cannot express
@@ -196,7 +196,7 @@ function composeAttributes(situation: Situation, target: Target): ComposedAttrib
   }
 }
 
-/** Returns the attributes that are known to be in effect: those of the current class and those the driver confirmed. */
+/** Returns the attributes that are known to be in effect: of the current class, the claim's amounts, and confirmed ones. */
 export function knownAttributes({ inEffect, confirmed, lookUpClass, driverName }: Situation): Attributes {
   const lookup = inEffect.className === undefined ? undefined : lookUpClass(inEffect.className)
   const classParameters = lookup?.is === 'found' && lookup.driverName === driverName ? lookup.parameters : {}

@@ -56,7 +56,7 @@ describe('iops and throughput of a bound claim', () => {
     expect((await fixture.volume()).spec?.capacity).toEqual({ storage: '1Gi', ...amounts })
   })
 
-  it('PIO-3 PIO-6 writes each step in one patch and records events', async () => {
+  it('PIO-3 PIO-6 writes each step in one commit and records events', async () => {
     await createFixtureWithIo()
     fixture.setRules([{ effect: { do: 'hang' } }])
     const instance = fixture.start()
@@ -105,7 +105,7 @@ describe('iops and throughput of a bound claim', () => {
     expect((await readIo()).statuses).not.toHaveProperty('iops')
   })
 
-  it('PIO-1 keeps amounts that are no longer requested, without charging quota', async () => {
+  it('PIO-1 keeps amounts that are no longer requested in effect, and removes them from the allocated resources', async () => {
     await createFixtureWithIo()
     fixture.start()
     await fixture.setIo({ iops: '800' })
@@ -428,7 +428,7 @@ describe("modifying a class together with the claim's own amounts", () => {
     },
   )
 
-  it('PIO-4 reports the amounts that a new class sets, without a status or a quota charge of the claim', async () => {
+  it('PIO-4 reports the amounts that a new class sets as capacity, without allocated resources and their statuses', async () => {
     fixture = await createModifyingFixture()
     await fixture.aClass('fast', { tier: 'hot', iops: '1000', throughput: '80' })
     await fixture.aClass('slow', { tier: 'cold', iops: '100' })

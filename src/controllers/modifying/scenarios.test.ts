@@ -140,7 +140,7 @@ describe('many claims', () => {
     expect(fixture.eventReasons()).not.toContain('VolumeModifyFailed')
     expect(maxRunning).toBe(7)
     expect(calls.filter((call) => call === 'commit')).toHaveLength(1_000)
-    // One read of each volume before its first call: the undo record is built from it.
+    // One read of each volume before its first call, to check that the cache is up to date.
     expect(calls.filter((call) => call === 'get')).toHaveLength(500)
     expect(calls.filter((call) => call === 'list')).toEqual([])
   })
@@ -262,7 +262,7 @@ describe('edits of size and attributes', () => {
 })
 
 describe('quota', () => {
-  it('PIO-7 charges an increase immediately, and releases a decrease after the driver confirms it', async () => {
+  it('PIO-7 rejects an increase beyond the quota, and releases a decrease after the driver confirms it', async () => {
     fixture = await createModifyingFixture()
     await fixture.server.post(QUOTAS, { metadata: { name: 'io' }, spec: { hard: { 'limits.iops': '1000' } } })
     await fixture.server.patch(`${QUOTAS}/io/status`, {

@@ -30,7 +30,7 @@ export interface Situation {
   readonly usesClasses: boolean
   /** The attributes in effect according to the claim's status, without the amounts that the current class sets. */
   readonly inEffect: Target
-  /** Whether the server accepts iops and throughput in claims and volumes. */
+  /** Whether iops and throughput are reported in claims and volumes. */
   readonly reportsIo: boolean
   /** status.modifyVolumeStatus. */
   readonly classStatus: 'Pending' | 'InProgress' | 'Infeasible' | undefined

@@ -1,5 +1,5 @@
-// Crashes a provisioner process at each of its calls, before the call takes effect or before its reply arrives, and starts
-// another process. The result must be the same, and the storage must have no volume without a PV.
+// Crashes a provisioner process at each of its first calls, before the call takes effect or before its reply arrives, and
+// starts another process. The result must be the same, and the storage must have no volume without a PV.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -97,7 +97,7 @@ describe.each([
   { isAtomic: true, bindsOnSave: true },
   { isAtomic: false, bindsOnSave: true },
 ])(
-  'a provisioner that crashes at any call (atomic commits: $isAtomic, bindsOnSave: $bindsOnSave)',
+  'a provisioner that crashes (atomic commits: $isAtomic, bindsOnSave: $bindsOnSave)',
   ({ isAtomic, bindsOnSave }) => {
     const options = { bindsOnSave }
     it.each(SCENARIOS)('PROV-12 $title', async (scenario) => {
