@@ -9,7 +9,7 @@ describe('intentOf', () => {
     expect(intentOf('gluster.org/gluster-volume')).toBe('provisioning.stowage.dev/gluster.org-gluster-volume')
   })
 
-  it('PROV-12 returns valid and distinct finalizers for all provisioner names', () => {
+  it('PROV-12 returns valid and distinct finalizers for provisioner names without slashes', () => {
     const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$/)
     const name = fc.array(label, { minLength: 1, maxLength: 5 }).map((labels) => labels.join('.'))
     fc.assert(

@@ -1,4 +1,4 @@
-// The options of the provisioning controllers, with the defaults of external-provisioner.
+// The options of the provisioning controllers.
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import type { Backoff } from '../../runtime/backoff.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
@@ -70,7 +70,7 @@ export function settingsOf(options: ProvisioningOptions): ProvisioningSettings {
   }
 }
 
-/** Returns the same name in every provisioner and attempt, so that only one PV can be created for a claim. */
+/** Returns the same name in every attempt, so that only one PV can be created for a claim. */
 export function volumeNameOf(
   claimUid: string,
   settings: Pick<ProvisioningSettings, 'volumeNamePrefix' | 'volumeNameUuidLength'>,

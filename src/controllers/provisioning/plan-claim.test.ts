@@ -89,7 +89,7 @@ describe('planClaim', () => {
     )
   })
 
-  it('PROV-9 never provisions a claim that is being deleted, has a volume or belongs to another provisioner', () => {
+  it('PROV-9 does not start to provision a claim that is being deleted, has a volume or belongs to another provisioner', () => {
     fc.assert(
       fc.property(situations, (situation) => {
         const plan = planClaim(situation)

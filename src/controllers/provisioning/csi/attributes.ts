@@ -46,8 +46,7 @@ export function requestedAttributes(
 
 /**
  * Throws a PreparationError if the claim names attributes whose feature gate is disabled: a volume without them would be
- * bound although the claim requests them. The API server removes them from new claims, so the claim was created while the
- * gate was enabled.
+ * bound although the claim requests them.
  */
 export function checkGates({ spec }: Readonly<PersistentVolumeClaim>, gates: FeatureGates): void {
   const className = spec?.volumeAttributesClassName
@@ -179,7 +178,7 @@ const IO_ATTRIBUTES: readonly IoAttribute[] = [
   {
     key: 'throughput',
     toDriverUnit: toMebibytes,
-    // 100, 100Mi, 100MiB, 100MiB/s and 100 MB/s all occur in practice.
+    // Accepts 100, 100Mi, 100MiB, 100MiB/s and 100 MB/s.
     parseParameter(text) {
       const match = /^\s*([0-9.]+)\s*([kKMGTP]i?)?B?(?:\/s)?\s*$/.exec(text)
       const quantity = match && `${match[1]}${match[2] === 'K' ? 'k' : (match[2] ?? '')}`

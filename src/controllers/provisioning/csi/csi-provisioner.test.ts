@@ -186,7 +186,7 @@ describe('rejection before CreateVolume', () => {
     expect(driver.createRequests).toEqual([])
   })
 
-  it('PROV-9 rejects every request if the driver cannot create volumes', async () => {
+  it('PROV-9 rejects a request if the driver cannot create volumes', async () => {
     const { provision, driver } = await createProvisionerFixture({ facts: factsOf([]) })
     expect(await provision()).toMatchObject({
       is: 'failed',
@@ -207,7 +207,7 @@ describe('rejection before CreateVolume', () => {
     expect(driver.createRequests).toEqual([])
   })
 
-  it('PROV-12 returns noChange while the result of an earlier call is unknown', async () => {
+  it('PROV-12 returns noChange for an invalid request while the result of an earlier call is unknown', async () => {
     const { provision, driver } = await createProvisionerFixture()
     driver.setReplies(failCreateVolume('UNAVAILABLE'))
     expect(await provision()).toMatchObject({ failure: 'unfinished' })
@@ -230,7 +230,7 @@ describe('failures of the driver', () => {
     ALREADY_EXISTS: 'noChange', // the error means that a volume exists
   }
 
-  it.each(failureCodes)('PROV-9 classifies %s as external-provisioner does', async (code) => {
+  it.each(failureCodes)('PROV-9 classifies %s and returns the message of the driver', async (code) => {
     const { provision, driver } = await createProvisionerFixture()
     driver.setReplies(failCreateVolume(code, 'the reason'))
     const result = await provision()

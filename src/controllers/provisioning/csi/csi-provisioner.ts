@@ -241,7 +241,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
 
   async function hasCapacity(requested: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean> {
     if (!facts.controller.has('GET_CAPACITY')) return true
-    const volumeName = `pvc-${requested.claim.metadata.uid}` // used by secret templates only
+    const volumeName = `pvc-${requested.claim.metadata.uid}` // no volume of this name is created here
     const { request, requiredBytes } = await prepare({ ...requested, volumeName, selectedNode: node?.name }, signal)
     const { volumeCapabilities, parameters, accessibilityRequirements } = request
     const topologies: (Topology | undefined)[] = accessibilityRequirements?.requisite ?? [undefined]

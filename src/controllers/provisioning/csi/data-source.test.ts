@@ -247,7 +247,7 @@ describe('restore of a snapshot', () => {
     expect(driver.createRequests).toEqual([])
   })
 
-  it('PROV-9 continues a restore in progress and allows another volume mode if the content is annotated', async () => {
+  it('PROV-9 continues a restore in progress and allows another volume mode by annotation of the content or by option', async () => {
     const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']
     const deletedSnapshot = aSnapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
     const restoring = await start([deletedSnapshot], [aContent()])

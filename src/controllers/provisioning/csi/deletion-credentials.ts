@@ -1,5 +1,5 @@
-// Reads the credentials for DeleteVolume. The claim no longer exists, and the class may not either. The order is: the
-// credentials of this process, the secret that an annotation of the volume names, the secret that the class names.
+// Reads the credentials for DeleteVolume. The claim and the class may no longer exist. The order is: the credentials of
+// this process, the secret that an annotation of the volume names, the secret that the class names.
 
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
@@ -24,7 +24,7 @@ export interface DeletionCredentials {
   readonly missingReason?: string
 }
 
-/** Throws only transient UnreadableSecretErrors, because a missing Secret must not block the deletion. */
+/** Does not throw if the Secret is missing, because that must not block the deletion. */
 export async function readDeletionCredentials(
   volume: Readonly<PersistentVolume>,
   { client, processCredentials, classOf }: DeletionSecretDeps,

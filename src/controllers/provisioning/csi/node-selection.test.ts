@@ -107,7 +107,7 @@ describe('a per-node provisioner', () => {
     expect(await selectedNode()).toBe('node-1')
   })
 
-  it('PROV-9 accepts a claim if GetCapacity fails', async () => {
+  it('PROV-9 selects its own node if GetCapacity fails', async () => {
     const { accepts, measure, selectedNode, driver } = await createNodeFixture()
     driver.setReplies({
       getCapacity: async () => {

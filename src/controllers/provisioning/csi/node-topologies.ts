@@ -14,7 +14,7 @@ export interface ClusterTopologiesOptions {
   readonly random: Random
 }
 
-/** Caches the terms of all nodes until a node changes. */
+/** Caches the terms of all nodes until a node is added or deleted or its labels change. */
 export function clusterTopologies({ driverName, nodes, csiNodes, random }: ClusterTopologiesOptions): NodeTopologies {
   const termsByKeys = new Map<string, readonly Term[]>()
   const clearTerms = () => termsByKeys.clear()
@@ -60,7 +60,7 @@ export function clusterTopologies({ driverName, nodes, csiNodes, random }: Clust
   }
 }
 
-/** A driver has one set of keys, or two during an upgrade. Beyond this number, all terms are recomputed. */
+/** Beyond this number of key sets, all terms are recomputed. */
 const KEY_SETS_MAX = 16
 
 const haveSameLabels = (a: Readonly<Node>, b: Readonly<Node>): boolean => {

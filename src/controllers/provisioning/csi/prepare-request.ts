@@ -1,5 +1,4 @@
-// Prepares the request of CreateVolume and performs all checks that are possible before the call. Its only side effect is
-// the finalizer of a data source. Each step throws a PreparationError if the call is not possible.
+// Prepares the request of CreateVolume, performs the checks before the call, and protects the data source.
 
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SecretReference } from '../../../api/kinds/shared/references-schema.ts'

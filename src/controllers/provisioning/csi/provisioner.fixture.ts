@@ -47,7 +47,7 @@ export async function createProvisionerFixture(fixtureOptions: ProvisionerFixtur
     events: recorder,
     options,
   })
-  /** Waits before each call until the caches contain all objects that the test has written. */
+  /** Waits before each call, so that the caches contain the objects that the test has written. */
   const provisioner: typeof rawProvisioner = {
     ...rawProvisioner,
     provision: (...args) => waitForWatchEvents().then(() => rawProvisioner.provision(...args)),
@@ -71,7 +71,6 @@ export async function createProvisionerFixture(fixtureOptions: ProvisionerFixtur
   }
 }
 
-/** Waits until watches have delivered all events. */
 async function waitForWatchEvents(): Promise<void> {
   for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
 }

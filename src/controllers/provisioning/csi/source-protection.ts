@@ -1,6 +1,6 @@
 // Removes the finalizer that clone-source.ts and snapshot-source.ts set on data sources when no volume is being created
-// from them. Changes of the source and of the claims that refer to it trigger a reconcile. Snapshots are not watched, so
-// snapshots with a leftover finalizer are listed at the start and every few minutes.
+// from them. Changes of source claims and of the claims that refer to a source trigger a reconcile. Snapshots are not
+// watched, so snapshots with a leftover finalizer are listed at the start and every few minutes.
 
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'

@@ -1,4 +1,4 @@
-// A stub CSI driver with scripted replies. It records all requests and fails unscripted calls with UNIMPLEMENTED.
+// A stub CSI driver with scripted replies. It records requests and fails unscripted calls with UNIMPLEMENTED.
 import { create, type DescMethod, type Message, type MessageInitShape } from '@bufbuild/protobuf'
 import type {
   Controller,
