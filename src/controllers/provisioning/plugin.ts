@@ -1,5 +1,5 @@
-// Adapts a plugin to Provisioner and enforces its contract (plugin/contract.ts). Rejects requests that the plugin has not
-// declared before the call, checks results against the request, and converts errors to results.
+// Adapts a plugin to Provisioner and enforces its contract (plugin/contract.ts): rejects requests for features that the plugin
+// has not declared, checks results against the request, and converts errors to results.
 
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'

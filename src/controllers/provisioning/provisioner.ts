@@ -41,7 +41,7 @@ export type OverdueCallback = (message: string) => void
 export interface ProvisionRequest {
   readonly claim: Claim
   readonly storageClass: Readonly<StorageClass>
-  /** Derived from the claim's uid, so that two provisioners cannot create two PVs for one claim. */
+  /** Derived from the claim's uid, and the same in every attempt. */
   readonly volumeName: string
   /** The node of the first consumer, if the class is WaitForFirstConsumer. */
   readonly selectedNode: string | undefined
@@ -51,7 +51,7 @@ export type ProvisionResult =
   | { readonly is: 'provisioned'; readonly volume: NewVolume }
   /** `isNotCalled` is set if the storage was not called, so that the result of earlier attempts is unchanged. */
   | { readonly is: 'failed'; readonly failure: Failure; readonly message: string; readonly isNotCalled?: true }
-  /** The claim does not belong to this provisioner. No event is recorded. */
+  /** The claim does not belong to this provisioner. No failure is recorded. */
   | { readonly is: 'ignored'; readonly message: string }
 
 /**
@@ -59,7 +59,7 @@ export type ProvisionResult =
  *   infeasible   like final, and the same request will fail again, so it is retried rarely
  *   reschedule   like final, but another node may work, so the selected node is removed
  *   unfinished   a volume may exist or be in creation, which only a repeated request can determine
- *   noChange     the storage was not reached, so the result of earlier attempts is unchanged
+ *   noChange     the result of earlier attempts is unchanged, for example because the storage was not reached
  */
 export type Failure = 'final' | 'infeasible' | 'reschedule' | 'unfinished' | 'noChange'
 
@@ -75,7 +75,7 @@ export interface NewVolume {
 
 export type DeleteResult =
   | { readonly is: 'deleted' }
-  /** `isForeign` is set if another provisioner created the volume. It was not changed, and a retry is useless. */
+  /** `isForeign` is set if the volume does not belong to this provisioner. It was not changed, and a retry is useless. */
   | { readonly is: 'failed'; readonly message: string; readonly isForeign?: true }
   /** The volume belongs to another instance. No event is recorded. */
   | { readonly is: 'ignored'; readonly message: string }

@@ -170,7 +170,7 @@ function claimsOf({ spec }: Volume): ObjectKey[] {
 const volumesOf = ({ spec }: Readonly<VolumeAttachment>): ObjectKey[] =>
   spec?.source?.persistentVolumeName ? [spec.source.persistentVolumeName] : []
 
-/** Ignores writes of this provisioner and changes of labels, which must not end a backoff early. */
+/** Ignores changes of finalizers, labels and status, which must not end a backoff early. */
 const isRelevantClaimChange = (current: Claim, previous: Claim): boolean =>
   relevantClaimFields(current) !== relevantClaimFields(previous)
 

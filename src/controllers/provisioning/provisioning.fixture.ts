@@ -1,4 +1,4 @@
-// Test fixture with an API server, a storage, and provisioning processes that can be stopped or crashed at any call.
+// Test fixture with an API server, a storage, and provisioning processes that can be stopped or crashed.
 // `runOtherControllers` performs the writes of the binding and protection controllers.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -27,7 +27,7 @@ interface RecordedEvent extends EventDetails {
 export interface ProcessOptions extends Partial<Pick<ProvisioningDeps, 'election' | 'provisioningMetrics'>> {
   readonly provisioner?: Provisioner
   readonly options?: ProvisioningOptions
-  /** Whether the API server has atomic commits. Default: true. */
+  /** Whether the API server has atomic commits. Default: true, except on a stock server. */
   readonly isAtomic?: boolean
   /** Called before every call to the server. If it throws, the call fails with that error. */
   readonly intercept?: (verb: string, args: readonly any[]) => void | Promise<void>
@@ -58,7 +58,7 @@ export interface ProvisioningFixture {
   /** Binds claims, releases volumes and removes protection finalizers once. */
   runOtherControllers(): Promise<void>
   waitUntil(condition: () => unknown, goal: string, onTurn?: () => Promise<void>): Promise<void>
-  /** Runs the event loop until nothing is ready, without advancing the clock. */
+  /** Runs 100 turns of the event loop, without advancing the clock. */
   settle(): Promise<void>
   close(): Promise<void>
 }

@@ -362,7 +362,7 @@ describe('reconcileClaim after a failed attempt', () => {
     expect(fixture.storage.provisions).toHaveLength(2)
   })
 
-  it('PROV-12 repeats the unchanged request if the result is unknown and the class has changed', async () => {
+  it('PROV-12 repeats the unchanged request if the result is unknown and the class was deleted', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
@@ -414,7 +414,7 @@ describe('reconcileClaim after a failed attempt', () => {
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-9 records no event if the provisioner ignores the claim', async () => {
+  it('PROV-9 records no failure and does not retry if the provisioner ignores the claim', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ ignores: true })
@@ -686,7 +686,7 @@ describe.each([true, false])('reconcileClaim when creating the PV (atomic commit
   }
   const FORBIDDEN = forbidden({ group: '', plural: 'persistentvolumes' }, 'pvc', 'not allowed')
 
-  it('PROV-12 retries without limit while the API server is unavailable', async () => {
+  it('PROV-12 retries while the API server is unavailable', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(12, unavailable('down')) })

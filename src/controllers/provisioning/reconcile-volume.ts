@@ -122,7 +122,6 @@ async function callProvisioner(
   }
 }
 
-/** Deletes the PV before it removes the finalizer, so that a crash in between does not leave a PV without storage. */
 async function deleteVolumeObject(volume: Volume, context: ProvisioningContext): Promise<Outcome> {
   const { name, uid, finalizers } = volume.metadata
   const finalizer = context.settings.volumeFinalizer

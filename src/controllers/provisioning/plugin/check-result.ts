@@ -1,5 +1,5 @@
 // Checks the volume that a plugin returned against the request and converts it to a new volume, and converts existing volumes
-// to the form that plugins receive. Pure. check-volume.ts checks the size, as for every provisioner.
+// to the form that plugins receive. Pure. check-volume.ts checks the minimum size, as for every provisioner.
 import { inspect } from 'node:util'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { type VolumeSourceName, volumeSources } from '../../../api/kinds/volume/volume-source-rules.ts'
@@ -75,7 +75,7 @@ export function toExistingVolume({ metadata, spec = {} }: Readonly<PersistentVol
 export const hasSource = (result: unknown): result is ProvisionedVolume =>
   isRecord(result) && isRecord(result.source) && Object.values(result.source).some((source) => source !== undefined)
 
-/** Converts an invalid result to the argument of `delete`. Fields of a wrong type are omitted. */
+/** Converts an invalid result to the argument of `delete`. Fields of a wrong type are empty or 0. */
 export const toDeletableVolume = (result: ProvisionedVolume, name: string): ExistingVolume => ({
   name,
   source: result.source,
@@ -84,7 +84,7 @@ export const toDeletableVolume = (result: ProvisionedVolume, name: string): Exis
   annotations: isRecord(result.annotations) ? result.annotations : {},
 })
 
-/** Checks the types of all fields, because plugins may be written in JavaScript. */
+/** Checks the types of the fields, because plugins may be written in JavaScript. */
 function findTypeProblem(result: ProvisionedVolume): string | undefined {
   const { sizeBytes, source, labels = {}, annotations = {}, reachableFrom = [], mountOptions = [] } = result
   if (!isSize(sizeBytes)) return `its sizeBytes is ${inspectShort(sizeBytes)}, but must be a positive integer`

@@ -27,7 +27,7 @@ export interface ProvisionerPlugin<
   readonly topologyKeys?: readonly string[]
   /**
    * Creates the volume. The request may be repeated with the same `volumeName` after a failure or a crash. A repeated call
-   * must find the volume of the earlier call, complete it if necessary, and return it. Calls for different volumes run
+   * must find the volume of the earlier call, complete it if necessary, and return it. Calls for different volumes may run
    * concurrently; calls for one volume do not.
    */
   provision(request: ProvisionRequest<P, L>, call: Call): Promise<ProvisionedVolume>
@@ -62,7 +62,7 @@ export interface ProvisionRequest<
   P extends ParameterDeclarations = ParameterDeclarations,
   L extends LabelDeclarations = LabelDeclarations,
 > {
-  /** The name of the new volume, `pvc-` and a UUID. It is unique and the same in every attempt. */
+  /** The name of the new volume, by default `pvc-` and a UUID. It is the same in every attempt. */
   readonly volumeName: string
   /** Minimum capacity. */
   readonly sizeBytes: bigint

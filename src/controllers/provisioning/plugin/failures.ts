@@ -28,7 +28,7 @@ export class UnreachableError extends Error {
   readonly [FAILURE_KIND] = 'noChange'
 }
 
-/** The claim or volume belongs to another instance of this provisioner. No event is recorded. */
+/** The claim or volume belongs to another instance of this provisioner. No failure is recorded. */
 export class IgnoredError extends Error {
   override readonly name = 'IgnoredError'
   readonly [FAILURE_KIND] = 'ignored'

@@ -44,7 +44,7 @@ describe('readParameters', () => {
     expect(read(declared, {})).toEqual({ is: 'read', values: { a: 'x', b: undefined }, secrets: [] })
   })
 
-  it('PROV-10 reads all parameters or names the unknown ones', () => {
+  it('PROV-10 rejects unknown and invalid parameters, and names the first unknown one', () => {
     const declared = { tier: parameter.choice(['fast', 'slow'], { doc }), note: parameter.text({ doc }) }
     const name = fc.oneof(fc.constantFrom('tier', 'note', '__proto__', 'constructor', 'toString'), fc.string())
     const value = fc.oneof(fc.constantFrom('fast', 'slow'), fc.string())
