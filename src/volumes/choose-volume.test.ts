@@ -90,7 +90,7 @@ describe('chooseVolume', () => {
     expect(chosenName({ modes: RWO }, volumes)).toBe('b')
   })
 
-  it('PROV-4 never chooses a volume of another class, and treats an absent class as empty', () => {
+  it('PROV-4 does not choose a free volume of another class, and treats an absent class as empty', () => {
     const volumes = [
       { name: 'classless', size: '1Gi' },
       { name: 'gold', size: '10Gi', className: 'gold' },

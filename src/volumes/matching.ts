@@ -21,7 +21,7 @@ export interface MatchedFields {
   readonly volumeMode: string
 }
 
-/** Amounts of provisioned IO, in billionths of the unit of the quantity. Undefined if the amount is not a quantity. */
+/** Amounts of provisioned IO, in billionths of the unit of the quantity. Undefined if not set or not a quantity. */
 export interface IoAmounts {
   readonly iops: bigint | undefined
   /** In billionths of a byte per second. */

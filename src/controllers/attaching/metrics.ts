@@ -41,7 +41,7 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
   })
   new Gauge({
     name: 'storage_count_attachable_volumes_in_use',
-    help: 'Attachable volumes in use by pods, per node.',
+    help: 'Attachable volumes in use by pods, per node, once per pod.',
     labelNames: ['node', 'volume_plugin'],
     registers,
     collect() {

@@ -1,5 +1,5 @@
-// Updates status.volumesAttached of one node from its attachments. Node agents mount only volumes on this list.
-// reconcile-volume.ts removes a volume from the list before it deletes the attachment.
+// Updates status.volumesAttached of one node from its attachments. Node agents mount a volume that must be attached only if
+// it is on this list. reconcile-volume.ts removes a volume from the list before it deletes the attachment.
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { NodeStatus } from '../../api/kinds/node/node-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'

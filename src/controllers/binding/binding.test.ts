@@ -695,7 +695,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       expect(await phaseOf('late')).toBe('Released')
       expect(fixture.queueStates().late).toBe(
-        'stuck: its claim was deleted: waiting for the provisioner "disk.example.com" to delete it',
+        'stuck: it is released: waiting for the provisioner "disk.example.com" to delete it',
       )
     })
 
@@ -726,7 +726,7 @@ for (const isAtomic of [true, false]) {
       expect(await phaseOf('pv')).toBe('Released')
       expect((await fixture.getVolume('pv')).spec?.claimRef?.uid).toBe('gone')
       expect(fixture.queueStates().pv).toBe(
-        'stuck: its claim was deleted and its reclaim policy is Retain: it keeps its data until its claimRef is removed',
+        'stuck: it is released and its reclaim policy is Retain: it keeps its data until its claimRef is removed',
       )
       expect(await volumeOf('waits')).toBeUndefined()
       await patchVolume('pv', { spec: { claimRef: null } })
@@ -782,7 +782,7 @@ for (const isAtomic of [true, false]) {
         expect(await phaseOf('pv')).toBe('Released')
         expect(fixture.eventsOf('pv')).toEqual([])
         expect(fixture.queueStates().pv).toMatch(
-          /^stuck: its claim was deleted: waiting for the provisioner ".*" to delete it$/,
+          /^stuck: it is released: waiting for the provisioner ".*" to delete it$/,
         )
       })
     }

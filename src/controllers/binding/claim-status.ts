@@ -1,4 +1,4 @@
-// Builds merge patches of a claim's status that contain only the fields that differ; undefined if no field differs. Pure.
+// Builds merge patches of a claim's status; undefined if the status need not change. Pure.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { isQuantity } from '../../api/quantity.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'

@@ -80,7 +80,7 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
   const perOperation = { labelNames: ['plugin_name', 'operation_name'], registers }
   const operationErrors = new Counter({
     name: 'volume_operation_errors_total',
-    help: 'Failed operations on volumes; each is retried.',
+    help: 'Failed operations on volumes.',
     ...perOperation,
   })
   const operationSeconds = new Histogram({

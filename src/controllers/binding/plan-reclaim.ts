@@ -32,7 +32,7 @@ export function planReclaim({ volume, inProcessProvisioners, activePods }: Recla
   switch (volume.spec?.persistentVolumeReclaimPolicy) {
     case 'Retain': {
       const message =
-        'its claim was deleted and its reclaim policy is Retain: it keeps its data until its claimRef is removed'
+        'it is released and its reclaim policy is Retain: it keeps its data until its claimRef is removed'
       return { is: 'delegated', provisioner: undefined, message }
     }
     case 'Delete':
@@ -63,5 +63,5 @@ function planDelete(volume: Volume, inProcess: readonly InProcessProvisioner[]):
 const delegatedTo = (provisioner: string): Reclaim => ({
   is: 'delegated',
   provisioner,
-  message: `its claim was deleted: waiting for the provisioner "${provisioner}" to delete it`,
+  message: `it is released: waiting for the provisioner "${provisioner}" to delete it`,
 })

@@ -203,7 +203,7 @@ describe('the capacity producer, on changes', () => {
     expect(fixture.countGetCapacityCalls()).toBe(callsBefore + 2)
   })
 
-  it('CAP-8 ignores volumes that existed before the start', async () => {
+  it('CAP-8 makes no further call for a volume that existed before the start', async () => {
     const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.aVolume('v', GI, 'a')

@@ -7,7 +7,7 @@ import type { Report } from './get-capacity.ts'
 import type { Item } from './items.ts'
 import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL } from './managed-by.ts'
 
-/** Namespace, labels and owner that all objects of a producer have. */
+/** Namespace, labels and owner of the objects that a producer creates. */
 export interface ObjectTemplate {
   readonly namespace: string
   readonly driverName: string

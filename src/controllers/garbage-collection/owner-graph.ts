@@ -1,4 +1,4 @@
-// The owner graph: the metadata of every object, indexed by owner. plan-garbage.ts plans from it;
+// The owner graph: the metadata of the stored objects, indexed by owner. plan-garbage.ts plans from it;
 // garbage-controller.ts writes.
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
@@ -15,7 +15,7 @@ export interface OwnerGraph {
   find(key: string): GraphNode | undefined
   /** Returns the objects with an owner reference to this uid. */
   dependentsOf(uid: string): GraphNode[]
-  /** Returns the kind of the owner, or undefined if it is not served. */
+  /** Returns the kind of the owner, or undefined if it is unknown. */
   kindOf(owner: OwnerReference): Kind | undefined
 }
 

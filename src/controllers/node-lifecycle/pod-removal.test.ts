@@ -257,7 +257,7 @@ describe('pods without a node agent', () => {
 })
 
 describe('node lifecycle events', () => {
-  it('SYS-7 are all sent before the controllers stop', async () => {
+  it('SYS-7 are sent before the controllers stop', async () => {
     await fixture.anAgent('a')
     await fixture.aPod('p', 'a')
     const { stop } = fixture.start({ storesEvents: true })

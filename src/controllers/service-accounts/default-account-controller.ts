@@ -1,4 +1,4 @@
-// Creates the ServiceAccount `default` in every namespace. Pods that name no account run as this one.
+// Creates the ServiceAccount `default` in every active namespace. Pods that name no account run as this one.
 import { serviceAccountKind } from '../../api/kinds/service-account/service-account.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import type { Controller } from '../../runtime/index.ts'

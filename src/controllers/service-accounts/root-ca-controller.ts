@@ -1,4 +1,5 @@
-// Publishes the CA of the API server in the ConfigMap `kube-root-ca.crt` of every namespace, with which pods verify the server.
+// Publishes the CA of the API server, with which pods verify the server, in the ConfigMap `kube-root-ca.crt` of every active
+// namespace.
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import type { ConfigMap } from '../../api/kinds/config-map/config-map-schema.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
