@@ -1,4 +1,4 @@
-// Determines which pods need their volumes on their node: those that are assigned to a node and have not terminated. Pure.
+// Determines which pods need their volumes on their node. Pure.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'

@@ -1,4 +1,4 @@
-// The events of expansion. Reasons and messages are those of external-resizer where it has them.
+// The events of expansion, with the reasons of external-resizer where it has them.
 import type { EventDetails } from '../../runtime/index.ts'
 
 export const resizeStarted = (volumeName: string): EventDetails => ({

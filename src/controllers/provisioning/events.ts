@@ -1,5 +1,4 @@
-// Builds the events of provisioning and deletion. Reasons and messages are those of external-provisioner where it has
-// them.
+// Builds the events of provisioning and deletion, with the reasons of external-provisioner where it has them.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { EventDetails } from '../../runtime/index.ts'

@@ -27,7 +27,7 @@ export async function checkSameRoot(root: string, { file }: RootIdentity): Promi
   )
 }
 
-/** Writes the mark and the state file unless they exist. */
+/** Writes the mark and the state file unless the state file exists. */
 export async function recordRoot(root: string, { file, random }: RootIdentity): Promise<void> {
   if ((await readMark(file)) !== undefined) return
   const path = join(root, MARK_FILE)
