@@ -1,6 +1,6 @@
-// Reports a class for which GetCapacity fails and succeeds in no segment, for example because of a bad parameter. The error
-// is recorded on the waiting claims, as an event and as an annotation, which the scheduler includes in its message about the
-// pod.
+// Reports a class for which GetCapacity fails in one segment and succeeds in none, for example because of a bad parameter.
+// The error is recorded on the waiting claims, as an event and as an annotation, which the scheduler includes in its message
+// about the pod.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'

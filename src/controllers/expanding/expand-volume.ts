@@ -7,6 +7,7 @@
 //   infeasible                   ControllerResizeInfeasible, error condition  after slowRetryMs
 //   other final error            error condition                              with backoff
 //   uncertain error or timeout   error condition from the second one on       with backoff, for the latest requested size
+// While the node expands the volume, an infeasible size changes only the error condition.
 
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'

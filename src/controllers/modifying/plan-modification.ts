@@ -2,12 +2,12 @@
 //   nothing   the requested attributes are in effect, and no modification is in progress
 //   modify    call the driver: for the target that the claim requests now, or to restore the previous one (rollback). A
 //             target that is no longer requested is never sent again, even if its call has no final response
-//   drop      clear the status of a modification without a call, because no changed attribute can be restored
+//   drop      clear the status of a modification without a call, because no attribute needs to be or can be restored
 //   hold      the modification cannot start: the class is missing or belongs to another driver, the driver does not have
 //             MODIFY_VOLUME, or the volume is in use
 //   reject    the target has two values for one attribute, or a value that CSI cannot express
 //   delay     the driver rejected this call recently
-//   wait      the class cache is not synced
+//   wait      the class cache is not synced, or the server does not serve classes
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { composeParameters } from '../provisioning/csi/attributes.ts'
 import { PreparationError } from '../provisioning/csi/preparation-error.ts'

@@ -90,8 +90,8 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
   }
 
   /**
-   * Whether the node has enough capacity according to the driver. Returns true if the capacity is unknown, because a failure
-   * of CreateVolume is reported as an event.
+   * Whether the node has enough capacity according to the driver. Returns true if the capacity is unknown: if it is too
+   * small, CreateVolume fails.
    */
   async function mayHaveCapacity(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
     try {
@@ -99,7 +99,7 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
     } catch (error) {
       log.info(
         { err: error, claim: candidate.claim.metadata.name },
-        'GetCapacity failed; the claim is accepted although the capacity is unknown',
+        'the capacity for the claim is unknown; the node is selected anyway',
       )
       return true
     }
