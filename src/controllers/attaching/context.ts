@@ -26,7 +26,7 @@ export interface AttachingContext {
   readonly csiNodes: Cache<CSINode>
   readonly drivers: Cache<CSIDriver>
   readonly states: VolumeStates
-  /** Attachments whose deletion is being committed. They are no longer reported as attached. */
+  /** Attachments whose deletion is being or was committed. They are no longer reported as attached. */
   readonly detachingAttachments: WeakSet<Attachment>
   readonly forceDetachAfterMs: number
 }

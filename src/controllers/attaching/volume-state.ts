@@ -7,7 +7,7 @@ import type { Wait } from './plan-volume.ts'
 export interface VolumeState {
   /** By uid of the attachment: the monotonic time since which its node is lost and no pod needs it. */
   lostSinceMs: Map<string, number>
-  /** Uids of attachments for which no SuccessfulAttachVolume event was recorded yet. */
+  /** Uids of attachments for which a SuccessfulAttachVolume event is still to be recorded. */
   unreportedUids: Set<string>
   /** By node name: the last problem that was recorded as an event. */
   reportedProblems: Map<string, string>

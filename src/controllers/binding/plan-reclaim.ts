@@ -31,8 +31,7 @@ export function planReclaim({ volume, inProcessProvisioners, activePods }: Recla
   if (migratedTo) return delegatedTo(migratedTo)
   switch (volume.spec?.persistentVolumeReclaimPolicy) {
     case 'Retain': {
-      const message =
-        'it is released and its reclaim policy is Retain: it keeps its data until its claimRef is removed'
+      const message = 'it is released and its reclaim policy is Retain: it keeps its data until its claimRef is removed'
       return { is: 'delegated', provisioner: undefined, message }
     }
     case 'Delete':

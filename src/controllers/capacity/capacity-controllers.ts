@@ -26,7 +26,7 @@ export interface CapacityDeps extends ControllerDeps {
   readonly mode: CapacityMode
   readonly options: CapacityOptions
   readonly capacityMetrics?: CapacityMetrics
-  /** Records the events of claims whose class has no capacity because GetCapacity fails. The caller runs it. */
+  /** Records the events of claims for whose class GetCapacity fails. The caller runs it. */
   readonly events?: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
 }

@@ -47,6 +47,6 @@ export function createTokenCleaner(deps: ControllerDeps): {
   return controller
 }
 
-/** Returns NaN if the token does not expire. */
+/** Returns NaN if the token has no valid expiration time. */
 const expirationOf = ({ data }: Readonly<Secret>): number =>
   Date.parse(Buffer.from(data?.expiration ?? '', 'base64').toString('utf8'))

@@ -32,7 +32,7 @@ export class ExpansionRecords {
     return resizeStateOf(claim) === 'ControllerResizeInProgress' ? allocatedStorage(claim) : undefined
   }
 
-  /** Returns false if the calls are not known because another process made them. */
+  /** Returns false if this process has recorded no call for the claim. */
   has(claim: Claim): boolean {
     return this.#get(claim) !== undefined
   }

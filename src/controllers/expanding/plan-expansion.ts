@@ -47,7 +47,7 @@ export type ExpansionStep =
   | { readonly do: 'expand'; readonly target: string; readonly attempt: Attempt }
 
 /**
- *   first     a size that was not requested before
+ *   first     a size that is not in progress according to the claim's status
  *   retry     a size that was infeasible
  *   resume    a size that is already in progress according to the claim's status
  */
@@ -76,7 +76,7 @@ function hasStaleStatus({ claim, volume }: Situation): boolean {
   return state.startsWith('Node') && allocatedSize !== undefined && !isLess(claimSize, allocatedSize)
 }
 
-/** Whether the volume was expanded for an earlier claim and released before the node expanded the file system. */
+/** Whether the device is expanded and the file system is not, without an expansion of this claim: an earlier claim had one. */
 function isPartlyExpanded({ claim, volume }: Situation): boolean {
   const volumeSize = volumeCapacity(volume)
   return (

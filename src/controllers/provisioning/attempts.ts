@@ -11,9 +11,9 @@ import type { Claim } from '../../volumes/matching.ts'
 import type { ProvisionRequest } from './provisioner.ts'
 
 export type Stage =
-  /** No volume exists, because the storage was not called or confirmed that it has none. */
+  /** No volume exists for the claim. */
   | { readonly is: 'nothing' }
-  /** A volume may exist. The request is absent if an earlier process made the call. */
+  /** A volume may exist. Without a request, the call is repeated with one for the current claim and class. */
   | { readonly is: 'unknown'; readonly request?: ProvisionRequest }
   /** The volume is provisioned, but its PV is not created yet. */
   | {
