@@ -48,56 +48,76 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
     await rm(dir, { recursive: true, force: true })
   })
 
-  async function start(name: string, program?: string): Promise<RunningServer> {
+  interface StartOptions {
+    readonly program?: string
+    readonly prefix?: string
+    readonly flags?: readonly string[]
+  }
+
+  async function start(name: string, { prefix = 'test', flags = [], ...options }: StartOptions = {}) {
     const pkiDir = join(dir, 'pki')
-    const flags = ['--store', `etcd://${etcd.endpoints.join(',')}/test`, '--pki-dir', pkiDir]
-    const options = { dataDir: join(dir, name), pkiDir, command: 'server' as const, flags }
-    const server = await startServer({ ...options, ...(program ? { program } : {}) })
+    const storeFlags = ['--store', `etcd://${etcd.endpoints.join(',')}/${prefix}`, '--pki-dir', pkiDir]
+    const server = await startServer({
+      dataDir: join(dir, name),
+      pkiDir,
+      command: 'server',
+      flags: [...storeFlags, ...flags],
+      ...options,
+    })
     servers.push(server)
     return server
   }
 
-  for (const first of ['the previous release', 'this version']) {
-    it(`SYS-20 read, watch and update each other's objects if ${first} started first`, async () => {
-      const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
-      const startPrevious = () => start('previous', previousProgram)
-      const startCurrent = () => start('current')
-      const isPreviousFirst = first === 'the previous release'
-      const a = await (isPreviousFirst ? startPrevious() : startCurrent())
-      const b = await (isPreviousFirst ? startCurrent() : startPrevious())
-      const versions = [(await a.call('GET', '/version')).json, (await b.call('GET', '/version')).json]
-      expect(JSON.stringify(versions[0])).not.toBe(JSON.stringify(versions[1]))
+  it("SYS-20 read, watch and update each other's objects if the previous release created the store", async () => {
+    const a = await start('previous', { program: await releasedProgram(PREVIOUS_RELEASE) })
+    const b = await start('current')
+    const versions = [(await a.call('GET', '/version')).json, (await b.call('GET', '/version')).json]
+    expect(JSON.stringify(versions[0])).not.toBe(JSON.stringify(versions[1]))
 
-      for (const [kind, folder] of [
-        ['ConfigMap', 'configmaps'],
-        ['Secret', 'secrets'],
-      ] as const) {
-        const path = `/api/v1/namespaces/default/${folder}`
-        const content = (n: number) =>
-          kind === 'Secret' ? { stringData: { n: String(n) } } : { data: { n: String(n) } }
-        const storedValue = (n: number) => (kind === 'Secret' ? Buffer.from(String(n)).toString('base64') : String(n))
-        const { json } = await a.call('GET', path)
-        const watch = watchFrom(b, path, Number(json.metadata.resourceVersion))
-        let current = await a.call('POST', path, { kind, apiVersion: 'v1', metadata: { name: 'm' }, ...content(0) })
-        expect(current.status).toBe(201)
-        for (let n = 1; n <= 10; n++) {
-          const [writer, reader] = n % 2 ? [b, a] : [a, b]
-          const { resourceVersion } = current.json.metadata
-          const update = { kind, apiVersion: 'v1', metadata: { name: 'm', resourceVersion }, ...content(n) }
-          current = await writer.call('PUT', `${path}/m`, update)
-          expect(current.status).toBe(200)
-          expect((await reader.call('GET', `${path}/m`)).json.data).toEqual({ n: storedValue(n) })
-          expect((await reader.call('PUT', `${path}/m`, update)).status).toBe(409)
-        }
-        expect((await a.call('DELETE', `${path}/m`)).status).toBe(200)
-        expect((await b.call('GET', `${path}/m`)).status).toBe(404)
-        await watch.waitUntil((events) => events.some(({ type }) => type === 'DELETED'))
-        watch.close()
-        const types = (await watch.whenEnded()).map(({ type }) => type)
-        expect(types).toEqual(['ADDED', ...Array(10).fill('MODIFIED'), 'DELETED'])
+    for (const [kind, folder] of [
+      ['ConfigMap', 'configmaps'],
+      ['Secret', 'secrets'],
+    ] as const) {
+      const path = `/api/v1/namespaces/default/${folder}`
+      const content = (n: number) => (kind === 'Secret' ? { stringData: { n: String(n) } } : { data: { n: String(n) } })
+      const storedValue = (n: number) => (kind === 'Secret' ? Buffer.from(String(n)).toString('base64') : String(n))
+      const { json } = await a.call('GET', path)
+      const watch = watchFrom(b, path, Number(json.metadata.resourceVersion))
+      let current = await a.call('POST', path, { kind, apiVersion: 'v1', metadata: { name: 'm' }, ...content(0) })
+      expect(current.status).toBe(201)
+      for (let n = 1; n <= 10; n++) {
+        const [writer, reader] = n % 2 ? [b, a] : [a, b]
+        const { resourceVersion } = current.json.metadata
+        const update = { kind, apiVersion: 'v1', metadata: { name: 'm', resourceVersion }, ...content(n) }
+        current = await writer.call('PUT', `${path}/m`, update)
+        expect(current.status).toBe(200)
+        expect((await reader.call('GET', `${path}/m`)).json.data).toEqual({ n: storedValue(n) })
+        expect((await reader.call('PUT', `${path}/m`, update)).status).toBe(409)
       }
-    })
-  }
+      expect((await a.call('DELETE', `${path}/m`)).status).toBe(200)
+      expect((await b.call('GET', `${path}/m`)).status).toBe(404)
+      await watch.waitUntil((events) => events.some(({ type }) => type === 'DELETED'))
+      watch.close()
+      const types = (await watch.whenEnded()).map(({ type }) => type)
+      expect(types).toEqual(['ADDED', ...Array(10).fill('MODIFIED'), 'DELETED'])
+    }
+  })
+
+  it('SYS-20 refuse the previous release if this version created the store, or upgraded its format', async () => {
+    const program = await releasedProgram(PREVIOUS_RELEASE)
+    const previous = await start('previous', { program, prefix: 'upgraded' })
+    const path = '/api/v1/namespaces/default/configmaps'
+    const create = async (server: RunningServer, name: string) =>
+      expect((await server.call('POST', path, { metadata: { name } })).status).toBe(201)
+    await create(previous, 'old')
+    await previous.stop()
+    const current = await start('current', { prefix: 'upgraded', flags: ['--upgrade-etcd-format'] })
+    await create(current, 'new')
+    expect((await current.call('GET', `${path}/old`)).status).toBe(200)
+    await expect(start('previous', { program, prefix: 'upgraded' })).rejects.toThrow('is a store of format 4')
+    await start('current', { prefix: 'created' })
+    await expect(start('previous', { program, prefix: 'created' })).rejects.toThrow('is a store of format 4')
+  })
 
   it('SYS-20 keep all objects when the servers are replaced one after the other, and when they are rolled back', async () => {
     const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
@@ -109,8 +129,8 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
     const write = async (server: RunningServer, name: string) =>
       expect((await server.call('POST', path, { metadata: { name }, data: { name } })).status).toBe(201)
 
-    const a = await start('a', previousProgram)
-    const b = await start('b', previousProgram)
+    const a = await start('a', { program: previousProgram })
+    const b = await start('b', { program: previousProgram })
     await write(a, 'by-previous')
     await a.stop()
     const upgraded = await start('a')
@@ -121,7 +141,7 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
     const objects = await dataOfAll(bUpgraded)
     expect(objects).toHaveLength(3)
     await upgraded.stop()
-    const rolledBack = await start('a', previousProgram)
+    const rolledBack = await start('a', { program: previousProgram })
     expect(await dataOfAll(rolledBack)).toEqual(objects)
     await bUpgraded.stop()
     await write(rolledBack, 'by-rolled-back')

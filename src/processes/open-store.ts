@@ -70,6 +70,8 @@ export interface OpenStoreOptions {
   readonly transformer: ValueTransformer
   /** The rate at which an embedded store is read in the background to find damage. 0 for never. */
   readonly scrubBytesPerSecond: number
+  /** Whether to change a store on etcd without checksums to the newest format. */
+  readonly upgradesEtcdFormat: boolean
   readonly log: Logger
 }
 
@@ -77,9 +79,9 @@ export interface OpenStoreOptions {
 export const storeDirOf = (dataDir: string): string => join(dataDir, 'store')
 
 export async function openStore(options: OpenStoreOptions): Promise<Store> {
-  const { location, tlsFiles, dataDir, scrubBytesPerSecond, log, ...common } = options
+  const { location, tlsFiles, dataDir, scrubBytesPerSecond, upgradesEtcdFormat, log, ...common } = options
   const onDamage = ({ key, revision, reason }: DamagedRecordError) =>
-    log.error({ key, revision, reason }, 'a stored record is damaged; run "stowage store check"')
+    log.error({ key, revision, reason }, 'a stored record is damaged; docs/how-to/operations.md says how to repair it')
   if (location.is === 'embedded') {
     const onMigration = ({ from, to, recordsDone, recordsTotal }: MigrationProgress) =>
       log.info({ from, to, recordsDone, recordsTotal }, 'migrating the store to a new format')
@@ -87,9 +89,11 @@ export async function openStore(options: OpenStoreOptions): Promise<Store> {
   }
   const { endpoints, prefix, isEncrypted } = location
   const tls = isEncrypted ? await readTls(tlsFiles) : undefined
-  return openEtcdStore({ endpoints, prefix, tls, ...common }).catch((error) => {
-    throw new Error(explainEtcdError(location, error), { cause: error })
-  })
+  return openEtcdStore({ endpoints, prefix, tls, upgradesFormat: upgradesEtcdFormat, onDamage, ...common }).catch(
+    (error) => {
+      throw new Error(explainEtcdError(location, error), { cause: error })
+    },
+  )
 }
 
 /** Returns a message that names the endpoints and explains frequent errors of a first connection. */

@@ -21,6 +21,8 @@ export interface DataDirectoryOptions {
   readonly historyMinutes: number
   /** The rate at which the embedded store is read in the background to find damage. 0 for never. */
   readonly scrubBytesPerSecond: number
+  /** Whether to change a store on etcd without checksums to the newest format. */
+  readonly upgradesEtcdFormat: boolean
   /** File with the configuration of encryption at rest. Default: encryption.yaml in pkiDir. */
   readonly encryptionProviderConfig: string | undefined
   readonly clock: Clock
@@ -67,6 +69,7 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
     dataDir,
     clock: options.clock,
     scrubBytesPerSecond: options.scrubBytesPerSecond,
+    upgradesEtcdFormat: options.upgradesEtcdFormat,
     log,
     history: {
       keepMs: options.historyMinutes * 60_000,

@@ -63,6 +63,8 @@ export interface ServeOptions {
   readonly historyMinutes: number
   /** The rate at which the embedded store is read in the background to find damage. 0 for never. */
   readonly scrubBytesPerSecond: number
+  /** Whether to change a store on etcd without checksums to the newest format. */
+  readonly upgradesEtcdFormat: boolean
   readonly audit: AuditSettings
   /** File with the configuration of encryption at rest. Default: encryption.yaml in pkiDir. */
   readonly encryptionProviderConfig: string | undefined

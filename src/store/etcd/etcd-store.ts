@@ -8,6 +8,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { deleteExpired } from '../expiry.ts'
 import {
+  type DamagedRecordError,
   type Decide,
   type Entry,
   type HistoryOptions,
@@ -30,7 +31,7 @@ import { type Feed, type FeedChange, startFeed } from './feed.ts'
 import { Compare_CompareTarget, type KeyValue } from './gen/etcd_pb.js'
 import { decodeChange, decodeChanges, decodeCommits, encodeGroup, lastRevisionIn } from './group.ts'
 import { createHealthCheck } from './health-check.ts'
-import { ABOUT, type Layout, layoutOf } from './layout.ts'
+import { FORMAT, FORMAT_WITHOUT_CHECKSUMS, type Layout, layoutOf, STORE } from './layout.ts'
 import { type Change, Replica } from './replica.ts'
 import { RevisionMapping } from './revision-mapping.ts'
 import { sharedRun } from './shared-run.ts'
@@ -63,10 +64,17 @@ export interface EtcdStoreOptions {
   readonly transactionWritesMax?: number
   /** Default: values are stored as they are. */
   readonly transformer?: ValueTransformer
+  /**
+   * Whether to change a store without checksums to the newest format, so that values are written with checksums. Versions
+   * before 0.2.0 cannot open it afterwards. Default: false.
+   */
+  readonly upgradesFormat?: boolean
+  /** Called for each damaged value that the store reads. */
+  readonly onDamage?: (error: DamagedRecordError) => void
 }
 
 export class EtcdStore implements Store {
-  readonly #options: Required<Omit<EtcdStoreOptions, 'tls' | 'transformer'>>
+  readonly #options: Required<Omit<EtcdStoreOptions, 'tls' | 'transformer' | 'onDamage'>>
   readonly #transformer: ValueTransformer | undefined
   readonly #clock: Clock
   readonly #client: EtcdClient
@@ -78,6 +86,8 @@ export class EtcdStore implements Store {
   readonly #tick = sharedRun(() => this.#writeTick())
   readonly #commits: CommitQueue
   #mapping = new RevisionMapping({ base: 0 })
+  /** Whether values are written with a checksum. Set when the format of the store is known. */
+  #hasChecksums = true
   #feed: Feed | undefined
   #bytesOnDisk = 0
   #cancelExpiry = () => {}
@@ -99,7 +109,7 @@ export class EtcdStore implements Store {
     }
   }
 
-  private constructor({ tls, transformer, ...options }: EtcdStoreOptions) {
+  private constructor({ tls, transformer, onDamage, ...options }: EtcdStoreOptions) {
     this.#transformer = transformer
     this.#options = {
       prefix: PREFIX,
@@ -107,6 +117,7 @@ export class EtcdStore implements Store {
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
       compactEveryMs: COMPACT_EVERY_MS,
       transactionWritesMax: TRANSACTION_WRITES_MAX,
+      upgradesFormat: false,
       ...omitUndefined(options),
     }
     const { endpoints, clock, history, requestTimeoutMs } = this.#options
@@ -114,7 +125,7 @@ export class EtcdStore implements Store {
     this.#client = new EtcdClient({ endpoints, tls, clock, requestTimeoutMs })
     this.#layout = layoutOf(this.#options.prefix)
     this.#checkHealth = createHealthCheck({ clock, check: () => this.#probe(), unresponsiveMessage: 'not responding' })
-    this.#replica = new Replica({ clock, history, transformer })
+    this.#replica = new Replica({ clock, history, transformer, onDamage })
     this.#commits = new CommitQueue({
       clock,
       waitMsMax: requestTimeoutMs,
@@ -170,8 +181,12 @@ export class EtcdStore implements Store {
       historyBytes,
       bytesOnDisk: this.#bytesOnDisk,
       watchers,
-      damagedRecords: 0,
+      damagedRecords: this.#replica.damage.length,
     }
+  }
+
+  damagedRecords(): readonly DamagedRecordError[] {
+    return this.#replica.damage
   }
 
   async problem(): Promise<string | undefined> {
@@ -198,7 +213,7 @@ export class EtcdStore implements Store {
     const key = this.#layout.about
     const { header, succeeded, responses } = await this.#client.txn({
       compare: [{ key, target: Compare_CompareTarget.CREATE, targetUnion: { case: 'createRevision', value: 0n } }],
-      success: [{ request: { case: 'requestPut', value: { key, value: Buffer.from(JSON.stringify(ABOUT)) } } }],
+      success: [{ request: { case: 'requestPut', value: { key, value: encodeAbout(FORMAT) } } }],
       failure: [{ request: { case: 'requestRange', value: { key } } }],
     })
     if (succeeded) return new RevisionMapping({ base: Number(header?.revision) })
@@ -206,11 +221,18 @@ export class EtcdStore implements Store {
     const about = response?.case === 'responseRange' ? response.value.kvs[0] : undefined
     const { store, format } = parseAbout(about)
     const location = `etcd at ${this.#options.endpoints.join(',')} under ${this.#options.prefix}`
-    if (!about || store !== ABOUT.store) throw new Error(`${location} is not a Stowage store`)
-    if (format !== ABOUT.format) {
+    if (!about || store !== STORE) throw new Error(`${location} is not a Stowage store`)
+    if (format !== FORMAT && format !== FORMAT_WITHOUT_CHECKSUMS) {
       throw new Error(
-        `${location} is a store of format ${format}; this version of Stowage reads format ${ABOUT.format}`,
+        `${location} is a store of format ${format}; this version of Stowage reads formats ${FORMAT_WITHOUT_CHECKSUMS} and ${FORMAT}`,
       )
+    }
+    this.#hasChecksums = format === FORMAT
+    if (!this.#hasChecksums && this.#options.upgradesFormat) {
+      await this.#client.txn({
+        success: [{ request: { case: 'requestPut', value: { key, value: encodeAbout(FORMAT) } } }],
+      })
+      this.#hasChecksums = true
     }
     return new RevisionMapping({ base: Number(about.createRevision) })
   }
@@ -369,7 +391,13 @@ export class EtcdStore implements Store {
   async #send(group: readonly ConditionalWrite[]): Promise<readonly CommitResult[]> {
     try {
       const get = (key: string) => this.#replica.get(key)
-      const context = { layout: this.#layout, mapping: this.#mapping, get, transformer: this.#transformer }
+      const context = {
+        layout: this.#layout,
+        mapping: this.#mapping,
+        get,
+        transformer: this.#transformer,
+        hasChecksum: this.#hasChecksums,
+      }
       const request = encodeGroup(group, context)
       const commits = decodeCommits(group, await this.#client.txn(request), this.#mapping)
       const lastCommitted = commits.findLast(({ committed }) => committed)
@@ -460,6 +488,8 @@ export class EtcdStore implements Store {
     this.#client.close()
   }
 }
+
+const encodeAbout = (format: number): Buffer => Buffer.from(JSON.stringify({ store: STORE, format }))
 
 function parseAbout(about: KeyValue | undefined): { store?: unknown; format?: unknown } {
   try {

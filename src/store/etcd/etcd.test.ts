@@ -4,7 +4,9 @@ import { etcdSkipReason, type RunningEtcd, startEtcd } from '../../../test/helpe
 import { systemClock } from '../../base/clock.ts'
 import { storeContract } from '../store.contract.ts'
 import { DenseRevisions, withDenseRevisions } from '../testing/dense-revisions.ts'
+import { EtcdClient } from './client.ts'
 import { openEtcdStore } from './index.ts'
+import { layoutOf } from './layout.ts'
 
 const skipReason = etcdSkipReason()
 
@@ -30,6 +32,40 @@ describe.skipIf(skipReason)(`etcd store${skipReason ? ` (skipped: ${skipReason})
     },
     { runs: 15, isOrdered: false, persistsBriefCompaction: false },
   )
+
+  it('SYS-20 fails the readers of a value that was changed in etcd, names it, and serves the others', async () => {
+    const prefix = `/store-${storeCount++}`
+    const damaged: string[] = []
+    const open = () =>
+      openEtcdStore({
+        endpoints: etcd.endpoints,
+        prefix,
+        clock: systemClock(),
+        onDamage: ({ message }) => damaged.push(message),
+      })
+    const store = await open()
+    for (const put of ['a', 'b']) await store.transact(() => [{ put, value: Buffer.from('value') }])
+    const client = new EtcdClient({ endpoints: etcd.endpoints, clock: systemClock(), requestTimeoutMs: 5_000 })
+    const key = layoutOf(prefix).etcdKey('a')
+    const value = Buffer.from((await client.range({ key })).kvs[0]!.value)
+    value[value.length - 1]! ^= 1
+    await client.txn({ success: [{ request: { case: 'requestPut', value: { key, value } } }] })
+    const reopened = await open()
+    for (const reader of [store, reopened]) {
+      const entry = await reader.get('a')
+      expect(() => entry?.value).toThrow(/the record of a at revision .* is damaged: its checksum does not match/)
+      expect(String((await reader.get('b'))?.value)).toBe('value')
+      expect([reader.stats().damagedRecords, reader.damagedRecords?.().map((error) => error.key)]).toEqual([1, ['a']])
+      await expect(reader.transact((view) => [{ put: 'b', value: view.get('a')!.value }])).rejects.toThrow('is damaged')
+    }
+    expect(damaged).toHaveLength(2)
+    await store.transact(() => [{ put: 'a', value: Buffer.from('new') }])
+    expect(String((await reopened.get('a'))?.value)).toBe('new')
+    expect(reopened.stats().damagedRecords).toBe(0)
+    client.close()
+    await store.close()
+    await reopened.close()
+  })
 
   it('SYS-19 decodes the values of a long list in slices, before it returns them', async () => {
     const decodedPerTurn = [0]

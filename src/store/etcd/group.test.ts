@@ -231,7 +231,11 @@ describe.skipIf(skipReason)(`groups of transactions on etcd${skipReason ? ` (ski
     const { events } = collectEvents(store)
     const get = (key: string) => snapshot.entries.find((entry) => entry.key === key)
     const layout = layoutOf(prefix)
-    const commits = decodeCommits(group, await client.txn(encodeGroup(group, { layout, mapping, get })), mapping)
+    const commits = decodeCommits(
+      group,
+      await client.txn(encodeGroup(group, { layout, mapping, get, hasChecksum: true })),
+      mapping,
+    )
     expect(commits.map(({ committed }) => committed)).toEqual([true, false, true])
     await waitUntil(() => events.length >= 2)
     expect(events.map(formatEvent)).toEqual([`put c@${commits[0]?.revision}=c`, `delete a@${commits[2]?.revision}<a`])

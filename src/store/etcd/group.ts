@@ -32,6 +32,8 @@ export interface GroupContext {
   /** Reads from the replica. If the replica is behind, the comparisons fail and nothing is written. */
   readonly get: (key: string) => Entry | undefined
   readonly transformer?: ValueTransformer | undefined
+  /** Whether values are written with a checksum. */
+  readonly hasChecksum: boolean
 }
 
 type TxnInit = MessageInitShape<typeof TxnRequestSchema>
@@ -76,7 +78,7 @@ function encodeTransaction({ reads, writes }: ConditionalWrite, firstSub: number
     }
     const { put, expiresAtMs } = write
     const value = transformer ? transformer.encode(put, write.value) : write.value
-    const stored = encodeValue({ value, expiresAtMs, sub, createSub: createSubOf(put, sub) })
+    const stored = encodeValue(put, { value, expiresAtMs, sub, createSub: createSubOf(put, sub) }, context)
     return putRequest(layout.etcdKey(put), stored)
   }
   const needsMarker = firstSub > 0 && writes[0] !== undefined && 'delete' in writes[0]
@@ -118,7 +120,7 @@ export function decodeCommits(
 /** Decodes the changes of one or more complete etcd revisions. Returns them with the newest revision. */
 export function decodeChanges(
   events: readonly FeedChange[],
-  { layout, mapping }: Omit<GroupContext, 'get'>,
+  { layout, mapping }: Pick<GroupContext, 'layout' | 'mapping'>,
 ): { changes: Change[]; revision: Revision } {
   const changes: Change[] = []
   let etcdRevision = 0
@@ -142,9 +144,10 @@ export function decodeChanges(
 }
 
 export function decodeChange(kv: KeyValue, key: string, mapping: RevisionMapping): Change {
-  const { value, expiresAtMs, sub, createSub } = decodeValue(kv.value)
+  const { value, expiresAtMs, sub, createSub, damage } = decodeValue(key, kv.value)
   return {
     key,
+    ...(damage ? { damage } : {}),
     revision: mapping.revisionOf(kv.modRevision, sub),
     createRevision: mapping.revisionOf(kv.createRevision, createSub),
     value,

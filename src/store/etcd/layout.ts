@@ -25,7 +25,11 @@ export interface KeySpan {
   readonly end: Uint8Array
 }
 
-export const ABOUT = { store: 'stowage', format: 3 }
+export const STORE = 'stowage'
+/** The format of new stores. Their values have checksums. */
+export const FORMAT = 4
+/** The format of stores that versions before 0.2.0 have created and can use. */
+export const FORMAT_WITHOUT_CHECKSUMS = 3
 
 export function layoutOf(prefix: string): Layout {
   const root = `${prefix.replace(/\/+$/, '')}/`

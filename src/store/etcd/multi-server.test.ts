@@ -151,7 +151,7 @@ describe.skipIf(skipReason)(`stores on one etcd${skipReason ? ` (skipped: ${skip
     await writeAbout('something')
     await expect(open()).rejects.toThrow(`under ${prefix} is not a Stowage store`)
     await writeAbout('{"store":"stowage","format":7}')
-    await expect(open()).rejects.toThrow('is a store of format 7; this version of Stowage reads format 3')
+    await expect(open()).rejects.toThrow('is a store of format 7; this version of Stowage reads formats 3 and 4')
     client.close()
   })
 

@@ -2,12 +2,14 @@
 // feed.ts delivers the changes in order and without gaps. Unlike those of the embedded store, its versions contain their
 // values.
 import type { Clock } from '../../base/clock.ts'
+import { DamagedEntry } from '../damaged-entry.ts'
 import { ExpiryQueue } from '../expiry.ts'
 import { History } from '../history.ts'
 import { KeyIndex } from '../key-index.ts'
 import { RecentEvents } from '../recent-events.ts'
 import {
   CompactedError,
+  DamagedRecordError,
   type Entry,
   FutureRevisionError,
   type HistoryOptions,
@@ -33,6 +35,8 @@ export interface Change {
   /** The stored bytes. Absent for a delete. */
   readonly value?: Uint8Array
   readonly expiresAtMs?: number
+  /** Why the stored bytes cannot be used. */
+  readonly damage?: string
 }
 
 interface VersionWithEntry extends Version {
@@ -43,6 +47,8 @@ export interface ReplicaOptions {
   readonly clock: Clock
   readonly history: HistoryOptions
   readonly transformer: ValueTransformer | undefined
+  /** Called for each damaged value. */
+  readonly onDamage?: ((error: DamagedRecordError) => void) | undefined
 }
 
 interface RevisionWaiter {
@@ -54,6 +60,9 @@ export class Replica {
   readonly #clock: Clock
   readonly #historyOptions: HistoryOptions
   readonly #transformer: ValueTransformer | undefined
+  readonly #onDamage: ReplicaOptions['onDamage']
+  /** The keys whose newest value is damaged. */
+  readonly #damage = new Map<string, DamagedRecordError>()
   readonly #watches: WatchHub
   #recentEvents = new RecentEvents()
   #index = new KeyIndex()
@@ -64,10 +73,11 @@ export class Replica {
   #cancelCompaction = () => {}
   #isClosed = false
 
-  constructor({ clock, history, transformer }: ReplicaOptions) {
+  constructor({ clock, history, transformer, onDamage }: ReplicaOptions) {
     this.#clock = clock
     this.#historyOptions = history
     this.#transformer = transformer
+    this.#onDamage = onDamage
     this.#history = this.#newHistory(0)
     this.#expiry = this.#newExpiry()
     this.#watches = new WatchHub({
@@ -85,6 +95,11 @@ export class Replica {
 
   get keys(): number {
     return this.#index.liveCount
+  }
+
+  /** The damaged newest values. */
+  get damage(): readonly DamagedRecordError[] {
+    return [...this.#damage.values()]
   }
 
   get historyBytes(): number {
@@ -142,6 +157,7 @@ export class Replica {
   /** Replaces the contents with the state at a revision. Ends all watchers, because earlier changes may be missing. */
   load(state: readonly Change[], revision: Revision): void {
     this.#watches.end(new CompactedError(revision))
+    this.#damage.clear()
     const versions = new Map(state.map((change) => [change.key, this.#versionOf(change, undefined)]))
     this.#index = KeyIndex.of(versions)
     this.#history = this.#newHistory(revision)
@@ -206,7 +222,10 @@ export class Replica {
 
   #versionOf(change: Change, previous: Version | undefined): VersionWithEntry {
     const { key, revision, createRevision, value: stored, expiresAtMs } = change
-    const entry = stored && entryOfStored({ key, stored, modRevision: revision, createRevision }, this.#transformer)
+    const entry = change.damage
+      ? this.#damagedEntry(change, change.damage)
+      : stored && entryOfStored({ key, stored, modRevision: revision, createRevision }, this.#transformer)
+    if (!change.damage) this.#damage.delete(key)
     return {
       key,
       revision,
@@ -218,6 +237,13 @@ export class Replica {
       previous,
       entry,
     }
+  }
+
+  #damagedEntry({ key, revision, createRevision }: Change, reason: string): Entry {
+    const error = new DamagedRecordError({ key, revision, reason })
+    this.#damage.set(key, error)
+    this.#onDamage?.(error)
+    return new DamagedEntry(error, createRevision)
   }
 
   #newHistory(floor: Revision): History {

@@ -2,31 +2,54 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeValue, encodeValue } from './value-codec.ts'
 
+const KEY = 'core/configmaps/default/a'
+const anyExpiryTime = fc.option(fc.integer({ min: 0, max: 8.64e15 }), { nil: undefined })
+const anySub = fc.integer({ min: 0, max: 1023 })
+const anyStoredValue = fc.record({
+  value: fc.uint8Array(),
+  expiresAtMs: anyExpiryTime,
+  sub: anySub,
+  createSub: anySub,
+})
+
 describe('value codec', () => {
-  it('round-trips values with expiry time and sub-revisions', () => {
-    const expiryTime = fc.option(fc.integer({ min: 0, max: 8.64e15 }), { nil: undefined })
-    const sub = fc.integer({ min: 0, max: 1023 })
+  it('round-trips values with expiry time and sub-revisions, with and without a checksum', () => {
     fc.assert(
-      fc.property(fc.uint8Array(), expiryTime, sub, sub, (value, expiresAtMs, sub, createSub) => {
-        const decoded = decodeValue(encodeValue({ value, expiresAtMs, sub, createSub }))
-        expect(decoded).toMatchObject({ expiresAtMs, sub, createSub })
-        expect([...decoded.value]).toEqual([...value])
+      fc.property(anyStoredValue, fc.boolean(), (stored, hasChecksum) => {
+        const { value, ...fields } = decodeValue(KEY, encodeValue(KEY, stored, { hasChecksum }))
+        expect(fields).toEqual({ expiresAtMs: stored.expiresAtMs, sub: stored.sub, createSub: stored.createSub })
+        expect([...value]).toEqual([...stored.value])
+      }),
+    )
+  })
+
+  it('SYS-20 detects every flipped bit of a value with a checksum, and a value of another key', () => {
+    fc.assert(
+      fc.property(anyStoredValue, fc.nat(), (stored, position) => {
+        const bytes = encodeValue(KEY, stored, { hasChecksum: true })
+        const bit = position % (bytes.length * 8)
+        bytes[bit >> 3]! ^= 1 << (bit & 7)
+        expect(decodeValue(KEY, bytes).damage).toBeDefined()
+        bytes[bit >> 3]! ^= 1 << (bit & 7)
+        expect(decodeValue(KEY, bytes).damage).toBeUndefined()
+        expect(decodeValue('core/configmaps/default/b', bytes).damage).toBe('its checksum does not match')
       }),
     )
   })
 
   it('copies the value out of the message', () => {
-    const stored = encodeValue({ value: Buffer.from('x'), expiresAtMs: undefined, sub: 0, createSub: 0 })
+    const stored = { value: Buffer.from('x'), expiresAtMs: undefined, sub: 0, createSub: 0 }
+    const bytes = encodeValue(KEY, stored, { hasChecksum: false })
     const message = new Uint8Array(1_000)
-    message.set(stored, 500)
-    expect(decodeValue(message.subarray(500, 500 + stored.length)).value.buffer.byteLength).toBe(1)
+    message.set(bytes, 500)
+    expect(decodeValue(KEY, message.subarray(500, 500 + bytes.length)).value.buffer.byteLength).toBe(1)
   })
 
-  it.each([[[]], [[0, 1]], [[1]]])('rejects an unknown format: %j', (bytes) => {
-    expect(() => decodeValue(Uint8Array.from(bytes))).toThrow(/a value has format .*reads formats 3 and 4/)
-  })
-
-  it('rejects a truncated value', () => {
-    expect(() => decodeValue(Uint8Array.of(4, 0, 0, 0, 0, 1))).toThrow('a value of 6 bytes is shorter than its header')
+  it.each([
+    [[], 'its format undefined is unknown'],
+    [[0, 1], 'its format 0 is unknown'],
+    [[4, 0, 0, 0, 0, 1], 'it has 6 bytes, less than its header'],
+  ])('reports the damage of the value %j', (bytes, damage) => {
+    expect(decodeValue(KEY, Uint8Array.from(bytes)).damage).toBe(damage)
   })
 })

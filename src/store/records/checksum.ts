@@ -2,5 +2,8 @@
 // to 32 consecutive bits, and of up to three bits anywhere in a record of up to 11 KiB.
 import { crc32 } from 'node:zlib'
 
-/** Returns the checksum as a signed integer, which V8 stores without an allocation. */
-export const checksumOf = (bytes: Uint8Array): number => crc32(bytes) | 0
+/**
+ * Returns the checksum as a signed integer, which V8 stores without an allocation. `previous` is the checksum of the bytes
+ * before these.
+ */
+export const checksumOf = (bytes: Uint8Array, previous = 0): number => crc32(bytes, previous >>> 0) | 0

@@ -68,6 +68,10 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
     )
     .option('--runtime-config <versions>', 'enable or disable API versions, e.g. storage.k8s.io/v1alpha1=false', '')
     .option('--history-minutes <minutes>', 'how long old revisions are kept for watches and paged lists', '5')
+    .option(
+      '--upgrade-etcd-format',
+      'write checksums to a store on etcd of version 0.1.0; do this when all servers are of version 0.2.0 or newer',
+    )
     .option('--scrub-rate <MiB/s>', 'how fast the embedded store is read to find damage; 0 for never', '4')
     .addOption(logLevelOption('info; on a terminal warn'))
     .addOption(logFormatOption())
@@ -109,6 +113,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         runtimeConfig: flags.runtimeConfig,
         historyMinutes,
         scrubBytesPerSecond: scrubRate * 2 ** 20,
+        upgradesEtcdFormat: flags.upgradeEtcdFormat === true,
         audit: parseAuditFlags(flags),
         encryptionProviderConfig: flags.encryptionProviderConfig,
         volumesDir: flags.volumesDir,
