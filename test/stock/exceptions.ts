@@ -70,7 +70,7 @@ export const EXCEPTIONS: readonly Exception[] = [
       'the modifying controller with feature gates > VAC-12 PIO-1 ignores the fields of disabled gates with VolumeProvisionedIO=false',
       'the modifying controller with feature gates > VAC-12 PIO-1 ignores the fields of disabled gates with VolumeAttributesClass=false,VolumeProvisionedIO=false',
       'the modifying controller with feature gates > PIO-1 rejects a class that contradicts the current IO amounts, even if VolumeProvisionedIO is disabled',
-      'quota > PIO-7 charges an increase immediately, and releases a decrease after the driver confirms it',
+      'quota > PIO-7 rejects an increase beyond the quota, and releases a decrease after the driver confirms it',
       'metrics > VAC-11 PIO-9 count calls and failures, for classes and for amounts',
     ],
   },
