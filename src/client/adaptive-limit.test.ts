@@ -58,10 +58,10 @@ describe('the adaptive limit', () => {
     expect(limit.inFlightMax).toBe(50)
   })
 
-  it('SYS-29 raises the limit after accepted requests, but not after requests with code 0', async () => {
+  it('SYS-29 raises the limit after accepted requests, but not after errors of the server and requests without a response', async () => {
     const { limit, respond, reject, lines } = start()
     await reject()
-    for (let i = 0; i < 1_000; i++) respond(0)
+    for (const code of [0, 499, 500, 503, 504]) for (let i = 0; i < 1_000; i++) respond(code)
     expect(limit.inFlightMax).toBe(4)
     for (let i = 0; i < 1_000; i++) respond(201)
     expect(limit.inFlightMax).toBe(100)

@@ -20,6 +20,8 @@ const IN_FLIGHT_MAX = 100
 const IN_FLIGHT_MIN = 4
 /** By this much a response raises the limit: it recovers within about 1,000 requests. */
 const RISE = 0.1
+/** The code of a request that the caller aborted. Higher codes are errors of the server, or no response. */
+const ABORTED_CODE = 499
 /** Requests of one burst are rejected together, and count once. */
 const REDUCE_EVERY_MS = 1_000
 /** A response that takes this long is slow, except that of a list, which depends on the number of objects, or of a watch. */
@@ -93,7 +95,7 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
     observeRequest({ verb, code, seconds }) {
       const isSlow = seconds >= SLOW_SECONDS && verb !== 'LIST' && verb !== 'WATCH'
       if (code === 429 || isSlow) reduce()
-      else if (code > 0) raise()
+      else if (code > 0 && code < ABORTED_CODE) raise() // an error of the server or connection says nothing about load
     },
     limited: (client) => ({
       ...client,

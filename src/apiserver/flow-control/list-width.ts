@@ -10,6 +10,7 @@ const COLLECTIONS_MAX = 10_000
 export interface ListWidths {
   /** Returns the width of a list, or of a watch that starts with a list. A list of unknown size has the maximum width. */
   widthOf(route: ResourceRequest, query: URLSearchParams): number
+  /** Records the size of a list. Ignores lists with a selector. */
   recordBytes(route: ResourceRequest, query: URLSearchParams, bytes: number): void
 }
 
@@ -21,6 +22,7 @@ export function createListWidths(): ListWidths {
       return bytes === undefined ? Number.POSITIVE_INFINITY : 1 + Math.floor(bytes / BYTES_PER_WIDTH)
     },
     recordBytes(route, query, bytes) {
+      if (query.has('labelSelector') || query.has('fieldSelector')) return // the response is smaller than the work
       bytesByCollection.set(collectionOf(route, query), bytes)
     },
   }
