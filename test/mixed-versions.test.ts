@@ -68,7 +68,7 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
     return server
   }
 
-  it("SYS-20 read, watch and update each other's objects if the previous release created the store", async () => {
+  it("SYS-28 read, watch and update each other's objects if the previous release created the store", async () => {
     const a = await start('previous', { program: await releasedProgram(PREVIOUS_RELEASE) })
     const b = await start('current')
     const versions = [(await a.call('GET', '/version')).json, (await b.call('GET', '/version')).json]
@@ -103,7 +103,7 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
     }
   })
 
-  it('SYS-20 refuse the previous release if this version created the store, or upgraded its format', async () => {
+  it('SYS-28 refuse the previous release if this version created the store, or upgraded its format', async () => {
     const program = await releasedProgram(PREVIOUS_RELEASE)
     const previous = await start('previous', { program, prefix: 'upgraded' })
     const path = '/api/v1/namespaces/default/configmaps'
@@ -119,7 +119,7 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
     await expect(start('previous', { program, prefix: 'created' })).rejects.toThrow('is a store of format 4')
   })
 
-  it('SYS-20 keep all objects when the servers are replaced one after the other, and when they are rolled back', async () => {
+  it('SYS-28 keep all objects when the servers are replaced one after the other, and when they are rolled back', async () => {
     const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
     const path = '/api/v1/namespaces/default/configmaps'
     const dataOfAll = async (server: RunningServer) =>
@@ -150,7 +150,7 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
 })
 
 describe('the data directory of the previous release', () => {
-  it('SYS-20 is migrated by this version with all objects, and is then refused by the previous release', async () => {
+  it('SYS-28 is migrated by this version with all objects, and is then refused by the previous release', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'stowage-mixed-versions-'))
     const program = await releasedProgram(PREVIOUS_RELEASE)
     const paths = ['configmaps', 'secrets'].map((plural) => `/api/v1/namespaces/default/${plural}`)
@@ -187,7 +187,7 @@ describe('the data directory of the previous release', () => {
 describe('components of the previous release on a server of this version', () => {
   afterEach(stopAll)
 
-  it('SYS-20 schedule a pod, provision, expand and delete its volume', async () => {
+  it('SYS-28 schedule a pod, provision, expand and delete its volume', async () => {
     const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
     const startPrevious = (...args: string[]) => startCommand(args, {}, previousProgram)
     await startSeparately({ segments: ['host=n1'], sizeGi: 20 })
