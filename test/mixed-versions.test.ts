@@ -58,7 +58,7 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
   }
 
   for (const first of ['the previous release', 'this version']) {
-    it(`SYS-20 read, watch and update each other's objects if ${first} started first`, async () => {
+    it(`SYS-28 read, watch and update each other's objects if ${first} started first`, async () => {
       const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
       const startPrevious = () => start('previous', previousProgram)
       const startCurrent = () => start('current')
@@ -99,7 +99,7 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
     })
   }
 
-  it('SYS-20 keep all objects when the servers are replaced one after the other, and when they are rolled back', async () => {
+  it('SYS-28 keep all objects when the servers are replaced one after the other, and when they are rolled back', async () => {
     const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
     const path = '/api/v1/namespaces/default/configmaps'
     const dataOfAll = async (server: RunningServer) =>
@@ -130,7 +130,7 @@ describe.skipIf(missing)(`servers of two versions on one etcd${missing ? ` (skip
 })
 
 describe('the data directory of the previous release', () => {
-  it('SYS-20 is migrated by this version with all objects, and is then refused by the previous release', async () => {
+  it('SYS-28 is migrated by this version with all objects, and is then refused by the previous release', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'stowage-mixed-versions-'))
     const program = await releasedProgram(PREVIOUS_RELEASE)
     const paths = ['configmaps', 'secrets'].map((plural) => `/api/v1/namespaces/default/${plural}`)
@@ -167,7 +167,7 @@ describe('the data directory of the previous release', () => {
 describe('components of the previous release on a server of this version', () => {
   afterEach(stopAll)
 
-  it('SYS-20 schedule a pod, provision, expand and delete its volume', async () => {
+  it('SYS-28 schedule a pod, provision, expand and delete its volume', async () => {
     const previousProgram = await releasedProgram(PREVIOUS_RELEASE)
     const startPrevious = (...args: string[]) => startCommand(args, {}, previousProgram)
     await startSeparately({ segments: ['host=n1'], sizeGi: 20 })

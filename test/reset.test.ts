@@ -140,7 +140,7 @@ const listPodUids = async (): Promise<string[]> => {
 }
 
 describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () => {
-  it(`SYS-28 leaves nothing after SIGKILL of the server, and of every other reset, at ${ROUNDS} random moments under load`, async () => {
+  it(`SYS-25 leaves nothing after SIGKILL of the server, and of every other reset, at ${ROUNDS} random moments under load`, async () => {
     const seed = seedFrom('RESET_SEED')
     const random = seededRandom(seed)
     let roundsWithPods = 0
@@ -184,7 +184,7 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
     expect(roundsWithPods).toBeGreaterThan(0)
   }, 3_600_000)
 
-  it('SYS-28 keeps retained volumes, and refuses to delete below mounts of others', async () => {
+  it('SYS-25 keeps retained volumes, and refuses to delete below mounts of others', async () => {
     const server = await start()
     for (const name of ['kept', 'deleted']) await create(server, name)
     for (const name of ['kept', 'deleted']) await waitUntilRunning(server, name)
@@ -234,7 +234,7 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
     expect((await reset()).stdout).toBe(`There is nothing to reset in ${dataDir}.\n`)
   })
 
-  it('SYS-28 keeps all volumes if the store is damaged, and cleans up after rm -rf', async () => {
+  it('SYS-25 keeps all volumes if the store is damaged, and cleans up after rm -rf', async () => {
     const server = await start()
     await create(server, 'any')
     await waitUntilRunning(server, 'any')
@@ -252,7 +252,7 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
     expect(await findLeft(podUids)).toEqual([])
   })
 
-  it.skipIf(!canUnshare && !process.env.CI)('SYS-28 leaves nothing of a server and its pods without root', async () => {
+  it.skipIf(!canUnshare && !process.env.CI)('SYS-25 leaves nothing of a server and its pods without root', async () => {
     await mkdir(dataDir)
     await Promise.all([chmod(parent, 0o755), chown(dataDir, USER_ID, USER_ID)])
     const server = await start({ uid: USER_ID })
@@ -267,7 +267,7 @@ describe.skipIf(skipped)(`stowage reset${skipped ? ` (${skipped})` : ''}`, () =>
     expect(await readdir(dataDir)).toEqual([])
   })
 
-  it('SYS-28 deletes nothing in a directory that is not a data directory', async () => {
+  it('SYS-25 deletes nothing in a directory that is not a data directory', async () => {
     await mkdir(join(dataDir, 'volumes'), { recursive: true })
     await writeFile(join(dataDir, 'volumes', 'photo'), '')
     expect(await reset()).toMatchObject({ code: 2, stderr: expect.stringContaining('is not a data directory') })

@@ -44,7 +44,7 @@ const runAs = async (uid: number, ...args: string[]): Promise<CommandResult> =>
   )
 
 describe('status, stop and kubeconfig --merge', () => {
-  it('SYS-28 shows a running server, stops it, and succeeds again when nothing runs', async () => {
+  it('SYS-25 shows a running server, stops it, and succeeds again when nothing runs', async () => {
     const { pid, url } = await start({ nodes: 1, flags: ['--pool-size', '64Mi', '--log-level', 'warn'] })
     expect(await readStatus()).toMatchObject({
       code: 0,
@@ -71,7 +71,7 @@ describe('status, stop and kubeconfig --merge', () => {
     expect(await readStatus()).toMatchObject({ code: 1, isRunning: false, problems: ['not running'] })
   })
 
-  it('SYS-28 reports a hanging server as not healthy, and stop says that it has not exited', async () => {
+  it('SYS-25 reports a hanging server as not healthy, and stop says that it has not exited', async () => {
     const { pid } = await start({ command: 'server' })
     process.kill(pid, 'SIGSTOP')
     try {
@@ -88,7 +88,7 @@ describe('status, stop and kubeconfig --merge', () => {
     }
   })
 
-  it('SYS-28 recognises a killed server, and sends no signal to a process that has its PID', async () => {
+  it('SYS-25 recognises a killed server, and sends no signal to a process that has its PID', async () => {
     const server = await start({ command: 'server' })
     const file = join(dataDir, 'server.json')
     await server.kill()
@@ -108,14 +108,14 @@ describe('status, stop and kubeconfig --merge', () => {
     await exited
   })
 
-  it('SYS-28 does not stop a process that holds the store without a record', async () => {
+  it('SYS-25 does not stop a process that holds the store without a record', async () => {
     await start({ command: 'server' })
     await rm(join(dataDir, 'server.json'))
     const { code, stderr } = await runStowage('stop', '--data-dir', dataDir)
     expect([code, stderr]).toEqual([1, expect.stringContaining('no server has recorded itself')])
   })
 
-  it('SYS-28 adds a context that kubectl uses, and reset removes it', async () => {
+  it('SYS-25 adds a context that kubectl uses, and reset removes it', async () => {
     await start({ command: 'server' })
     const env = { ...process.env, HOME: dataDir, KUBECONFIG: '' }
     const kubectl = (...args: string[]) => run('kubectl', args, { env }).then(({ stdout }) => stdout)
@@ -139,7 +139,7 @@ describe('status, stop and kubeconfig --merge', () => {
   })
 
   it.skipIf(!isRoot)(
-    'SYS-28 lets the owner of the data directory, who is not root, show and stop the server, and refuses another user',
+    'SYS-25 lets the owner of the data directory, who is not root, show and stop the server, and refuses another user',
     async () => {
       await run('chown', [String(OWNER_UID), dataDir])
       await start({ command: 'server', uid: OWNER_UID })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { identifyProcess, isRunning, signalProcess, startTicksOf } from './process-identity.ts'
 
-it('SYS-28 recognises a process, but not one with the same PID and another start time or boot', async () => {
+it('SYS-25 recognises a process, but not one with the same PID and another start time or boot', async () => {
   const identity = await identifyProcess(process.pid)
   expect(isRunning(identity)).toBe(true)
   expect(isRunning({ ...identity, startTicks: '1' })).toBe(false)
@@ -15,7 +15,7 @@ it('returns no start time for a PID that no process has', async () => {
   expect(await startTicksOf(2 ** 30)).toBe('')
 })
 
-it('SYS-28 sends no signal to a process that has reused the PID', async () => {
+it('SYS-25 sends no signal to a process that has reused the PID', async () => {
   const child = spawn('sleep', ['60'])
   await once(child, 'spawn')
   const identity = await identifyProcess(child.pid!)

@@ -24,7 +24,7 @@ describe('server record', () => {
   })
   afterEach(() => rm(dataDir, { recursive: true, force: true }))
 
-  it('SYS-28 finds this process from its start until it removes the record', async () => {
+  it('SYS-25 finds this process from its start until it removes the record', async () => {
     expect(await findRunningServer(dataDir)).toBeUndefined()
     const record = await write()
     expect(await findRunningServer(dataDir)).toMatchObject({ pid: process.pid, command: 'up', store: 'embedded' })
@@ -36,7 +36,7 @@ describe('server record', () => {
     expect(await findRunningServer(dataDir)).toBeUndefined()
   })
 
-  it('SYS-28 finds no process if the PID has another start time or the machine was booted again', async () => {
+  it('SYS-25 finds no process if the PID has another start time or the machine was booted again', async () => {
     await write()
     const { startTicks } = (await readServerRecord(dataDir))!
     await change({ startTicks: `${Number(startTicks) + 1}` })

@@ -51,7 +51,7 @@ const namesIn = (config: Record<string, { name: string }[]>) =>
   ['clusters', 'users', 'contexts'].map((list) => config[list]!.map(({ name }) => name))
 
 describe('mergeContext', () => {
-  it('SYS-28 creates a private kubeconfig with the context of the server', async () => {
+  it('SYS-25 creates a private kubeconfig with the context of the server', async () => {
     await merge()
     expect(await read()).toEqual({
       apiVersion: 'v1',
@@ -68,7 +68,7 @@ describe('mergeContext', () => {
     await expect(stat(`${file}.lock`)).rejects.toThrow('ENOENT')
   })
 
-  it('SYS-28 keeps everything else of a kubeconfig, also its comments', async () => {
+  it('SYS-25 keeps everything else of a kubeconfig, also its comments', async () => {
     await writeOther()
     await merge()
     const text = await readFile(file, 'utf8')
@@ -81,7 +81,7 @@ describe('mergeContext', () => {
     expect((await read())['current-context']).toBe('stowage')
   })
 
-  it('SYS-28 updates the address and certificate of the server and keeps the namespace of the context', async () => {
+  it('SYS-25 updates the address and certificate of the server and keeps the namespace of the context', async () => {
     await merge()
     await writeFile(
       file,
@@ -93,7 +93,7 @@ describe('mergeContext', () => {
     expect(contexts).toEqual([{ name: 'stowage', context: { cluster: 'stowage', user: 'stowage', namespace: 'shop' } }])
   })
 
-  it('SYS-28 refuses a name that another server has, and changes nothing', async () => {
+  it('SYS-25 refuses a name that another server has, and changes nothing', async () => {
     await writeOther()
     await expect(merge({ context: 'prod' })).rejects.toThrow(
       'already has the cluster and the user and the context "prod" of another server',
@@ -102,13 +102,13 @@ describe('mergeContext', () => {
     await expect(stat(join(dir, CONTEXTS_FILE))).rejects.toThrow('ENOENT')
   })
 
-  it.each(['[1, 2]', 'a: [', 'text'])('SYS-28 does not change the file %j, which is no kubeconfig', async (text) => {
+  it.each(['[1, 2]', 'a: [', 'text'])('SYS-25 does not change the file %j, which is no kubeconfig', async (text) => {
     await writeOther(text)
     await expect(merge()).rejects.toThrow('is not a kubeconfig')
     expect(await readFile(file, 'utf8')).toBe(text)
   })
 
-  it('SYS-28 fails if another program keeps the lock', async () => {
+  it('SYS-25 fails if another program keeps the lock', async () => {
     await writeOther()
     await writeFile(`${file}.lock`, '')
     const lockClock = manualClock()
@@ -123,7 +123,7 @@ describe('mergeContext', () => {
     expect(await readFile(file, 'utf8')).toBe(OTHER)
   })
 
-  it('SYS-28 writes through a link', async () => {
+  it('SYS-25 writes through a link', async () => {
     await writeOther()
     await rm(file)
     await writeFile(join(dir, 'real'), OTHER)
@@ -137,7 +137,7 @@ describe('mergeContext', () => {
 describe('removeAddedContexts', () => {
   const remove = () => removeAddedContexts(dir, { clock })
 
-  it('SYS-28 leaves the kubeconfig as it was before', async () => {
+  it('SYS-25 leaves the kubeconfig as it was before', async () => {
     await writeOther()
     const before = await read()
     await merge()
@@ -149,7 +149,7 @@ describe('removeAddedContexts', () => {
     expect(await remove()).toEqual([])
   })
 
-  it('SYS-28 deletes a kubeconfig that merge created, unless something was added', async () => {
+  it('SYS-25 deletes a kubeconfig that merge created, unless something was added', async () => {
     await merge()
     await remove()
     await expect(stat(file)).rejects.toThrow('ENOENT')
@@ -160,7 +160,7 @@ describe('removeAddedContexts', () => {
     expect(await read()).toMatchObject({ clusters: [], users: [], contexts: [{ name: 'mine' }], 'current-context': '' })
   })
 
-  it('SYS-28 keeps a cluster that has taken the name, and the context that the user has chosen', async () => {
+  it('SYS-25 keeps a cluster that has taken the name, and the context that the user has chosen', async () => {
     await writeOther()
     await merge()
     const changed = (await readFile(file, 'utf8')).replace('Y2E=', 'b3RoZXI=')
@@ -175,14 +175,14 @@ describe('removeAddedContexts', () => {
     expect(await read()).toEqual(parse(OTHER))
   })
 
-  it('SYS-28 reports a kubeconfig that cannot be changed', async () => {
+  it('SYS-25 reports a kubeconfig that cannot be changed', async () => {
     await merge()
     await writeFile(file, '[]')
     expect(await remove()).toEqual([expect.stringContaining(`The context "stowage" stays in ${file}: `)])
   })
 })
 
-it('SYS-28 chooses the kubeconfig as kubectl does', async () => {
+it('SYS-25 chooses the kubeconfig as kubectl does', async () => {
   await writeOther()
   expect(await chooseKubeconfig({ HOME: dir })).toBe(file)
   expect(await chooseKubeconfig({ HOME: dir, KUBECONFIG: '/missing/a' })).toBe('/missing/a')

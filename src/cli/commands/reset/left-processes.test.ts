@@ -23,7 +23,7 @@ describe('isPodProcess', () => {
       { args: ['/bin/sh', '-c', '…', 'sh', `${CONTAINER}/pid`, `${CONTAINER}/scratch`] },
     ],
     ['its writable layer in a container directory', { mountInfo: overlayAt(`${CONTAINER}/scratch/upper`) }],
-  ])('SYS-28 returns true for a process with %s', (_, view) => {
+  ])('SYS-25 returns true for a process with %s', (_, view) => {
     expect(isPodProcess(aView(view), MARKS)).toBe(true)
   })
 
@@ -36,7 +36,7 @@ describe('isPodProcess', () => {
       { args: ['sh', '/data/nodes2/x/agent/pods/u/containers/m/0/pid', '/x/scratch'] },
     ],
     ['an overlay of another program', { mountInfo: overlayAt('/var/lib/docker/overlay2/x/diff') }],
-  ])('SYS-28 returns false for a process with %s', (_, view) => {
+  ])('SYS-25 returns false for a process with %s', (_, view) => {
     expect(isPodProcess(aView(view), MARKS)).toBe(false)
   })
 })
@@ -44,14 +44,14 @@ describe('isPodProcess', () => {
 describe('isTool', () => {
   const variables = ['PATH', 'LC_ALL']
 
-  it('SYS-28 returns true for a program of the server that names a file or device of it', () => {
+  it('SYS-25 returns true for a program of the server that names a file or device of it', () => {
     expect(
       isTool(aView({ variables, args: ['losetup', '--find', '/data/nodes/node-1/pool/volumes/v.img'] }), MARKS),
     ).toBe(true)
     expect(isTool(aView({ variables, args: ['mkfs.xfs', '/dev/loop7'] }), MARKS)).toBe(true)
   })
 
-  it('SYS-28 returns false for a program of a user, or one that names other files', () => {
+  it('SYS-25 returns false for a program of a user, or one that names other files', () => {
     expect(isTool(aView({ args: ['cp', '/data/nodes/node-1/pool/volumes/v.img', '/backup'] }), MARKS)).toBe(false)
     expect(isTool(aView({ variables, args: ['mkfs.xfs', '/dev/loop70'] }), MARKS)).toBe(false)
   })

@@ -45,13 +45,13 @@ const keepReasons = async (store: StoreContent) =>
   Object.fromEntries((await findVolumes(dataDir, store)).map(({ name, keepReason }) => [name, keepReason]))
 
 describe('findVolumes', () => {
-  it('SYS-28 keeps a volume with reclaim policy Retain, and deletes one with Delete', async () => {
+  it('SYS-25 keeps a volume with reclaim policy Retain, and deletes one with Delete', async () => {
     for (const name of ['pv-a', 'pv-b']) await addVolume(name)
     const volumes = [aPersistentVolume('pv-a', 'Retain', csi('pv-a')), aPersistentVolume('pv-b', 'Delete', csi('pv-b'))]
     expect(await keepReasons(aStore({ volumes }))).toEqual({ 'pv-a': 'reclaim policy Retain', 'pv-b': undefined })
   })
 
-  it('SYS-28 keeps a volume without a PersistentVolume, unless it is new, unused or being deleted', async () => {
+  it('SYS-25 keeps a volume without a PersistentVolume, unless it is new, unused or being deleted', async () => {
     await addVolume('pvc-lost')
     await addVolume('pvc-u1')
     await addVolume('pvc-unused', { isUnused: true })
@@ -66,7 +66,7 @@ describe('findVolumes', () => {
     })
   })
 
-  it('SYS-28 keeps archived and retained directories, and deletes the others', async () => {
+  it('SYS-25 keeps archived and retained directories, and deletes the others', async () => {
     for (const name of ['pv-a', 'pv-b', '.archived-pv-c', '.deleting-pv-d']) await write(`volumes/${name}/file`)
     await mkdir(join(dataDir, 'volumes', 'pvc-empty'))
     await write('volumes/.stowage-volumes')
@@ -83,7 +83,7 @@ describe('findVolumes', () => {
     })
   })
 
-  it('SYS-28 keeps every volume if the store cannot be read', async () => {
+  it('SYS-25 keeps every volume if the store cannot be read', async () => {
     await addVolume('pv-a', { isUnused: true })
     expect(await keepReasons({ problem: 'it is missing' })).toEqual({
       'pv-a': 'the store cannot be read: it is missing',
@@ -99,7 +99,7 @@ describe('deleteData', () => {
       .map((entry) => join(entry.parentPath, entry.name).slice(dataDir.length + 1))
       .sort()
 
-  it('SYS-28 deletes a data directory completely', async () => {
+  it('SYS-25 deletes a data directory completely', async () => {
     for (const file of [...FILES, 'volumes/pv/file', 'nodes/node-1/agent/agent.json']) await write(file)
     await addVolume('pv-a')
     expect(await isDataDirectory(dataDir)).toBe(true)
@@ -108,7 +108,7 @@ describe('deleteData', () => {
     await deleteData(dataDir, new Set())
   })
 
-  it('SYS-28 keeps volumes with their records, and files of others', async () => {
+  it('SYS-25 keeps volumes with their records, and files of others', async () => {
     for (const name of ['pv-a', 'pv-b']) await addVolume(name)
     for (const file of [...FILES, 'notes.txt', 'volumes/.stowage-volumes', 'volumes/pv-c/x', 'volumes/pv-d/x'])
       await write(file)
