@@ -7,10 +7,13 @@ import { manualClock } from '../../base/manual-clock.ts'
 import { type AuditSink, createAuditLog } from './audit-log.ts'
 import { openRotatingFile } from './rotating-file.ts'
 
+/** A batch shares its bytes with the buffer, so that it must be copied. */
+const textOf = (lines: Uint8Array): string => Buffer.from(lines).toString('utf8')
+
 function createLogOn(sink: Partial<AuditSink> = {}) {
   const texts: string[] = []
   const clock = manualClock()
-  const write = async (text: string) => void texts.push(text)
+  const write = async (lines: Uint8Array) => void texts.push(textOf(lines))
   const log = createAuditLog({ sink: { write, close: async () => {}, ...sink }, clock, log: silentLog })
   return { log, clock, texts }
 }
@@ -36,9 +39,9 @@ describe('the audit log', () => {
     const written: string[] = []
     let isFull = true
     const { log, clock } = createLogOn({
-      write: async (text) => {
+      write: async (lines) => {
         if (isFull) throw new Error('ENOSPC: no space left on device')
-        written.push(text)
+        written.push(textOf(lines))
       },
     })
     log.write('a\n')
@@ -54,9 +57,9 @@ describe('the audit log', () => {
     const written: string[] = []
     let isFull = true
     const { log, clock } = createLogOn({
-      write: async (text) => {
+      write: async (lines) => {
         if (isFull) throw new Error('ENOSPC: no space left on device')
-        written.push(text)
+        written.push(textOf(lines))
       },
     })
     const line = `${'x'.repeat(1024 * 1024 - 1)}\n`
@@ -98,7 +101,7 @@ describe('the audit file', () => {
     const path = join(dir, 'audit.log')
     for (const text of ['a\n', 'b\n']) {
       const file = await openRotatingFile({ path, ...limits, clock: manualClock() })
-      await file.write(text)
+      await file.write(Buffer.from(text))
       await file.close()
     }
     expect((await stat(path)).mode & 0o777).toBe(0o600)
@@ -109,7 +112,7 @@ describe('the audit file', () => {
     const clock = manualClock()
     const file = await openRotatingFile({ path: join(dir, 'audit.log'), ...limits, clock })
     for (const text of ['one 1\n', 'two 2\n', 'three 3\n', 'four 4\n']) {
-      await file.write(text)
+      await file.write(Buffer.from(text))
       await clock.advance(1_000)
     }
     await file.close()
@@ -121,10 +124,10 @@ describe('the audit file', () => {
     const clock = manualClock()
     const ageMsMax = 24 * 60 * 60 * 1_000
     const file = await openRotatingFile({ path: join(dir, 'audit.log'), ...limits, ageMsMax, clock })
-    await file.write('one 1\n')
-    await file.write('two 2\n')
+    await file.write(Buffer.from('one 1\n'))
+    await file.write(Buffer.from('two 2\n'))
     await clock.advance(ageMsMax + 1)
-    await file.write('x\n')
+    await file.write(Buffer.from('x\n'))
     await file.close()
     expect(await contents()).toEqual(['two 2\nx\n'])
   })

@@ -3,12 +3,13 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { microTimestamp } from '../../base/timestamps.ts'
+import { createLineBuffer } from './line-buffer.ts'
 import { AUDIT_API_VERSION } from './policy.ts'
 
 /** Where batches of lines are written: a file or standard output. */
 export interface AuditSink {
-  /** Writes the whole text or, if it rejects, nothing. */
-  write(text: string): Promise<void>
+  /** Writes all the bytes or, if it rejects, none. */
+  write(lines: Uint8Array): Promise<void>
   close(): Promise<void>
 }
 
@@ -34,13 +35,12 @@ interface AuditLogStats {
   readonly dropped: number
 }
 
-const BUFFER_CHARACTERS_MAX = 16 * 1024 * 1024 // further events are dropped and counted
+const BUFFER_BYTES_MAX = 16 * 1024 * 1024 // further events are dropped and counted
 const FLUSH_DELAY_MS = 100
 const RETRY_DELAY_MS = 1_000
 
 export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog {
-  let lines: string[] = []
-  let characters = 0
+  const buffer = createLineBuffer(BUFFER_BYTES_MAX)
   let events = 0
   let errors = 0
   let dropped = 0
@@ -51,19 +51,16 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
 
   function write(line: string): void {
     events++
-    if (characters + line.length > BUFFER_CHARACTERS_MAX) {
+    if (!buffer.add(line)) {
       dropped++
       droppedSinceWrite++
       return
     }
-    lines.push(line)
-    characters += line.length
-    schedule(lastError ? RETRY_DELAY_MS : FLUSH_DELAY_MS)
+    if (!flushing && !cancelTimer) schedule()
   }
 
-  function schedule(delayMs: number): void {
-    if (flushing) return
-    cancelTimer ??= clock.after(delayMs, () => void flush())
+  function schedule(): void {
+    cancelTimer ??= clock.after(lastError ? RETRY_DELAY_MS : FLUSH_DELAY_MS, () => void flush())
   }
 
   function flush(): Promise<void> {
@@ -71,27 +68,26 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
     cancelTimer = undefined
     flushing ??= flushBuffer().finally(() => {
       flushing = undefined
-      if (lines.length > 0) schedule(lastError ? RETRY_DELAY_MS : FLUSH_DELAY_MS)
+      if (buffer.lines > 0) schedule()
     })
     return flushing
   }
 
   async function flushBuffer(): Promise<void> {
-    const batch = lines
     const droppedBefore = droppedSinceWrite
-    const text = batch.join('')
+    const batch = buffer.takeBatch()
     const report = droppedBefore > 0 ? droppedEventsRecord(droppedBefore, lastError, clock.nowMs()) : ''
     try {
-      await sink.write(text + report)
+      await sink.write(report ? Buffer.concat([...batch.chunks, Buffer.from(report)]) : joinChunks(batch.chunks))
     } catch (error) {
+      batch.putBack()
       errors++
       const { message } = error as Error
       if (message !== lastError) log.error({ reason: message }, 'cannot write the audit log; events are buffered')
       lastError = message
       return
     }
-    lines = lines.slice(batch.length)
-    characters -= text.length
+    batch.release()
     droppedSinceWrite -= droppedBefore
     if (lastError) log.info({ dropped: droppedBefore }, 'the audit log is written again')
     lastError = ''
@@ -102,13 +98,16 @@ export function createAuditLog({ sink, clock, log }: AuditLogOptions): AuditLog 
     stats: () => ({ events, errors, dropped }),
     async close() {
       await flushing
-      if (lines.length > 0) await flush()
+      if (buffer.lines > 0) await flush()
       cancelTimer?.()
-      if (lines.length > 0) log.error({ events: lines.length, reason: lastError }, 'audit events were lost at the stop')
+      if (buffer.lines > 0) log.error({ events: buffer.lines, reason: lastError }, 'audit events were lost at the stop')
       await sink.close()
     },
   }
 }
+
+const joinChunks = (chunks: readonly Uint8Array[]): Uint8Array =>
+  chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
 
 /** Returns an event of the server itself, with the number of dropped events. */
 function droppedEventsRecord(count: number, reason: string, nowMs: number): string {

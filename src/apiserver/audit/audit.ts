@@ -68,7 +68,9 @@ class RequestRecord implements AuditedRequest {
   readonly #route: Route
   readonly #auditId: string
   readonly #receivedAtMs: number
+  readonly #isSensitive: boolean
   #rule: AuditRule | undefined
+  #level: Level = 'None'
   #hasRule = false
   #user: UserInfo | undefined
   #impersonatedUser: UserInfo | undefined
@@ -85,13 +87,14 @@ class RequestRecord implements AuditedRequest {
     const clientId = request.headers['audit-id']
     this.#auditId = clientId && CLIENT_AUDIT_ID.test(clientId) ? clientId : randomUUID()
     this.#receivedAtMs = options.clock.nowMs()
+    this.#isSensitive = isSensitive(route)
   }
 
   setUser(user: UserInfo): ApiRequest {
     this.#user = user
     this.#findRule()
     if (this.#records('RequestReceived')) this.#write('RequestReceived', undefined)
-    if (LEVELS.indexOf(this.#level) < LEVELS.indexOf('Request')) return this.#request
+    if (this.#level === 'None' || this.#level === 'Metadata') return this.#request
     const request = this.#request
     return {
       ...request,
@@ -112,7 +115,7 @@ class RequestRecord implements AuditedRequest {
 
   addWrite(write: ResourceRequest): void {
     const rule = matchingRule(this.#options.policy, { user: this.#user, route: write })
-    if (rule && LEVELS.indexOf(rule.level) > LEVELS.indexOf(this.#level)) this.#rule = rule
+    if (rule && LEVELS.indexOf(rule.level) > LEVELS.indexOf(this.#level)) this.#setRule(rule)
     this.#writes ??= []
     this.#writeCount++
     if (this.#writes.length >= LISTED_WRITES_MAX) return
@@ -171,21 +174,18 @@ class RequestRecord implements AuditedRequest {
 
   #findRule(): void {
     this.#hasRule = true
-    this.#rule = matchingRule(this.#options.policy, { user: this.#user, route: this.#route })
+    this.#setRule(matchingRule(this.#options.policy, { user: this.#user, route: this.#route }))
   }
 
-  get #isSensitive(): boolean {
-    return isSensitive(this.#route)
-  }
-
-  /** The level of the rule, but at most Metadata if bodies may contain credentials. */
-  get #level(): Level {
-    const level = this.#rule?.level ?? 'None'
-    return level === 'None' || !this.#isSensitive ? level : 'Metadata'
+  /** The level is that of the rule, but at most Metadata if bodies may contain credentials. */
+  #setRule(rule: AuditRule | undefined): void {
+    this.#rule = rule
+    const level = rule?.level ?? 'None'
+    this.#level = level === 'None' || !this.#isSensitive ? level : 'Metadata'
   }
 
   #records(stage: Stage): boolean {
-    return this.#rule !== undefined && this.#rule.level !== 'None' && !this.#rule.omitStages.includes(stage)
+    return this.#level !== 'None' && !this.#rule!.omitStages.includes(stage)
   }
 
   #write(
@@ -214,19 +214,34 @@ class RequestRecord implements AuditedRequest {
     )
   }
 
-  #annotations(isTruncated: boolean): Record<string, string> | undefined {
-    const annotations: Record<string, string> = {}
-    if (this.#decision) {
-      annotations[DECISION] = this.#decision.allowed ? 'allow' : 'forbid'
-      annotations[REASON] = this.#decision.reason ?? ''
-    }
+  /** Returns JSON text, or an empty string if there are no annotations. */
+  #annotations(isTruncated: boolean): string {
+    if (!isTruncated && !this.#writes) return this.#decision ? decisionJson(this.#decision) : ''
+    const annotations = this.#decision ? decisionAnnotations(this.#decision) : {}
     if (isTruncated) annotations[TRUNCATED] = 'true'
     if (this.#writes) {
       const unlisted = this.#writeCount - this.#writes.length
       annotations[WRITES] = [...this.#writes, ...(unlisted > 0 ? [`and ${unlisted} more`] : [])].join(', ')
     }
-    return this.#decision || isTruncated || this.#writes ? annotations : undefined
+    return JSON.stringify(annotations)
   }
+}
+
+const decisionAnnotations = ({ allowed, reason = '' }: Decision): Record<string, string> => ({
+  [DECISION]: allowed ? 'allow' : 'forbid',
+  [REASON]: reason,
+})
+
+/** The authorizer returns the same decision for most requests of a user. */
+const decisionJsons = new WeakMap<Decision, string>()
+
+function decisionJson(decision: Decision): string {
+  let json = decisionJsons.get(decision)
+  if (json === undefined) {
+    json = JSON.stringify(decisionAnnotations(decision))
+    decisionJsons.set(decision, json)
+  }
+  return json
 }
 
 /** Removes what may quote a value of the object. */

@@ -24,7 +24,8 @@ export interface AuditEvent {
   readonly responseObject?: string | undefined
   readonly receivedAtMs: number
   readonly atMs: number
-  readonly annotations: Readonly<Record<string, string>> | undefined
+  /** JSON text, or an empty string. */
+  readonly annotations: string
 }
 
 const USER_AGENT_CHARACTERS_MAX = 1_024
@@ -47,7 +48,7 @@ export function formatEvent(event: AuditEvent): string {
   if (event.responseObject) text += `,"responseObject":${event.responseObject}`
   text += `,"requestReceivedTimestamp":"${formatTime(event.receivedAtMs)}"`
   text += `,"stageTimestamp":"${formatTime(event.atMs)}"`
-  if (annotations) text += `,"annotations":${JSON.stringify(annotations)}`
+  if (annotations) text += `,"annotations":${annotations}`
   return `${text}}\n`
 }
 

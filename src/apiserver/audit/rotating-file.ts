@@ -49,8 +49,7 @@ export async function openRotatingFile(options: RotatingFileOptions): Promise<Au
     await deleteOldFiles(options)
   }
 
-  async function write(text: string): Promise<void> {
-    const data = Buffer.from(text)
+  async function write(data: Uint8Array): Promise<void> {
     let target = file ?? (await openFile())
     if (bytesMax > 0 && bytes > 0 && bytes + data.length > bytesMax) {
       await rotate()

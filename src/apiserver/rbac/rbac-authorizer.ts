@@ -9,6 +9,7 @@ import {
   type Rules,
   type UserInfo,
 } from '../security/index.ts'
+import { createDecisionCache } from './decision-cache.ts'
 import type { Grant, RoleIndex } from './role-index.ts'
 import { ruleAllows } from './rule-match.ts'
 
@@ -18,20 +19,14 @@ export interface RbacAuthorizer extends Authorizer {
 }
 
 export function createRbacAuthorizer(index: RoleIndex): RbacAuthorizer {
+  const decisions = createDecisionCache()
   return {
     authorize(attributes) {
       const { user } = attributes
       if (user.groups.includes(MASTERS_GROUP)) return ALLOWED_FOR_MASTERS
       const namespace = attributes.path === undefined ? (attributes.namespace ?? '') : ''
-      const missingRoles: string[] = []
-      for (const { rules, roleRef, description } of index.grantsOf(user, namespace)) {
-        if (!rules) missingRoles.push(describeMissingRole(roleRef))
-        else if (rules.some((rule) => ruleAllows(rule, attributes)))
-          return { allowed: true, reason: `RBAC: allowed by ${description}` }
-      }
-      return missingRoles.length === 0
-        ? DENIED
-        : { allowed: false, reason: `RBAC: ${formatErrors([...new Set(missingRoles)])}` }
+      const grants = index.grantsOf(user, namespace)
+      return decisions.get(grants, attributes, () => decide(grants, attributes))
     },
 
     rulesFor(user, namespace) {
@@ -47,6 +42,18 @@ export function createRbacAuthorizer(index: RoleIndex): RbacAuthorizer {
       }
     },
   }
+}
+
+function decide(grants: readonly Grant[], attributes: AuthorizationAttributes): Decision {
+  const missingRoles: string[] = []
+  for (const { rules, roleRef, description } of grants) {
+    if (!rules) missingRoles.push(describeMissingRole(roleRef))
+    else if (rules.some((rule) => ruleAllows(rule, attributes)))
+      return { allowed: true, reason: `RBAC: allowed by ${description}` }
+  }
+  return missingRoles.length === 0
+    ? DENIED
+    : { allowed: false, reason: `RBAC: ${formatErrors([...new Set(missingRoles)])}` }
 }
 
 const DENIED: Decision = { allowed: false }

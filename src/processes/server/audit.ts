@@ -108,7 +108,7 @@ async function openSink(settings: AuditSettings, dataDir: string, clock: Clock):
 }
 
 const stdoutSink: AuditSink = {
-  write: (text) =>
-    new Promise((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve()))),
+  write: (lines) =>
+    new Promise((resolve, reject) => process.stdout.write(lines, (error) => (error ? reject(error) : resolve()))),
   close: async () => {},
 }
