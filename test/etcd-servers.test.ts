@@ -70,7 +70,9 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     expect(await waitForReadyStatus(200)).toBe('ok')
     etcd.members[0]?.signal('SIGSTOP')
     try {
-      expect(await waitForReadyStatus(503)).toContain('\n[-]etcd failed: not responding\nreadyz check failed\n')
+      expect(await waitForReadyStatus(503)).toContain(
+        '\n[-]etcd failed: not responding\n[+]store-records ok\nreadyz check failed\n',
+      )
       expect((await server.call('GET', '/livez')).text).toBe('ok')
       expect((await server.call('GET', '/readyz?exclude=etcd')).text).toBe('ok')
     } finally {
