@@ -1,7 +1,9 @@
 // Tests the built server on a store with a damaged record and with a damaged page.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { get } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runStowage } from './helpers/run-stowage.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
@@ -17,6 +19,12 @@ describe('a damaged store', () => {
     file = join(dataDir, 'store', 'store.mdb')
   })
   afterAll(() => rm(dataDir, { recursive: true, force: true }))
+
+  /** Reads a path without credentials. */
+  const readAnonymously = ({ url, ca }: RunningServer, path: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      get(`${url}${path}`, { ca, agent: false }, (response) => resolve(text(response))).on('error', reject)
+    })
 
   const create = (server: RunningServer, name: string, value: string) =>
     server.call('POST', PATH, { metadata: { name }, data: { value } })
@@ -47,6 +55,11 @@ describe('a damaged store', () => {
     const readiness = await second.call('GET', '/readyz?verbose')
     expect(readiness.status).toBe(503)
     expect(readiness.text).toContain('[-]store-records failed: 1 record is damaged: configmaps "damaged" in namespace')
+    const publicReadiness = await readAnonymously(second, '/readyz?verbose')
+    expect(publicReadiness).toContain(
+      '[-]store-records failed: 1 record is damaged; clients with credentials see which',
+    )
+    expect(publicReadiness).not.toContain('configmaps')
     expect((await second.call('GET', '/metrics')).text).toMatch(/^stowage_store_damaged_records 1$/m)
     expect(second.log()).toContain('a stored record is damaged')
     expect(await second.stop()).toBe(0)

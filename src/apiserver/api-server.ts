@@ -41,6 +41,7 @@ import { createOpenApi } from './openapi/index.ts'
 import { handleResource } from './resource-handler.ts'
 import { createResources, type Resources, type RuntimeConfig } from './resources.ts'
 import {
+  AUTHENTICATED_GROUP,
   type Authenticator,
   type Authorizer,
   apiErrorOf,
@@ -168,7 +169,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (user !== authenticated) audited?.setImpersonatedUser(user)
     if (!route) throw noSuchPath()
     authorize(user, route, { query: request.query, audited })
-    if (route.is === 'path') return handlePath(request, route)
+    if (route.is === 'path') return handlePath(request, route, user)
     const resource = isCommit(route) ? undefined : resources.find(route.group, route.version, route.plural)
     if (!resource && !isCommit(route)) throw noSuchPath()
 
@@ -235,14 +236,14 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     authorizeRequest(options.authorizer, request, audited && ((decision) => audited.setDecision(decision)))
   }
 
-  async function handlePath(request: ApiRequest, { path }: PathRequest): Promise<ApiResponse> {
+  async function handlePath(request: ApiRequest, { path }: PathRequest, user: UserInfo): Promise<ApiResponse> {
     if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed()
     if (path === '/version' || path === '/version/') return jsonResponse(200, options.version)
     if (path === '/metrics') {
       return textResponse(200, await metrics.registry.metrics(), { 'content-type': metrics.registry.contentType })
     }
     const response =
-      (await health.handle(path, request.query)) ??
+      (await health.handle(path, request.query, { isAuthenticated: user.groups.includes(AUTHENTICATED_GROUP) })) ??
       discovery.handle(path, request.headers) ??
       openApi.handle(path, request.query, request.headers) ??
       options.accountTokens?.handleDiscovery(path)

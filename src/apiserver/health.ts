@@ -1,5 +1,5 @@
 // Serves /healthz, /livez and /readyz, which report the liveness and readiness of the process. `?verbose` lists the checks
-// by name, and `?exclude=` skips one.
+// by name, and `?exclude=` skips one. Clients without credentials can read them too, so a check can keep details from those.
 import { type ApiResponse, textResponse } from './http/messages.ts'
 
 export interface Health {
@@ -7,23 +7,30 @@ export interface Health {
   addReadiness(name: string): { ok(): void; fail(reason: string): void }
   /** Registers a check. It is a readiness check by default. */
   addCheck(name: string, check: Check, options?: { readonly isReadiness: boolean }): void
-  handle(path: string, query: URLSearchParams): Promise<ApiResponse | undefined>
+  handle(path: string, query: URLSearchParams, reader?: HealthReader): Promise<ApiResponse | undefined>
 }
 
-/** Returns the problem, if there is one. The text is sent to clients. */
-type Check = () => Promise<string | undefined>
+/** The client that a report is for. */
+export interface HealthReader {
+  readonly isAuthenticated: boolean
+}
+
+/** Returns the problem, if there is one, as far as the reader may know it. */
+type Check = (reader: HealthReader) => Promise<string | undefined>
+
+const ANONYMOUS_READER: HealthReader = { isAuthenticated: false }
 
 export function createHealth(): Health {
   const checks = new Map<string, Check>([['ping', async () => undefined]])
   /** Checks that only /healthz reports. */
   const nonReadiness = new Set<string>()
 
-  const report = async (names: readonly string[], title: string, query: URLSearchParams): Promise<ApiResponse> => {
+  const report = async (names: readonly string[], title: string, { query, reader }: Report): Promise<ApiResponse> => {
     const excluded = new Set(query.getAll('exclude'))
     let hasFailed = false
     const reportLine = async (name: string) => {
       if (excluded.has(name)) return `[+]${name} excluded: ok`
-      const problem = await checks.get(name)?.()
+      const problem = await checks.get(name)?.(reader)
       if (problem === undefined) return `[+]${name} ok`
       hasFailed = true
       return `[-]${name} failed: ${problem}`
@@ -50,15 +57,20 @@ export function createHealth(): Health {
       checks.set(name, check)
       if (!isReadiness) nonReadiness.add(name)
     },
-    async handle(path, query) {
+    async handle(path, query, reader = ANONYMOUS_READER) {
       const match = /^\/(healthz|livez|readyz)(?:\/([^/]+))?\/?$/.exec(path)
       if (!match) return undefined
       const [, endpoint, check] = match
       const reported =
         endpoint === 'readyz' ? [...checks.keys()].filter((name) => !nonReadiness.has(name)) : [...checks.keys()]
       const names = endpoint === 'livez' ? ['ping'] : reported
-      if (check === undefined) return report(names, endpoint!, query)
-      return names.includes(check) ? report([check], endpoint!, query) : undefined
+      if (check === undefined) return report(names, endpoint!, { query, reader })
+      return names.includes(check) ? report([check], endpoint!, { query, reader }) : undefined
     },
   }
+}
+
+interface Report {
+  readonly query: URLSearchParams
+  readonly reader: HealthReader
 }

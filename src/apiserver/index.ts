@@ -32,7 +32,7 @@ export {
   rewriteStaleValues,
 } from './encryption/index.ts'
 export { limitEvents } from './event-limits/limit-events.ts'
-export { createHealth, type Health } from './health.ts'
+export { createHealth, type Health, type HealthReader } from './health.ts'
 export { type HttpsListener, listenHttps } from './http/https-listener.ts'
 export type { ApiResponse } from './http/messages.ts'
 export { inProcessClient } from './in-process/client.ts'

@@ -6,14 +6,17 @@ import { addStoreChecks } from './store-checks.ts'
 const damageOf = (name: string, revision: number) =>
   new DamagedRecordError({ key: `core/configmaps/default/${name}`, revision, reason: 'x' })
 
-async function readyzOf(damaged: readonly DamagedRecordError[]): Promise<{ status: number; text: string }> {
+async function readyzOf(
+  damaged: readonly DamagedRecordError[],
+  { isAuthenticated } = { isAuthenticated: true },
+): Promise<{ status: number; text: string }> {
   const health = createHealth()
   const store: Pick<Store, 'problem' | 'damagedRecords'> = {
     problem: async () => undefined,
     damagedRecords: () => damaged,
   }
   addStoreChecks(health, store as Store, { isShared: false })
-  const response = await health.handle('/readyz', new URLSearchParams('verbose'))
+  const response = await health.handle('/readyz', new URLSearchParams('verbose'), { isAuthenticated })
   return { status: response!.status, text: String(response!.body) }
 }
 
@@ -27,4 +30,10 @@ it('SYS-20 readiness fails if records are damaged, and names the first three', a
       'configmaps "b" in namespace "default" at revision 8, configmaps "c" in namespace "default" at revision 9, ' +
       'and 1 more; run "stowage store check"',
   )
+})
+
+it('SYS-20 readiness gives the number of damaged records, but no names, without credentials', async () => {
+  const { status, text } = await readyzOf([damageOf('a', 7)], { isAuthenticated: false })
+  expect(status).toBe(503)
+  expect(text).toContain('[-]store-records failed: 1 record is damaged; clients with credentials see which\n')
 })
