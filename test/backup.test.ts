@@ -6,6 +6,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { brotliDecompressSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { buildProgram } from './helpers/build.ts'
 import { runStowage } from './helpers/run-stowage.ts'
@@ -46,6 +47,21 @@ const expectSuccess = async (...args: string[]): Promise<string> => {
 }
 
 describe('stowage backup and stowage restore', () => {
+  it('SYS-20 SYS-28 restores a backup of format 2, which a server then migrates', async () => {
+    const backup = join(scratch, 'format-2')
+    const file = await readFile(join(import.meta.dirname, 'releases/store-format-2.mdb.br'))
+    await mkdir(join(backup, 'store'), { recursive: true })
+    await writeFile(join(backup, 'store/store.mdb'), brotliDecompressSync(file))
+    const dataDir = join(scratch, 'from-format-2')
+    await expectSuccess('restore', '--data-dir', dataDir, backup)
+    expect(await expectSuccess('store', 'check', '--data-dir', dataDir)).toContain('format 2, ')
+    const server = await start(dataDir, 'server')
+    expect((await server.call('GET', `${CONFIGMAPS}/large`)).status).toBe(200)
+
+    await server.stop()
+    expect(await expectSuccess('store', 'check', '--data-dir', dataDir)).toContain('format 3, ')
+  })
+
   it('SYS-17 SYS-20 create consistent backups while 16 clients write, and restore them', async () => {
     const path = (name: string) => join(scratch, name)
     const server = await start(join(scratch, 'data'))

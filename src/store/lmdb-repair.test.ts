@@ -6,7 +6,8 @@ import { manualClock } from '../base/manual-clock.ts'
 import { copyLmdbStore } from './files/lmdb-copy.ts'
 import { openLmdbStore } from './lmdb.ts'
 import { repairStore } from './lmdb-repair.ts'
-import { inspectStore, isDamaged } from './records/inspect-store.ts'
+import { inspectStore, isDamaged, readRecords } from './records/inspect-store.ts'
+import type { RevisionRange } from './records/record-codec.ts'
 import { planRepair, type RepairPlan } from './records/repair-store.ts'
 import { CompactedError, type Store } from './store.ts'
 import { put, remove, text } from './testing/helpers.ts'
@@ -76,6 +77,48 @@ describe('inspectStore', () => {
   })
 })
 
+describe('inspectStore of a store with damaged pages', () => {
+  /** Overwrites the page that contains the header of the last of these keys. */
+  async function damageHeaderPage(...keys: string[]): Promise<void> {
+    const bytes = await readFile(path)
+    for (const key of keys) {
+      for (let at = bytes.indexOf(key); at >= 0; at = bytes.indexOf(key, at + 1)) {
+        bytes.fill(0, at - (at % 4_096), at - (at % 4_096) + 4_096)
+      }
+    }
+    await writeFile(path, bytes)
+  }
+
+  it('SYS-20 names the revisions of lost headers by their values, and misses nothing else', async () => {
+    await write((store) =>
+      store.transact(() => Array.from({ length: 400 }, (_, n) => ({ put: `k/${n}.`, value: Buffer.from('x') }))),
+    )
+    await damageHeaderPage('k/200.')
+    const { damagedPages, damagedRecords, missingRecords, records } = inspectStore({ path })
+    expect(damagedPages.length).toBeGreaterThan(0)
+    expect(damagedRecords.map(({ revision }) => revision)).toContain(201)
+    expect(records + damagedRecords.length).toBe(400)
+    expect(missingRecords).toEqual({ countMax: 0, revisions: [] })
+  })
+
+  it('SYS-20 gives the range of revisions of lost deletes, of which nothing is left', async () => {
+    await write(async (store) => {
+      await store.transact(() => Array.from({ length: 400 }, (_, n) => ({ put: `k/${n}.`, value: Buffer.from('x') })))
+      await store.transact(() => Array.from({ length: 400 }, (_, n) => ({ delete: `k/${n}.` })))
+      await put(store, 'last')
+    })
+    const intact = await readFile(path)
+    await damageHeaderPage('k/200.')
+    const { records, damagedRecords, missingRecords } = inspectStore({ path })
+    expect(missingRecords.countMax).toBe(801 - records - damagedRecords.length)
+    expect(missingRecords.countMax).toBeGreaterThan(0)
+    const isInRange = ({ first, last = Number.POSITIVE_INFINITY }: RevisionRange) => first <= 601 && 601 <= last
+    expect(missingRecords.revisions.some(isInRange)).toBe(true) // the delete of k/200.
+    await writeFile(path, intact)
+    expect(inspectStore({ path }).missingRecords).toEqual({ countMax: 0, revisions: [] })
+  })
+})
+
 describe('repair', () => {
   it('SYS-20 drops a damaged record, keeps the others and the damaged file, and does not reuse revisions', async () => {
     await write(async (store) => {
@@ -120,7 +163,7 @@ describe('repair', () => {
     await store.close()
     await damage('<value of a>')
     await damage('<new b>')
-    const plan = planRepair(path, { backup: join(backupDir, 'store.mdb') })
+    const plan = planRepair(path, { backup: readRecords(join(backupDir, 'store.mdb')) })
     expect(plan?.actions).toMatchObject([
       { is: 'restored', key: 'a', revision: 1 },
       { is: 'reverted', key: 'b', revision: 3, from: { revision: 2 } },

@@ -38,8 +38,8 @@ export interface ArchiveEnd {
 }
 
 export interface StoreEntry {
-  readonly name: Uint8Array
-  readonly value: Uint8Array
+  readonly name: Buffer
+  readonly value: Buffer
 }
 
 /** The revisions after `after` and up to `upTo` that the store still has. */

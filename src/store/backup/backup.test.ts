@@ -27,7 +27,8 @@ async function dump(from: string, to: string, since?: Pick<Manifest, 'revision' 
   const file = await open(pathOf(to), 'w')
   const writer = new ArchiveWriter(async (bytes) => void (await file.write(bytes)))
   try {
-    return await dumpStore({ dir: pathOf(from), id: `id-${to}`, createdAt: '2026-01-01T00:00:00Z', since }, writer)
+    const options = { dir: pathOf(from), id: `id-${to}`, createdAt: '2026-01-01T00:00:00Z', since }
+    return (await dumpStore(options, writer)).manifest
   } finally {
     await file.close()
   }

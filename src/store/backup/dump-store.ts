@@ -6,7 +6,8 @@ import { isDirectoryInUse } from '../files/directory-lock.ts'
 import { STORE_FILE } from '../files/lmdb-copy.ts'
 import { checkLmdbFile } from '../files/lmdb-file.ts'
 import { parseDescription } from '../records/description.ts'
-import { VALUE } from '../records/record-codec.ts'
+import { readName, VALUE } from '../records/record-codec.ts'
+import { type RecordDamage, RecordInspector } from '../records/record-inspector.ts'
 import { ENTRY_HEADER_BYTES, type Manifest, type StoreEntry } from './archive.ts'
 import {
   DESCRIPTION_ENTRY,
@@ -33,8 +34,14 @@ export interface DumpOptions {
   readonly writeFiles?: (writer: ArchiveWriter) => Promise<void>
 }
 
-/** Writes the archive completely. Resolves with its manifest. */
-export async function dumpStore(options: DumpOptions, writer: ArchiveWriter): Promise<Manifest> {
+export interface Dump {
+  readonly manifest: Manifest
+  /** The records in the archive that do not match their checksums. The archive has them as they are. */
+  readonly damagedRecords: readonly RecordDamage[]
+}
+
+/** Writes the archive completely, and compares its records with their checksums. */
+export async function dumpStore(options: DumpOptions, writer: ArchiveWriter): Promise<Dump> {
   const path = join(options.dir, STORE_FILE)
   // A process that has opened the store has already checked the file, which can look truncated during a write.
   if (!(await isDirectoryInUse(options.dir))) await checkLmdbFile(path)
@@ -53,6 +60,7 @@ class StoreDump {
   readonly #transaction: Transaction
   readonly #writer: ArchiveWriter
   readonly #path: string
+  readonly #inspector: RecordInspector
   #pending: StoreEntry[] = []
   #pendingBytes = 0
 
@@ -61,9 +69,10 @@ class StoreDump {
     this.#transaction = transaction
     this.#writer = writer
     this.#path = path
+    this.#inspector = new RecordInspector({ path })
   }
 
-  async write({ id, createdAt, since, writeFiles }: DumpOptions): Promise<Manifest> {
+  async write({ id, createdAt, since, writeFiles }: DumpOptions): Promise<Dump> {
     const manifest = this.#manifestOf({ id, createdAt, since })
     await this.#writer.write({ type: 'manifest', manifest })
     await writeFiles?.(this.#writer)
@@ -81,7 +90,7 @@ class StoreDump {
     }
     await this.#flush()
     await this.#writer.end(storeEntries)
-    return manifest
+    return { manifest, damagedRecords: this.#inspector.finish().damagedRecords }
   }
 
   #manifestOf({ id, createdAt, since }: Pick<DumpOptions, 'id' | 'createdAt' | 'since'>): Manifest {
@@ -137,6 +146,7 @@ class StoreDump {
   }
 
   async #add(entry: StoreEntry): Promise<void> {
+    this.#inspector.add(readName(entry.name, 0), entry.value)
     this.#pending.push(entry)
     this.#pendingBytes += ENTRY_HEADER_BYTES + entry.name.length + entry.value.length
     if (this.#pendingBytes >= FRAME_BYTES) await this.#flush()

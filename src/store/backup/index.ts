@@ -1,7 +1,9 @@
 // Public exports of the backup archives of the embedded store.
 export type { ArchiveEnd, Manifest } from './archive.ts'
+
 export { dumpStore } from './dump-store.ts'
-export { type ArchiveSource, readArchive } from './read-archive.ts'
+export { ArchiveInspector, type InspectedArchive } from './inspect-archives.ts'
+export { ArchiveError, type ArchiveSource, isArchiveFile } from './read-archive.ts'
 export { COPYING_DIR, restoreCopy } from './restore-copy.ts'
 export { RESTORING_FILE, restoreStore } from './restore-store.ts'
 export { type ArchiveSink, ArchiveWriter } from './write-archive.ts'

@@ -1,5 +1,6 @@
 // Reads a backup archive as a sequence of frames, and verifies the checksum of each frame and of the whole.
 import { createHash, type Hash } from 'node:crypto'
+import { open } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { CHECKSUM_BYTES, decodeFrame, FRAME_HEADER_BYTES, type Frame, MAGIC, PAYLOAD_BYTES_MAX } from './archive.ts'
 
@@ -37,9 +38,22 @@ export async function* readArchive({ name, chunks }: ArchiveSource): AsyncGenera
   }
 }
 
+/** Returns whether the file is a backup archive of any version. */
+export async function isArchiveFile(path: string): Promise<boolean> {
+  const file = await open(path, 'r')
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0)
+    return MAGIC_OF_ANY_VERSION.test(buffer.toString('latin1', 0, bytesRead))
+  } finally {
+    await file.close()
+  }
+}
+
+const MAGIC_OF_ANY_VERSION = /^stowage-backup (\d+)\n/
+
 function checkMagic(name: string, bytes: Buffer): void {
   if (bytes.equals(MAGIC)) return
-  const [, version] = /^stowage-backup (\d+)\n/.exec(bytes.toString('latin1')) ?? []
+  const [, version] = MAGIC_OF_ANY_VERSION.exec(bytes.toString('latin1')) ?? []
   throw new ArchiveError(
     version
       ? `${name} is a backup archive of version ${version}; this version of Stowage reads version 1.`

@@ -3,7 +3,7 @@ import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ensureDirectory, syncDirectory } from '../../base/files.ts'
 import { lockDirectory } from '../files/directory-lock.ts'
-import { copyLmdbStore, STORE_FILE } from '../files/lmdb-copy.ts'
+import { copyLmdbStore, STORE_FILE, type StoreCopy } from '../files/lmdb-copy.ts'
 import { requireNoStore } from './restore-store.ts'
 
 export interface RestoreCopyOptions {
@@ -18,20 +18,19 @@ export interface RestoreCopyOptions {
 /** The directory in which a store is copied. */
 export const COPYING_DIR = 'copy.restoring'
 
-/** Resolves with the size of the store. */
-export async function restoreCopy({ from, dir, writeFiles }: RestoreCopyOptions): Promise<number> {
+export async function restoreCopy({ from, dir, writeFiles }: RestoreCopyOptions): Promise<StoreCopy> {
   await ensureDirectory(dir)
   const lock = await lockDirectory(dir) // no server starts on the directory meanwhile
   try {
     await requireNoStore(dir)
     const copyDir = join(dir, COPYING_DIR)
     await rm(copyDir, { recursive: true, force: true })
-    const bytes = await copyLmdbStore({ from, to: copyDir })
+    const copy = await copyLmdbStore({ from, to: copyDir })
     await writeFiles()
     await rename(join(copyDir, STORE_FILE), join(dir, STORE_FILE))
     await rm(copyDir, { recursive: true, force: true })
     await syncDirectory(dir)
-    return bytes
+    return copy
   } finally {
     await lock.release()
   }

@@ -8,10 +8,12 @@ import { ensureDirectory, syncDirectory } from '../../base/files.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { lockDirectory } from '../files/directory-lock.ts'
 import { STORE_FILE } from '../files/lmdb-copy.ts'
-import { checkLmdbFile } from '../files/lmdb-file.ts'
+import { checkLmdbCopy, checkLmdbFile } from '../files/lmdb-file.ts'
 import { ensureLockFile, lockFileOf } from '../files/lmdb-lock-file.ts'
 import { HEADER, VALUE } from '../records/record-codec.ts'
+import type { RecordDamage } from '../records/record-inspector.ts'
 import type { Frame, KeptRevisions, Manifest, StoreEntry } from './archive.ts'
+import { checkSequence } from './archive-sequence.ts'
 import { encodeName, openRawDb, PROGRESS_ENTRY, type RawDb, revisionOf } from './raw-entries.ts'
 import { ArchiveError, type ArchiveSource, readArchive } from './read-archive.ts'
 
@@ -34,6 +36,8 @@ export interface Restored {
   readonly storeEntries: number
   /** Whether the restore continued one that was interrupted. */
   readonly isResumed: boolean
+  /** Records that were already damaged when the backup was created. */
+  readonly damagedRecords: readonly RecordDamage[]
 }
 
 /** The archives that were applied, and how many frames of the last one. */
@@ -57,11 +61,11 @@ export async function restoreStore({ dir, archives, writeFile, onCommit }: Resto
     await ensureLockFile(path)
     const db = openRawDb(path, { isReadOnly: false })
     const restore = new StoreRestore(db, onCommit)
-    let restored: Restored
+    let applied: AppliedArchives
     let canContinue = true
     try {
       await chmod(path, 0o600)
-      restored = await restore.apply(archives)
+      applied = await restore.apply(archives)
     } catch (error) {
       canContinue = restore.hasProgress
       throw await describeError(error, path)
@@ -69,12 +73,12 @@ export async function restoreStore({ dir, archives, writeFile, onCommit }: Resto
       await db.close()
       if (!canContinue) await removeFiles(path)
     }
-    await checkLmdbFile(path)
+    const damagedRecords = await checkLmdbCopy(path)
     for (const [name, content] of restore.files) await writeFile?.(name, content)
     await rename(path, target)
     await removeFiles(path)
     await syncDirectory(dir)
-    return restored
+    return { ...applied, damagedRecords }
   } finally {
     await lock.release()
   }
@@ -123,7 +127,7 @@ class StoreRestore {
     return this.#db.get(PROGRESS_ENTRY) !== undefined
   }
 
-  async apply(archives: readonly ArchiveSource[]): Promise<Restored> {
+  async apply(archives: readonly ArchiveSource[]): Promise<AppliedArchives> {
     const earlier = this.#loadProgress()
     let previous: Manifest | undefined
     let storeEntries = 0
@@ -224,31 +228,14 @@ class StoreRestore {
   }
 }
 
+type AppliedArchives = Omit<Restored, 'damagedRecords'>
+
 interface ArchiveStep {
   readonly source: ArchiveSource
   readonly index: number
   /** What an interrupted restore has applied. */
   readonly earlier: Progress
   readonly previous: Manifest | undefined
-}
-
-function checkSequence(name: string, manifest: Manifest, previous: Manifest | undefined): void {
-  const { since, parent, storeFormat } = manifest
-  if (!previous) {
-    if (since === undefined) return
-    throw new ArchiveError(
-      `${name} is incremental: it continues a backup at revision ${since}. Name the full archive and all later ones, in order.`,
-    )
-  }
-  if (since === undefined) throw new ArchiveError(`${name} is a full archive: only the first one can be.`)
-  if (since !== previous.revision || (parent !== undefined && parent !== previous.id)) {
-    throw new ArchiveError(
-      `${name} continues a backup at revision ${since}, not the one before it at revision ${previous.revision}.`,
-    )
-  }
-  if (previous.isMigrating || storeFormat !== previous.storeFormat) {
-    throw new ArchiveError(`${name} cannot continue the archive before it: the format of the store changed in between.`)
-  }
 }
 
 const differentArchivesError = () =>

@@ -4,14 +4,21 @@ import { chmod, open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open as openLmdb } from 'lmdb'
 import { ensurePrivateDirectory, syncDirectory } from '../../base/files.ts'
+import type { RecordDamage } from '../records/record-inspector.ts'
 import { isDirectoryInUse } from './directory-lock.ts'
-import { checkLmdbFile } from './lmdb-file.ts'
+import { checkLmdbCopy, checkLmdbFile } from './lmdb-file.ts'
 
 /** The name of the store's file in its directory. */
 export const STORE_FILE = 'store.mdb'
 
-/** Copies the store in directory `from` to directory `to`. Resolves with the size of the durable copy. */
-export async function copyLmdbStore({ from, to }: { readonly from: string; readonly to: string }): Promise<number> {
+export interface StoreCopy {
+  readonly bytes: number
+  /** The records in the copy that do not match their checksums. */
+  readonly damagedRecords: readonly RecordDamage[]
+}
+
+/** Copies the store in directory `from` to directory `to`. Resolves when the copy is durable and checked. */
+export async function copyLmdbStore({ from, to }: { readonly from: string; readonly to: string }): Promise<StoreCopy> {
   const source = join(from, STORE_FILE)
   const target = join(to, STORE_FILE)
   // A process that has opened the store has already checked the file, which can look truncated during a write.
@@ -27,6 +34,5 @@ export async function copyLmdbStore({ from, to }: { readonly from: string; reado
   const file = await open(target, 'r')
   await file.sync().finally(() => file.close())
   await syncDirectory(to)
-  await checkLmdbFile(target)
-  return (await stat(target)).size
+  return { bytes: (await stat(target)).size, damagedRecords: await checkLmdbCopy(target) }
 }

@@ -6,9 +6,12 @@ import { checkPages } from '../pages/check-pages.ts'
 import type { PageProblem } from '../pages/check-tree.ts'
 import { decodeMeta, META_BYTES } from '../pages/page-format.ts'
 import { foreignFileError } from '../records/description.ts'
+import { inspectStore } from '../records/inspect-store.ts'
 import { NAME_BYTES, readSortedName } from '../records/record-codec.ts'
+import type { RecordDamage } from '../records/record-inspector.ts'
 
 const READ_BYTES = 2 ** 20 // per read of the whole file
+const PAGE_BYTES = 4_096 // the unit in which an error is located
 
 /**
  * Throws unless the file does not exist, is empty, or is an LMDB file whose used pages are all there, readable and intact.
@@ -39,15 +42,35 @@ export async function checkLmdbFile(path: string): Promise<void> {
   }
 }
 
+/** Checks a complete copy of a store. Throws if it has a damaged page. Returns the damaged records. */
+export async function checkLmdbCopy(path: string): Promise<readonly RecordDamage[]> {
+  const { damagedPages, damagedRecords } = inspectStore({ path })
+  if (damagedPages.length > 0) await checkLmdbFile(path)
+  return damagedRecords
+}
+
 async function checkReadable(path: string, file: FileHandle): Promise<void> {
   const bytes = Buffer.allocUnsafe(READ_BYTES)
   for (let position = 0; ; ) {
-    const { bytesRead } = await file.read(bytes, 0, READ_BYTES, position).catch((error: Error) => {
-      throw unreadableError(path, position, error)
+    const { bytesRead } = await file.read(bytes, 0, READ_BYTES, position).catch(async (error: Error) => {
+      throw unreadableError(path, await findUnreadable(file, position), error)
     })
     if (bytesRead === 0) return
     position += bytesRead
   }
+}
+
+/** Returns the position of the first page after `start` that cannot be read. */
+async function findUnreadable(file: FileHandle, start: number): Promise<number> {
+  const bytes = Buffer.allocUnsafe(PAGE_BYTES)
+  for (let position = start; position < start + READ_BYTES; position += PAGE_BYTES) {
+    const isReadable = await file.read(bytes, 0, PAGE_BYTES, position).then(
+      () => true,
+      () => false,
+    )
+    if (!isReadable) return position
+  }
+  return start // a later attempt succeeded
 }
 
 async function checkIsLmdb(path: string, file: FileHandle): Promise<void> {
@@ -60,8 +83,8 @@ async function checkIsLmdb(path: string, file: FileHandle): Promise<void> {
 
 const unreadableError = (path: string, position: number, cause: Error) =>
   new Error(
-    `${path} cannot be read at byte ${position} or in the ${READ_BYTES} bytes after it: ${cause.message}. ` +
-      'The disk may be failing: restore the store from a backup to another disk.',
+    `${path} cannot be read at byte ${position} (page ${position / PAGE_BYTES}): ${cause.message}. The disk may be failing: ` +
+      'restore the store from a backup to another disk. "stowage store check" lists all that cannot be read.',
     { cause },
   )
 

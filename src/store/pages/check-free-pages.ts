@@ -12,9 +12,13 @@ export function checkFreePages(check: FreePagesCheck): void {
   const lists: { page: number; list: Buffer }[] = []
   checkTree({
     ...check,
+    onProblem: ({ page, problem }) => check.onProblem({ page, problem }), // its keys are those of no record
     keyBytes: 8,
     readKey: readNumber,
-    onNode: ({ page, readData }: LeafNode) => void lists.push({ page, list: Buffer.from(readData()) }),
+    onNode: ({ page, readData }: LeafNode) => {
+      const list = readData()
+      if (list) lists.push({ page, list: Buffer.from(list) })
+    },
   })
   for (const { page, list } of lists) {
     const problem = claimFreePages(list, check.pages)

@@ -28,6 +28,8 @@ export interface PagesReport {
   readonly pagesTotal: number
   /** The number of entries of the main tree on intact pages. */
   readonly entries: number
+  /** The number of entries that the main tree has according to the meta page. */
+  readonly entriesTotal: number
   readonly problems: readonly PageProblem[]
   readonly problemsTotal: number
 }
@@ -41,7 +43,7 @@ export function checkPages({ fd, keyBytes, readKey, onNode, onProgress = () => {
     if (problems.length < PROBLEMS_MAX) problems.push(problem)
   }
   const meta = newestMeta(reader, onProblem)
-  if (!meta) return { pagesTotal: 0, entries: 0, problems, problemsTotal }
+  if (!meta) return { pagesTotal: 0, entries: 0, entriesTotal: 0, problems, problemsTotal }
 
   const pagesTotal = meta.lastPage + 1
   const pages = new PageMap(pagesTotal)
@@ -54,21 +56,23 @@ export function checkPages({ fd, keyBytes, readKey, onNode, onProgress = () => {
   const entries = checkTree({ ...check, tree: meta.mainTree, keyBytes, readKey, onNode })
   checkFreePages({ ...check, tree: meta.freeTree })
   onProgress({ pagesDone: pagesTotal, pagesTotal })
-  return { pagesTotal, entries, problems, problemsTotal }
+  return { pagesTotal, entries, entriesTotal: meta.mainTree.entries, problems, problemsTotal }
 }
 
-/** Returns the meta page that LMDB would use, or undefined if it cannot be determined. */
-function newestMeta(reader: PageReader, onProblem: (problem: PageProblem) => void): Meta | undefined {
-  const first = decodeMeta(paddedPage(reader.readBytes(0, META_BYTES)))
+/** Returns the meta page that LMDB would use, or undefined if it cannot be determined. Sets the page size of the reader. */
+export function newestMeta(reader: PageReader, onProblem: (problem: PageProblem) => void): Meta | undefined {
   const report = (page: number, problem: string) => {
     onProblem({ page, problem })
     return undefined
   }
+  const first = readMeta(reader, 0)
+  if (typeof first === 'string') return report(0, first)
   if (!first.isMeta || !first.isKnownVersion) return report(0, 'it is not a meta page of LMDB')
   if (!PAGE_BYTES.includes(first.pageBytes)) return report(0, `it says that pages have ${first.pageBytes} bytes`)
   reader.pageBytes = first.pageBytes
   if (!reader.has(0, 2)) return report(1, 'the file ends before it')
-  const second = decodeMeta(reader.readBytes(first.pageBytes, META_BYTES))
+  const second = readMeta(reader, first.pageBytes)
+  if (typeof second === 'string') return report(1, second)
   if (!second.isMeta || !second.isKnownVersion) return report(1, 'it is not a meta page of LMDB')
   if (second.pageBytes !== first.pageBytes) return report(1, `it says that pages have ${second.pageBytes} bytes`)
   // Transactions write the two meta pages in turn: even ones the first page, odd ones the second. A new file and a compact
@@ -91,5 +95,12 @@ function newestMeta(reader: PageReader, onProblem: (problem: PageProblem) => voi
   return meta
 }
 
-const paddedPage = (bytes: Buffer): Buffer =>
-  bytes.length >= META_BYTES ? bytes : Buffer.concat([bytes, Buffer.alloc(META_BYTES - bytes.length)])
+/** Returns the meta page at a position, or why it cannot be read. */
+function readMeta(reader: PageReader, position: number): Meta | string {
+  try {
+    const bytes = reader.readBytes(position, META_BYTES)
+    return decodeMeta(Buffer.concat([bytes, Buffer.alloc(META_BYTES - bytes.length)])) // the file may be shorter
+  } catch (error) {
+    return `it cannot be read: ${(error as Error).message}`
+  }
+}

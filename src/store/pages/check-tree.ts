@@ -1,5 +1,6 @@
-// Walks a tree of an LMDB file page by page, checks the bounds, pointers and counts that LMDB relies on, and passes the nodes
-// of intact leaf pages on. A damaged page is reported and skipped with all pages below it.
+// Walks a tree of an LMDB file, or a range of its keys, page by page, checks the bounds, pointers and counts that LMDB relies
+// on, and passes the nodes of intact leaf pages on. A page that is damaged or cannot be read is reported and skipped with all
+// pages below it.
 import {
   BIG_DATA_BYTES,
   NODE_HAS_BIG_DATA,
@@ -19,6 +20,8 @@ const DEPTH_MAX = 32 // LMDB's own limit
 export interface PageProblem {
   readonly page: number
   readonly problem: string
+  /** The keys that a skipped page may have: at least `lower`, below `upper`. Absent if no keys were skipped. */
+  readonly keys?: { readonly lower: number; readonly upper: number }
 }
 
 /** A key with its data. */
@@ -26,8 +29,11 @@ export interface LeafNode {
   readonly page: number
   /** The result of `readKey`. */
   readonly key: number
-  /** Reads the data. May be called only before the callback returns. */
-  readonly readData: () => Buffer
+  /**
+   * Reads the data. May be called only before the callback returns. Returns undefined, and reports the page, if the device
+   * cannot read it.
+   */
+  readonly readData: () => Buffer | undefined
 }
 
 export interface TreeCheck {
@@ -45,6 +51,14 @@ export interface TreeCheck {
   readonly onProblem: (problem: PageProblem) => void
 }
 
+/** A walk over a range of the keys. */
+export interface RangeCheck extends TreeCheck {
+  /** The first key of the range. Pages below it are not read. */
+  readonly firstKey: number
+  /** Returns whether the walk ends before the next node or page. */
+  readonly isEnd: () => boolean
+}
+
 interface Counts {
   branchPages: number
   leafPages: number
@@ -59,9 +73,11 @@ interface Counts {
  */
 export function checkTree(check: TreeCheck): number {
   const { tree, onProblem } = check
-  const counts: Counts = { branchPages: 0, leafPages: 0, overflowPages: 0, entries: 0, hasProblem: false }
+  const counts = newCounts()
   const countingCheck = {
     ...check,
+    firstKey: Number.NEGATIVE_INFINITY,
+    isEnd: () => false,
     onProblem(problem: PageProblem) {
       counts.hasProblem = true
       onProblem(problem)
@@ -71,12 +87,7 @@ export function checkTree(check: TreeCheck): number {
     if (tree.entries > 0 || tree.depth > 0) onProblem({ page: 0, problem: 'a tree has entries but no root page' })
     return 0
   }
-  checkPage(countingCheck, counts, {
-    page: tree.root,
-    depth: 1,
-    lower: Number.NEGATIVE_INFINITY,
-    upper: Number.POSITIVE_INFINITY,
-  })
+  checkPage(countingCheck, counts, rootOf(tree.root))
   if (counts.hasProblem) return counts.entries // the counts cannot match
   for (const count of ['branchPages', 'leafPages', 'overflowPages', 'entries'] as const) {
     if (counts[count] !== tree[count]) {
@@ -87,6 +98,20 @@ export function checkTree(check: TreeCheck): number {
   return counts.entries
 }
 
+/** Walks the nodes of a range of keys in key order. Checks the pages on the way, but no counts. */
+export function checkRange(check: RangeCheck): void {
+  if (check.tree.root !== undefined) checkPage(check, newCounts(), rootOf(check.tree.root))
+}
+
+const newCounts = (): Counts => ({ branchPages: 0, leafPages: 0, overflowPages: 0, entries: 0, hasProblem: false })
+
+const rootOf = (page: number): Subtree => ({
+  page,
+  depth: 1,
+  lower: Number.NEGATIVE_INFINITY,
+  upper: Number.POSITIVE_INFINITY,
+})
+
 interface Subtree {
   readonly page: number
   readonly depth: number
@@ -95,15 +120,16 @@ interface Subtree {
   readonly upper: number
 }
 
-function checkPage(check: TreeCheck, counts: Counts, subtree: Subtree): undefined {
+function checkPage(check: RangeCheck, counts: Counts, subtree: Subtree): undefined {
   const { reader, pages, tree, transaction } = check
   const { page, depth } = subtree
-  const report = reporterOf(check, page)
+  const report = reporterOf(check, subtree)
   if (depth > DEPTH_MAX || depth > tree.depth) return report('the tree is deeper than the meta page says')
   if (!pages.claim(page, 1)) return report('a tree refers to it, but it is outside of the file or in use elsewhere')
   if (!reader.has(page)) return report('the file ends before it')
   check.onPage()
-  const bytes = reader.read(page)
+  const bytes = tryRead(() => reader.read(page))
+  if (typeof bytes === 'string') return report(bytes)
   const flags = bytes.readUInt16LE(18)
   if (readNumber(bytes, 0) !== page) return report('it has the number of another page')
   if (readNumber(bytes, 8) > transaction) return report('it belongs to a transaction that does not exist')
@@ -125,13 +151,10 @@ interface LoadedPage extends Subtree {
   readonly nodes: readonly number[]
 }
 
-function checkBranch(
-  check: TreeCheck,
-  counts: Counts,
-  { page, depth, lower, upper, bytes, nodes }: LoadedPage,
-): undefined {
+function checkBranch(check: RangeCheck, counts: Counts, branch: LoadedPage): undefined {
+  const { depth, lower, upper, bytes, nodes } = branch
   const { keyBytes, readKey } = check
-  const report = reporterOf(check, page)
+  const report = reporterOf(check, branch)
   if (nodes.length < 2) return report('a branch has less than two children')
   const children: { child: number; key: number }[] = []
   let nodeBytes = 0
@@ -147,12 +170,10 @@ function checkBranch(
   }
   if (nodeBytes !== usedBytes(bytes)) return report('its nodes do not fill the space that it says they use')
   for (const [index, { child, key }] of children.entries()) {
-    checkPage(check, counts, {
-      page: child,
-      depth: depth + 1,
-      lower: key,
-      upper: children[index + 1]?.key ?? upper,
-    })
+    const childUpper = children[index + 1]?.key ?? upper
+    if (childUpper <= check.firstKey) continue
+    if (check.isEnd()) return
+    checkPage(check, counts, { page: child, depth: depth + 1, lower: key, upper: childUpper })
   }
 }
 
@@ -162,9 +183,10 @@ interface BigData {
   readonly length: number
 }
 
-function checkLeaf(check: TreeCheck, counts: Counts, { page, lower, upper, bytes, nodes }: LoadedPage): undefined {
+function checkLeaf(check: RangeCheck, counts: Counts, leaf: LoadedPage): undefined {
+  const { page, lower, upper, bytes, nodes } = leaf
   const { reader, pages, keyBytes, readKey, onNode, onProblem } = check
-  const report = reporterOf(check, page)
+  const report = reporterOf(check, leaf)
   if (nodes.length === 0) return report('a leaf has no entries')
   const bigData = new Map<number, BigData>()
   let previous = lower
@@ -193,22 +215,28 @@ function checkLeaf(check: TreeCheck, counts: Counts, { page, lower, upper, bytes
   counts.entries += nodes.length
   for (const offset of nodes) {
     const big = bigData.get(offset)
+    const key = readKey(bytes, offset + NODE_HEADER_BYTES)
+    if (key < check.firstKey) continue
+    if (check.isEnd()) return
     if (big) {
       const problem = bigDataProblem(check, big)
       if (problem) {
-        onProblem({ page: big.firstPage, problem })
+        onProblem({ page: big.firstPage, problem, keys: { lower: key, upper: key + 1 } })
         continue
       }
       counts.overflowPages += big.pageCount
     }
     if (!onNode) continue
     const keyEnd = offset + NODE_HEADER_BYTES + keyBytes
-    const key = readKey(bytes, offset + NODE_HEADER_BYTES)
-    const readData = () =>
-      big
-        ? reader.readBytes(big.firstPage * reader.pageBytes + PAGE_HEADER_BYTES, big.length)
-        : bytes.subarray(keyEnd, keyEnd + bytes.readUInt32LE(offset))
+    const readData = () => (big ? readBigData(big) : bytes.subarray(keyEnd, keyEnd + bytes.readUInt32LE(offset)))
     onNode({ page, key, readData })
+  }
+
+  function readBigData({ firstPage, length }: BigData): Buffer | undefined {
+    const data = tryRead(() => reader.readBytes(firstPage * reader.pageBytes + PAGE_HEADER_BYTES, length))
+    if (typeof data !== 'string') return data
+    onProblem({ page: firstPage, problem: data })
+    return undefined
   }
 
   function bigDataProblem({ transaction }: TreeCheck, { firstPage, pageCount, length }: BigData): string | undefined {
@@ -218,7 +246,8 @@ function checkLeaf(check: TreeCheck, counts: Counts, { page, lower, upper, bytes
       return `page ${page} refers to it, but it is outside of the file or in use elsewhere`
     if (!reader.has(firstPage, pageCount)) return 'the file ends before the end of a value'
     check.onPage()
-    const first = reader.readBytes(firstPage * reader.pageBytes, PAGE_HEADER_BYTES)
+    const first = tryRead(() => reader.readBytes(firstPage * reader.pageBytes, PAGE_HEADER_BYTES))
+    if (typeof first === 'string') return first
     if (readNumber(first, 0) !== firstPage) return 'it has the number of another page'
     if (readNumber(first, 8) > transaction) return 'it belongs to a transaction that does not exist'
     if (first.readUInt16LE(18) !== PAGE_OVERFLOW) return 'it is not the page of a value'
@@ -228,9 +257,18 @@ function checkLeaf(check: TreeCheck, counts: Counts, { page, lower, upper, bytes
 }
 
 const reporterOf =
-  ({ onProblem }: TreeCheck, page: number) =>
+  ({ onProblem }: TreeCheck, { page, lower, upper }: Subtree) =>
   (problem: string): undefined =>
-    void onProblem({ page, problem })
+    void onProblem({ page, problem, keys: { lower, upper } })
+
+/** Returns what was read, or why it cannot be read. */
+function tryRead(read: () => Buffer): Buffer | string {
+  try {
+    return read()
+  } catch (error) {
+    return `it cannot be read: ${(error as Error).message}`
+  }
+}
 
 /** Returns the offsets of the nodes in the page, or what is wrong with them. */
 function nodeOffsets(bytes: Buffer): number[] | string {

@@ -33,7 +33,10 @@ export class PageReader {
     return first >= 0 && (first + count) * this.#pageBytes <= this.size
   }
 
-  /** Returns a page, which the caller must check to exist. It is valid until the next read of a page. */
+  /**
+   * Returns a page, which the caller must check to exist. It is valid until the next read of a page. Throws if the device
+   * cannot read it.
+   */
   read(page: number): Buffer {
     const start = page * this.#pageBytes
     if (start < this.#blockStart || start + this.#pageBytes > this.#blockEnd) this.#load(start)
@@ -41,7 +44,7 @@ export class PageReader {
     return this.#block.subarray(offset, offset + this.#pageBytes)
   }
 
-  /** Returns a copy of `length` bytes at a position, or fewer at the end of the file. */
+  /** Returns a copy of `length` bytes at a position, or fewer at the end of the file. Throws if the device cannot read them. */
   readBytes(position: number, length: number): Buffer {
     const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.size - position)))
     let filled = 0
@@ -55,10 +58,23 @@ export class PageReader {
 
   #load(start: number): void {
     const isSequential = start === this.#blockEnd
-    const length = isSequential ? this.#block.length : this.#pageBytes
-    const count = readSync(this.fd, this.#block, 0, length, start)
+    this.#blockStart = this.#blockEnd = 0 // nothing is loaded if the read fails
+    const count = isSequential ? this.#readBlock(start) : this.#readPage(start)
+    if (count < this.#pageBytes) throw new Error(`the file ended at byte ${start + count} while it was read`)
     this.#blockStart = start
     this.#blockEnd = start + count
-    if (count < this.#pageBytes) throw new Error(`the file ended at byte ${this.#blockEnd} while it was read`)
+  }
+
+  #readPage(start: number): number {
+    return readSync(this.fd, this.#block, 0, this.#pageBytes, start)
+  }
+
+  /** Reads several pages, or only the first if the device cannot read all of them. */
+  #readBlock(start: number): number {
+    try {
+      return readSync(this.fd, this.#block, 0, this.#block.length, start)
+    } catch {
+      return this.#readPage(start)
+    }
   }
 }

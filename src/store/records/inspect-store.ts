@@ -1,170 +1,82 @@
-// Inspects the file of a store without opening it: checks all pages (../pages), and compares every header and value with
-// their checksums. Used by `stowage store check`, and by repair-store.ts, which gets the intact records.
+// Inspects the file of a store without opening it: checks all pages (../pages), compares every header and value with their
+// checksums, and determines which revisions may have been lost with damaged pages.
 import { closeSync, openSync } from 'node:fs'
-import type { MediumRecord, RecordHeader } from '../medium.ts'
-import { checkPages } from '../pages/check-pages.ts'
-import type { LeafNode, PageProblem } from '../pages/check-tree.ts'
+import type { MediumRecord } from '../medium.ts'
+import { checkPages, type PagesReport } from '../pages/check-pages.ts'
+import type { PageProblem } from '../pages/check-tree.ts'
 import type { Revision } from '../store.ts'
-import { checksumOf } from './checksum.ts'
-import { type Description, parseDescription } from './description.ts'
-import {
-  type DamagedHeader,
-  DESCRIPTION,
-  decodeHeader,
-  HEADER,
-  isDamagedHeader,
-  isOldHeader,
-  NAME_BYTES,
-  nameOfSorted,
-  type OldHeader,
-  readSortedName,
-  VALUE,
-} from './record-codec.ts'
+import { headerRevisionsOf, NAME_BYTES, nameOfSorted, type RevisionRange, readSortedName } from './record-codec.ts'
+import { RecordInspector, type RecordInspectorOptions, type RecordsInspection } from './record-inspector.ts'
 
-export interface RecordDamage {
-  readonly revision: Revision
-  /** Undefined if the header is missing. It may be wrong if the header is damaged. */
-  readonly key: string | undefined
-  readonly reason: string
-  /** Whether its value was found. The value may be damaged. */
-  readonly hasValue: boolean
-}
-
-export interface StoreInspection {
+export interface StoreInspection extends RecordsInspection {
   readonly path: string
-  /** Undefined if the description is missing or damaged. */
-  readonly description: Description | undefined
   readonly pages: number
-  /** The number of intact records. */
-  readonly records: number
-  readonly newestRevision: Revision
-  readonly damagedPages: readonly PageProblem[]
-  /** Damaged records in revision order. Records on damaged pages are not among them unless a part of them was found. */
-  readonly damagedRecords: readonly RecordDamage[]
+  readonly damagedPages: readonly Omit<PageProblem, 'keys'>[]
+  readonly missingRecords: MissingRecords
 }
 
-export interface InspectOptions {
-  readonly path: string
+/** Records of which nothing was found, because header and value were on damaged pages, or because a delete has no value. */
+export interface MissingRecords {
+  /** Their number is at most this. It is 0 if no page is damaged: the meta page has the number of all entries. */
+  readonly countMax: number
+  /** The revisions that the damaged pages may have had. All missing records are among them, with others that never existed. */
+  readonly revisions: readonly RevisionRange[]
+}
+
+export interface InspectOptions extends RecordInspectorOptions {
   readonly onProgress?: (progress: { readonly pagesDone: number; readonly pagesTotal: number }) => void
-  /** Called for every intact record, tombstones first. */
-  readonly onRecord?: (record: MediumRecord) => void
 }
 
-/** Throws if the file cannot be read, or has a format that this version does not know. */
-export function inspectStore({ path, onProgress, onRecord = () => {} }: InspectOptions): StoreInspection {
-  const inspector = new RecordInspector(path, onRecord)
+/** Throws if the file cannot be opened, or has a format that this version does not know. */
+export function inspectStore({ path, onProgress, onRecord }: InspectOptions): StoreInspection {
+  const inspector = new RecordInspector({ path, onRecord })
+  let entries = 0
   const fd = openSync(path, 'r')
   try {
-    const { pagesTotal, problems } = checkPages({
+    const report = checkPages({
       fd,
       keyBytes: NAME_BYTES,
       readKey: readSortedName,
-      onNode: (node) => inspector.add(node),
+      onNode: ({ key, readData }) => {
+        entries++
+        inspector.add(nameOfSorted(key), readData())
+      },
       onProgress,
     })
-    const { description, records, newestRevision, damagedRecords } = inspector.finish()
-    return { path, description, pages: pagesTotal, records, newestRevision, damagedPages: problems, damagedRecords }
+    const inspection = inspector.finish()
+    return {
+      ...inspection,
+      path,
+      pages: report.pagesTotal,
+      damagedPages: report.problems.map(({ page, problem }) => ({ page, problem })),
+      missingRecords: missingRecordsOf(report, entries, inspection),
+    }
   } finally {
     closeSync(fd)
   }
 }
 
+/** Returns the intact records of a file by revision. */
+export function readRecords(path: string): Map<Revision, MediumRecord> {
+  const records = new Map<Revision, MediumRecord>()
+  inspectStore({ path, onRecord: (record) => void records.set(record.revision, copyOf(record)) })
+  return records
+}
+
+/** Returns a record whose value stays valid. */
+export const copyOf = (record: MediumRecord): MediumRecord => ({ ...record, value: Uint8Array.from(record.value) })
+
 export const isDamaged = ({ description, damagedPages, damagedRecords }: StoreInspection): boolean =>
   description === undefined || damagedPages.length > 0 || damagedRecords.length > 0
 
-/** Collects the entries of the main tree, in which all headers precede all values. */
-class RecordInspector {
-  readonly #path: string
-  readonly #onRecord: (record: MediumRecord) => void
-  /** Headers whose value has not been found yet. */
-  readonly #headers = new Map<Revision, RecordHeader>()
-  readonly #damage = new Map<Revision, RecordDamage>()
-  #description: Description | undefined
-  #records = 0
-  #newestRevision: Revision = 0
-
-  constructor(path: string, onRecord: (record: MediumRecord) => void) {
-    this.#path = path
-    this.#onRecord = onRecord
-  }
-
-  add({ key: name, readData }: LeafNode): void {
-    const [kind, revision] = nameOfSorted(name)
-    if (kind === DESCRIPTION) this.#description = readDescription(this.#path, readData())
-    else if (kind === HEADER) this.#addHeader(revision, readData())
-    else if (kind === VALUE) this.#addValue(revision, readData())
-    else this.#report(revision, undefined, `it has the unknown kind ${kind}`)
-    this.#newestRevision = Math.max(this.#newestRevision, revision)
-  }
-
-  finish() {
-    for (const { revision, key } of this.#headers.values()) this.#report(revision, key, 'its value is missing')
-    const damagedRecords = [...this.#damage.values()].sort((a, b) => a.revision - b.revision)
-    const { ordinary = 0, brief = 0 } = this.#description?.floors ?? {}
-    return {
-      description: this.#description,
-      records: this.#records,
-      newestRevision: Math.max(this.#newestRevision, ordinary, brief),
-      damagedRecords,
-    }
-  }
-
-  #addHeader(revision: Revision, bytes: Buffer): void {
-    const decoded = decodeHeader(bytes)
-    const reason = this.#headerDamageOf(revision, decoded)
-    if (reason) {
-      this.#report(revision, decoded.key, reason)
-      return
-    }
-    // A header of format 1 has no checksum: its value is accepted as it is.
-    const noChecksum = { revision, checksum: Number.NaN, valueBytes: 0 }
-    const header = isOldHeader(decoded) ? { ...decoded, ...noChecksum } : (decoded as RecordHeader)
-    if (header.deleted) this.#accept(header, NO_VALUE)
-    else this.#headers.set(revision, header)
-  }
-
-  #headerDamageOf(revision: Revision, header: RecordHeader | DamagedHeader | OldHeader): string | undefined {
-    if (isDamagedHeader(header)) return header.damage
-    if (!isOldHeader(header)) {
-      return header.revision === revision ? undefined : `its header belongs to revision ${header.revision}`
-    }
-    const isOldStore = this.#description?.format === 2 || this.#description?.migratingFrom !== undefined
-    return isOldStore ? undefined : 'its header has an older format than the store'
-  }
-
-  #addValue(revision: Revision, value: Buffer): void {
-    const header = this.#headers.get(revision)
-    if (!header) {
-      const { key, reason = 'its header is missing' } = this.#damage.get(revision) ?? {}
-      this.#damage.set(revision, { revision, key, reason, hasValue: true })
-      return
-    }
-    this.#headers.delete(revision)
-    const isOld = Number.isNaN(header.checksum)
-    if (isOld || checksumOf(value) === header.checksum) this.#accept(header, value)
-    else this.#report(revision, header.key, 'the checksum of its value does not match', true)
-  }
-
-  #accept(header: RecordHeader, value: Uint8Array): void {
-    this.#records++
-    const { key, revision, createRevision, expiresAtMs, deleted } = header
-    const [checksum, valueBytes] = [checksumOf(value), value.length]
-    this.#onRecord({ key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes, value })
-  }
-
-  #report(revision: Revision, key: string | undefined, reason: string, hasValue = false): void {
-    this.#damage.set(revision, { revision, key: key || undefined, reason, hasValue })
-  }
-}
-
-const NO_VALUE = new Uint8Array(0)
-
-/** Returns undefined for a damaged description. Throws for an unknown format. */
-function readDescription(path: string, bytes: Buffer): Description | undefined {
-  try {
-    return parseDescription(path, bytes)
-  } catch (error) {
-    if (/ is damaged: | is not a Stowage store/.test((error as Error).message)) return undefined
-    throw error
-  }
+function missingRecordsOf(
+  { problems, entriesTotal }: PagesReport,
+  entriesFound: number,
+  { damagedRecords, description }: RecordsInspection,
+): MissingRecords {
+  // Each record of which only the header or only the value was found explains one entry that was not.
+  const halves = damagedRecords.filter(({ reason }) => reason.endsWith(' is missing')).length
+  const countMax = Math.max(0, entriesTotal - entriesFound - halves - (description ? 0 : 1))
+  const revisions = problems.flatMap(({ keys }) => (keys ? headerRevisionsOf(keys) : []))
+  return { countMax, revisions: countMax > 0 ? revisions : [] }
 }

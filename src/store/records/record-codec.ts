@@ -41,12 +41,35 @@ export function readName(source: Buffer, start: number): RecordName {
 }
 
 const REVISIONS = 2 ** 48
+export const REVISION_MAX = REVISIONS - 1
 
 /** Reads a name as one number, which sorts as names do. */
 export const readSortedName = (source: Buffer, start: number): number =>
   (source[start] as number) * REVISIONS + source.readUIntBE(start + 1, 6)
 
+export const sortedName = ([kind, revision]: RecordName): number => kind * REVISIONS + revision
+
 export const nameOfSorted = (sorted: number): RecordName => [Math.floor(sorted / REVISIONS), sorted % REVISIONS]
+
+export interface RevisionRange {
+  readonly first: Revision
+  /** Undefined if all later revisions are in the range. */
+  readonly last: Revision | undefined
+}
+
+/** Returns the revisions whose headers have names from `lower` to before `upper`: one range, or none. */
+export function headerRevisionsOf({
+  lower,
+  upper,
+}: {
+  readonly lower: number
+  readonly upper: number
+}): readonly RevisionRange[] {
+  const start = sortedName([HEADER, 0])
+  const first = Math.max(lower - start, 1)
+  const last = Math.min(upper - start - 1, REVISION_MAX)
+  return last < first ? [] : [{ first, last: last === REVISION_MAX ? undefined : last }]
+}
 
 export function encodeHeader(header: RecordHeader): Buffer {
   const { key, revision, createRevision, expiresAtMs, deleted, checksum, valueBytes } = header
@@ -103,6 +126,16 @@ export function decodeHeader(bytes: Buffer): RecordHeader | DamagedHeader | OldH
     checksum: bytes.readInt32BE(22),
     valueBytes: bytes.readUInt32BE(26),
   }
+}
+
+/** Returns why the header is not that of the record with this revision, if so. */
+export function headerDamageOf(
+  revision: Revision,
+  header: RecordHeader | DamagedHeader | OldHeader,
+): string | undefined {
+  if (isDamagedHeader(header)) return header.damage
+  if (isOldHeader(header)) return 'its header has an older format than the store'
+  return header.revision === revision ? undefined : `its header belongs to revision ${header.revision}`
 }
 
 function decodeOldHeader(bytes: Buffer): OldHeader {

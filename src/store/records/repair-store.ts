@@ -5,13 +5,8 @@
 // the backup, becomes a new revision. The history then starts at the newest revision, so that watches list again.
 import { type Floors, type MediumRecord, NO_FLOORS } from '../medium.ts'
 import type { Revision } from '../store.ts'
-import {
-  type InspectOptions,
-  inspectStore,
-  isDamaged,
-  type RecordDamage,
-  type StoreInspection,
-} from './inspect-store.ts'
+import { copyOf, type InspectOptions, inspectStore, isDamaged, type StoreInspection } from './inspect-store.ts'
+import type { RecordDamage } from './record-inspector.ts'
 
 /** Added to the newest revision that was found, because newer ones may be lost, and clients may have seen them. */
 const REVISION_GAP = 1_000_000
@@ -34,22 +29,24 @@ export interface RepairAction {
   readonly from?: { readonly revision: Revision; readonly isBackup: boolean }
 }
 
+export interface RepairOptions {
+  /** The records of a backup by revision. */
+  readonly backup?: ReadonlyMap<Revision, MediumRecord>
+  readonly onProgress?: InspectOptions['onProgress']
+}
+
 /** Plans the repair of a file. Returns undefined if it is not damaged. */
 export function planRepair(
   path: string,
-  { backup, onProgress }: { readonly backup?: string; readonly onProgress?: InspectOptions['onProgress'] },
+  { backup: saved = new Map(), onProgress }: RepairOptions = {},
 ): RepairPlan | undefined {
   const records = new Map<Revision, MediumRecord>()
-  const collect = (record: MediumRecord) =>
-    void records.set(record.revision, { ...record, value: Uint8Array.from(record.value) })
-  const inspection = inspectStore({ path, onProgress, onRecord: collect })
+  const inspection = inspectStore({
+    path,
+    onProgress,
+    onRecord: (record) => void records.set(record.revision, copyOf(record)),
+  })
   if (!isDamaged(inspection)) return undefined
-  const saved = new Map<Revision, MediumRecord>()
-  if (backup)
-    inspectStore({
-      path: backup,
-      onRecord: (record) => void saved.set(record.revision, { ...record, value: Uint8Array.from(record.value) }),
-    })
 
   let revision = inspection.newestRevision + REVISION_GAP
   const actions: RepairAction[] = []

@@ -1,5 +1,5 @@
-// Runs `stowage backup --archive`: writes the store and the credentials as one archive to a file or to standard output, and
-// verifies archives.
+// Runs `stowage backup --archive` and `stowage backup verify`: writes the store and the credentials as one archive to a file or
+// to standard output, and verifies archives.
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { open, readFile, rename, rm, stat } from 'node:fs/promises'
@@ -9,13 +9,14 @@ import type { Clock } from '../../../base/clock.ts'
 import { syncDirectory } from '../../../base/files.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import {
-  type ArchiveEnd,
+  ArchiveInspector,
   type ArchiveSink,
   ArchiveWriter,
   dumpStore,
+  type InspectedArchive,
   type Manifest,
-  readArchive,
 } from '../../../store/backup/index.ts'
+import type { RecordDamage } from '../../../store/index.ts'
 import { type FileOptions, findFiles } from './files.ts'
 
 export interface ArchiveOptions extends FileOptions {
@@ -38,6 +39,8 @@ export interface Archive {
   readonly files: readonly string[]
   /** The file with the key that is not part of the archive, if there is one. */
   readonly keyFile?: string
+  /** The records in the archive that do not match their checksums, which it has as they are. */
+  readonly damagedRecords: readonly RecordDamage[]
 }
 
 export async function writeArchive(options: ArchiveOptions): Promise<Archive> {
@@ -50,10 +53,11 @@ export async function writeArchive(options: ArchiveOptions): Promise<Archive> {
   const createdAt = new Date(clock.nowMs()).toISOString()
   const write = async (sink: ArchiveSink) => {
     const writer = new ArchiveWriter(sink)
-    const manifest = await dumpStore({ dir: join(dataDir, 'store'), id, createdAt, since, writeFiles }, writer)
-    return { manifest, bytes: writer.bytes }
+    const dump = await dumpStore({ dir: join(dataDir, 'store'), id, createdAt, since, writeFiles }, writer)
+    return { ...dump, bytes: writer.bytes }
   }
-  const { manifest, bytes } = typeof to === 'string' ? await writeToFile(resolve(to), write) : await write(sinkOf(to))
+  const { manifest, damagedRecords, bytes } =
+    typeof to === 'string' ? await writeToFile(resolve(to), write) : await write(sinkOf(to))
   return {
     archive: typeof to === 'string' ? resolve(to) : '-',
     id,
@@ -62,6 +66,7 @@ export async function writeArchive(options: ArchiveOptions): Promise<Archive> {
     bytes,
     files: files.map(({ name }) => name),
     ...(keyFile ? { keyFile } : {}),
+    damagedRecords,
   }
 }
 
@@ -101,31 +106,21 @@ function sinkOf(stream: Writable): ArchiveSink {
 /** Returns the backup that --since names. Verifies it if it is an archive, because nothing can be restored without it. */
 async function findBase(since: string): Promise<{ revision: number } | Manifest> {
   if (/^\d{1,15}$/.test(since)) return { revision: Number(since) }
-  return (await verifyArchive(since)).manifest
-}
-
-export interface VerifiedArchive {
-  readonly archive: string
-  readonly manifest: Manifest
-  readonly end: ArchiveEnd
-}
-
-/** Reads a whole archive and verifies its checksums. */
-export async function verifyArchive(path: string): Promise<VerifiedArchive> {
-  await stat(path).catch((error: Error) => {
-    throw new UsageError(`${path} cannot be read: ${error.message}`)
-  })
-  let manifest: Manifest | undefined
-  let end: ArchiveEnd | undefined
-  for await (const frame of readArchive({
-    name: path,
-    chunks: createReadStream(path, { highWaterMark: READ_BYTES }),
-  })) {
-    if (frame.type === 'manifest') manifest = frame.manifest
-    if (frame.type === 'end') end = frame.end
-  }
-  if (!manifest || !end) throw new Error(`${path} is damaged: it has no manifest. Use another copy of it.`)
-  return { archive: path, manifest, end }
+  return (await inspectArchiveFile(new ArchiveInspector(), since)).manifest
 }
 
 const READ_BYTES = 512 * 1024
+
+/** Reads a whole archive after those that the inspector has read before. Throws if its own checksums do not match. */
+export async function inspectArchiveFile(inspector: ArchiveInspector, path: string): Promise<InspectedArchive> {
+  await stat(path).catch((error: Error) => {
+    throw new UsageError(`${path} cannot be read: ${error.message}`)
+  })
+  return inspector.inspect({ name: path, chunks: createReadStream(path, { highWaterMark: READ_BYTES }) })
+}
+
+/** Verifies archives in order: their own checksums, those of their records, and that incremental ones continue the one before. */
+export async function* verifyArchives(paths: readonly string[]): AsyncGenerator<InspectedArchive> {
+  const inspector = new ArchiveInspector()
+  for (const path of paths) yield await inspectArchiveFile(inspector, path)
+}

@@ -4,7 +4,7 @@ import { chmod, copyFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ensureDirectory, ensurePrivateDirectory, syncDirectory } from '../../../base/files.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { copyLmdbStore, STORE_FILE } from '../../../store/index.ts'
+import { copyLmdbStore, type RecordDamage, STORE_FILE } from '../../../store/index.ts'
 import { type FileOptions, findFiles, listNames } from './files.ts'
 
 export interface BackupOptions extends FileOptions {
@@ -18,6 +18,8 @@ export interface Backup {
   readonly files: readonly string[]
   /** The file with the key that is not part of the backup, if there is one. */
   readonly keyFile?: string
+  /** The records of the store that do not match their checksums, which the backup has as they are. */
+  readonly damagedRecords: readonly RecordDamage[]
 }
 
 /** Writes the backup as NAME.partial and renames it when it is complete. */
@@ -40,7 +42,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
     const { message } = error as Error
     throw new UsageError(`--to ${to} cannot be created: ${message}. Choose a writable directory.`)
   }
-  const storeBytes = await copyLmdbStore({ from: join(dataDir, 'store'), to: join(partialDir, 'store') })
+  const copy = await copyLmdbStore({ from: join(dataDir, 'store'), to: join(partialDir, 'store') })
   await ensurePrivateDirectory(join(partialDir, 'pki'))
   for (const { name, path } of credentials.files) {
     await copyFile(path, join(partialDir, name))
@@ -50,6 +52,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   await syncDirectory(partialDir)
   await rename(partialDir, to)
   await syncDirectory(dirname(to))
-  const backup = { to, storeBytes, files: [join('store', STORE_FILE), ...credentials.files.map(({ name }) => name)] }
+  const files = [join('store', STORE_FILE), ...credentials.files.map(({ name }) => name)]
+  const backup = { to, storeBytes: copy.bytes, files, damagedRecords: copy.damagedRecords }
   return credentials.keyFile ? { ...backup, keyFile: credentials.keyFile } : backup
 }

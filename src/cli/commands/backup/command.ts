@@ -3,7 +3,9 @@
 import { randomUUID } from 'node:crypto'
 import { type Command, Option } from 'commander'
 import { UsageError } from '../../../base/usage-error.ts'
+import type { InspectedArchive } from '../../../store/backup/index.ts'
 import type { AddCommand, ProgramDeps } from '../../command.ts'
+import { ExitError } from '../../exit-error.ts'
 import { dataDirOption, outputOption, parseDataDir, pkiDirOption } from '../../flags/common.ts'
 
 export const addBackup: AddCommand = (program, deps) => {
@@ -14,7 +16,8 @@ export const addBackup: AddCommand = (program, deps) => {
       'Copies a consistent snapshot of the embedded store and the credentials to a new directory, which a server can use as ' +
         'its data directory, or to an archive, which has checksums and can be incremental. The server may keep running. The ' +
         'contents of volumes are not copied. Secrets stay encrypted; their key is not copied, so keep it apart. Only the owner ' +
-        'can read the backup. `stowage restore` restores it.',
+        'can read the backup. `stowage restore` restores it. Records are compared with their checksums: if some are damaged, ' +
+        'the backup has them as they are, the command names them, and the exit code is 1.',
     )
     .option('--to <dir>', 'directory to create')
     .option('--archive <file>', 'archive to create; - is standard output')
@@ -71,6 +74,7 @@ const keyNoteOf = (keyFile: string | undefined): string =>
 
 async function runDirectory(flags: BackupFlags, to: string, deps: ProgramDeps): Promise<void> {
   const { backUp } = await import('./backup.ts')
+  const { requireIntactRecords } = await import('./damaged-records.ts')
   const backup = await backUp({ ...fileOptionsOf(flags), to })
   deps.write(
     flags.output === 'json'
@@ -78,6 +82,7 @@ async function runDirectory(flags: BackupFlags, to: string, deps: ProgramDeps): 
       : `Backed up to ${backup.to}: ${backup.storeBytes} bytes of objects, ${backup.files.length - 1} other files.\n` +
           keyNoteOf(backup.keyFile),
   )
+  requireIntactRecords(backup.damagedRecords)
 }
 
 async function runArchive(flags: BackupFlags, isStream: boolean, deps: ProgramDeps): Promise<void> {
@@ -85,6 +90,7 @@ async function runArchive(flags: BackupFlags, isStream: boolean, deps: ProgramDe
     throw new UsageError('standard output is a terminal: redirect it to a file or a program, or set --archive FILE')
   }
   const { writeArchive } = await import('./archive.ts')
+  const { requireIntactRecords } = await import('./damaged-records.ts')
   const archive = await writeArchive({
     ...fileOptionsOf(flags),
     to: isStream ? process.stdout : (flags.archive as string),
@@ -98,29 +104,47 @@ async function runArchive(flags: BackupFlags, isStream: boolean, deps: ProgramDe
     `${archive.bytes} bytes.\n${keyNoteOf(archive.keyFile)}`
   if (isStream) process.stderr.write(text)
   else deps.write(flags.output === 'json' ? `${JSON.stringify(archive)}\n` : text)
+  requireIntactRecords(archive.damagedRecords)
 }
 
 function addVerify(backup: Command, deps: ProgramDeps): void {
   backup
     .command('verify')
-    .summary('verify the checksums of archives')
+    .summary('verify archives and their records')
     .description(
-      'Reads archives completely and verifies their checksums. Exit code: 1 if one is damaged or incomplete.',
+      'Reads archives completely and verifies their checksums and those of their records. An incremental archive must follow ' +
+        'the one that it continues, unless it is the first; then it is also verified that all records that the store had are ' +
+        'in the archives. Exit code: 1 if an archive is damaged or incomplete, has damaged records, or lacks records.',
     )
-    .argument('<archive...>', 'archives of `stowage backup --archive`')
+    .argument('<archive...>', 'archives of `stowage backup --archive`, in order')
     .addOption(outputOption())
     .addHelpText('after', '\nExample:\n  stowage backup verify monday.backup tuesday.backup\n')
     .action(async (archives: string[], flags) => {
-      const { verifyArchive } = await import('./archive.ts')
-      for (const path of archives) {
-        const verified = await verifyArchive(path)
-        const { manifest, end } = verified
-        const range = manifest.since === undefined ? '' : `, changes after revision ${manifest.since}`
+      const { verifyArchives } = await import('./archive.ts')
+      const { formatDamagedRecord } = await import('./damaged-records.ts')
+      let isDamaged = false
+      for await (const { name, ...inspected } of verifyArchives(archives)) {
+        const { damagedRecords, missingRevisions } = inspected
+        isDamaged ||= damagedRecords.length > 0 || missingRevisions.length > 0
         deps.write(
           flags.output === 'json'
-            ? `${JSON.stringify(verified)}\n`
-            : `${path} is intact: revision ${manifest.revision}${range}, ${end.entries} entries, store format ${manifest.storeFormat}.\n`,
+            ? `${JSON.stringify({ archive: name, ...inspected })}\n`
+            : [formatArchive({ name, ...inspected }), ...damagedRecords.map(formatDamagedRecord)]
+                .join('\n')
+                .concat('\n'),
         )
       }
+      if (isDamaged) throw new ExitError(1)
     })
+}
+
+function formatArchive(inspected: InspectedArchive): string {
+  const { name, manifest, end, isComplete, damagedRecords, missingRevisions } = inspected
+  const range = manifest.since === undefined ? '' : `, changes after revision ${manifest.since}`
+  const content = `revision ${manifest.revision}${range}, ${end.entries} entries, store format ${manifest.storeFormat}`
+  const lines = [`${name} is intact: ${content}.`]
+  if (!isComplete) lines.push('  Name the archives before it too, to verify that no record is missing.')
+  if (missingRevisions.length > 0) lines.push(`  No archive has the revisions ${missingRevisions.join(', ')}.`)
+  if (damagedRecords.length > 0) lines.push(`  Records that were damaged before the backup: ${damagedRecords.length}`)
+  return lines.join('\n')
 }

@@ -9,7 +9,8 @@ export const addRestore: AddCommand = (program, deps) => {
     .description(
       'Restores the objects of a backup, and those credentials that the data directory lacks. The data directory must not ' +
         'contain a store: nothing is overwritten. Archives are verified; a restore that was interrupted continues when it is ' +
-        'run again with the same archives. Stop everything that was connected to the server before it starts again.',
+        'run again with the same archives. Stop everything that was connected to the server before it starts again. If the ' +
+        'backup has damaged records, they are restored as they are and named, and the exit code is 1.',
     )
     .argument(
       '<backup...>',
@@ -26,6 +27,7 @@ export const addRestore: AddCommand = (program, deps) => {
     )
     .action(async (backups: string[], flags) => {
       const { restoreBackup } = await import('./restore.ts')
+      const { requireIntactRecords } = await import('../backup/damaged-records.ts')
       const restored = await restoreBackup({ dataDir: parseDataDir(flags.dataDir), pkiDir: flags.pkiDir, backups })
       const { isResumed, filesWritten, filesKept } = restored
       deps.write(
@@ -35,5 +37,6 @@ export const addRestore: AddCommand = (program, deps) => {
               `${restored.revision === undefined ? '' : ` at revision ${restored.revision}`}; ` +
               `other files: ${filesWritten.length} written, ${filesKept.length} kept because they exist.\n`,
       )
+      requireIntactRecords(restored.damagedRecords)
     })
 }

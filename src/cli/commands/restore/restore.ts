@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path'
 import { ensurePrivateDirectory, writePrivateFile } from '../../../base/files.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { type ArchiveSource, restoreCopy, restoreStore } from '../../../store/backup/index.ts'
+import type { RecordDamage } from '../../../store/index.ts'
 import { DATA_FILES, findFiles } from '../backup/files.ts'
 
 export interface RestoreBackupOptions {
@@ -24,6 +25,8 @@ export interface RestoredBackup {
   readonly isResumed: boolean
   readonly filesWritten: readonly string[]
   readonly filesKept: readonly string[]
+  /** Records of the backup that do not match their checksums. */
+  readonly damagedRecords: readonly RecordDamage[]
 }
 
 const READ_BYTES = 512 * 1024
@@ -39,15 +42,22 @@ export async function restoreBackup({ dataDir, pkiDir, backups }: RestoreBackupO
     const writeFiles = async () => {
       for (const { name, path } of backupFiles) await files.write(name, await readFile(path))
     }
-    await restoreCopy({ from: join(from, 'store'), dir, writeFiles })
-    return { dataDir, isResumed: false, filesWritten: files.writtenNames, filesKept: files.keptNames }
+    const { damagedRecords } = await restoreCopy({ from: join(from, 'store'), dir, writeFiles })
+    return { dataDir, isResumed: false, filesWritten: files.writtenNames, filesKept: files.keptNames, damagedRecords }
   }
-  const { revision, isResumed } = await restoreStore({
+  const { revision, isResumed, damagedRecords } = await restoreStore({
     dir,
     archives: backups.map(sourceOf),
     writeFile: (name, content) => files.write(name, content),
   })
-  return { dataDir, revision, isResumed, filesWritten: files.writtenNames, filesKept: files.keptNames }
+  return {
+    dataDir,
+    revision,
+    isResumed,
+    filesWritten: files.writtenNames,
+    filesKept: files.keptNames,
+    damagedRecords,
+  }
 }
 
 async function isBackupDirectory(path: string): Promise<boolean> {

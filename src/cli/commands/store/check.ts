@@ -1,57 +1,112 @@
-// Runs `stowage store check`: inspects the file of a stopped store or of a backup.
+// Runs `stowage store check`: inspects the file of a stopped store, a backup that is a directory, or backup archives.
 import { resolve } from 'node:path'
 import { UsageError } from '../../../base/usage-error.ts'
-import { inspectStore, isDamaged, type StoreInspection } from '../../../store/index.ts'
-import { progressOf, stoppedStoreDir, storeFileOf } from './store-file.ts'
+import { ArchiveError, ArchiveInspector, type InspectedArchive } from '../../../store/backup/index.ts'
+import { inspectStore, isDamaged, type RecordDamage, type StoreInspection } from '../../../store/index.ts'
+import { inspectArchiveFile } from '../backup/archive.ts'
+import { formatDamagedRecord } from '../backup/damaged-records.ts'
+import { areArchives, progressOf, stoppedStoreDir, storeFileOf } from './store-file.ts'
 
 export interface CheckResult {
   readonly path: string
   readonly isDamaged: boolean
   readonly format: number | undefined
-  readonly pages: number
   readonly records: number
   readonly newestRevision: number
-  readonly damagedPages: StoreInspection['damagedPages']
-  readonly damagedRecords: StoreInspection['damagedRecords']
+  readonly damagedRecords: readonly RecordDamage[]
+  /** Set for a store. */
+  readonly pages?: number
+  readonly damagedPages?: StoreInspection['damagedPages']
+  readonly missingRecords?: StoreInspection['missingRecords']
+  /** Set for archives. */
+  readonly missingRevisions?: InspectedArchive['missingRevisions']
+  /** Why an archive is damaged as a whole. */
+  readonly archiveProblem?: string
 }
 
-/** Checks a data directory or a backup. Throws UsageError if it cannot be read, so that the exit code is 2. */
-export async function checkStore(location: string): Promise<CheckResult> {
+/** Checks a data directory. Throws UsageError if it cannot be read, so that the exit code is 2. */
+export async function checkStore(dataDir: string): Promise<CheckResult> {
+  await stoppedStoreDir(dataDir)
+  return checkFile(storeFileOf(dataDir))
+}
+
+/** Checks a backup: a directory, its file, or a full archive and the incremental ones that continue it. */
+export async function checkBackup(paths: readonly string[]): Promise<CheckResult> {
+  if (await areArchives(paths)) return checkArchives(paths)
+  const [location = ''] = paths
   const path = storeFileOf(location)
   if (path !== resolve(location)) await stoppedStoreDir(location)
+  return checkFile(path)
+}
+
+function checkFile(path: string): CheckResult {
   try {
     const inspection = inspectStore({ path, onProgress: progressOf('Checking') })
-    const { description, pages, records, newestRevision, damagedPages, damagedRecords } = inspection
+    const { description, records, newestRevision, damagedRecords, pages, damagedPages, missingRecords } = inspection
     return {
       path,
       isDamaged: isDamaged(inspection),
       format: description?.format,
-      pages,
       records,
       newestRevision,
-      damagedPages,
       damagedRecords,
+      pages,
+      damagedPages,
+      missingRecords,
     }
   } catch (error) {
     throw new UsageError(`Cannot check ${path}: ${(error as Error).message}`)
   }
 }
 
+async function checkArchives(paths: readonly string[]): Promise<CheckResult> {
+  const inspector = new ArchiveInspector({ isOneSequence: true })
+  const path = paths.join(', ')
+  let last: InspectedArchive | undefined
+  try {
+    for (const archive of paths) last = await inspectArchiveFile(inspector, archive)
+  } catch (error) {
+    if (!(error instanceof ArchiveError)) throw error
+    const nothing = { format: undefined, records: 0, newestRevision: 0, damagedRecords: [] }
+    return { path, isDamaged: true, ...nothing, archiveProblem: error.message }
+  }
+  const { manifest, records, damagedRecords, missingRevisions } = last!
+  return {
+    path,
+    isDamaged: damagedRecords.length > 0 || missingRevisions.length > 0,
+    format: manifest.storeFormat,
+    records,
+    newestRevision: manifest.revision,
+    damagedRecords,
+    missingRevisions,
+  }
+}
+
 export function formatInspection(result: CheckResult): string {
-  const { path, format, pages, records, newestRevision, damagedPages, damagedRecords } = result
+  if (result.archiveProblem !== undefined) return `${result.archiveProblem}\n`
+  const { path, format, pages, records, newestRevision, damagedPages = [], damagedRecords } = result
+  const size = pages === undefined ? '' : `, ${pages} pages`
   const lines = [
-    `${path}: format ${format ?? 'unknown'}, ${records} intact records up to revision ${newestRevision}, ${pages} pages.`,
+    `${path}: format ${format ?? 'unknown'}, ${records} intact records up to revision ${newestRevision}${size}.`,
   ]
   if (format === undefined) lines.push('  The description of the store is missing or damaged.')
   for (const { page, problem } of damagedPages) lines.push(`  page ${page}: ${problem}`)
-  for (const { revision, key, reason } of damagedRecords) {
-    lines.push(`  revision ${revision}, ${key === undefined ? 'unknown key' : JSON.stringify(key)}: ${reason}`)
-  }
+  lines.push(...damagedRecords.map(formatDamagedRecord), ...formatMissing(result))
   if (!result.isDamaged) lines.push('No damage found.')
-  else {
+  else if (pages !== undefined) {
     lines.push(
       `Damaged: ${damagedRecords.length} records, ${damagedPages.length} pages. See what can be saved: stowage store repair --dry-run`,
     )
-  }
+  } else lines.push(`Damaged: ${damagedRecords.length} records.`)
   return `${lines.join('\n')}\n`
+}
+
+function formatMissing({ missingRecords, missingRevisions = [] }: CheckResult): string[] {
+  const lines = missingRevisions.length > 0 ? [`  no archive has the revisions ${missingRevisions.join(', ')}`] : []
+  if (!missingRecords || missingRecords.countMax === 0) return lines
+  const ranges = missingRecords.revisions.map(({ first, last }) =>
+    last === undefined ? `from ${first} on` : first === last ? `${first}` : `${first} to ${last}`,
+  )
+  const count = missingRecords.countMax === 1 ? 'up to 1 record' : `up to ${missingRecords.countMax} records`
+  return [...lines, `  ${count} of which nothing was found, with revisions among these: ${ranges.join(', ')}`]
 }

@@ -9,18 +9,26 @@ export const addStore: AddCommand = (program, deps) => {
 
   store
     .command('check')
-    .summary('list damaged records and pages')
+    .summary('list damaged records and pages, and missing revisions')
     .description(
-      'Reads the whole store and lists damaged records and pages. Changes nothing. Exits with 0 if there is no damage, with 1 ' +
-        'if there is, and with 2 if the store cannot be read.',
+      'Reads the whole store and lists damaged records and pages, and the revisions that may be missing. Changes nothing. ' +
+        'Exits with 0 if there is no damage, with 1 if there is, and with 2 if the store cannot be read.',
     )
     .addOption(dataDirOption())
-    .option('--backup <path>', 'check a backup in place of the data directory')
+    .option(
+      '--backup <path...>',
+      'check a backup in place of the data directory: a directory, or a full archive and the incremental ones that continue it',
+    )
     .addOption(outputOption())
-    .addHelpText('after', '\nExample:\n  stowage store check --data-dir /var/lib/stowage\n')
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  stowage store check --data-dir /var/lib/stowage\n' +
+        '  stowage store check --backup monday.backup tuesday.backup\n',
+    )
     .action(async (flags) => {
-      const { checkStore, formatInspection } = await import('./check.ts')
-      const inspection = await checkStore(flags.backup ?? parseDataDir(flags.dataDir))
+      const { checkBackup, checkStore, formatInspection } = await import('./check.ts')
+      const inspection = await (flags.backup ? checkBackup(flags.backup) : checkStore(parseDataDir(flags.dataDir)))
       deps.write(flags.output === 'json' ? `${JSON.stringify(inspection)}\n` : formatInspection(inspection))
       if (inspection.isDamaged) throw new ExitError(1)
     })
@@ -33,7 +41,10 @@ export const addStore: AddCommand = (program, deps) => {
         'With --backup, lost records are taken from the backup. The damaged file is kept.',
     )
     .addOption(dataDirOption())
-    .option('--backup <path>', 'backup to restore records from')
+    .option(
+      '--backup <path...>',
+      'backup to restore records from: a directory, or a full archive and the incremental ones that continue it',
+    )
     .option('--dry-run', 'show what would be done, as without --yes')
     .option('--yes', 'repair the store')
     .addOption(outputOption())

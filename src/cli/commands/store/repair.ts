@@ -1,6 +1,16 @@
 // Runs `stowage store repair`: plans the repair, and carries it out if it is confirmed.
-import { planRepair, type RepairAction, repairStore } from '../../../store/index.ts'
-import { progressOf, stoppedStoreDir, storeFileOf } from './store-file.ts'
+import { ArchiveInspector } from '../../../store/backup/index.ts'
+import {
+  copyOf,
+  type MediumRecord,
+  planRepair,
+  type RepairAction,
+  type Revision,
+  readRecords,
+  repairStore,
+} from '../../../store/index.ts'
+import { inspectArchiveFile } from '../backup/archive.ts'
+import { areArchives, progressOf, stoppedStoreDir, storeFileOf } from './store-file.ts'
 
 export interface RepairResult {
   /** intact: nothing to do. planned: nothing was changed yet. */
@@ -15,17 +25,30 @@ export interface RepairResult {
 
 export async function repair(
   dataDir: string,
-  { backup, isConfirmed }: { readonly backup: string | undefined; readonly isConfirmed: boolean },
+  { backup, isConfirmed }: { readonly backup: readonly string[] | undefined; readonly isConfirmed: boolean },
 ): Promise<RepairResult> {
   const dir = await stoppedStoreDir(dataDir)
   const path = storeFileOf(dataDir)
-  const backupFile = backup === undefined ? undefined : storeFileOf(backup)
-  const plan = planRepair(path, { backup: backupFile, onProgress: progressOf('Reading') })
+  const backupRecords = backup && (await readBackup(backup))
+  const plan = planRepair(path, { backup: backupRecords, onProgress: progressOf('Reading') })
   if (!plan) return { is: 'intact', path, damagedPages: 0, records: 0, actions: [] }
   const { actions, records, inspection } = plan
   const result = { path, damagedPages: inspection.damagedPages.length, records: records.length, actions }
   if (!isConfirmed) return { is: 'planned', ...result }
   return { is: 'repaired', ...result, damagedFile: await repairStore(dir, plan) }
+}
+
+/** Returns the intact records of a backup by revision. */
+async function readBackup(paths: readonly string[]): Promise<Map<Revision, MediumRecord>> {
+  if (!(await areArchives(paths))) return readRecords(storeFileOf(paths[0] ?? ''))
+  const records = new Map<Revision, MediumRecord>()
+  const inspector = new ArchiveInspector({
+    isOneSequence: true,
+    onRecord: (record) => void records.set(record.revision, copyOf(record)),
+    onDrop: (revision) => void records.delete(revision),
+  })
+  for (const path of paths) await inspectArchiveFile(inspector, path)
+  return records
 }
 
 export function formatRepair({ is, path, damagedPages, records, actions, damagedFile }: RepairResult): string {

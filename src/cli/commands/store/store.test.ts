@@ -16,10 +16,12 @@ afterEach(() => rm(dataDir, { recursive: true, force: true }))
 
 const openStore = (): Promise<Store> => openLmdbStore({ dir: join(dataDir, 'store'), clock })
 
-async function run(...args: string[]): Promise<{ code: number; output: string; errors: string }> {
+const run = (...args: string[]) => runStowage('store', ...args, '--data-dir', dataDir)
+
+async function runStowage(...args: string[]): Promise<{ code: number; output: string; errors: string }> {
   const output: string[] = []
   const errors: string[] = []
-  const code = await runCommandLine(['node', 'stowage', 'store', ...args, '--data-dir', dataDir], {
+  const code = await runCommandLine(['node', 'stowage', ...args], {
     clock,
     random: () => 0,
     signal: new AbortController().signal,
@@ -35,6 +37,11 @@ async function writeDamagedStore(): Promise<void> {
   await store.transact(() => [{ put: 'core/configmaps/default/b', value: Buffer.from('intact') }])
   await store.close()
   expect((await run('check')).code).toBe(0)
+  await damageValue()
+}
+
+/** Flips a bit of the value of KEY. */
+async function damageValue(): Promise<void> {
   const file = join(dataDir, 'store', 'store.mdb')
   const bytes = await readFile(file)
   for (let at = bytes.indexOf('<value>'); at >= 0; at = bytes.indexOf('<value>', at + 1)) bytes[at]! ^= 4
@@ -70,6 +77,51 @@ describe('stowage store', () => {
     const store = await openStore()
     expect((await store.list({ prefix: '' })).entries.map(({ key }) => key)).toEqual(['core/configmaps/default/b'])
     await store.close()
+  })
+
+  it('SYS-20 check and repair read archives, and check names what is damaged in them', async () => {
+    const archive = (name: string) => join(dataDir, name)
+    const backUp = (name: string, ...flags: string[]) =>
+      runStowage('backup', '--archive', archive(name), ...flags, '--data-dir', dataDir)
+    const store = await openStore()
+    await store.transact(() => [{ put: KEY, value: Buffer.from('<value>') }])
+    expect(await backUp('full')).toMatchObject({ code: 0 })
+    await store.transact(() => [{ put: 'core/configmaps/default/b', value: Buffer.from('intact') }])
+    expect(await backUp('second', '--since', archive('full'))).toMatchObject({ code: 0 })
+    await store.close()
+    const checked = await run('check', '--backup', archive('full'), archive('second'))
+    expect(checked).toMatchObject({ code: 0, output: expect.stringContaining('2 intact records up to revision 2.') })
+    const alone = await run('check', '--backup', archive('second'))
+    expect(alone).toMatchObject({ code: 1, output: expect.stringContaining('second is incremental') })
+    expect(await run('check', '--backup', archive('full'), dataDir)).toMatchObject({ code: 2 })
+
+    await damageValue()
+    const damaged = await backUp('damaged')
+    expect(damaged.code).toBe(1)
+    expect(damaged.errors).toContain(`1 record is damaged and was copied`)
+    expect(damaged.errors).toContain(`revision 1, "${KEY}": the checksum of its value does not match`)
+    const directory = await runStowage('backup', '--to', `${dataDir}-copy`, '--data-dir', dataDir)
+    await rm(`${dataDir}-copy`, { recursive: true, force: true })
+    expect(directory).toMatchObject({ code: 1, errors: expect.stringContaining(KEY) })
+    expect(await run('check', '--backup', archive('damaged'))).toMatchObject({
+      code: 1,
+      output: expect.stringContaining(`revision 1, "${KEY}"`),
+    })
+    expect(await runStowage('backup', 'verify', archive('damaged'))).toMatchObject({
+      code: 1,
+      output: expect.stringContaining(`revision 1, "${KEY}"`),
+    })
+    const repaired = await run('repair', '--backup', archive('full'), archive('second'), '--yes')
+    expect(repaired).toMatchObject({ code: 0, output: expect.stringContaining(`restored revision 1, "${KEY}"`) })
+    expect((await run('check')).code).toBe(0)
+
+    const bytes = await readFile(archive('full'))
+    bytes[bytes.length >> 1]! ^= 1
+    await writeFile(archive('full'), bytes)
+    expect(await run('check', '--backup', archive('full'))).toMatchObject({
+      code: 1,
+      output: expect.stringMatching(/full is damaged at byte \d+/),
+    })
   })
 
   it('exits with 2 if there is no store, and while a server uses it', async () => {

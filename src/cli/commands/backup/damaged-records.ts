@@ -1,0 +1,20 @@
+// Formats damaged records, which backup, restore and `store check` find.
+import type { RecordDamage } from '../../../store/index.ts'
+
+const LISTED_MAX = 100 // further ones are counted
+
+export const formatDamagedRecord = ({ revision, key, reason }: RecordDamage): string =>
+  `  revision ${revision}, ${key === undefined ? 'unknown key' : JSON.stringify(key)}: ${reason}`
+
+/** Throws an error that names the damaged records of a complete copy, if there are any, so that the exit code is 1. */
+export function requireIntactRecords(records: readonly RecordDamage[]): void {
+  if (records.length === 0) return
+  const count = records.length === 1 ? '1 record is damaged and was' : `${records.length} records are damaged and were`
+  const rest = records.length > LISTED_MAX ? [`  and ${records.length - LISTED_MAX} more`] : []
+  const lines = [
+    `${count} copied without a change. "stowage store repair" restores damaged records from an earlier backup, or drops them:`,
+    ...records.slice(0, LISTED_MAX).map(formatDamagedRecord),
+    ...rest,
+  ]
+  throw new Error(lines.join('\n'))
+}
