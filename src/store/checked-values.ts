@@ -22,8 +22,13 @@ export class CheckedValues {
     return this.#damage
   }
 
-  /** Returns the stored value of a version, or the error of a damaged record. */
+  /**
+   * Returns the stored value of a version, or the error of a damaged record. A record that is known to be damaged is not read
+   * again: if the device cannot read it, a read through the memory map would end the process.
+   */
   read({ key, revision, checksum }: Version): Uint8Array | DamagedRecordError {
+    const known = this.#damage.size === 0 ? undefined : this.#damage.get(revision)
+    if (known) return known
     const stored = this.#medium.read(revision)
     if (stored && checksumOf(stored) === checksum) return stored
     return this.report({ key, revision, reason: reasonOf(stored) })

@@ -29,9 +29,9 @@ afterAll(async () => {
 })
 
 /** Returns the outcome of each step of the child. */
-async function runWith(fault: string): Promise<Record<string, unknown>> {
+async function runWith(fault: string, childProgram = program): Promise<Record<string, unknown>> {
   const settings = [`LD_PRELOAD=${join(scratch, 'errors.so')}`, `FAULT_FILE=${join(scratch, fault)}`]
-  const child = runChild(['env', ...settings, ...program.command, join(scratch, `store-${fault}`), fault])
+  const child = runChild(['env', ...settings, ...childProgram.command, join(scratch, `store-${fault}`), fault])
   expect(await child.exited(), child.errors()).toEqual({ code: 0, signal: null })
   return Object.fromEntries(child.lines.map((line) => JSON.parse(line)).map(({ step, outcome }) => [step, outcome]))
 }
@@ -56,6 +56,33 @@ describe.skipIf(skip)(`a device that fails with EIO${skip ? ` (${skip})` : ''}`,
     const outcomes = await runWith('read')
     expect(outcomes).toMatchObject({ before: 'ok', during: 'ok', after: 'ok', keys: ['after', 'before', 'during'] })
     expect(outcomes.open).toMatch(/store\.mdb cannot be read at byte 0 .*EIO.* The disk may be failing: restore/)
+  })
+})
+
+describe.skipIf(skip)(`a page that a device cannot read any more${skip ? ` (${skip})` : ''}`, () => {
+  let child: ChildProgram
+  beforeAll(async () => {
+    child = await bundleChild('unreadable-page-child.ts')
+  })
+  afterAll(() => child.remove())
+
+  it('SYS-20 is found by the scrub if it has values: their objects fail, others are served, and the process runs on', async () => {
+    const outcomes = await runWith('value', child)
+    expect(outcomes.damaged).toContain('k/150')
+    expect((outcomes.damaged as string[]).length).toBeLessThan(10)
+    expect(outcomes.reason).toMatch(/^page \d+: it cannot be read: EIO/)
+    expect(outcomes['k/150']).toMatch(/^DamagedRecordError: the record of k\/150 at revision 151 is damaged: page/)
+    expect(outcomes).toMatchObject({ 'k/1': 'ok', write: 'ok', passes: 3 })
+    expect(outcomes.check).toMatchObject({ pages: 1, problem: expect.stringContaining('EIO') })
+    expect(outcomes.open).toMatch(/cannot be read at byte \d+ \(page \d+\): EIO/)
+  })
+
+  it('SYS-20 is found by the scrub if it has headers, with the names of their objects', async () => {
+    const outcomes = await runWith('header', child)
+    expect(outcomes.damaged).toContain('k/150')
+    expect((outcomes.damaged as string[]).length).toBeLessThan(150)
+    expect(outcomes.reason).toMatch(/^page \d+: it cannot be read: EIO/)
+    expect(outcomes).toMatchObject({ 'k/1': 'ok', write: 'ok', passes: 3 })
   })
 })
 

@@ -48,6 +48,24 @@ describe('LMDB store', () => {
     { runs: 15 },
   )
 
+  it('SYS-20 finds no damage in an intact store while it writes, compacts and scrubs', async () => {
+    const scrubbed = manualClock()
+    const dir = await createDir()
+    const options = { clock: scrubbed, scrubBytesPerSecond: 2 ** 30, history: { keepMs: 10, entriesMax: 100 } }
+    const store = await openLmdbStore({ dir, ...options })
+    const write = (round: number, index: number) =>
+      put(store, `k/${(round * 7 + index) % 500}`, `${round}`.repeat(index % 40 === 0 ? 6_000 : 300))
+    for (let round = 0; round < 150; round++) {
+      const writes = Promise.all(Array.from({ length: 40 }, (_, index) => write(round, index)))
+      await scrubbed.advance(30_000)
+      await writes
+    }
+    const { scrub, damagedRecords } = store.stats()
+    expect(scrub?.passes).toBeGreaterThan(20)
+    expect(damagedRecords).toBe(0)
+    await store.close()
+  })
+
   it('creates a directory and file that only the owner can access', async () => {
     const dir = join(await createDir(), 'nested', 'data')
     const store = await openLmdbStore({ dir, clock })

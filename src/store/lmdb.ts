@@ -5,7 +5,7 @@
 // Separate trees would add several pages to every commit.
 
 import assert from 'node:assert/strict'
-import { statSync } from 'node:fs'
+import { closeSync, openSync, statSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open as openLmdb, type RootDatabase } from 'lmdb'
@@ -27,7 +27,6 @@ import {
   type VerifiedSlice,
   type VerifyOptions,
 } from './medium.ts'
-import { checksumOf } from './records/checksum.ts'
 import {
   type Description,
   encodeDescription,
@@ -43,6 +42,7 @@ import {
   decodeHeader,
   encodeHeader,
   HEADER,
+  headerDamageOf,
   isDamagedHeader,
   isOldHeader,
   type OldHeader,
@@ -51,11 +51,11 @@ import {
   VALUE,
   writeName,
 } from './records/record-codec.ts'
+import { verifyRecords } from './records/verify-records.ts'
 import { openRevisionedStore, type RevisionedStoreOptions } from './revisioned-store.ts'
 import type { Revision, Store } from './store.ts'
 
 const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
-const RECORD_BYTES = 100 // approximate size of a record without its value
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
 
 /** LMDB crashes if the disk gets full while it opens a file. */
@@ -101,6 +101,7 @@ export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions
   const lock = await lockDirectory(dir)
   const path = join(dir, STORE_FILE)
   let db: Db | undefined
+  let fd: number | undefined
   try {
     await checkLmdbFile(path)
     await requireWritableSpace(dir, OPEN_BYTES_MIN)
@@ -118,20 +119,25 @@ export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions
     })
     await chmod(path, 0o600) // the store contains Secrets
     const files = [identifyFile(path), identifyFile(lockFileOf(path))]
-    const medium = new LmdbMedium({ db, path, files, lock })
+    fd = openSync(path, 'r')
+    const medium = new LmdbMedium({ db, path, fd, files, lock })
     await medium.loadOrCreateDescription()
     await medium.migrate(onMigration)
     await syncDirectory(dir) // otherwise a power failure could remove the file itself
     return medium
   } catch (error) {
     await db?.close()
+    if (fd !== undefined) closeSync(fd)
     await lock.release()
     throw error
   }
 }
+
 interface LmdbMediumOptions {
   readonly db: Db
   readonly path: string
+  /** The open file, to read it without the memory map. */
+  readonly fd: number
   /** The files that LMDB has open: the store and its table of readers. */
   readonly files: readonly FileIdentity[]
   readonly lock: DirectoryLock
@@ -140,13 +146,15 @@ interface LmdbMediumOptions {
 class LmdbMedium implements Medium {
   readonly #db: Db
   readonly #path: string
+  readonly #fd: number
   readonly #files: readonly FileIdentity[]
   readonly #lock: DirectoryLock
   #description = newDescription()
 
-  constructor({ db, path, files, lock }: LmdbMediumOptions) {
+  constructor({ db, path, fd, files, lock }: LmdbMediumOptions) {
     this.#db = db
     this.#path = path
+    this.#fd = fd
     this.#files = files
     this.#lock = lock
   }
@@ -194,7 +202,7 @@ class LmdbMedium implements Medium {
     try {
       for (const { key: name, value } of this.#db.getRange(HEADERS)) {
         const header = value as DecodedHeader
-        const damage = damageOf(name, header)
+        const damage = headerDamageOf(name[1], header)
         if (damage) throw new Error(`record ${name[1]} (${JSON.stringify(header.key)}) is damaged: ${damage}`)
         visit(header as RecordHeader)
       }
@@ -234,22 +242,13 @@ class LmdbMedium implements Medium {
     }
   }
 
-  verify({ after, recordsMax, bytesMax }: VerifyOptions): VerifiedSlice {
-    const damaged: VerifiedSlice['damaged'][number][] = []
-    let bytes = 0
-    let lastRevision: Revision | undefined
-    const range = { start: [HEADER, after + 1] as RecordName, end: HEADERS.end, limit: recordsMax }
-    for (const { key: name, value } of this.#db.getRange(range)) {
-      const header = value as DecodedHeader
-      const [, revision] = name
-      const stored = this.#db.getBinaryFast([VALUE, revision])
-      const reason = damageOf(name, header) ?? valueDamageOf(header as RecordHeader, stored)
-      if (reason) damaged.push({ key: header.key, revision, reason })
-      lastRevision = revision
-      bytes += RECORD_BYTES + (stored?.length ?? 0)
-      if (bytes >= bytesMax) break
+  verify(options: VerifyOptions): VerifiedSlice {
+    const transaction = this.#db.useReadTransaction() // keeps LMDB from reusing pages of the newest state
+    try {
+      return verifyRecords({ fd: this.#fd, ...options })
+    } finally {
+      transaction.done()
     }
-    return { lastRevision, bytes, damaged }
   }
 
   read(revision: Revision): Uint8Array | undefined {
@@ -266,6 +265,7 @@ class LmdbMedium implements Medium {
 
   async close(): Promise<void> {
     await this.#db.close()
+    closeSync(this.#fd)
     await this.#lock.release()
   }
 
@@ -326,18 +326,4 @@ async function commitErrorOf(error: unknown): Promise<NodeJS.ErrnoException> {
     () => error as Error,
     (cause) => cause,
   )
-}
-
-/** Returns why the header is not that of the record with this name, if so. */
-function damageOf([, revision]: RecordName, header: DecodedHeader): string | undefined {
-  if (isDamagedHeader(header)) return header.damage
-  if (isOldHeader(header)) return 'its header has an older format than the store'
-  return header.revision === revision ? undefined : `its header belongs to revision ${header.revision}`
-}
-
-function valueDamageOf({ deleted, checksum }: RecordHeader, stored: Uint8Array | undefined): string | undefined {
-  if (deleted) return undefined
-  if (!stored) return 'its value is missing'
-  const bytes = new Uint8Array(stored.buffer, stored.byteOffset, stored.length) // LMDB's memory, valid until the next read
-  return checksumOf(bytes) === checksum ? undefined : 'the checksum of its value does not match'
 }

@@ -70,6 +70,8 @@ export interface VerifiedSlice {
   readonly lastRevision: Revision | undefined
   readonly bytes: number
   readonly damaged: readonly { readonly key: string; readonly revision: Revision; readonly reason: string }[]
+  /** Revisions, `first` to `last`, whose headers cannot be read. The store has not all of them. */
+  readonly damagedRanges: readonly { readonly first: Revision; readonly last: Revision; readonly reason: string }[]
 }
 
 export const NO_FLOORS: Floors = { ordinary: 0, brief: 0, briefPrefixes: [] }

@@ -16,7 +16,7 @@ import { DamagedEntry } from './damaged-entry.ts'
 import { deleteExpired, ExpiryQueue } from './expiry.ts'
 import { History } from './history.ts'
 import { KeyIndex } from './key-index.ts'
-import { AppendRejectedError, type Floors, type Medium, MediumLostError } from './medium.ts'
+import { AppendRejectedError, type Floors, type Medium, MediumLostError, type VerifiedSlice } from './medium.ts'
 import { RecentEvents } from './recent-events.ts'
 import { Scrub } from './scrub.ts'
 import { SharedEntries } from './shared-entries.ts'
@@ -161,6 +161,7 @@ class RevisionedStore implements Store {
         bytesPerSecond: scrubBytesPerSecond,
         verify: (slice) => verify.call(medium, slice),
         report: (damage) => void this.#values.report(damage),
+        reportRange: (range) => this.#reportRange(range),
         revision: () => this.#revision,
       })
     }
@@ -370,6 +371,17 @@ class RevisionedStore implements Store {
     const stored = this.#values.read(version)
     if (stored instanceof DamagedRecordError) return new DamagedEntry(stored, createRevision)
     return entryOfStored({ key, stored, modRevision, createRevision }, this.#transformer)
+  }
+
+  /** Reports all versions with a revision in the range. */
+  #reportRange({ first, last, reason }: VerifiedSlice['damagedRanges'][number]): void {
+    this.#index.scan({ prefix: '' }, (newest) => {
+      for (let version: Version | undefined = newest; version; version = version.previous) {
+        const { key, revision } = version
+        if (first <= revision && revision <= last) this.#values.report({ key, revision, reason })
+      }
+      return true
+    })
   }
 
   /** Reads the values in slices, one per tick. Compaction keeps this revision until all values are read. */

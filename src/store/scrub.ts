@@ -16,6 +16,7 @@ export interface ScrubOptions {
   readonly bytesPerSecond: number
   verify(options: VerifyOptions): VerifiedSlice
   report(damage: VerifiedSlice['damaged'][number]): void
+  reportRange(range: VerifiedSlice['damagedRanges'][number]): void
   /** The newest revision of the store. */
   revision(): Revision
 }
@@ -43,9 +44,10 @@ export class Scrub {
   }
 
   #readSlice(): void {
-    const { clock, verify, report } = this.#options
+    const { clock, verify, report, reportRange } = this.#options
     const slice = verify({ after: this.#position, recordsMax: SLICE_RECORDS_MAX, bytesMax: SLICE_BYTES })
     for (const damage of slice.damaged) report(damage)
+    for (const range of slice.damagedRanges) reportRange(range)
     this.#bytes += slice.bytes
     const isEnd = slice.lastRevision === undefined
     const pauseMs = isEnd ? PASS_PAUSE_MS : Math.max(PAUSE_MS_MIN, (slice.bytes / this.#bytesPerSecond()) * 1_000)

@@ -1,0 +1,154 @@
+// Verifies records of an open store in revision order, for the scrub. It reads the file with system calls: a page that the device
+// cannot read is reported here, and ends the process if it is read through the memory map.
+import type { RecordHeader, VerifiedSlice, VerifyOptions } from '../medium.ts'
+import { newestMeta } from '../pages/check-pages.ts'
+import { checkRange, type LeafNode, type PageProblem, type RangeCheck } from '../pages/check-tree.ts'
+import type { Meta } from '../pages/page-format.ts'
+import { PageMap } from '../pages/page-map.ts'
+import { PageReader } from '../pages/page-reader.ts'
+import type { Revision } from '../store.ts'
+import { checksumOf } from './checksum.ts'
+import {
+  decodeHeader,
+  HEADER,
+  headerDamageOf,
+  headerRevisionsOf,
+  NAME_BYTES,
+  nameOfSorted,
+  REVISION_MAX,
+  readSortedName,
+  sortedName,
+  VALUE,
+} from './record-codec.ts'
+
+const RECORD_BYTES = 100 // approximate size of a record without its value
+
+export interface VerifyRecordsOptions extends VerifyOptions {
+  /** The open file. */
+  readonly fd: number
+}
+
+/** Verifies a slice. The caller holds an LMDB read transaction, so that pages of the newest state are not reused meanwhile. */
+export function verifyRecords(options: VerifyRecordsOptions): VerifiedSlice {
+  const slice = new SliceReader(options).read()
+  // A meta page may have been read while a commit wrote it. Damage is found again.
+  const isIntact = slice.damaged.length === 0 && slice.damagedRanges.length === 0
+  return isIntact ? slice : new SliceReader(options).read()
+}
+
+type Damage = VerifiedSlice['damaged'][number]
+type DamagedRange = VerifiedSlice['damagedRanges'][number]
+
+class SliceReader {
+  readonly #options: VerifyRecordsOptions
+  readonly #reader: PageReader
+  readonly #damaged: Damage[] = []
+  readonly #damagedRanges: DamagedRange[] = []
+  /** The intact headers of the slice whose value has not been found yet. */
+  readonly #headers = new Map<Revision, RecordHeader>()
+  #lastRevision: Revision | undefined
+  #records = 0
+  #bytes = 0
+
+  constructor(options: VerifyRecordsOptions) {
+    this.#options = options
+    this.#reader = new PageReader(options.fd)
+  }
+
+  read(): VerifiedSlice {
+    const first = this.#options.after + 1
+    const meta = newestMeta(this.#reader, (problem) => {
+      this.#damagedRanges.push({ first, last: REVISION_MAX, reason: reasonOf(problem) })
+    })
+    if (meta) {
+      this.#readHeaders(meta, first)
+      this.#readValues(meta, first)
+    }
+    return {
+      lastRevision: this.#lastRevision,
+      bytes: this.#bytes,
+      damaged: this.#damaged,
+      damagedRanges: this.#damagedRanges,
+    }
+  }
+
+  #readHeaders(meta: Meta, first: Revision): void {
+    const { recordsMax, bytesMax } = this.#options
+    let isEnd = false
+    checkRange({
+      ...this.#rangeOf(meta, sortedName([HEADER, first])),
+      isEnd: () => isEnd,
+      onNode: ({ key, readData }) => {
+        const [kind, revision] = nameOfSorted(key)
+        if (kind === HEADER) this.#addHeader(revision, readData())
+        isEnd = kind !== HEADER || this.#records >= recordsMax || this.#bytes >= bytesMax
+      },
+      onProblem: (problem) => {
+        for (const range of problem.keys ? headerRevisionsOf(problem.keys) : []) {
+          const { last = REVISION_MAX } = range
+          this.#damagedRanges.push({ first: Math.max(first, range.first), last, reason: reasonOf(problem) })
+          this.#lastRevision = last
+        }
+      },
+    })
+  }
+
+  #addHeader(revision: Revision, bytes: Buffer | undefined): void {
+    this.#lastRevision = revision
+    this.#records++
+    this.#bytes += RECORD_BYTES
+    const header = bytes ? decodeHeader(bytes) : { key: '', damage: 'its header cannot be read' }
+    const reason = headerDamageOf(revision, header)
+    if (reason) {
+      this.#damaged.push({ key: header.key, revision, reason })
+      return
+    }
+    const { valueBytes, deleted } = header as RecordHeader
+    this.#bytes += valueBytes
+    if (!deleted) this.#headers.set(revision, header as RecordHeader)
+  }
+
+  #readValues(meta: Meta, first: Revision): void {
+    const lastRevision = [...this.#headers.keys()].at(-1)
+    if (lastRevision === undefined) return
+    const problems: PageProblem[] = []
+    let isEnd = false
+    checkRange({
+      ...this.#rangeOf(meta, sortedName([VALUE, first])),
+      isEnd: () => isEnd,
+      onNode: (node) => {
+        const [, revision] = nameOfSorted(node.key)
+        this.#compareValue(revision, node, problems)
+        isEnd = revision >= lastRevision
+      },
+      onProblem: (problem) => void problems.push(problem),
+    })
+    for (const { key, revision } of this.#headers.values()) {
+      const name = sortedName([VALUE, revision])
+      const problem = problems.find(({ keys }) => keys && keys.lower <= name && name < keys.upper)
+      this.#damaged.push({ key, revision, reason: problem ? reasonOf(problem) : 'its value is missing' })
+    }
+  }
+
+  #compareValue(revision: Revision, { readData }: LeafNode, problems: readonly PageProblem[]): void {
+    const header = this.#headers.get(revision)
+    if (!header) return
+    this.#headers.delete(revision)
+    const value = readData()
+    const { key, checksum } = header
+    if (!value) this.#damaged.push({ key, revision, reason: reasonOf(problems.at(-1)!) })
+    else if (checksumOf(value) !== checksum) {
+      this.#damaged.push({ key, revision, reason: 'the checksum of its value does not match' })
+    }
+  }
+
+  #rangeOf({ mainTree, transaction, lastPage }: Meta, firstKey: number): Omit<RangeCheck, CallbackName> {
+    const format = { keyBytes: NAME_BYTES, readKey: readSortedName }
+    const pages = new PageMap(lastPage + 1)
+    return { reader: this.#reader, pages, tree: mainTree, transaction, firstKey, onPage() {}, ...format }
+  }
+}
+
+type CallbackName = 'isEnd' | 'onNode' | 'onProblem'
+
+const reasonOf = ({ page, problem }: PageProblem): string => `page ${page}: ${problem}`
