@@ -8,20 +8,26 @@ export const UPSTREAM_SIDECARS = ['provisioner', 'resizer', 'attacher'] as const
 export type UpstreamSidecar = (typeof UPSTREAM_SIDECARS)[number]
 
 /** The arguments of the containers that are replaced. */
-export type ArgumentsOf = Readonly<Partial<Record<UpstreamSidecar, readonly string[]>>>
+export type SidecarArguments = Readonly<Partial<Record<UpstreamSidecar, readonly string[]>>>
 
 export interface MergedArguments {
   readonly args: readonly string[]
-  /** What cannot be expressed with one process, for the user to decide. */
+  /** Values that are left out, and what the user must do. */
   readonly notes: readonly string[]
 }
 
 type FlagValues = ReadonlyMap<string, string>
 
-/** Throws a UsageError with the sidecar and the flag that is unknown. */
-export function mergeArguments(argumentsOf: ArgumentsOf): MergedArguments {
-  const sidecars = UPSTREAM_SIDECARS.filter((sidecar) => argumentsOf[sidecar])
-  const values = new Map(sidecars.map((sidecar) => [sidecar, parseArguments(sidecar, argumentsOf[sidecar] ?? [])]))
+/** The value of a flag of one sidecar. */
+interface FlagSetting {
+  readonly sidecar: UpstreamSidecar
+  readonly value: string
+}
+
+/** Throws a UsageError with the sidecar and the flag if a flag is unknown or has no value. */
+export function mergeArguments(sidecarArguments: SidecarArguments): MergedArguments {
+  const sidecars = UPSTREAM_SIDECARS.filter((sidecar) => sidecarArguments[sidecar])
+  const values = new Map(sidecars.map((sidecar) => [sidecar, parseArguments(sidecar, sidecarArguments[sidecar] ?? [])]))
   const flags = [...new Set([...values.values()].flatMap((flagValues) => [...flagValues.keys()]))]
   const notes: string[] = []
   const args = flags.flatMap((flag) => mergeFlag(flag, values, notes))
@@ -48,7 +54,7 @@ const FLAGS_BY_CONTROLLER: Readonly<Record<string, readonly UpstreamSidecar[]>> 
 const SUMMED_FLAGS: Readonly<Record<string, number>> = { 'kube-api-qps': 5, 'kube-api-burst': 10 }
 
 function mergeFlag(flag: string, values: ReadonlyMap<UpstreamSidecar, FlagValues>, notes: string[]): string[] {
-  const settings = [...values].flatMap(([sidecar, flagValues]) => {
+  const settings = [...values].flatMap(([sidecar, flagValues]): FlagSetting[] => {
     const value = flagValues.get(flag)
     return value === undefined ? [] : [{ sidecar, value }]
   })
@@ -66,17 +72,9 @@ function mergeFlag(flag: string, values: ReadonlyMap<UpstreamSidecar, FlagValues
     return [formatFlag(flag, String(isUnlimited ? -1 : amounts.reduce((sum, amount) => sum + amount, 0)))]
   }
   if (flag === 'v') return [formatFlag(flag, String(Math.max(...settings.map(({ value }) => Number(value)))))]
-  if (flag === 'leader-election') return settings.some(({ value }) => value === 'true') ? ['--leader-election'] : []
-  if (flag === 'feature-gates')
-    return [
-      formatFlag(
-        flag,
-        mergeGates(
-          settings.map(({ value }) => value),
-          notes,
-        ),
-      ),
-    ]
+  // A value such as $(ELECT) counts as true, because two pods without an election would work at the same time.
+  if (flag === 'leader-election') return settings.some(({ value }) => value !== 'false') ? ['--leader-election'] : []
+  if (flag === 'feature-gates') return [formatFlag(flag, mergeGates(settings, notes))]
   for (const { sidecar, value } of settings) {
     if (value !== first!.value) {
       notes.push(
@@ -87,17 +85,29 @@ function mergeFlag(flag: string, values: ReadonlyMap<UpstreamSidecar, FlagValues
   return [formatFlag(flag, first!.value)]
 }
 
-function mergeGates(texts: readonly string[], notes: string[]): string {
-  const gates = new Map<string, string>()
-  for (const gate of texts.flatMap((text) => text.split(','))) {
-    const [name = '', value = ''] = gate.split('=').map((part) => part.trim())
-    const previous = gates.get(name)
-    if (previous !== undefined && previous !== value)
-      notes.push(`The feature gate ${name} is ${value}, and ${previous} for another sidecar.`)
-    gates.set(name, value)
+function mergeGates(settings: readonly FlagSetting[], notes: string[]): string {
+  const gates = new Map<string, FlagSetting>()
+  for (const { sidecar, value: text } of settings) {
+    for (const [name, value] of parseGates(text)) {
+      const preferred = gates.get(name)
+      if (!preferred) gates.set(name, { sidecar, value })
+      else if (preferred.value !== value)
+        notes.push(
+          `The feature gate ${name}=${value} of csi-${sidecar} is left out: csi-${preferred.sidecar} has ${name}=${preferred.value}.`,
+        )
+    }
   }
-  return [...gates].map(([name, value]) => `${name}=${value}`).join()
+  return [...gates].map(([name, { value }]) => `${name}=${value}`).join()
 }
+
+/** Parses `A=true,B=false`. The last value of a gate counts. */
+const parseGates = (text: string): FlagValues =>
+  new Map(
+    text.split(',').map((gate): [string, string] => {
+      const [name = '', value = ''] = gate.split('=').map((part) => part.trim())
+      return [name, value]
+    }),
+  )
 
 const formatFlag = (flag: string, value: string): string =>
   BOOLEAN_FLAGS.has(flag) && value === 'true' ? `--${flag}` : `--${flag}=${value}`
@@ -114,19 +124,34 @@ const VALUE_FLAGS = new Set([
 ])
 const IGNORED_NAMES = new Set([...IGNORED_BOOLEAN_FLAGS, ...IGNORED_VALUE_FLAGS, ...IGNORED_FLAGS].map(nameOf))
 
-/** Parses the arguments as Go does: one dash or two, and the value after `=` or, unless the flag is boolean, in the next argument. */
+/** The values of a boolean flag that Go accepts. */
+const TRUE_TEXTS: readonly string[] = ['1', 't', 'T', 'true', 'TRUE', 'True']
+const FALSE_TEXTS: readonly string[] = ['0', 'f', 'F', 'false', 'FALSE', 'False']
+
+/** Returns `true` or `false`, or the text if it is neither in Go, for example $(VARIABLE). */
+function canonicalBoolean(text: string): string {
+  if (TRUE_TEXTS.includes(text)) return 'true'
+  return FALSE_TEXTS.includes(text) ? 'false' : text
+}
+
+/**
+ * Parses flags as Go's flag package does: one dash or two, and the value after `=` or, unless the flag is boolean, in the next
+ * argument.
+ */
 function parseArguments(sidecar: UpstreamSidecar, args: readonly string[]): FlagValues {
   const values = new Map<string, string>()
   for (let index = 0; index < args.length; index++) {
     const [, name = '', , inlineValue] = /^--?([A-Za-z][\w-]*)(=(.*))?$/s.exec(args[index]!) ?? []
-    if (!BOOLEAN_FLAGS.has(name) && !VALUE_FLAGS.has(name)) {
+    const isBoolean = BOOLEAN_FLAGS.has(name)
+    if (!isBoolean && !VALUE_FLAGS.has(name)) {
       throw new UsageError(
         `The argument ${JSON.stringify(args[index])} of csi-${sidecar} is not a flag of stowage sidecar.`,
       )
     }
-    const value = inlineValue ?? (BOOLEAN_FLAGS.has(name) ? 'true' : args[++index])
-    if (value === undefined) throw new UsageError(`The flag --${name} of csi-${sidecar} has no value.`)
+    const text = inlineValue ?? (isBoolean ? 'true' : args[++index])
+    if (text === undefined) throw new UsageError(`The flag --${name} of csi-${sidecar} has no value.`)
     if (IGNORED_NAMES.has(name)) continue
+    const value = isBoolean ? canonicalBoolean(text) : text
     const previous = name === 'feature-gates' ? values.get(name) : undefined
     values.set(name, previous === undefined ? value : `${previous},${value}`)
   }

@@ -158,6 +158,26 @@ describe('stowage sidecar --print-replacement', () => {
     ).toContain('--feature-gates=Topology=true,VolumeAttributesClass=false')
   })
 
+  it('PLUS-5 prefers the feature gates of the provisioner, and notes those that it leaves out', () => {
+    const replaced = replaceContainers(
+      `${aPod('[--feature-gates=Topology=true]')}    - image: csi-resizer:v2\n      args: [--feature-gates=Topology=false]\n`,
+      'stowage:1',
+    )
+    expect(replaced).toContain('--feature-gates=Topology=true\n')
+    expect(replaced).toContain(
+      '# The feature gate Topology=false of csi-resizer is left out: csi-provisioner has Topology=true.',
+    )
+  })
+
+  it.each([
+    ['--leader-election=1', true],
+    ['--leader-election=True', true],
+    ['--leader-election=$(ELECT)', true],
+    ['--leader-election=F', false],
+  ])('PLUS-5 reads %s as Go does, and an unknown value as true', (argument, isElecting) => {
+    expect(replacedArgs(aPod(`[${argument}]`)).includes('--leader-election')).toBe(isElecting)
+  })
+
   it('SYS-10 names what it cannot replace', () => {
     const replace = (manifest: string) => () => replaceContainers(manifest, 'stowage:1')
     expect(replace('kind: ConfigMap')).toThrow(/^No container with the image csi-provisioner/)
