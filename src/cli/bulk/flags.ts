@@ -1,5 +1,6 @@
-// Parses the flags that bulk commands share. An invalid value is a UsageError with the flag and the expected format.
-// Commands import this file directly, not index.ts, so that `--help` does not load the code that runs.
+// Parses the flags of the bulk commands: those that grow and migrate share, and the sizes, durations and rates of their own
+// flags. An invalid value is a UsageError with the flag. Commands import this file directly, not index.ts, so that `--help`
+// does not load the code that runs.
 import { canonicalQuantity, isQuantity, quantitySign } from '../../api/quantity.ts'
 import { parseLabelSelector } from '../../api/selectors.ts'
 import { parseDuration } from '../../base/duration.ts'
@@ -40,7 +41,7 @@ export const readBulkFlags = (
   { parallelMax }: { readonly parallelMax: number },
 ): Omit<BulkRequest, 'intervalMs'> => ({
   namespace,
-  selector,
+  selector: selector === undefined ? undefined : readSelector(selector),
   kubeconfig,
   parallel: readCount('--parallel', flags.parallel, { min: 1, max: parallelMax }),
   timeoutMs: readDuration('--timeout', flags.timeout, { minMs: 1 }),
@@ -78,7 +79,7 @@ export function readSize(flag: string, text: string): string {
   throw invalidFlag(flag, text, `a size above 0, such as 20Gi${hint}`)
 }
 
-export function readSelector(text: string): string {
+function readSelector(text: string): string {
   try {
     parseLabelSelector(text)
     return text

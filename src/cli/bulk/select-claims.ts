@@ -4,7 +4,6 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { type Client, find, keyOfObject } from '../../client/index.ts'
 import type { Claim } from './claim-writes.ts'
-import { readSelector } from './flags.ts'
 
 interface Selection {
   readonly namespace: string
@@ -39,7 +38,7 @@ export async function selectClaims(
 async function listBySelector(client: Client, namespace: string, selector: string): Promise<readonly Claim[]> {
   if (selector.trim() === '')
     throw new UsageError('--selector is empty and would select every claim; specify names of claims.')
-  const request = { namespace, labelSelector: readSelector(selector), limit: CLAIMS_MAX + 1 }
+  const request = { namespace, labelSelector: selector, limit: CLAIMS_MAX + 1 }
   const { items } = await client.list(persistentVolumeClaimKind, request)
   if (items.length === 0) throw new Error(`No claim in namespace ${namespace} has the labels ${selector}.`)
   if (items.length > CLAIMS_MAX)

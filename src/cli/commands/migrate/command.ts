@@ -2,7 +2,7 @@
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { bulkDeps } from '../../bulk/deps.ts'
-import { type BulkFlags, readBulkFlags, readRate, readSelector } from '../../bulk/flags.ts'
+import { type BulkFlags, readBulkFlags, readRate } from '../../bulk/flags.ts'
 import type { AddCommand } from '../../command.ts'
 import { kubeconfigOption, outputOption } from '../../flags/common.ts'
 import type { MigrateRequest } from './run.ts'
@@ -55,14 +55,13 @@ export interface MigrateFlags extends BulkFlags {
 const PARALLEL_MAX = 1_000
 
 export function readRequest(flags: MigrateFlags): MigrateRequest {
-  const { namespace, selector, rate } = flags
+  const { namespace, rate } = flags
   if (namespace !== undefined && flags.allNamespaces) {
     throw new UsageError('Set --namespace or --all-namespaces, not both.')
   }
   return {
     direction: readDirection(flags),
     ...readBulkFlags(flags, { parallelMax: PARALLEL_MAX }),
-    selector: selector === undefined ? undefined : readSelector(selector),
     inAllNamespaces: flags.allNamespaces === true,
     rate,
     intervalMs: readRate('--rate', rate),
