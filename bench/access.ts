@@ -40,8 +40,8 @@ const SECRET: RequestText = {
 
 export const accessSuite: Suite = { parts: { creates: measureAccess } }
 
-async function measureAccess({ dir, profileDir, long, progress }: PartOptions): Promise<Figure[]> {
-  const rounds = long ? ROUNDS_LONG : ROUNDS
+async function measureAccess({ dir, profileDir, isLong, progress }: PartOptions): Promise<Figure[]> {
+  const rounds = isLong ? ROUNDS_LONG : ROUNDS
   const servers: ServerProcess[] = []
   const load = startRole<TurnsJob, TurnsResult>('load')
   /** Starts a server and returns the endpoints of its administrator and of its viewer. */

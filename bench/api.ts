@@ -82,7 +82,7 @@ interface Bench {
 }
 
 /** Starts a server with claims, an echo server, and a load generator for both. */
-async function openBench({ dir, profileDir, long, progress }: PartOptions): Promise<Bench> {
+async function openBench({ dir, profileDir, isLong, progress }: PartOptions): Promise<Bench> {
   const dataDir = join(dir, 'data')
   for (const claims of LISTED_CLAIMS) await fillDirectory(dataDir, claims, `listed-${claims}`)
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
@@ -97,7 +97,7 @@ async function openBench({ dir, profileDir, long, progress }: PartOptions): Prom
     echo,
     apiEndpoint: endpoint(server.port),
     echoEndpoint: endpoint(echoPort),
-    size: long ? LONG : SHORT,
+    size: isLong ? LONG : SHORT,
     progress,
     close: async () => {
       load.stop()
@@ -236,8 +236,8 @@ const EVENT_FRAME_BYTES = 120
 
 const rateOf = ({ count, seconds }: LoadResult): number => count / seconds
 
-async function measureStarts({ dir, progress, profileDir, long }: PartOptions): Promise<Figure[]> {
-  const { startRounds } = long ? LONG : SHORT
+async function measureStarts({ dir, progress, profileDir, isLong }: PartOptions): Promise<Figure[]> {
+  const { startRounds } = isLong ? LONG : SHORT
   const fullDir = join(dir, 'full')
   progress(`creating a data directory with ${formatCount(FULL_DIRECTORY_CLAIMS)} claims`)
   await mkdir(fullDir)

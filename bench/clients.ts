@@ -224,12 +224,12 @@ async function drainQueue(keys: number): Promise<number> {
 }
 
 async function measureEtcd(options: PartOptions): Promise<Figure[]> {
-  const { dir, profileDir, long, note, missing } = options
+  const { dir, profileDir, isLong, note, reportMissing } = options
   const skipReason = etcdSkipReason()
-  const job = long ? ETCD_CALLERS.long : ETCD_CALLERS.short
+  const job = isLong ? ETCD_CALLERS.long : ETCD_CALLERS.short
   const name = `durable creates on etcd, ${job.callers} clients`
   if (skipReason) {
-    missing(name, skipReason)
+    reportMissing(name, skipReason)
     return []
   }
   note('On etcd, the load, the API server and etcd share the processors; the limit runs without the API server.')
@@ -280,11 +280,11 @@ async function startWithKeys(options: ServerOptions): Promise<ServerProcess & { 
 
 /** Returns the medians over all rounds, without a first round for warm-up. */
 async function medianOfRounds<Name extends string>(
-  { progress, long }: Pick<PartOptions, 'progress' | 'long'>,
+  { progress, isLong }: Pick<PartOptions, 'progress' | 'isLong'>,
   description: string,
   measure: () => Promise<Record<Name, number>>,
 ): Promise<Record<Name, number>> {
-  const roundCount = long ? ROUNDS.long : ROUNDS.short
+  const roundCount = isLong ? ROUNDS.long : ROUNDS.short
   progress(`${description}, warming up`)
   const names = Object.keys(await measure()) as Name[]
   const rounds: Record<Name, number>[] = []

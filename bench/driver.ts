@@ -38,13 +38,13 @@ export const driverSuite: Suite = {
 }
 
 async function withDriver(options: PartOptions, measure: (csi: CsiDriver) => Promise<Figure[]>): Promise<Figure[]> {
-  const { dir, profileDir, missing, note } = options
+  const { dir, profileDir, reportMissing, note } = options
   const facts = await probeHost({ poolDir: dir, clock: systemClock() })
   const missingAbility = [facts.canLoop, facts.filesystems.xfs, facts.filesystems.ext4].find(
     (ability) => !ability.available,
   )
   if (missingAbility && !missingAbility.available) {
-    missing('create to published', missingAbility.message)
+    reportMissing('create to published', missingAbility.message)
     return []
   }
   const socket = join(dir, 'csi.sock')
@@ -64,10 +64,10 @@ async function withDriver(options: PartOptions, measure: (csi: CsiDriver) => Pro
 
 async function measureOne(
   csi: CsiDriver,
-  { dir, long, progress }: PartOptions,
+  { dir, isLong, progress }: PartOptions,
   fsType: 'xfs' | 'ext4',
 ): Promise<Figure> {
-  const rounds = long ? ROUNDS.long : ROUNDS.short
+  const rounds = isLong ? ROUNDS.long : ROUNDS.short
   progress(`${rounds} volumes with ${fsType}, one after the other`)
   const driverMs: number[] = []
   const commandsMs: number[] = []

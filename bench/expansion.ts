@@ -34,7 +34,7 @@ const VOLUMES = '/api/v1/persistentvolumes'
 
 export const expansionSuite: Suite = { parts: { claims: measureExpansion } }
 
-async function measureExpansion({ dir, profileDir, long, progress, note }: PartOptions): Promise<Figure[]> {
+async function measureExpansion({ dir, profileDir, isLong, progress, note }: PartOptions): Promise<Figure[]> {
   const socket = join(dir, 'csi.sock')
   const driver = await startFakeDriver({ socket, name: DRIVER, profileDir })
   const dataDir = join(dir, 'data')
@@ -76,7 +76,7 @@ async function measureExpansion({ dir, profileDir, long, progress, note }: PartO
       provisioner: DRIVER,
       allowVolumeExpansion: true,
     })
-    const plannedRounds = Object.entries(long ? ROUNDS.long : ROUNDS.short)
+    const plannedRounds = Object.entries(isLong ? ROUNDS.long : ROUNDS.short)
     const maxClaims = Math.max(...plannedRounds.map(([claims]) => Number(claims)))
     progress(`${formatCount(maxClaims)} claims are created`)
     await burst(maxClaims, { method: 'POST', path: CLAIMS, body: JSON.stringify(aClaim()) }, '"phase":"Bound"')

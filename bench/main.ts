@@ -112,7 +112,7 @@ async function main(): Promise<number> {
     only,
     dir: values.dir,
     profileDir: values.profile,
-    long: values.long,
+    isLong: values.long,
     budgetSeconds: values.long ? undefined : BUDGET_SECONDS,
     nowMs: () => performance.now(),
     log,

@@ -61,8 +61,8 @@ export const modifySuite: Suite = {
 }
 
 async function measureBursts(options: PartOptions): Promise<Figure[]> {
-  const { long, progress } = options
-  const plannedRounds = Object.entries(long ? ROUNDS.long : ROUNDS.short)
+  const { isLong, progress } = options
+  const plannedRounds = Object.entries(isLong ? ROUNDS.long : ROUNDS.short)
   const maxClaims = Math.max(...plannedRounds.map(([claims]) => Number(claims)))
   const bench = await openBench(options, { drivesInProcess: true })
   const figures: Figure[] = []
@@ -137,7 +137,7 @@ async function measureCreates(options: PartOptions): Promise<Figure[]> {
   const bench = await openBench(options, { drivesInProcess: true })
   const rates: Record<'with' | 'without', number[]> = { with: [], without: [] }
   try {
-    const pairs = WARM_UP_PAIRS + (options.long ? CREATE_PAIRS.long : CREATE_PAIRS.short)
+    const pairs = WARM_UP_PAIRS + (options.isLong ? CREATE_PAIRS.long : CREATE_PAIRS.short)
     const batches = await bench.openBatches(CREATES_AT_ONCE)
     for (let pair = 0; pair < pairs; pair++) {
       if (pair % 50 === 0) options.progress(`volumes with and without an attributes class, pair ${pair} of ${pairs}`)
@@ -173,7 +173,7 @@ async function measureStress(options: PartOptions): Promise<Figure[]> {
     const resizer = await startResizer({ kubeconfig, socket, profileDir })
     try {
       const figures: Figure[] = []
-      const slow = options.long ? SLOW_VOLUMES.long : SLOW_VOLUMES.short
+      const slow = options.isLong ? SLOW_VOLUMES.long : SLOW_VOLUMES.short
       const runs = [
         { volumes: slow, rate: `${STRESS_PER_SECOND} per second`, run: () => bench.changeSlowly(slow, 'gold') },
         { volumes: STRESS_VOLUMES, rate: 'all at once', run: () => bench.change(STRESS_VOLUMES, 'bronze') },

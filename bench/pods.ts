@@ -82,12 +82,12 @@ async function measureLoop(options: PartOptions): Promise<Figure[]> {
   const { canLoop, canMount, filesystems } = await probeHost({ poolDir: options.dir, clock: systemClock() })
   const missingAbility = [canLoop, canMount, filesystems.xfs].find((ability) => !ability.available)
   if (missingAbility && !missingAbility.available) {
-    options.missing('pods with loop devices, create to Running', missingAbility.message)
+    options.reportMissing('pods with loop devices, create to Running', missingAbility.message)
     return []
   }
   const bench = await openBench(options, 'loop')
   try {
-    const { pods, rounds, warmUpRounds } = options.long ? LOOP.long : LOOP.short
+    const { pods, rounds, warmUpRounds } = options.isLong ? LOOP.long : LOOP.short
     for (let round = 1; round <= warmUpRounds; round++) {
       options.progress(`warming up, round ${round} of ${warmUpRounds}`)
       await bench.runPods(pods)

@@ -228,7 +228,7 @@ interface Bench {
 }
 
 async function openBench(options: PartOptions, flags: readonly string[]): Promise<Bench> {
-  const { dir, profileDir, long, progress, note } = options
+  const { dir, profileDir, isLong, progress, note } = options
   const dataDir = join(dir, 'data')
   const server = await startServer({ dataDir, profileDir, command: 'up', flags })
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
@@ -239,7 +239,7 @@ async function openBench(options: PartOptions, flags: readonly string[]): Promis
 
   return {
     kubeconfig: join(dataDir, 'admin.kubeconfig'),
-    bursts: long ? BURSTS.long : BURSTS.short,
+    bursts: isLong ? BURSTS.long : BURSTS.short,
     progress,
     note,
     cpuMs: server.cpuMs,

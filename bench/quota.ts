@@ -46,8 +46,8 @@ const GROWTH_NAMESPACES = ['full', 'fuller', 'fullest'] as const
 
 export const quotaSuite: Suite = { parts: { creates: measureQuota } }
 
-async function measureQuota({ dir, profileDir, long, progress }: PartOptions): Promise<Figure[]> {
-  const rounds = long ? ROUNDS_LONG : ROUNDS
+async function measureQuota({ dir, profileDir, isLong, progress }: PartOptions): Promise<Figure[]> {
+  const rounds = isLong ? ROUNDS_LONG : ROUNDS
   const dataDir = join(dir, 'data')
   progress('creating a data directory with claims')
   for (const [name, { claims }] of Object.entries(NAMESPACES)) await fillDirectory(dataDir, claims, name)

@@ -50,7 +50,7 @@ export const schedulerSuite: Suite = {
 }
 
 async function measureDecisions(options: PartOptions): Promise<Figure[]> {
-  const { warmUpPods, decisions } = options.long ? LONG : SHORT
+  const { warmUpPods, decisions } = options.isLong ? LONG : SHORT
   const figures: Figure[] = []
   const points: GrowthPoint[] = []
   for (const nodes of CLUSTERS) {
@@ -81,7 +81,7 @@ async function measureDecisions(options: PartOptions): Promise<Figure[]> {
 }
 
 async function measurePods(options: PartOptions): Promise<Figure[]> {
-  const { warmUpPods, pods: measuredPods } = options.long ? LONG : SHORT
+  const { warmUpPods, pods: measuredPods } = options.isLong ? LONG : SHORT
   const figures: Figure[] = []
   const points: GrowthPoint[] = []
   for (const nodes of CLUSTERS) {
@@ -129,7 +129,7 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
  * claims, and a short stall changes neither median.
  */
 async function measureTracking(options: PartOptions): Promise<Figure[]> {
-  const { warmUpPods, trackedPairs, trackedClaims } = options.long ? LONG : SHORT
+  const { warmUpPods, trackedPairs, trackedClaims } = options.isLong ? LONG : SHORT
   const rates: Record<Tracking, number[]> = { on: [], off: [] }
   const off = await openBench(options, CLUSTERS[0]!, { provisioner: [] })
   try {

@@ -9,7 +9,13 @@ const figure = (name: string): Figure => ({ name, unit: '/s', value: 1 })
 
 function run(parts: Record<string, MeasurePart>, options: Partial<RunOptions> = {}) {
   const lines: string[] = []
-  const runOptions = { only: [], long: false, nowMs: () => 0, log: (line: string) => void lines.push(line), ...options }
+  const runOptions = {
+    only: [],
+    isLong: false,
+    nowMs: () => 0,
+    log: (line: string) => void lines.push(line),
+    ...options,
+  }
   return runSuites({ suites: { api: { parts } }, ...runOptions }).then((result) => ({ ...result, lines }))
 }
 
@@ -20,8 +26,8 @@ describe('running suites', () => {
         note('A note.')
         return [figure('a')]
       },
-      etcd: async ({ missing }) => {
-        missing('b', 'etcd is not installed')
+      etcd: async ({ reportMissing }) => {
+        reportMissing('b', 'etcd is not installed')
         return []
       },
     })

@@ -15,7 +15,7 @@ export interface RunOptions {
   /** Parent of the scratch directories, whose disk is measured. Default: the system's temporary directory. */
   readonly dir?: string | undefined
   readonly profileDir?: string | undefined
-  readonly long: boolean
+  readonly isLong: boolean
   /** A part that would probably not finish in time is skipped. */
   readonly budgetSeconds?: number | undefined
   nowMs(): number
@@ -50,9 +50,9 @@ export async function runSuites(options: RunOptions): Promise<RunResult> {
     }
     for (const [part, measure] of Object.entries(parts)) {
       if (only.length > 0 && !only.includes(part)) continue
-      const missing = (name: string, message: string) => void results.missing.push({ name, message })
+      const reportMissing = (name: string, message: string) => void results.missing.push({ name, message })
       if (budgetSeconds !== undefined && elapsedSeconds() > budgetSeconds - PART_SECONDS_MAX) {
-        missing(part, `not enough time left; run it alone: npm run bench -- ${suite} --only ${part}`)
+        reportMissing(part, `not enough time left; run it alone: npm run bench -- ${suite} --only ${part}`)
         continue
       }
       const startSeconds = elapsedSeconds()
@@ -60,10 +60,12 @@ export async function runSuites(options: RunOptions): Promise<RunResult> {
       progress('started')
       try {
         const note = (text: string) => void results.notes.push(text)
-        results.figures.push(...(await measureInScratchDir(options, { suite, part, measure, progress, note, missing })))
+        results.figures.push(
+          ...(await measureInScratchDir(options, { suite, part, measure, progress, note, reportMissing })),
+        )
       } catch (error) {
         hasFailed = true
-        missing(part, `failed: ${error instanceof Error ? error.message : String(error)}`)
+        reportMissing(part, `failed: ${error instanceof Error ? error.message : String(error)}`)
       }
       results.parts.push({ part, seconds: elapsedSeconds() - startSeconds })
     }
@@ -75,14 +77,14 @@ export async function runSuites(options: RunOptions): Promise<RunResult> {
 type NamedPart = { readonly suite: string; readonly part: string; readonly measure: MeasurePart }
 
 async function measureInScratchDir(
-  { dir: parent = tmpdir(), profileDir, long }: RunOptions,
-  { suite, part, measure, ...callbacks }: NamedPart & Pick<PartOptions, 'progress' | 'note' | 'missing'>,
+  { dir: parent = tmpdir(), profileDir, isLong }: RunOptions,
+  { suite, part, measure, ...callbacks }: NamedPart & Pick<PartOptions, 'progress' | 'note' | 'reportMissing'>,
 ): Promise<Figure[]> {
   const dir = await realpath(await mkdtemp(join(parent, 'stowage-bench-')))
   const partProfileDir = profileDir && join(profileDir, suite, part)
   try {
     if (partProfileDir) await mkdir(partProfileDir, { recursive: true })
-    return await measure({ dir, long, ...callbacks, ...(partProfileDir ? { profileDir: partProfileDir } : {}) })
+    return await measure({ dir, isLong, ...callbacks, ...(partProfileDir ? { profileDir: partProfileDir } : {}) })
   } finally {
     await rm(dir, { recursive: true, force: true })
   }

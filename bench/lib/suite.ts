@@ -15,11 +15,11 @@ export interface PartOptions {
   readonly dir: string
   /** Where the measured processes write CPU profiles, which slows them down. */
   readonly profileDir?: string
-  /** Run more, longer and larger rounds than fit into ten minutes. */
-  readonly long: boolean
+  /** Whether to run more, longer and larger rounds than fit into ten minutes. */
+  readonly isLong: boolean
   progress(text: string): void
   /** Adds a sentence below the table. */
   note(text: string): void
   /** Reports a figure that cannot be measured here, and why. */
-  missing(name: string, message: string): void
+  reportMissing(name: string, message: string): void
 }
