@@ -124,6 +124,8 @@ describe('VolumeAttributesClass disabled', () => {
     const idle = (await bind('idle', { modifyVolumeStatus, currentVolumeAttributesClassName: 'silver' })).json.status
     expect([idle.modifyVolumeStatus, idle.currentVolumeAttributesClassName]).toEqual([undefined, undefined])
     expect((await bind('busy')).json.status.modifyVolumeStatus).toEqual(modifyVolumeStatus)
+    const infeasible = { ...modifyVolumeStatus, status: 'Infeasible' }
+    expect((await bind('busy', { modifyVolumeStatus: infeasible })).json.status.modifyVolumeStatus).toEqual(infeasible)
     expect((await bind('busy', { modifyVolumeStatus: null })).json.status.modifyVolumeStatus).toBeUndefined()
   })
 
@@ -230,7 +232,7 @@ describe('RecoverExpansionFailure disabled', () => {
 })
 
 describe('CSIStorageCapacity disabled', () => {
-  it('CAP-1 still serves capacity objects and the storageCapacity field of drivers', async () => {
+  it('CAP-18 still serves capacity objects and the storageCapacity field of drivers', async () => {
     await start()
     await api.post(DRIVERS, { metadata: { name: 'd.example.com' }, spec: { storageCapacity: true } })
     await api.post(CAPACITIES, { metadata: { name: 'c' }, storageClassName: 'fast', capacity: '1Gi' })

@@ -7,6 +7,7 @@ import { type ChooseOptions, chooseVolume } from './choose-volume.ts'
 import { aClaim, aVolume, type ClaimSample, fakeVolumeCache, type VolumeSample } from './claims-and-volumes.fixture.ts'
 import { DELETION_REQUESTED_ANNOTATION } from './deletion-requested.ts'
 import { type Claim, requirementsOf, type Volume } from './matching.ts'
+import { BOUND_BY_CONTROLLER } from './names.ts'
 
 function chosenName(
   claim: ClaimSample,
@@ -108,8 +109,11 @@ describe('chooseVolume', () => {
     expect(chosenName({}, [{ ...reserved, modes: [...RWO, ...RWX] }, { name: 'free' }])).toBe('reserved')
   })
 
-  it('PROV-4 does not choose a volume without a class for a claim with one, even if the volume is reserved', () => {
+  it('PROV-4 does not choose a classless volume for a claim with a class, unless a controller has bound it', () => {
     const reserved = { name: 'reserved', claim: { name: 'c' } }
+    const boundByController = { annotations: { [BOUND_BY_CONTROLLER]: 'yes' }, claim: { name: 'c', uid: 'uid-c' } }
+    expect(chosenName({ className: 'gold' }, [{ name: 'free' }])).toBeUndefined()
+    expect(chosenName({ className: 'gold' }, [{ ...reserved, ...boundByController }])).toBe('reserved')
     expect(chosenName({ className: 'gold' }, [reserved])).toBeUndefined()
     expect(chosenName({ className: 'gold' }, [{ ...reserved, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
     expect(chosenName({ className: 'gold' }, [reserved, { name: 'free', className: 'gold' }])).toBe('free')
@@ -117,7 +121,7 @@ describe('chooseVolume', () => {
     expect(chosenName({}, [reserved])).toBe('reserved')
   })
 
-  it('PROV-4 skips a reserved volume that does not match the claim, is being deleted or has the uid of another claim', () => {
+  it('PROV-4 skips a reserved volume that does not match, is being deleted before it is bound, or has another uid', () => {
     const free = { name: 'free', size: '5Gi' }
     const reserved = { name: 'reserved', claim: { name: 'c' } }
     expect(chosenName({ size: '2Gi' }, [reserved, free])).toBe('free')

@@ -15,7 +15,7 @@ const COUNTS = [
   'services.nodeports',
   'services.loadbalancers',
 ]
-const IO_QUOTA = ['requests.iops', 'limits.iops', 'requests.throughput', 'limits.throughput']
+const IO_QUOTA_NAMES = ['requests.iops', 'limits.iops', 'requests.throughput', 'limits.throughput']
 const QUOTA_NAMES = [
   ...COMPUTE,
   ...COUNTS,
@@ -58,11 +58,11 @@ function checkAmounts(amounts: Record<string, string>, path: string, report: Rep
   for (const [name, amount] of Object.entries(amounts)) {
     const fieldPath = `${path}[${name}]`
     if (!isQualifiedName(name)) report(fieldPath, 'is not a valid resource')
-    if (!name.includes('/') && !isStandardQuota(name) && !IO_QUOTA.includes(name))
+    if (!name.includes('/') && !isStandardQuota(name) && !IO_QUOTA_NAMES.includes(name))
       report(fieldPath, 'is not allowed for quotas')
     if (isNegative(amount)) report(fieldPath, 'negative')
-    const mustBeWhole = COUNTS.includes(name) || isExtended(name) || IO_QUOTA.includes(name)
-    if (mustBeWhole && !isWhole(amount)) report(fieldPath, `${amount} is not an integer`)
+    const isIntegerResource = COUNTS.includes(name) || isExtended(name) || IO_QUOTA_NAMES.includes(name)
+    if (isIntegerResource && !isWhole(amount)) report(fieldPath, `${amount} is not an integer`)
   }
 }
 
@@ -94,7 +94,7 @@ function appliesTo(scope: string, name: string): boolean {
   return true
 }
 
-const IO = ['iops', 'throughput']
+const IO_NAMES = ['iops', 'throughput']
 const CONTAINER_NAMES = ['cpu', 'memory', 'ephemeral-storage']
 
 export function checkLimitRange({ spec = {} }: any, report: Report): void {
@@ -123,7 +123,7 @@ export function checkLimitRange({ spec = {} }: any, report: Report): void {
       limit.type === 'PersistentVolumeClaim' &&
       !min.storage &&
       !max.storage &&
-      !names.some((name) => IO.includes(name))
+      !names.some((name) => IO_NAMES.includes(name))
     ) {
       report(fieldPath, 'has no limits')
     }
@@ -140,10 +140,11 @@ export function checkLimitRange({ spec = {} }: any, report: Report): void {
         `${fieldPath}.maxLimitRequestRatio[${name}]`,
         report,
       )
-      const overcommits = (!name.includes('/') || name.includes('kubernetes.io/')) && !name.startsWith('hugepages-')
+      const isOvercommitAllowed =
+        (!name.includes('/') || name.includes('kubernetes.io/')) && !name.startsWith('hugepages-')
       const hasDifferentDefaults =
         defaultLimit[name] && defaultRequest[name] && compare(defaultLimit[name], defaultRequest[name]) !== 0
-      if (!overcommits && hasDifferentDefaults)
+      if (!isOvercommitAllowed && hasDifferentDefaults)
         report(`${fieldPath}[${name}]`, 'default and defaultRequest must be equal')
     }
   }
@@ -152,7 +153,7 @@ export function checkLimitRange({ spec = {} }: any, report: Report): void {
 function checkLimitName(type: string, name: string, fieldPath: string, report: Report): void {
   if (!isQualifiedName(name)) report(fieldPath, `${format(name)} is not a valid resource`)
   if (name.includes('/')) return
-  if (IO.includes(name) && type !== 'Pod') return
+  if (IO_NAMES.includes(name) && type !== 'Pod') return
   const allowed = ['Pod', 'Container'].includes(type) ? CONTAINER_NAMES : [...QUOTA_NAMES, 'storage']
   if (!allowed.includes(name) && !isHugePages(name)) report(fieldPath, `${format(name)} is not allowed for ${type}`)
 }
