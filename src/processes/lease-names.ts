@@ -1,5 +1,6 @@
-// The names of the leases with which processes elect their leader. A process that replaces one upstream program uses its lease,
-// so that the two do not work at the same time, for example during a rolling update from one to the other.
+// The names of the leases of the sidecars and the scheduler. A command that replaces one upstream program uses the lease of
+// that program, so that with leader election the two do not work at the same time, for example during a rolling update from
+// one to the other.
 
 /** The lease of external-provisioner. */
 export const provisionerLease = (driver: string): string => sanitize(driver)

@@ -1,4 +1,4 @@
-// Converts the bodies of requests and responses to JSON for the audit log.
+// Reads bodies for the audit log: converts those of requests and responses to JSON, and finds the name of a created object.
 import { isRecord } from '../../api/decode.ts'
 import { decodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { ProtobufReader } from '../../api/protobuf/reader.ts'
@@ -7,9 +7,9 @@ import type { ApiResponse } from '../http/messages.ts'
 import type { Resource } from '../resources.ts'
 import { isSensitiveKind } from './sensitive.ts'
 
-/** Larger bodies are left out of the event, which then has the annotation audit.k8s.io/truncated. */
+/** If one body is larger, both are left out of the event, which then has the annotation audit.k8s.io/truncated. */
 export const BODY_BYTES_MAX = 512 * 1024
-/** While more large bodies than this wait to be parsed for the log, bodies are left out in the same way. */
+/** While more large bodies than this wait to be parsed for the log, both bodies of an event are left out in the same way. */
 export const BODIES_WAITING_MAX = 200
 
 export interface BodyOptions {

@@ -1,5 +1,6 @@
-// Limits the ServiceAccount tokens that a node requests, as NodeRestriction of Kubernetes does: to pods on the node, and to
-// audiences that a volume of the pod or the CSI driver of one asks for, or that a role grants.
+// Limits the ServiceAccount tokens that a node may request, as NodeRestriction of Kubernetes does: the token must be bound to
+// a pod on the node, and its audience must be named by a projected volume of the pod, by the CSIDriver of one of its volumes,
+// or by a role of the node.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
@@ -23,7 +24,7 @@ export interface NodeTokenDeps {
   readonly authorizer: Authorizer
 }
 
-/** With this verb on a resource of the name of an audience, a node may request tokens for the audience. */
+/** The verb of a role that lets nodes request tokens for an audience. The role names the audience as the resource. */
 const AUDIENCE_VERB = 'request-serviceaccounts-token-audience'
 
 /** Returns why a node must not get the token, or undefined if the user may get it or is not a node. */
@@ -46,7 +47,10 @@ export async function nodeTokenProblem(
   return `audience ${JSON.stringify(audience)} not found in pod spec volume, ${user.name} is not authorized to request tokens for this audience`
 }
 
-/** Returns whether a volume of the pod, or its CSI driver, asks for tokens of the audience. Empty is that of the API server. */
+/**
+ * Returns whether a projected volume of the pod, or the CSIDriver of one of its volumes, names the audience. An empty audience
+ * is that of the API server.
+ */
 async function usesAudience(pod: Pod, audience: string, find: NodeTokenDeps['find']): Promise<boolean> {
   for (const volume of pod.spec?.volumes ?? []) {
     const tokens = (volume.projected?.sources ?? []).flatMap(({ serviceAccountToken }) => serviceAccountToken ?? [])

@@ -20,7 +20,7 @@ export interface NodeLifecycleContext {
   readonly metrics: NodeLifecycleMetrics | undefined
   readonly heartbeats: Heartbeats
   readonly tolerationTimes: TolerationTimes
-  /** Reconciles the node again after this time, unless an event enqueues it earlier. */
+  /** Reconciles the node again after this time. A later call for the same node replaces the time. */
   readonly recheckAfter: (nodeName: string, ms: number) => void
   /** The monotonic time since which a node with pods has no Node object. One entry per such node. */
   readonly missingSinceMs: Map<string, number>

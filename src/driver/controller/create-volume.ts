@@ -1,9 +1,10 @@
 // CreateVolume: writes the record first, then creates the content. A repeated request returns the same volume, even after a
-// crash. A different request with the same name fails with ALREADY_EXISTS. A failed attempt is undone.
+// crash. A request with the same name fails with ALREADY_EXISTS if the size, access types, file system, parameters or source
+// of the volume do not match it. A failed attempt is undone.
 import type { CreateVolumeRequest, VolumeContentSource } from '../../csi/gen/csi_pb.js'
 import type { FilesystemType } from '../../host/host.ts'
 import { NoSpaceError } from '../../host/index.ts'
-import { parseSupportedCapability, type RequestedCapability } from '../capabilities.ts'
+import { parseSupportedCapability } from '../capabilities.ts'
 import { chooseBytes, describeSizeMismatch, parseRange, type SizeRange } from '../capacity.ts'
 import {
   type DriverContext,
@@ -60,7 +61,6 @@ export async function createVolume(request: CreateVolumeRequest, driver: DriverC
 
 /** The parsed and validated request. */
 interface VolumeRequest {
-  readonly capabilities: readonly RequestedCapability[]
   readonly accessTypes: readonly AccessType[]
   readonly parameters: ClassParameters
   /** Undefined if neither the class nor a capability specifies one. */
@@ -77,7 +77,6 @@ function parseRequest(request: CreateVolumeRequest, driver: DriverContext): Volu
   )
   const source = parseSource(request.volumeContentSource)
   return {
-    capabilities,
     accessTypes: [...new Set(capabilities.map((capability) => capability.accessType))].sort(),
     parameters,
     fsType: requireSingleFsType([parameters.fsType, ...capabilities.map((capability) => capability.fsType)]),
@@ -115,7 +114,7 @@ function parseSource(source: VolumeContentSource | undefined): ContentSource | u
   }
 }
 
-/** Returns whether the requested topologies include this node. */
+/** Returns whether the requested topologies include this node, or none is requested. */
 function includesThisNode(
   { accessibilityRequirements: requirements }: CreateVolumeRequest,
   driver: DriverContext,
@@ -220,7 +219,8 @@ async function create(volume: VolumeRecord, driver: DriverContext): Promise<void
     await discardVolume(volume, driver).catch((undoError: Error) => {
       log.error(
         { volume: volume.id, reason: undoError.message },
-        'creating a volume failed and its remains could not be removed; they are removed at the next start',
+        'creating a volume failed and its remains could not be removed; a repeated request removes them, and a restart ' +
+          'removes a copy and completes a blank volume',
       )
     })
     if (error instanceof NoSpaceError) {

@@ -122,7 +122,8 @@ export function createRegistrar(deps: RegistrarDeps) {
       while (!signal.aborted) {
         if (sleepAbort.signal.aborted) sleepAbort = new AbortController()
         await scan(signal).catch((error: Error) => {
-          log.warn({ reason: error.message }, 'cannot read the registration directory; retrying')
+          // The directory cannot be read, or a driver cannot be removed from CSINode.
+          log.warn({ reason: error.message }, 'scanning the registration directory failed; retrying')
         })
         if (!signal.aborted)
           await clock.sleep(isRetryPending() ? RETRY_SCAN_MS : scanIntervalMs, sleepAbort.signal).catch(() => {})

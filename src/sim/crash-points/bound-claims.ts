@@ -87,7 +87,7 @@ function addMountedVolume(driver: SimDriver, handle: string): void {
 
 export interface Changes {
   readonly component: string
-  /** In order of precedence. */
+  /** Creates the kinds of change that the process runs. */
   changesOf(deps: ExpandingDeps): VolumeChange[]
   /** How many claims are processed at once. Default: the controllers' own. */
   readonly workers?: number

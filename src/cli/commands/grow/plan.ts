@@ -103,7 +103,7 @@ const workingStatus = (failure: string | undefined, defaultMessage: string): Cla
   message: failure ? `retrying: ${failure}` : defaultMessage,
 })
 
-/** Returns whether the volume has the size and no expansion is in progress. */
+/** Returns whether the volume has the size and no expansion is unfinished: pending, in progress or infeasible. */
 const hasGrown = (claim: Claim, to: string): boolean =>
   compareQuantities(capacityOf(claim), to) >= 0 && claim.status?.allocatedResourceStatuses?.storage === undefined
 
