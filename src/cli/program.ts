@@ -6,6 +6,7 @@ import { addBackup } from './commands/backup/command.ts'
 import { addCapacityCleanup } from './commands/capacity-cleanup/command.ts'
 import { addCompletion } from './commands/completion/command.ts'
 import { addControllers } from './commands/controllers/command.ts'
+import { addDoctor } from './commands/doctor/command.ts'
 import { addDriver } from './commands/driver/command.ts'
 import { addEncryption } from './commands/encryption/command.ts'
 import { addGrow } from './commands/grow/command.ts'
@@ -32,6 +33,7 @@ const COMMANDS: readonly AddCommand[] = [
   addUp,
   addServer,
   addStatus,
+  addDoctor,
   addStop,
   addReset,
   addDriver,

@@ -37,11 +37,19 @@ export const selfSubjectAccessReviewKind = defineReviewKind(
   selfSubjectAccessReview,
 )
 
+export const subjectAccessReviewKind = defineReviewKind(
+  'authorization.k8s.io',
+  'SubjectAccessReview',
+  subjectAccessReview,
+)
+
+export const selfSubjectReviewKind = defineReviewKind('authentication.k8s.io', 'SelfSubjectReview', selfSubjectReview)
+
 export const REVIEW_KINDS: readonly Kind[] = [
-  defineReviewKind('authentication.k8s.io', 'SelfSubjectReview', selfSubjectReview),
+  selfSubjectReviewKind,
   defineReviewKind('authentication.k8s.io', 'TokenReview', tokenReview),
   defineReviewKind('authorization.k8s.io', 'LocalSubjectAccessReview', localSubjectAccessReview, true),
   selfSubjectAccessReviewKind,
   defineReviewKind('authorization.k8s.io', 'SelfSubjectRulesReview', selfSubjectRulesReview),
-  defineReviewKind('authorization.k8s.io', 'SubjectAccessReview', subjectAccessReview),
+  subjectAccessReviewKind,
 ]

@@ -18,6 +18,7 @@ async function completed(...words: string[]): Promise<readonly string[] | 'file'
       namespaces: async () => (kubeconfig === 'other' ? ['elsewhere'] : ['default', 'shop']),
       claims: async (namespace = 'default') => claimsByNamespace[namespace] ?? [],
       attributesClasses: async () => ['gold', 'silver'],
+      csiDrivers: async () => ['disks.example.com'],
     }),
   })
   return completion.is === 'file' ? 'file' : completion.values
@@ -54,10 +55,12 @@ describe('complete', () => {
     expect(await completed('grow', '--parallel', '')).toEqual([])
   })
 
-  it('SYS-12 completes namespaces, classes, and claims that are not named yet', async () => {
+  it('SYS-12 completes namespaces, classes, drivers, and claims that are not named yet', async () => {
     expect(await completed('grow', '-n', 's')).toEqual(['shop'])
     expect(await completed('grow', '--kubeconfig', 'other', '--namespace', '')).toEqual(['elsewhere'])
     expect(await completed('migrate', '--to', '')).toEqual(['gold', 'silver'])
+    expect(await completed('doctor', '--driver', '')).toEqual(['disks.example.com'])
+    expect(await completed('doctor', '--csi-address', '')).toBe('file')
     expect(await completed('grow', '')).toEqual(['orders', 'archive'])
     expect(await completed('grow', 'orders', '')).toEqual(['archive'])
     expect(await completed('grow', '--namespace', 'shop', 'c')).toEqual(['cart'])

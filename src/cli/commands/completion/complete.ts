@@ -8,6 +8,7 @@ export interface ObjectNames {
   /** In the namespace, or in that of the kubeconfig. */
   claims(namespace: string | undefined): Promise<readonly string[]>
   attributesClasses(): Promise<readonly string[]>
+  csiDrivers(): Promise<readonly string[]>
 }
 
 export type Completion = { readonly is: 'values'; readonly values: readonly string[] } | { readonly is: 'file' }
@@ -89,6 +90,7 @@ async function completeValue(option: Option, names: ObjectNames, prefix: string)
   const valueName = /<([^>]+)>/.exec(option.flags)?.[1] ?? ''
   if (['file', 'dir', 'path'].includes(valueName)) return { is: 'file' }
   if (option.long === '--namespace') return values(await names.namespaces(), prefix)
+  if (option.long === '--driver') return values(await names.csiDrivers(), prefix)
   if (valueName === 'class') return values(await names.attributesClasses(), prefix)
   return values([], prefix)
 }

@@ -3,6 +3,7 @@
 import type { Kind } from '../../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import { csiDriverKind } from '../../../api/kinds/csi-driver/csi-driver.ts'
 import { namespaceKind } from '../../../api/kinds/namespace/namespace.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, httpClient } from '../../../client/index.ts'
@@ -34,5 +35,6 @@ export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps):
     namespaces: () => namesOf(namespaceKind, () => undefined),
     claims: (namespace) => namesOf(persistentVolumeClaimKind, (configured) => namespace ?? configured),
     attributesClasses: () => namesOf(volumeAttributesClassKind, () => undefined),
+    csiDrivers: () => namesOf(csiDriverKind, () => undefined),
   }
 }

@@ -1,9 +1,6 @@
 // `stowage rbac print`: flags and help. print.ts creates the output.
-import { Option } from 'commander'
 import type { AddCommand } from '../../command.ts'
-
-/** The components, as in select-rules.ts, which is imported when the command runs. */
-const COMPONENTS = ['sidecar', 'provisioner', 'resizer', 'scheduler', 'controllers', 'node', 'capacity-cleanup', 'sdk']
+import { componentOption, featuresOption } from '../../flags/component.ts'
 
 export const addRbac: AddCommand = (program, deps) => {
   const rbac = program
@@ -18,12 +15,8 @@ export const addRbac: AddCommand = (program, deps) => {
       'Prints the smallest roles with which a component does its work: a ClusterRole, and a Role in each namespace whose ' +
         'objects it needs. Requests that need the role of a feature that is left out are denied, which is logged.',
     )
-    .addOption(
-      new Option('--component <name>', 'the component; sdk is a provisioner in TypeScript')
-        .choices(COMPONENTS)
-        .makeOptionMandatory(),
-    )
-    .option('--features <names>', 'features in use, separated by commas (default: all; "" for none)')
+    .addOption(componentOption('the component').makeOptionMandatory())
+    .addOption(featuresOption())
     .option('--namespace <name>', 'namespace in which the component runs', 'kube-system')
     .option('--name <name>', 'name of the roles and bindings (default: stowage-COMPONENT)')
     .option('--service-account <name>', 'also print this service account and the bindings of the roles to it')
@@ -33,14 +26,8 @@ export const addRbac: AddCommand = (program, deps) => {
         '  stowage rbac print --component sidecar --features leader-election,topology --namespace csi \\\n' +
         '    --service-account csi-driver | kubectl apply -f -\n',
     )
-    .action(async ({ features, ...flags }) => {
+    .action(async (flags) => {
       const { printRoles } = await import('./print.ts')
-      deps.write(printRoles({ ...flags, ...(features === undefined ? {} : { features: parseNames(features) }) }))
+      deps.write(printRoles(flags))
     })
 }
-
-const parseNames = (text: string): string[] =>
-  text
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')

@@ -1,0 +1,44 @@
+// Asks the API server whether a user has a right: with a SelfSubjectAccessReview for the user of the kubeconfig, otherwise with
+// a SubjectAccessReview, which needs the right to create one.
+import { selfSubjectAccessReviewKind, subjectAccessReviewKind } from '../../../api/kinds/reviews/reviews.ts'
+import { parseResource } from '../../../apiserver/rbac/component-roles.ts'
+import type { Client } from '../../../client/index.ts'
+
+interface AccessRequest {
+  readonly verb: string
+  /** As in `kubectl auth can-i`: `pods/status`, `leases.coordination.k8s.io`, or `*` for all. */
+  readonly resource: string
+  /** Absent for the whole cluster. */
+  readonly namespace?: string
+  readonly name?: string
+}
+
+export interface AccessReviewer {
+  /** Rejects with an ApiError if the server does not answer the review. */
+  allows(request: AccessRequest): Promise<boolean>
+}
+
+export function createAccessReviewer(client: Pick<Client, 'create'>, user?: string): AccessReviewer {
+  return {
+    async allows({ verb, resource: id, namespace = '', name = '' }) {
+      const { group, resource: path } = parseResource(id)
+      const [resource, subresource = ''] = path.split('/')
+      const resourceAttributes = { verb, group, resource, subresource, namespace, name }
+      const review =
+        user === undefined
+          ? await client.create(selfSubjectAccessReviewKind, { metadata: {}, spec: { resourceAttributes } })
+          : await client.create(subjectAccessReviewKind, {
+              metadata: {},
+              spec: { resourceAttributes, user, groups: groupsOf(user) },
+            })
+      return review.status?.allowed === true
+    },
+  }
+}
+
+/** The groups that every user, and every service account, is in. */
+function groupsOf(user: string): string[] {
+  const namespace = /^system:serviceaccount:([^:]+):[^:]+$/.exec(user)?.[1]
+  const groups = ['system:authenticated']
+  return namespace === undefined ? groups : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, ...groups]
+}

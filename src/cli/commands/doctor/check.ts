@@ -1,0 +1,75 @@
+// The contract of a check of `stowage doctor`: it reads the cluster or this machine and returns findings. checks/ has one file
+// per check.
+import type { Kind, KubeObject, Stored } from '../../../api/kind.ts'
+import type { Clock } from '../../../base/clock.ts'
+import type { Client, Connection } from '../../../client/index.ts'
+import type { DriverFacts } from '../../../csi/index.ts'
+import type { PrintedComponent } from '../rbac/select-rules.ts'
+import type { ServerAnswer } from './probe-server.ts'
+
+export const FINDING_STATUSES = ['ok', 'warning', 'error', 'unknown'] as const
+/** `unknown` means that the check could not read what it needs. */
+export type FindingStatus = (typeof FINDING_STATUSES)[number]
+
+export interface Finding {
+  readonly status: FindingStatus
+  /** Kind and name of the object: `StorageClass fast`. Absent if the finding is about more than one object or about none. */
+  readonly object?: string
+  /** What was found, and its consequence. */
+  readonly message: string
+  /** What to do, as a command where possible. */
+  readonly remedy?: string
+}
+
+export interface Check {
+  readonly id: string
+  readonly title: string
+  /**
+   * Returns no findings if there is nothing to check. Rejects with an ApiError if the API server does not answer a request
+   * that the check needs.
+   */
+  run(context: DoctorContext): Promise<readonly Finding[]>
+}
+
+export interface DoctorContext {
+  readonly client: Pick<Client, 'create' | 'commitsAtomically'>
+  readonly cluster: Cluster
+  readonly connection: Connection
+  readonly clock: Clock
+  /** The first answer of the API server. */
+  readonly server: ServerAnswer
+  /** The CSI driver to check. Absent for all drivers. */
+  readonly driver?: string
+  /** The driver at --csi-address. */
+  readonly socket?: DriverSocket
+  /** Whose rights to check. */
+  readonly subject?: Subject
+  readonly dataDir: string
+}
+
+/** Reads each kind at most once. */
+export interface Cluster {
+  /** Returns all objects, or none if the server does not serve the kind. */
+  list<T extends KubeObject>(kind: Kind<T>): Promise<readonly Readonly<Stored<T>>[]>
+  serves(kind: Kind): Promise<boolean>
+}
+
+export interface DriverSocket {
+  readonly address: string
+  /** What the driver reports, or why it could not be read. */
+  readonly facts: DriverFacts | { readonly problem: string }
+}
+
+export interface Subject {
+  readonly component: PrintedComponent
+  /** Default: all features. */
+  readonly features?: readonly string[]
+  /** The namespace in which the component runs. */
+  readonly namespace: string
+  /** The user whose rights are checked. Default: that of the kubeconfig. */
+  readonly user?: string
+}
+
+/** Returns the facts of the driver at the socket, if they could be read. */
+export const factsOf = ({ socket }: Pick<DoctorContext, 'socket'>): DriverFacts | undefined =>
+  socket && 'name' in socket.facts ? socket.facts : undefined

@@ -1,0 +1,388 @@
+import { describe, expect, it } from 'vitest'
+import { microTimestamp, timestamp } from '../../../../base/timestamps.ts'
+import { managedBy } from '../../../../controllers/capacity/index.ts'
+import type { Check, FindingStatus } from '../check.ts'
+import { aContext, aCsiNode, type ContextOptions, forbiddenList, someFacts } from '../doctor.fixture.ts'
+import { runChecks } from '../report.ts'
+import { servedApis } from './apis.ts'
+import { capacityObjects } from './capacity-objects.ts'
+import { clocks } from './clocks.ts'
+import { csiNodes } from './csi-nodes.ts'
+import { describeUsage, disk } from './disk.ts'
+import { driverCapabilities } from './driver-capabilities.ts'
+import { finalizers } from './finalizers.ts'
+import { CHECKS } from './index.ts'
+import { leases } from './leases.ts'
+import { rights } from './rights.ts'
+import { topology } from './topology.ts'
+
+const DRIVER = 'disks.example.com'
+const NOW_MS = aContext().clock.nowMs()
+const named = (name: string, rest: object = {}) => ({ metadata: { name }, ...rest })
+
+/** Runs a check and returns the status, the object and the message of each finding in one line. */
+async function run(check: Check, options: ContextOptions = {}): Promise<string[]> {
+  const [report] = await runChecks([check], aContext(options))
+  return report!.findings.map(({ status, object, message }) => `${status} ${object ? `${object}: ` : ''}${message}`)
+}
+
+const socketWith = (facts = someFacts()) => ({ driver: facts.name, socket: { address: '/csi.sock', facts } })
+
+describe('the checks', () => {
+  it('PLUS-9 report unknown, and no error, for what the user may not read', async () => {
+    const plurals = ['nodes', 'csinodes', 'csidrivers', 'storageclasses', 'csistoragecapacities', 'leases']
+    const others = ['persistentvolumes', 'persistentvolumeclaims', 'volumeattachments', 'volumeattributesclasses']
+    const objects = Object.fromEntries([...plurals, ...others].map((plural) => [plural, forbiddenList(plural)]))
+    const reports = await runChecks(CHECKS, aContext({ objects, ...socketWith() }))
+    const statuses = Object.fromEntries(
+      reports.map(({ id, findings }) => [id, [...new Set(findings.map(({ status }) => status))]] as const),
+    )
+    expect(statuses).toEqual({
+      apis: ['ok'],
+      rights: ['unknown'],
+      'driver-capabilities': ['unknown'],
+      'csi-nodes': ['unknown'],
+      topology: ['unknown'],
+      'capacity-objects': ['unknown'],
+      finalizers: ['unknown'],
+      leases: ['unknown'],
+      clocks: ['unknown'],
+      certificates: [],
+      disk: [],
+    } satisfies Record<string, FindingStatus[]>)
+  })
+
+  it('PLUS-9 have different ids and titles', () => {
+    expect(new Set(CHECKS.map(({ id }) => id)).size).toBe(CHECKS.length)
+    expect(new Set(CHECKS.map(({ title }) => title)).size).toBe(CHECKS.length)
+  })
+})
+
+describe('the check of the API server', () => {
+  it('PLUS-9 reports the version if everything is served', async () => {
+    expect(await run(servedApis)).toEqual([
+      'ok Kubernetes v1.36.0 at http://cluster.example serves every API that Stowage uses.',
+    ])
+  })
+
+  it('PLUS-9 reports a missing kind as an error, and a missing optional one as a warning', async () => {
+    expect(await run(servedApis, { notServed: ['csinodes', 'volumeattributesclasses'] })).toEqual([
+      'error The server does not serve csinodes.storage.k8s.io, without which volumes cannot be managed.',
+      'warning The server does not serve volumeattributesclasses.storage.k8s.io: the attributes of volumes cannot be modified.',
+    ])
+  })
+
+  it('PLUS-9 ignores an optional kind that the driver cannot use', async () => {
+    const socket = socketWith(someFacts({ controller: new Set(['CREATE_DELETE_VOLUME']) }))
+    const notServed = ['volumeattributesclasses', 'csistoragecapacities']
+    expect(await run(servedApis, { notServed, ...socket })).toEqual([expect.stringMatching(/^ok /)])
+  })
+})
+
+describe('the check of rights', () => {
+  /** Answers reviews: a review is denied if its verb and resource are listed. */
+  const clientThatDenies = (...denied: string[]): ContextOptions['client'] => ({
+    create: (async (kind: { kind: string }, { spec }: { spec?: Record<string, any> }) => {
+      if (kind.kind === 'SelfSubjectReview') return { status: { userInfo: { username: 'csi-driver' } } }
+      const { verb, group, resource, subresource } = spec!.resourceAttributes
+      const id = `${verb} ${resource}${group ? `.${group}` : ''}${subresource ? `/${subresource}` : ''}`
+      return { status: { allowed: !denied.includes(id) } }
+    }) as never,
+  })
+  const subject = { component: 'resizer', namespace: 'csi' } as const
+
+  it('PLUS-9 names the user and the number of rights if none is missing', async () => {
+    expect(await run(rights, { client: clientThatDenies(), subject })).toEqual([
+      expect.stringMatching(/^ok csi-driver has all \d+ rights of the component resizer\.$/),
+    ])
+  })
+
+  it('PLUS-9 reports a missing right as an error, and that of a feature as a warning that names the feature', async () => {
+    const client = clientThatDenies(
+      'list volumeattributesclasses.storage.k8s.io',
+      'watch volumeattributesclasses.storage.k8s.io',
+      'list pods',
+      'create leases.coordination.k8s.io',
+    )
+    expect(await run(rights, { client, subject })).toEqual([
+      'error csi-driver cannot list pods, which the component resizer always needs.',
+      'warning csi-driver cannot list, watch volumeattributesclasses.storage.k8s.io: the feature attributes is out of service.',
+      'warning csi-driver cannot create leases.coordination.k8s.io in the namespace csi: the feature leader-election is out of service.',
+    ])
+  })
+
+  it('PLUS-9 accepts update in place of patch, and omits resources that are not served', async () => {
+    const client = clientThatDenies('patch persistentvolumes', 'list volumeattributesclasses.storage.k8s.io')
+    expect(await run(rights, { client, subject, notServed: ['volumeattributesclasses'] })).toEqual([
+      expect.stringMatching(/^ok /),
+    ])
+    const withoutUpdate = clientThatDenies('patch persistentvolumes', 'update persistentvolumes')
+    expect(await run(rights, { client: withoutUpdate, subject })).toEqual([
+      'error csi-driver cannot patch persistentvolumes, which the component resizer always needs.',
+    ])
+  })
+
+  it('PLUS-9 checks another user with its groups, and prints the command that grants its rights', async () => {
+    const reviewedSpecs: Record<string, unknown>[] = []
+    const client = {
+      create: (async (_: unknown, { spec }: { spec: Record<string, unknown> }) => {
+        reviewedSpecs.push(spec)
+        return { status: { allowed: false } }
+      }) as never,
+    }
+    const user = 'system:serviceaccount:csi:driver'
+    const [report] = await runChecks(
+      [rights],
+      aContext({ client, subject: { component: 'resizer', namespace: 'csi', features: [], user } }),
+    )
+    expect(reviewedSpecs[0]).toMatchObject({
+      user,
+      groups: ['system:serviceaccounts', 'system:serviceaccounts:csi', 'system:authenticated'],
+    })
+    expect(report!.findings[0]!.remedy).toBe(
+      "stowage rbac print --component resizer --features '' --namespace csi --service-account driver | kubectl apply -f -",
+    )
+  })
+})
+
+describe('the check of driver capabilities', () => {
+  const csidrivers = [named(DRIVER, { spec: { attachRequired: true, storageCapacity: true } })]
+  const storageclasses = [
+    named('fast', { provisioner: DRIVER, allowVolumeExpansion: true }),
+    named('foreign', { provisioner: 'other.example', allowVolumeExpansion: true }),
+  ]
+  const volumeattributesclasses = [named('gold', { driverName: DRIVER, parameters: {} })]
+
+  it('PLUS-9 reports the capabilities if they suffice', async () => {
+    const objects = { csidrivers, storageclasses, volumeattributesclasses }
+    expect(await run(driverCapabilities, { objects, ...socketWith() })).toEqual([
+      expect.stringMatching(/^ok disks\.example\.com 1\.2 supports what its classes use: CREATE_DELETE_VOLUME, /),
+    ])
+  })
+
+  it('PLUS-9 names each object that uses a capability which the driver lacks', async () => {
+    const facts = someFacts({ controller: new Set(['CREATE_DELETE_VOLUME']), plugin: new Set(['CONTROLLER_SERVICE']) })
+    const restricted = named('zonal', { provisioner: DRIVER, allowedTopologies: [{}] })
+    const objects = { csidrivers, storageclasses: [...storageclasses, restricted], volumeattributesclasses }
+    expect(await run(driverCapabilities, { objects, ...socketWith(facts) })).toEqual([
+      `error StorageClass fast: It allows the expansion of volumes, but the driver ${DRIVER} does not report EXPAND_VOLUME.`,
+      `warning StorageClass zonal: It restricts the topology of volumes, but the driver ${DRIVER} does not report VOLUME_ACCESSIBILITY_CONSTRAINTS.`,
+      `error VolumeAttributesClass gold: It modifies volumes, but the driver ${DRIVER} does not report MODIFY_VOLUME.`,
+      `error CSIDriver ${DRIVER}: It makes the scheduler require storage capacity, but the driver ${DRIVER} does not report GET_CAPACITY.`,
+      `warning CSIDriver ${DRIVER}: It makes every volume wait for a VolumeAttachment, but the driver ${DRIVER} does not report PUBLISH_UNPUBLISH_VOLUME.`,
+    ])
+  })
+
+  it('PLUS-9 reports a driver that is not published to nodes, a missing CSIDriver, and another driver', async () => {
+    const detached = [named(DRIVER, { spec: { attachRequired: false } })]
+    expect(await run(driverCapabilities, { objects: { csidrivers: detached }, ...socketWith() })).toEqual([
+      expect.stringMatching(/^error CSIDriver .* attachRequired: false, .* volumes are not published to nodes\.$/),
+    ])
+    expect(await run(driverCapabilities, { ...socketWith(), driver: 'other.example' })).toEqual([
+      `error The driver at the socket is ${DRIVER}, not other.example.`,
+      expect.stringMatching(/^warning CSIDriver disks.example.com: It does not exist/),
+    ])
+  })
+
+  it('PLUS-9 reports a driver that does not answer as an error, and no socket as unknown', async () => {
+    const socket = { address: '/csi.sock', facts: { problem: 'connection refused' } }
+    expect(await run(driverCapabilities, { socket })).toEqual([
+      'error The driver at /csi.sock does not answer: connection refused.',
+    ])
+    expect(await run(driverCapabilities)).toEqual([expect.stringMatching(/^unknown Not checked/)])
+  })
+})
+
+describe('the check of drivers on nodes', () => {
+  const nodes = [named('n1'), named('n2')]
+  const csidrivers = [named(DRIVER, { spec: {} }), named('absent.example', { spec: {} })]
+  const objects = { nodes, csidrivers, csinodes: [aCsiNode('n1', DRIVER), aCsiNode('removed', DRIVER)] }
+
+  it('PLUS-9 reports drivers without nodes, and rows without a node', async () => {
+    expect(await run(csiNodes, { objects })).toEqual([
+      `ok ${DRIVER} is registered on 1 node.`,
+      'warning CSIDriver absent.example: It is not registered on 2 of 2 nodes: n1, n2. Its volumes cannot be used there.',
+      'warning CSINode removed: There is no node with this name.',
+    ])
+  })
+
+  it('PLUS-9 reports every node on which the selected driver is missing', async () => {
+    expect((await run(csiNodes, { objects, driver: DRIVER }))[0]).toBe(
+      `warning CSIDriver ${DRIVER}: It is not registered on 1 of 2 nodes: n2. Its volumes cannot be used there.`,
+    )
+  })
+})
+
+describe('the check of topology', () => {
+  const node = (name: string, labels: object) => ({ metadata: { name, labels } })
+
+  it('PLUS-9 reports a node without the label of a topology key, and keys that differ between nodes', async () => {
+    const objects = {
+      nodes: [node('n1', { zone: 'a' }), node('n2', {})],
+      csinodes: [aCsiNode('n1', DRIVER, ['zone']), aCsiNode('n2', DRIVER, ['rack', 'zone'])],
+    }
+    expect(await run(topology, { objects })).toEqual([
+      `error Node n2: It has no label rack, which ${DRIVER} has registered as a topology key: no volume can be provisioned for the node.`,
+      `error Node n2: It has no label zone, which ${DRIVER} has registered as a topology key: no volume can be provisioned for the node.`,
+      `warning CSIDriver ${DRIVER}: Its nodes have different topology keys: n1 has zone; n2 has rack, zone.`,
+    ])
+    expect(await run(topology, { objects, driver: 'other.example' })).toEqual([])
+  })
+
+  it('PLUS-9 lists the keys if all nodes have their labels', async () => {
+    const objects = { nodes: [node('n1', { zone: 'a' })], csinodes: [aCsiNode('n1', DRIVER, ['zone'])] }
+    expect(await run(topology, { objects })).toEqual(['ok Every node has the labels of its drivers: zone.'])
+  })
+})
+
+describe('the check of capacity objects', () => {
+  const capacity = (name: string, fields: object, labels: object = {}) => ({
+    metadata: { namespace: 'csi', name, labels: { 'csi.storage.k8s.io/drivername': DRIVER, ...labels } },
+    storageClassName: 'fast',
+    nodeTopology: { matchLabels: { zone: 'a' } },
+    ...fields,
+  })
+  const objects = {
+    nodes: [{ metadata: { name: 'n1', labels: { zone: 'a' } } }],
+    csinodes: [aCsiNode('n1', DRIVER)],
+    storageclasses: [named('fast', { provisioner: DRIVER })],
+  }
+
+  it('PLUS-9 reports objects of a deleted class, of a segment without nodes, and of a node without the driver', async () => {
+    const csistoragecapacities = [
+      capacity('in-use', {}),
+      capacity('of-node', {}, { 'csi.storage.k8s.io/managed-by': managedBy('n1') }),
+      capacity('no-class', { storageClassName: 'slow' }),
+      capacity('no-node', { nodeTopology: { matchLabels: { zone: 'b' } } }),
+      capacity('removed', {}, { 'csi.storage.k8s.io/managed-by': managedBy('n2') }),
+    ]
+    expect(await run(capacityObjects, { objects: { ...objects, csistoragecapacities } })).toEqual([
+      'warning CSIStorageCapacity csi/no-class: It is orphaned: the StorageClass slow does not exist.',
+      'warning CSIStorageCapacity csi/no-node: It is orphaned: no node has the labels zone=b.',
+      `warning CSIStorageCapacity csi/removed: It is orphaned: the node n2 does not run the driver ${DRIVER}.`,
+    ])
+    const none = { objects: { ...objects, csistoragecapacities }, driver: 'other.example' }
+    expect(await run(capacityObjects, none)).toEqual([])
+  })
+})
+
+describe('the check of finalizers', () => {
+  const deleted = (name: string, finalizer: string, agoMs: number, spec: object = {}) => ({
+    metadata: { name, deletionTimestamp: timestamp(NOW_MS - agoMs), finalizers: [finalizer] },
+    spec,
+  })
+  const attacherFinalizer = 'external-attacher/disks-example-com'
+
+  it('PLUS-9 reports a finalizer of a driver that is not installed', async () => {
+    const volumeattachments = [deleted('csi-1', attacherFinalizer, 1_000, { attacher: DRIVER })]
+    expect(await run(finalizers, { objects: { volumeattachments } })).toEqual([
+      `error VolumeAttachment csi-1: It is deleted, but nothing removes the finalizer ${attacherFinalizer}: the driver ${DRIVER} is not installed.`,
+    ])
+    const csinodes = [aCsiNode('n1', DRIVER)]
+    expect(await run(finalizers, { objects: { volumeattachments, csinodes } })).toEqual([
+      'ok No deleted object waits for a finalizer.',
+    ])
+  })
+
+  it('PLUS-9 reports deleted objects that have waited for more than five minutes, and what they wait for', async () => {
+    const objects = {
+      persistentvolumeclaims: [deleted('orders', 'kubernetes.io/pvc-protection', 720_000)],
+      persistentvolumes: [deleted('pv-1', 'example.com/custom', 301_000), deleted('pv-2', 'example.com/custom', 1_000)],
+      volumeattachments: forbiddenList('volumeattachments'),
+    }
+    expect(await run(finalizers, { objects })).toEqual([
+      'warning PersistentVolumeClaim orders: It was deleted 12m0s ago and waits for the finalizer kubernetes.io/pvc-protection (removed when no pod uses the claim).',
+      'warning PersistentVolume pv-1: It was deleted 5m1s ago and waits for the finalizer example.com/custom (which neither Kubernetes nor Stowage removes).',
+      expect.stringMatching(/^unknown Not checked: volumeattachments is forbidden/),
+    ])
+  })
+})
+
+describe('the check of leases', () => {
+  const lease = (id: string, holderIdentity: string, renewedMsAgo = 1_000) => {
+    const [namespace, name] = id.split('/')
+    const renewTime = microTimestamp(NOW_MS - renewedMsAgo)
+    return { metadata: { namespace, name }, spec: { holderIdentity, leaseDurationSeconds: 15, renewTime } }
+  }
+  const csidrivers = [named(DRIVER, { spec: {} })]
+  const runWith = (...heldLeases: object[]) => run(leases, { objects: { csidrivers, leases: heldLeases } })
+
+  it('PLUS-9 names the lease and the holder of an upstream sidecar', async () => {
+    expect(await runWith(lease('csi/external-resizer-disks-example-com', 'csi-resizer-0'))).toEqual([
+      'warning Lease csi/external-resizer-disks-example-com: It is held by csi-resizer-0, which runs external-resizer or a ' +
+        'command in its place. `stowage sidecar` does not lead until the lease is released.',
+    ])
+  })
+
+  it('PLUS-9 reports an upstream sidecar beside a leading sidecar, unless the sidecar holds both leases', async () => {
+    const sidecar = lease('csi/stowage-sidecar-disks-example-com', 'sidecar-0')
+    expect(await runWith(sidecar, lease('csi/disks-example-com', 'csi-provisioner-0'))).toEqual([
+      expect.stringMatching(/held by csi-provisioner-0, while sidecar-0 leads as stowage sidecar/),
+    ])
+    expect(await runWith(sidecar, lease('csi/disks-example-com', 'sidecar-0'))).toEqual([
+      'ok sidecar-0 leads with the lease csi/stowage-sidecar-disks-example-com.',
+    ])
+  })
+
+  it('PLUS-9 reports two leaders in two namespaces, and an expired lease of the sidecar', async () => {
+    const name = 'stowage-sidecar-disks-example-com'
+    expect(await runWith(lease(`a/${name}`, 'one'), lease(`b/${name}`, 'two'))).toEqual([
+      `error Several processes lead as stowage sidecar for one driver: one with the lease a/${name} and two with the lease b/${name}.`,
+    ])
+    expect(await runWith(lease(`a/${name}`, 'one', 75_000))).toEqual([
+      `warning Lease a/${name}: It expired 1m0s ago. Its holder one stopped without releasing it, and no other process leads.`,
+    ])
+  })
+
+  it('PLUS-9 reports controllers of Stowage beside kube-controller-manager, and ignores expired foreign leases', async () => {
+    const controllers = lease('kube-system/stowage-controllers', 'c1')
+    expect(await runWith(controllers, lease('kube-system/kube-controller-manager', 'kcm'))).toEqual([
+      expect.stringMatching(/^warning Lease kube-system\/stowage-controllers: It is held by c1 while kcm leads/),
+    ])
+    expect(await runWith(controllers, lease('kube-system/kube-controller-manager', 'kcm', 60_000))).toEqual([
+      'ok No upstream sidecar and no other process holds a lease that stowage sidecar needs.',
+    ])
+  })
+})
+
+describe('the check of clocks', () => {
+  const serverAt = (dateMs: number) => ({ dateMs, sentMs: NOW_MS, receivedMs: NOW_MS })
+
+  it('PLUS-9 reports the direction of a difference to the API server', async () => {
+    expect(await run(clocks, { server: serverAt(NOW_MS + 60_000) })).toEqual([
+      'warning The clock of this machine is 60 s behind that of the API server.',
+    ])
+    expect(await run(clocks, { server: serverAt(NOW_MS - 61_000) })).toEqual([
+      'warning The clock of this machine is 60 s ahead of that of the API server.',
+    ])
+    expect(await run(clocks, { server: serverAt(NOW_MS - 5_900) })).toEqual([expect.stringMatching(/^ok /)])
+  })
+
+  it('PLUS-9 reports holders that renew their lease in the future', async () => {
+    const spec = { holderIdentity: 'node-7', renewTime: microTimestamp(NOW_MS + 31_000) }
+    expect(await run(clocks, { objects: { leases: [named('node-7', { spec })] } })).toEqual([
+      'warning Leases are renewed up to 30 s in the future, so the clocks of their holders are ahead: node-7.',
+    ])
+  })
+})
+
+describe('the check of the disk', () => {
+  const MIB = 1_024 ** 2
+  const usage = { dataDir: '/data', storeBytes: 4 * MIB, availableFiles: 50_000 }
+  const statusWith = (fields: object) => describeUsage({ ...usage, availableBytes: 5_000 * MIB, ...fields })[0]!.status
+
+  it('PLUS-9 reports little space as a warning, almost none as an error, and few free files', () => {
+    expect(statusWith({})).toBe('ok')
+    expect(statusWith({ availableBytes: 900 * MIB })).toBe('warning')
+    expect(statusWith({ availableBytes: 99 * MIB })).toBe('error')
+    expect(statusWith({ availableFiles: 999 })).toBe('warning')
+    expect(describeUsage({ ...usage, availableBytes: 5_000 * MIB })[0]!.message).toBe(
+      'The file system of /data has 4.9 GiB available, and the store has 4.0 MiB.',
+    )
+  })
+
+  it('PLUS-9 applies to an existing data directory only', async () => {
+    expect(await run(disk, { dataDir: import.meta.dirname })).toHaveLength(1)
+    expect(await run(disk)).toEqual([])
+  })
+})

@@ -1,0 +1,132 @@
+// Checks that the user of a component has the rights of component-rules.ts, with one access review per right.
+import type { Kind } from '../../../../api/kind.ts'
+import { ALL_KINDS } from '../../../../api/kinds/index.ts'
+import { selfSubjectReviewKind } from '../../../../api/kinds/reviews/reviews.ts'
+import { ApiError } from '../../../../api/status-error.ts'
+import type { ComponentRule } from '../../../../apiserver/rbac/component-rules.ts'
+import { CONCURRENT_REQUESTS, mapConcurrently } from '../../../bulk/index.ts'
+import { quoteShellWord } from '../../../shell-word.ts'
+import { selectRules } from '../../rbac/select-rules.ts'
+import { type AccessReviewer, createAccessReviewer } from '../access-review.ts'
+import type { Check, DoctorContext, Finding, Subject } from '../check.ts'
+
+/** A right that a rule grants: one verb on one resource. */
+interface Right {
+  readonly verb: string
+  readonly resource: string
+  /** Absent for the whole cluster. */
+  readonly namespace?: string
+  readonly name?: string
+  /** Absent for what the component always does. */
+  readonly feature?: string
+}
+
+export const rights: Check = {
+  id: 'rights',
+  title: 'Rights',
+  async run(context) {
+    const { subject } = context
+    if (!subject) {
+      return [
+        {
+          status: 'unknown',
+          message: 'Not checked: no component is selected.',
+          remedy: 'stowage doctor --component sidecar --as system:serviceaccount:NAMESPACE:NAME',
+        },
+      ]
+    }
+    const rightsInUse = await findRightsInUse(context, subject)
+    const reviewer = createAccessReviewer(context.client, subject.user)
+    const isGranted = await mapConcurrently(rightsInUse, CONCURRENT_REQUESTS, (right) => hasRight(reviewer, right))
+    const missingRights = rightsInUse.filter((_, index) => !isGranted[index])
+    const user = subject.user ?? (await readUserName(context))
+    if (missingRights.length > 0) return describeMissing(missingRights, user, subject)
+    return [
+      { status: 'ok', message: `${user} has all ${rightsInUse.length} rights of the component ${subject.component}.` },
+    ]
+  },
+}
+
+/** Returns each right once. Omits those on resources that the server does not serve. */
+async function findRightsInUse(context: DoctorContext, subject: Subject): Promise<Right[]> {
+  const rightsByKey = new Map<string, Right>()
+  for (const rule of selectRules(subject.component, subject.features)) {
+    for (const resource of rule.resources) {
+      if (!(await isServed(resource, context))) continue
+      for (const right of rightsOf(rule, resource, subject.namespace)) {
+        const { verb, namespace = '', name = '', feature } = right
+        const key = JSON.stringify([verb, resource, namespace, name])
+        // A right that the component always needs stays required, even if a feature needs it too.
+        if (!rightsByKey.has(key) || feature === undefined) rightsByKey.set(key, right)
+      }
+    }
+  }
+  return [...rightsByKey.values()]
+}
+
+function rightsOf({ verbs, names, namespace, feature }: ComponentRule, resource: string, own: string): Right[] {
+  const scope = {
+    ...(namespace ? { namespace: namespace === 'own' ? own : namespace } : {}),
+    ...(feature ? { feature } : {}),
+  }
+  return verbs.flatMap((verb) =>
+    names ? names.map((name) => ({ verb, resource, name, ...scope })) : [{ verb, resource, ...scope }],
+  )
+}
+
+/** Only Stowage serves commits. Resources of no kind of ours are assumed to be served. */
+async function isServed(resource: string, { client, cluster }: DoctorContext): Promise<boolean> {
+  if (resource === 'commits.stowage.dev') return client.commitsAtomically()
+  const [id] = resource.split('/')
+  const kind = ALL_KINDS.find(({ plural, group }: Kind) => id === (group ? `${plural}.${group}` : plural))
+  return kind ? cluster.serves(kind) : true
+}
+
+/** `get` and `update` replace `patch`, as in client/patch-by-update.ts. */
+async function hasRight(reviewer: AccessReviewer, right: Right): Promise<boolean> {
+  if (await reviewer.allows(right)) return true
+  if (right.verb !== 'patch') return false
+  const read = { ...right, verb: 'get', resource: right.resource.split('/')[0]! }
+  return (await reviewer.allows({ ...right, verb: 'update' })) && (await reviewer.allows(read))
+}
+
+/** Returns the name of the user of the kubeconfig. Servers before Kubernetes 1.28 do not report it. */
+async function readUserName({ client }: DoctorContext): Promise<string> {
+  try {
+    const { status } = await client.create(selfSubjectReviewKind, { metadata: {} })
+    return status?.userInfo?.username ?? 'The current user'
+  } catch (error) {
+    if (error instanceof ApiError) return 'The current user'
+    throw error
+  }
+}
+
+function describeMissing(missingRights: readonly Right[], user: string, subject: Subject): Finding[] {
+  const groups = new Map<string, Right[]>()
+  for (const right of missingRights) {
+    const key = JSON.stringify([right.resource, right.namespace, right.name, right.feature])
+    groups.set(key, [...(groups.get(key) ?? []), right])
+  }
+  const remedy = describeRemedy(user, subject)
+  const findings = [...groups.values()].map((group): Finding => {
+    const [{ resource, namespace, name, feature }] = group as [Right]
+    const verbs = group.map(({ verb }) => verb).join(', ')
+    const scope = `${name ? ` ${name}` : ''}${namespace ? ` in the namespace ${namespace}` : ''}`
+    const denial = `${user} cannot ${verbs} ${resource}${scope}`
+    return feature
+      ? { status: 'warning', message: `${denial}: the feature ${feature} is out of service.`, remedy }
+      : { status: 'error', message: `${denial}, which the component ${subject.component} always needs.`, remedy }
+  })
+  return findings.sort((a, b) => Number(a.status === 'warning') - Number(b.status === 'warning'))
+}
+
+function describeRemedy(user: string, { component, features, namespace }: Subject): string {
+  const [, accountNamespace, account] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(user) ?? []
+  const flags = [
+    ...['--component', component],
+    ...(features ? ['--features', features.join(',')] : []),
+    ...['--namespace', namespace],
+    ...(accountNamespace === namespace ? ['--service-account', account!] : []),
+  ]
+  return `stowage rbac print ${flags.map((flag) => (flag === '' ? "''" : quoteShellWord(flag))).join(' ')} | kubectl apply -f -`
+}

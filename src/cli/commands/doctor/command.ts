@@ -1,0 +1,41 @@
+// `stowage doctor`: flags and help. run.ts runs the command.
+import type { AddCommand } from '../../command.ts'
+import { dataDirOption, kubeconfigOption, outputOption } from '../../flags/common.ts'
+import { componentOption, featuresOption } from '../../flags/component.ts'
+
+export const addDoctor: AddCommand = (program, deps) => {
+  program
+    .command('doctor')
+    .summary('check a cluster for problems with rights, drivers, topology, leases and certificates')
+    .description(
+      'Checks any Kubernetes cluster for what keeps volumes from being provisioned, attached or changed, and prints what to do. ' +
+        'It changes nothing, and needs no right of its own: what it may not read is reported as unknown. Rights are checked ' +
+        'with --component, the capabilities of a CSI driver with --csi-address.',
+    )
+    .option('--driver <name>', 'check only this CSI driver (default: the one of --csi-address, or all)')
+    .option('--csi-address <path>', 'socket of the CSI driver, whose capabilities are compared with the classes')
+    .addOption(componentOption('check the rights of this component'))
+    .addOption(featuresOption())
+    .option(
+      '--as <user>',
+      'check the rights of this user, such as system:serviceaccount:csi:driver (default: your own)',
+    )
+    .option('--namespace <name>', 'namespace of the component (default: that of the account of --as, or kube-system)')
+    .addOption(kubeconfigOption())
+    .addOption(dataDirOption())
+    .addOption(outputOption())
+    .option('--no-color', 'print no colors; the default if $NO_COLOR is set or the output is no terminal')
+    .addHelpText(
+      'after',
+      '\nExit code 0: no warnings and no errors; 1: at least one; 2: the checks could not run.\n' +
+        '\nExamples:\n' +
+        '  stowage doctor --csi-address /run/csi/socket\n' +
+        '  stowage doctor --component sidecar --as system:serviceaccount:csi:driver -o json\n',
+    )
+    .action(async ({ color, ...flags }) => {
+      const { runDoctor } = await import('./run.ts')
+      const { env } = process
+      const hasColors = color && !env.NO_COLOR && Boolean(process.stdout.isTTY)
+      await runDoctor(flags, { ...deps, env, hasColors })
+    })
+}

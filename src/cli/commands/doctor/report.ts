@@ -1,0 +1,51 @@
+// Runs the checks of `stowage doctor` and collects their findings. A check that cannot read what it needs is `unknown`.
+import { ApiError } from '../../../api/status-error.ts'
+import { type Check, type DoctorContext, FINDING_STATUSES, type Finding, type FindingStatus } from './check.ts'
+
+export interface Report {
+  /** The address of the API server. */
+  readonly server: string
+  /** The version of the API server. */
+  readonly version?: string
+  readonly driver?: string
+  readonly checks: readonly CheckReport[]
+  /** The number of findings by status. */
+  readonly counts: Readonly<Record<FindingStatus, number>>
+}
+
+export interface CheckReport extends Pick<Check, 'id' | 'title'> {
+  readonly findings: readonly Finding[]
+}
+
+export async function runChecks(checks: readonly Check[], context: DoctorContext): Promise<CheckReport[]> {
+  return Promise.all(
+    checks.map(async (check) => ({ id: check.id, title: check.title, findings: await runCheck(check, context) })),
+  )
+}
+
+async function runCheck(check: Check, context: DoctorContext): Promise<readonly Finding[]> {
+  try {
+    return await check.run(context)
+  } catch (error) {
+    if (error instanceof ApiError) return [describeUnreadable(error)]
+    throw error
+  }
+}
+
+/** Returns the finding of a request that the API server did not answer. */
+export const describeUnreadable = ({ code, message }: ApiError): Finding => ({
+  status: 'unknown',
+  message: `Not checked: ${message}`,
+  ...(code === 403 ? { remedy: 'Run the command as a user who may read it.' } : {}),
+})
+
+export function createReport(
+  { connection, server, driver }: Pick<DoctorContext, 'connection' | 'server' | 'driver'>,
+  checks: readonly CheckReport[],
+): Report {
+  const findings = checks.flatMap((check) => check.findings)
+  const count = (status: FindingStatus) => findings.filter((finding) => finding.status === status).length
+  const counts = Object.fromEntries(FINDING_STATUSES.map((status) => [status, count(status)])) as Report['counts']
+  const { version } = server
+  return { server: connection.server, ...(version ? { version } : {}), ...(driver ? { driver } : {}), checks, counts }
+}

@@ -1,0 +1,125 @@
+// Runs `stowage doctor`: connects to the API server and the driver, runs the checks, and prints the report. Throws ExitError
+// with code 1 if a check found a problem.
+import { ApiError } from '../../../api/status-error.ts'
+import { silentLog } from '../../../base/log.ts'
+import { UsageError } from '../../../base/usage-error.ts'
+import { loadClientConfig } from '../../../client/connection/client-config.ts'
+import { createTransport } from '../../../client/http/transport.ts'
+import { type Connection, httpClient } from '../../../client/index.ts'
+import { CsiError, connectDriver, readDriverFacts } from '../../../csi/index.ts'
+import type { ProgramDeps } from '../../command.ts'
+import { ExitError } from '../../exit-error.ts'
+import { parseDataDir } from '../../flags/common.ts'
+import { type PrintedComponent, selectRules } from '../rbac/select-rules.ts'
+import { type Check, type DoctorContext, type DriverSocket, factsOf, type Subject } from './check.ts'
+import { CHECKS } from './checks/index.ts'
+import { createCluster } from './cluster.ts'
+import { formatReport } from './format-report.ts'
+import { probeServer, type ServerAnswer } from './probe-server.ts'
+import { type CheckReport, createReport, describeUnreadable, type Report, runChecks } from './report.ts'
+
+interface DoctorFlags {
+  readonly driver?: string
+  readonly csiAddress?: string
+  readonly kubeconfig?: string
+  readonly component?: PrintedComponent
+  readonly features?: readonly string[]
+  readonly namespace?: string
+  readonly as?: string
+  readonly dataDir?: string
+  readonly output: 'text' | 'json'
+}
+
+interface DoctorDeps extends ProgramDeps {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly hasColors: boolean
+}
+
+const TIMEOUT_MS = 10_000
+const USER_AGENT = 'stowage-doctor'
+
+export async function runDoctor(flags: DoctorFlags, deps: DoctorDeps): Promise<void> {
+  const subject = readSubject(flags)
+  const { connection } = await loadClientConfig(flags.kubeconfig, deps)
+  const report = await examineCluster(connection, { ...flags, subject }, deps)
+  deps.write(flags.output === 'json' ? `${JSON.stringify(report)}\n` : formatReport(report, deps))
+  if (report.counts.error + report.counts.warning > 0) throw new ExitError(1)
+}
+
+async function examineCluster(
+  connection: Connection,
+  flags: DoctorFlags & { readonly subject: Subject | undefined },
+  deps: DoctorDeps,
+): Promise<Report> {
+  const { clock, signal } = deps
+  const options = { connection, clock, timeoutMs: TIMEOUT_MS, userAgent: USER_AGENT }
+  const transport = createTransport(options)
+  const client = httpClient(options)
+  try {
+    const socket = flags.csiAddress === undefined ? undefined : await readSocket(flags.csiAddress, deps)
+    const driver = flags.driver ?? factsOf({ socket })?.name
+    const { subject, dataDir } = flags
+    const withServer = (server: ServerAnswer): DoctorContext => ({
+      ...{ client, cluster: createCluster(client, signal), connection, clock, server, dataDir: parseDataDir(dataDir) },
+      ...(driver ? { driver } : {}),
+      ...(socket ? { socket } : {}),
+      ...(subject ? { subject } : {}),
+    })
+    const answer = await probeServer(transport, clock, signal).catch((error: unknown) => {
+      if (error instanceof ApiError) return error
+      throw error
+    })
+    if (answer instanceof ApiError) return await examineWithoutServer(withServer(noAnswer(deps)), answer)
+    const context = withServer(answer)
+    return createReport(context, await runChecks(CHECKS, context))
+  } finally {
+    transport.close()
+    client.close()
+  }
+}
+
+const noAnswer = ({ clock }: DoctorDeps): ServerAnswer => ({ sentMs: clock.nowMs(), receivedMs: clock.nowMs() })
+
+/** Returns a report only if a certificate explains why the server cannot be used. */
+async function examineWithoutServer(context: DoctorContext, failure: ApiError): Promise<Report> {
+  const canRun = ({ id }: Check) => id === 'certificates' || id === 'disk'
+  const reports = await runChecks(CHECKS.filter(canRun), context)
+  const hasExplanation = reports.some(({ findings }) => findings.some(({ status }) => status === 'error'))
+  if (!hasExplanation) throw new UsageError(failure.message) // for exit code 2
+  const checks = CHECKS.map(
+    ({ id, title }): CheckReport =>
+      reports.find((report) => report.id === id) ?? { id, title, findings: [describeUnreadable(failure)] },
+  )
+  return createReport(context, checks)
+}
+
+/** Reads what the driver reports. A driver that does not answer is a finding, not an error of the command. */
+async function readSocket(address: string, { clock, signal }: DoctorDeps): Promise<DriverSocket> {
+  const driver = connectDriver({ address, clock, log: silentLog, timeoutMs: TIMEOUT_MS })
+  try {
+    return { address, facts: await readDriverFacts(driver, signal) }
+  } catch (error) {
+    if (!(error instanceof CsiError)) throw error
+    return { address, facts: { problem: error.message } }
+  } finally {
+    driver.close()
+  }
+}
+
+const NAMESPACE_DEFAULT = 'kube-system'
+const ACCOUNT = /^system:serviceaccount:([^:]+):[^:]+$/
+
+function readSubject({ component, features, namespace, as: user }: DoctorFlags): Subject | undefined {
+  if (component === undefined) {
+    if (user !== undefined || features !== undefined)
+      throw new UsageError('Set --component with --as and --features: it selects the rights to check.')
+    return undefined
+  }
+  selectRules(component, features) // rejects unknown features
+  return {
+    component,
+    namespace: namespace ?? (user && ACCOUNT.exec(user)?.[1]) ?? NAMESPACE_DEFAULT,
+    ...(features ? { features } : {}),
+    ...(user ? { user } : {}),
+  }
+}
