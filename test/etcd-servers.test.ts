@@ -1,5 +1,6 @@
 // Tests two servers on one etcd, and the responses of a server while etcd is unavailable.
-import { mkdtemp, rm } from 'node:fs/promises'
+import { X509Certificate } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -56,6 +57,30 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     expect((await b.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
     const restarted = await start('a')
     expect((await restarted.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
+  })
+
+  it('SYS-8 accept the same credentials if they copy them, and issue their own certificates', async () => {
+    const a = await start('a')
+    const flags = ['--store', `etcd://${etcd.endpoints.join(',')}/test`, '--pki-source', join(dir, 'pki')]
+    const dataDir = join(dir, 'b')
+    const b = await startServer({
+      dataDir,
+      command: 'server',
+      flags: [...flags, '--tls-san', 'balancer.example, 192.0.2.7'],
+    })
+    servers.push(b)
+    expect([b.token, b.ca]).toEqual([a.token, a.ca])
+    const account = '/api/v1/namespaces/default/serviceaccounts/default'
+    await a.call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } })
+    const { token } = (await a.call('POST', `${account}/token`, { spec: {} })).json.status
+    const review = { spec: { token } }
+    expect((await b.call('POST', '/apis/authentication.k8s.io/v1/tokenreviews', review)).json.status).toMatchObject({
+      authenticated: true,
+      user: { username: 'system:serviceaccount:default:default' },
+    })
+    const certificate = new X509Certificate(await readFile(join(dataDir, 'pki', 'serving.crt')))
+    expect(certificate.checkHost('balancer.example')).toBe('balancer.example')
+    expect(certificate.checkIP('192.0.2.7')).toBe('192.0.2.7')
   })
 
   it('SYS-11 are live but not ready while etcd does not respond, and become ready when it does', async () => {

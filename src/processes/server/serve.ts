@@ -44,6 +44,7 @@ import { serverEndpointOf } from './endpoint.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import type { StartedNodes } from './local-nodes.ts'
+import { copyPkiSource, followPkiSource } from './pki-source.ts'
 import { type WrittenServerRecord, writeServerRecord } from './server-record.ts'
 import { addStoreChecks } from './store-checks.ts'
 import { writeUpstreamConfigMaps } from './upstream-config-maps.ts'
@@ -55,7 +56,11 @@ export interface ServeOptions {
   readonly etcdTls: TlsFiles
   /** Directory of keys and certificates. Servers that share a store need the same ones. Default: in dataDir. */
   readonly pkiDir: string | undefined
+  /** Directory from which the credentials that servers share are copied to pkiDir. */
+  readonly pkiSource: string | undefined
   readonly listen: ListenAddress
+  /** Hosts of the serving certificate in addition to those that the server finds by itself. */
+  readonly servingHosts: readonly string[]
   readonly accountTokens: AccountTokenSettings
   readonly featureGates: string
   readonly expansionQuota: ExpansionQuota
@@ -115,6 +120,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const isShared = location.is === 'etcd'
   const nodeCount = nodeCountOf(options, !isShared)
   const pkiDir = options.pkiDir ?? join(dataDir, 'pki')
+  await copyPkiSource({ ...options, pkiDir })
   const { store, encryption } = await openDataDirectory({ ...options, pkiDir, location })
   let record: WrittenServerRecord | undefined
   try {
@@ -127,7 +133,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       ...options,
       store,
       pkiDir,
-      hosts: [...hostsOf(options.listen), address],
+      hosts: [...hostsOf(options.listen), address, ...options.servingHosts],
       serverUrl: () => url,
     })
     const { pki } = access.credentials
@@ -178,6 +184,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         await writeKubeconfig(renewed)
       }
       await access.credentials.follow({ listener, server, onRenewed, signal: stop.signal })
+      await followPkiSource({ ...options, pkiDir }, stop.signal)
       const inProcessProvisioners = volumesRoot ? [await openDirectoryProvisioner(volumesRoot, options)] : []
       await record.setReady(url)
       bootstrap.ok()

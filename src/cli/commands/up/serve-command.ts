@@ -47,6 +47,11 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
     .option('--etcd-key <file>', 'key of the client certificate')
     .addOption(pkiDirOption())
     .option(
+      '--pki-source <dir>',
+      'directory, such as a mounted Secret, from which to copy the credentials that servers share to the pki directory',
+    )
+    .option('--tls-san <hosts>', 'more host names and addresses of the serving certificate, separated by commas', '')
+    .option(
       '--encryption-provider-config <file>',
       'configuration of encryption at rest (default: PKI-DIR/encryption.yaml, created for a new store)',
     )
@@ -100,7 +105,9 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         store: flags.store,
         etcdTls: { ca: flags.etcdCa, cert: flags.etcdCert, key: flags.etcdKey },
         pkiDir: flags.pkiDir,
+        pkiSource: flags.pkiSource,
         listen: parseListen(flags.listen),
+        servingHosts: parseHosts(flags.tlsSan),
         accountTokens: checkAccountTokenSettings({
           issuer: flags.serviceAccountIssuer,
           lifetimeMsMax: parseDurationFlag(
@@ -205,6 +212,12 @@ function idleNotes(idleNodes: readonly string[]): string[] {
     `Nodes of an earlier start that are not running: ${idleNodes.join(', ')}. --nodes ${count} starts them again.`,
   ]
 }
+
+const parseHosts = (text: string): string[] =>
+  text
+    .split(',')
+    .map((host) => host.trim())
+    .filter((host) => host !== '')
 
 /** Limited because all nodes run in one process. */
 const NODES_MAX = 100

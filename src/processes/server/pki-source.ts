@@ -1,0 +1,57 @@
+// Copies the credentials that several servers share from a directory that a server only reads, such as a mounted Secret, into
+// its pki directory: at the start, and again when they change. Each server issues its own certificates from the shared CA.
+import { join } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import { ensurePrivateDirectory, readTextIfPresent, writePrivateFile } from '../../base/files.ts'
+import type { Logger } from '../../base/log.ts'
+import { UsageError } from '../../base/usage-error.ts'
+import { watchFiles } from '../../base/watch-files.ts'
+import { ENCRYPTION_FILE } from './encryption.ts'
+
+/** Without one of these, each server would create its own. */
+const REQUIRED_FILES = ['ca.key', 'ca.crt', 'tokens.json', 'service-account.key'] as const
+const OPTIONAL_FILES = ['service-account.pub', 'revoked-certificates', ENCRYPTION_FILE] as const
+const SHARED_FILES = [...REQUIRED_FILES, ...OPTIONAL_FILES]
+
+export interface PkiSourceOptions {
+  /** Value of --pki-source. Undefined if the server has no source. */
+  readonly pkiSource: string | undefined
+  readonly pkiDir: string
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Copies the files that differ. Throws UsageError if a required one is missing. */
+export async function copyPkiSource({ pkiSource, pkiDir, log }: PkiSourceOptions): Promise<void> {
+  if (pkiSource === undefined) return
+  const contents = await Promise.all(SHARED_FILES.map((file) => readTextIfPresent(join(pkiSource, file))))
+  const missingFiles = REQUIRED_FILES.filter((_, index) => contents[index] === undefined)
+  if (missingFiles.length > 0) {
+    throw new UsageError(
+      `--pki-source ${pkiSource} has no ${missingFiles.join(', ')}. Copy the pki directory of a server there: ` +
+        'servers that share a store need the same credentials.',
+    )
+  }
+  await ensurePrivateDirectory(pkiDir)
+  for (const [index, file] of SHARED_FILES.entries()) {
+    const content = contents[index]
+    if (content === undefined || content === (await readTextIfPresent(join(pkiDir, file)))) continue
+    await writePrivateFile(join(pkiDir, file), content)
+    log.info({ file, source: pkiSource }, 'credentials copied')
+  }
+}
+
+/** Copies the files again when they change, until the signal is aborted. */
+export async function followPkiSource(options: PkiSourceOptions, signal: AbortSignal): Promise<void> {
+  const { pkiSource, clock, log } = options
+  if (pkiSource === undefined) return
+  const stop = await watchFiles({
+    paths: SHARED_FILES.map((file) => join(pkiSource, file)),
+    clock,
+    onChange: () =>
+      copyPkiSource(options).catch((error: Error) =>
+        log.error({ source: pkiSource, reason: error.message }, 'cannot copy the changed credentials'),
+      ),
+  })
+  signal.addEventListener('abort', stop, { once: true })
+}
