@@ -30,7 +30,7 @@ describe('the line buffer', () => {
         }
         for (const { lines, added, fails } of steps) {
           add(lines)
-          const taken = waiting
+          const batchLines = waiting
           const batch = buffer.takeBatch()
           const text = textOf(batch)
           add(added)
@@ -39,7 +39,7 @@ describe('the line buffer', () => {
           else {
             batch.release()
             written += text
-            waiting -= taken
+            waiting -= batchLines
           }
           expect(buffer.lines).toBe(waiting)
         }

@@ -66,21 +66,21 @@ export function createLineBuffer(bytesMax: number, chunkBytes = CHUNK_BYTES): Li
     },
 
     takeBatch() {
-      const taken = chunks
+      const batchChunks = chunks
       chunks = []
       last = undefined
       return {
-        chunks: taken.map((chunk) => chunk.bytes.subarray(0, chunk.used)),
+        chunks: batchChunks.map((chunk) => chunk.bytes.subarray(0, chunk.used)),
         release() {
-          for (const chunk of taken) {
+          for (const chunk of batchChunks) {
             bytes -= chunk.used
             lines -= chunk.lines
           }
-          const reused = taken.find((chunk) => chunk.bytes.length === chunkBytes)
+          const reused = batchChunks.find((chunk) => chunk.bytes.length === chunkBytes)
           if (reused) spare = { bytes: reused.bytes, used: 0, lines: 0 }
         },
         putBack() {
-          chunks = [...taken, ...chunks]
+          chunks = [...batchChunks, ...chunks]
           last = chunks.at(-1)
         },
       }
