@@ -1,17 +1,21 @@
 // Determines whether dist/ was built from the present sources. The stamp is a hash over the paths, sizes and modification
 // times of sources, so that a deleted or renamed source counts as a change too.
 import { createHash } from 'node:crypto'
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const STAMP = join(ROOT, 'dist', '.inputs')
-const FILES = ['package.json', 'package-lock.json', 'tsconfig.json']
-const FOLDERS = ['src', 'bench', 'scripts']
+const FILES = ['package.json', 'package-lock.json', 'tsconfig.json', 'LICENSE']
+/** Folders with code, of which other files, such as tests, do not count. */
+const SOURCE_FOLDERS = ['src', 'bench', 'scripts']
+/** Folders whose files are copied into packages. */
+const COPIED_FOLDERS = ['packages', 'docs', 'examples']
 
 export async function stampOfInputs() {
-  const found = await Promise.all(FOLDERS.map(filesIn))
-  const lines = await Promise.all([...FILES, ...found.flat().sort()].map(describe))
+  const sources = (await filesIn(SOURCE_FOLDERS)).filter(isSource)
+  const copied = (await filesIn(COPIED_FOLDERS)).filter((path) => !path.includes('node_modules'))
+  const lines = await Promise.all([...FILES, ...sources, ...copied].map(describe))
   return createHash('sha256').update(lines.join('\n')).digest('hex')
 }
 
@@ -21,14 +25,21 @@ export async function isBuiltFrom(stamp) {
 
 export const writeStamp = (stamp) => writeFile(STAMP, stamp)
 
-async function filesIn(folder) {
-  const names = await readdir(join(ROOT, folder), { recursive: true })
-  return names
-    .filter((name) => /\.(ts|mjs|json)$/.test(name) && !name.endsWith('.test.ts'))
-    .map((name) => join(folder, name))
+/** Call before a build: without a stamp, the next build starts again after an interruption. */
+export const removeStamp = () => rm(STAMP, { force: true })
+
+async function filesIn(folders) {
+  const found = await Promise.all(
+    folders.map(async (folder) =>
+      (await readdir(join(ROOT, folder), { recursive: true })).map((name) => join(folder, name)),
+    ),
+  )
+  return found.flat().sort()
 }
+
+const isSource = (path) => /\.(ts|js|mjs|json)$/.test(path) && !path.endsWith('.test.ts')
 
 async function describe(path) {
   const file = await stat(join(ROOT, path)).catch(() => undefined)
-  return `${path} ${file?.size} ${file?.mtimeMs}`
+  return file?.isDirectory() ? path : `${path} ${file?.size} ${file?.mtimeMs}`
 }

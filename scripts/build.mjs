@@ -1,42 +1,42 @@
-// Bundles the command line program, the SDK for provisioners, the fake CSI driver, benchmarks and simulator into dist/, and
-// writes the types of the SDK. Native and worker-based packages stay outside the bundle. Does nothing if dist/ is up to date;
-// --force builds anyway.
+// Builds dist/: the program, the packages for authors of provisioners (packages.mjs), and the tools of this repository
+// (benchmarks, simulator, fake CSI driver). Does nothing if dist/ is up to date; --force builds anyway. --release, for `npm pack`,
+// builds only what is published, and removes the files of earlier builds, which a running program may still load.
 
-import { chmod, readFile } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { build } from 'esbuild'
-import { isBuiltFrom, stampOfInputs, writeStamp } from './build-stamp.mjs'
-import { writeTypes } from './types.mjs'
+import { isBuiltFrom, removeStamp, stampOfInputs, writeStamp } from './build-stamp.mjs'
+import { bundleOptions } from './bundle-options.mjs'
+import { buildPackages } from './packages.mjs'
 
-const stamp = await stampOfInputs()
-if (!process.argv.includes('--force') && (await isBuiltFrom(stamp))) process.exit(0)
+const ROOT = new URL('..', import.meta.url)
+const { version } = JSON.parse(await readFile(new URL('package.json', ROOT), 'utf8'))
+const options = bundleOptions(version)
 
-const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
+if (process.argv.includes('--release')) {
+  await removeStamp()
+  for (const name of ['chunks', 'packages']) await rm(new URL(`dist/${name}`, ROOT), { recursive: true, force: true })
+  await Promise.all([buildProgram(), buildPackages(version)])
+} else {
+  const stamp = await stampOfInputs()
+  if (process.argv.includes('--force') || !(await isBuiltFrom(stamp))) {
+    await removeStamp()
+    await Promise.all([buildProgram(), buildPackages(version), buildTools()])
+    await writeStamp(stamp)
+  }
+}
 
-await writeTypes()
-await build({
-  entryPoints: {
-    stowage: 'src/main.ts',
-    provisioner: 'src/sdk/provisioner.ts',
-    'provisioner-testing': 'src/sdk/testing.ts',
-    bench: 'bench/main.ts',
-    sim: 'src/sim/command/main.ts',
-    'fake-driver': 'src/csi/fake/fake-driver-process.ts',
-  },
-  absWorkingDir: new URL('..', import.meta.url).pathname,
-  outdir: 'dist',
-  bundle: true,
-  splitting: true,
-  format: 'esm',
-  platform: 'node',
-  target: 'node20',
-  sourcemap: true,
-  external: ['lmdb', 'pino'],
-  chunkNames: 'chunks/[name]-[hash]',
-  define: { STOWAGE_VERSION: JSON.stringify(version) },
-  banner: {
-    js: "#!/usr/bin/env node\nimport { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
-  },
-  logLevel: 'warning',
-})
-await chmod(new URL('../dist/stowage.js', import.meta.url), 0o755)
-await writeStamp(stamp)
+function buildProgram() {
+  return build({ ...options, entryPoints: { stowage: 'src/main.ts' }, chunkNames: 'chunks/[name]-[hash]' })
+}
+
+function buildTools() {
+  return build({
+    ...options,
+    entryPoints: {
+      bench: 'bench/main.ts',
+      sim: 'src/sim/command/main.ts',
+      'fake-driver': 'src/csi/fake/fake-driver-process.ts',
+    },
+    chunkNames: 'tools/[name]-[hash]',
+  })
+}

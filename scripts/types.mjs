@@ -1,5 +1,4 @@
-// Writes dist/types: the declarations that other packages may import. Declarations that
-// only the implementation imports are not copied.
+// Writes the declarations that the SDK exports. Declarations that only the implementation imports are not copied.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -9,9 +8,8 @@ const ROOT = new URL('..', import.meta.url).pathname
 const ENTRY_POINTS = ['sdk/provisioner.d.ts', 'sdk/testing.d.ts']
 const ALL_TYPES = join(ROOT, 'dist', `types.all.${process.pid}`)
 const NEW_TYPES = join(ROOT, 'dist', `types.new.${process.pid}`)
-const TYPES = join(ROOT, 'dist', 'types')
 
-export async function writeTypes() {
+export async function writeTypes(types) {
   for (const dir of [ALL_TYPES, NEW_TYPES]) await rm(dir, { recursive: true, force: true })
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
   const project = join(ROOT, 'scripts', 'types.tsconfig.json')
@@ -21,8 +19,9 @@ export async function writeTypes() {
     await mkdir(dirname(to), { recursive: true })
     await cp(file, to)
   }
-  await rm(TYPES, { recursive: true, force: true })
-  await rename(NEW_TYPES, TYPES)
+  await rm(types, { recursive: true, force: true })
+  await mkdir(dirname(types), { recursive: true })
+  await rename(NEW_TYPES, types)
   await rm(ALL_TYPES, { recursive: true, force: true })
 }
 

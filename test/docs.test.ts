@@ -10,6 +10,7 @@ const README_LINES_MAX = 150
 
 const pages = [
   ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'examples/provisioner/README.md'],
+  ...['packages/create-provisioner/README.md', 'packages/create-provisioner/template/README.md'],
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join('docs', name)),
@@ -28,7 +29,7 @@ it('docs/README.md links to every page', () => {
 
 it('every source file that the documentation mentions exists, except in the changelog', () => {
   const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).map((name) => `/src/${name}`)
-  const otherFiles = ['test', 'bench', 'examples', 'scripts'].flatMap((dir) =>
+  const otherFiles = ['test', 'bench', 'examples', 'packages', 'scripts'].flatMap((dir) =>
     readdirSync(join(ROOT, dir), { recursive: true, encoding: 'utf8' }).map((name) => `/${dir}/${name}`),
   )
   const files = [...sources, ...otherFiles]

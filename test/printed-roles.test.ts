@@ -119,7 +119,10 @@ describe('the components with the roles that stowage rbac print prints', () => {
   async function startDaemons(): Promise<void> {
     const socket = join(dir, 'csi.sock')
     const pluginProgram = join(dir, 'plugin.mjs')
-    await writeFile(pluginProgram, PLUGIN_PROGRAM(join(dirname(await buildProgram()), 'provisioner.js')))
+    await writeFile(
+      pluginProgram,
+      PLUGIN_PROGRAM(join(dirname(await buildProgram()), 'packages', 'provisioner', 'provisioner.js')),
+    )
     const election = ['--leader-election', '--leader-election-namespace', STORAGE_NAMESPACE]
     const env = { NAMESPACE: STORAGE_NAMESPACE, POD_NAME: 'provisioner-0' }
     await post(`/api/v1/namespaces/${STORAGE_NAMESPACE}/pods`, {

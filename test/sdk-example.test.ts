@@ -1,10 +1,10 @@
-// Tests the example of docs/tutorial/provisioners.md: a package that depends on stowage, is compiled against the published
-// types, and runs in its own process against a server.
+// Tests the example of docs/tutorial/provisioners.md: a package that depends on the packed SDK, is compiled against its types,
+// and runs in its own process against a server.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
@@ -32,15 +32,19 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-/** Copies the example and links its dependencies, as `npm install` does with a registry. */
+/** Copies the example and installs its dependencies: the packed SDK, and links to what it needs for its compilation. */
 async function installExample(to: string): Promise<string> {
-  const packageDir = dirname(dirname(await buildProgram()))
+  await buildProgram()
   await cp(join(ROOT, 'examples', 'provisioner'), to, {
     recursive: true,
     filter: (path) => !/\/(node_modules|dist|volumes)$/.test(path),
   })
   await mkdir(join(to, 'node_modules', '@types'), { recursive: true })
-  await symlink(packageDir, join(to, 'node_modules', 'stowage'))
+  const sdk = join(to, 'node_modules', '@stowage', 'provisioner')
+  await mkdir(sdk, { recursive: true })
+  const packFlags = ['pack', '--silent', '--pack-destination', dir]
+  const { stdout } = await run('npm', packFlags, { cwd: join(ROOT, 'dist', 'packages', 'provisioner') })
+  await run('tar', ['-xzf', join(dir, stdout.trim()), '-C', sdk, '--strip-components=1'])
   for (const name of ['@types/node', 'undici-types']) {
     await symlink(join(ROOT, 'node_modules', name), join(to, 'node_modules', name))
   }
@@ -147,7 +151,7 @@ describe('example provisioner', () => {
 
   it('PROV-17 has types that reject undeclared parameters and wrong values', async () => {
     const invalidCode = `
-      import { defineProvisioner, parameter } from 'stowage/provisioner'
+      import { defineProvisioner, parameter } from '@stowage/provisioner'
       defineProvisioner({
         name: 'example.com/x',
         parameters: { tier: parameter.choice(['fast', 'slow'], { doc: 'd', default: 'slow' }) },
@@ -159,7 +163,7 @@ describe('example provisioner', () => {
         async delete() {},
       })
       parameter.choice(['fast', 'slow'], { doc: 'd', default: 'warp' })
-      const source: import('stowage/provisioner').VolumeSource = { hostPath: { path: '/x' }, nfs: { server: 's', path: '/' } }`
+      const source: import('@stowage/provisioner').VolumeSource = { hostPath: { path: '/x' }, nfs: { server: 's', path: '/' } }`
     await writeFile(join(vendor, 'src', 'wrong.ts'), invalidCode)
     const { stdout } = await compile('--noEmit').catch((error) => error)
     await rm(join(vendor, 'src', 'wrong.ts'))
@@ -181,7 +185,7 @@ describe('example provisioner', () => {
 
   it('PROV-8 PROV-17 reports a call that never ends on the claim, and stops although it has not ended', async () => {
     const hanging = `
-      import { defineProvisioner, runProvisioner } from 'stowage/provisioner'
+      import { defineProvisioner, runProvisioner } from '@stowage/provisioner'
       await runProvisioner(defineProvisioner({
         name: 'example.com/hanging',
         provision: () => new Promise(() => {}),

@@ -1,4 +1,4 @@
-// The public API for provisioners: `import { defineProvisioner, runProvisioner } from 'stowage/provisioner'`. The API for their
+// The public API for provisioners: `import { defineProvisioner, runProvisioner } from '@stowage/provisioner'`. The API for their
 // tests is testing.ts; the manual is docs/tutorial/provisioners.md.
 export { defineProvisioner } from '../controllers/provisioning/plugin/check-plugin.ts'
 export type {

@@ -1,4 +1,4 @@
-// The public API for tests of provisioners: `import { testProvisioner } from 'stowage/provisioner/testing'`.
+// The public API for tests of provisioners: `import { testProvisioner } from '@stowage/provisioner/testing'`.
 export { type ConformanceOptions, testProvisioner } from './conformance.ts'
 export {
   startTestCluster,

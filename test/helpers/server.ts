@@ -16,6 +16,8 @@ export interface ServerOptions {
   readonly command?: 'up' | 'server'
   /** Path of the program, for example of an earlier release. Default: the one built from the present sources. */
   readonly program?: string
+  /** The command that runs the program, such as an installed one. Default: Node.js with `program`. */
+  readonly executable?: readonly [string, ...string[]]
   readonly flags?: readonly string[]
   /** Number of nodes of `up`. Default 0, which starts faster. */
   readonly nodes?: 'default' | number
@@ -61,17 +63,18 @@ export async function startServer({
   pkiDir = join(dataDir, 'pki'),
   command = 'up',
   program: givenProgram,
+  executable,
   flags = [],
   nodes: requestedNodes = 0,
   skipsNodeReadiness = false,
   env = {},
   uid,
 }: ServerOptions): Promise<RunningServer> {
-  const program = givenProgram ?? (await buildProgram())
+  const [file, ...args] = executable ?? [process.execPath, givenProgram ?? (await buildProgram())]
   const child = spawn(
-    process.execPath,
+    file,
     [
-      ...[program, command, '--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json'],
+      ...[...args, command, '--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json'],
       ...(command === 'up' && requestedNodes !== 'default' ? ['--nodes', String(requestedNodes)] : []),
       ...flags,
     ],

@@ -1,6 +1,6 @@
 // Runs the provisioner. Environment variables configure the disks, and flags everything else (see --help).
 import { resolve } from 'node:path'
-import { runProvisioner } from 'stowage/provisioner'
+import { runProvisioner } from '@stowage/provisioner'
 import { type Disk, type Tier, tiersProvisioner } from './tiers.js'
 
 const GIB = 1024n ** 3n

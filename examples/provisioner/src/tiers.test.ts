@@ -4,7 +4,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { startTestCluster, type TestCluster, testProvisioner } from 'stowage/provisioner/testing'
+import { startTestCluster, type TestCluster, testProvisioner } from '@stowage/provisioner/testing'
 import { tiersProvisioner } from './tiers.js'
 
 const GIB = 1024n ** 3n

@@ -9,7 +9,7 @@ import {
   NotCreatedError,
   type ProvisionedVolume,
   parameter,
-} from 'stowage/provisioner'
+} from '@stowage/provisioner'
 
 export const TIERS = ['fast', 'slow'] as const
 export type Tier = (typeof TIERS)[number]

@@ -1,0 +1,42 @@
+// The provisioner: how to create and delete a volume. The volumes are directories; replace the file operations by calls to your
+// storage.
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { defineProvisioner, type ProvisionedVolume } from '@stowage/provisioner'
+
+export function createDirectoryProvisioner(root: string) {
+  return defineProvisioner({
+    name: 'example.com/disks',
+
+    async provision({ volumeName, sizeBytes }) {
+      // A repeated request returns the volume of the earlier one.
+      const existing = await find(volumeName)
+      if (existing) return existing
+      await mkdir(join(root, volumeName), { recursive: true })
+      await writeFile(sizeFile(volumeName), `${sizeBytes}`)
+      return volumeOf(volumeName, sizeBytes)
+    },
+
+    async delete({ name, source }) {
+      if (source.hostPath?.path !== join(root, name)) throw new Error(`${name} is not a volume of this provisioner.`)
+      await rm(join(root, name), { recursive: true, force: true })
+      await rm(sizeFile(name), { force: true })
+    },
+
+    find: ({ volumeName }) => find(volumeName),
+    owns: ({ name, source }) => source.hostPath?.path === join(root, name),
+  })
+
+  async function find(volumeName: string): Promise<ProvisionedVolume | undefined> {
+    const size = await readFile(sizeFile(volumeName), 'utf8').catch(() => undefined)
+    return size ? volumeOf(volumeName, BigInt(size)) : undefined
+  }
+
+  function volumeOf(volumeName: string, sizeBytes: bigint): ProvisionedVolume {
+    return { sizeBytes, source: { hostPath: { path: join(root, volumeName), type: 'Directory' } } }
+  }
+
+  function sizeFile(volumeName: string): string {
+    return join(root, `.${volumeName}.size`)
+  }
+}

@@ -1,0 +1,20 @@
+// The options of esbuild for every bundle of this repository.
+const ROOT = new URL('..', import.meta.url).pathname
+
+/** Native and worker-based packages stay outside the bundle. */
+export const bundleOptions = (version) => ({
+  absWorkingDir: ROOT,
+  outdir: 'dist',
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node20',
+  sourcemap: true,
+  external: ['lmdb', 'pino'],
+  define: { STOWAGE_VERSION: JSON.stringify(version) },
+  banner: {
+    js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
+  },
+  logLevel: 'warning',
+})
