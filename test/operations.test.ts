@@ -1,4 +1,5 @@
-// Compares docs/how-to/operations.md and its alert rules with the program: metrics, names, flags, commands and bounds.
+// Compares docs/how-to/operations.md, its alert rules and the dashboard of the chart with the program: metrics, names, flags,
+// commands and bounds.
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,6 +9,7 @@ import { commandsBelow, createProgram } from '../src/cli/program.ts'
 import { capabilityOf, MIB } from '../src/driver/driver.fixture.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { findMentions, parseRules } from './helpers/alert-rules.ts'
+import { parseDashboard, queriesOf } from './helpers/dashboard.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
 import { type Families, readFamilies } from './helpers/metrics.ts'
@@ -18,6 +20,8 @@ const ROOT = new URL('..', import.meta.url).pathname
 const readProjectFile = (path: string) => readFile(join(ROOT, path), 'utf8')
 const GUIDE = await readProjectFile('docs/how-to/operations.md')
 const RULES = parseRules(await readProjectFile('docs/how-to/alerts.yaml'))
+const PANEL_QUERIES = queriesOf(parseDashboard(await readProjectFile('charts/stowage/files/dashboard.json')))
+const QUERIES = [...RULES, ...PANEL_QUERIES]
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const DRIVER = 'local.csi.stowage.dev'
@@ -29,7 +33,7 @@ const PROMETHEUS_LABELS = new Set(['instance', 'job', 'le'])
 
 const SCRAPES_END = performance.now() + 100_000 // before the timeout of the hook, to report the missing metrics
 
-describe('metrics in alerts and in the guide', () => {
+describe('metrics in alerts, in the dashboard and in the guide', () => {
   let dir: string
   let leftovers: HostLeftovers
   let server: RunningServer
@@ -73,7 +77,7 @@ describe('metrics in alerts and in the guide', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  /** Triggers the metrics that have no samples in a healthy system. */
+  /** Triggers the metrics that have no samples in a healthy, idle system. */
   async function provokeFailures(): Promise<void> {
     const post = async (path: string, body: object) => {
       const { status, text } = await server.call('POST', path, body)
@@ -112,7 +116,12 @@ describe('metrics in alerts and in the guide', () => {
         claimRef: { namespace: 'default', name: 'deleted', uid: '00000000-0000-0000-0000-000000000001' },
       },
     })
-    await pollUntil(async () => (await server.call('GET', `${CLAIMS}/data`)).json.status.phase === 'Bound')
+    await post(CLAIMS, { metadata: { name: 'temporary' }, spec: spec({ storageClassName: 'directory' }) })
+    const isBound = async (name: string) =>
+      (await server.call('GET', `${CLAIMS}/${name}`)).json.status.phase === 'Bound'
+    await pollUntil(() => isBound('temporary'))
+    await server.call('DELETE', `${CLAIMS}/temporary`)
+    await pollUntil(() => isBound('data'))
     const merge = { 'content-type': 'application/merge-patch+json' }
     await server.call('PATCH', `${CLAIMS}/data`, { spec: { volumeAttributesClassName: 'odd' } }, merge)
 
@@ -132,12 +141,12 @@ describe('metrics in alerts and in the guide', () => {
   }
 
   /** Metrics whose labels are checked. Labels are served only with a sample. */
-  const LABELLED = RULES.flatMap(findMentions)
+  const LABELLED = QUERIES.flatMap(findMentions)
     .filter(({ metric, labels }) => metric !== 'up' && labels.some((label) => !PROMETHEUS_LABELS.has(label)))
     .map(({ metric }) => metric)
     .filter((metric) => hasLoops || metric !== 'stowage_driver_limit_enforced')
 
-  it.each(RULES.map((rule) => [rule.alert, rule] as const))('SYS-17 are served for %s', (_, rule) => {
+  it.each(QUERIES.map((rule) => [rule.alert, rule] as const))('SYS-17 are served for %s', (_, rule) => {
     const mentions = findMentions(rule)
     expect(mentions).not.toEqual([])
     for (const { metric, labels, values } of mentions.filter(({ metric }) => metric !== 'up')) {

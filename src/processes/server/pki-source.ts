@@ -13,7 +13,7 @@ const REQUIRED_FILES = ['ca.key', 'ca.crt', 'tokens.json', 'service-account.key'
 const OPTIONAL_FILES = ['service-account.pub', 'revoked-certificates', ENCRYPTION_FILE] as const
 const SHARED_FILES = [...REQUIRED_FILES, ...OPTIONAL_FILES]
 
-export interface PkiSourceOptions {
+interface PkiSourceOptions {
   /** Value of --pki-source. Undefined if the server has no source. */
   readonly pkiSource: string | undefined
   readonly pkiDir: string

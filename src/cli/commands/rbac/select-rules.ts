@@ -43,5 +43,6 @@ export function selectRules(component: PrintedComponent, features: readonly stri
   return (named.length > 0 ? named : components).flatMap((name) => rulesOf(name).filter(isSelected))
 }
 
-const componentsOf = (component: PrintedComponent): readonly Component[] =>
+/** Returns the components that a process runs. */
+export const componentsOf = (component: PrintedComponent): readonly Component[] =>
   COMPONENTS_OF_PROCESS[component] ?? [component as Component]

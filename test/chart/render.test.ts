@@ -1,0 +1,169 @@
+// Renders the chart with Helm for every set of values in its folder ci, and compares the result with the manifests in deploy/
+// and with the flags of the program. `npx vitest run test/chart -u` writes deploy/.
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { commandsBelow, createProgram } from '../../src/cli/program.ts'
+import { helmSkipReason, listValueSets, type Manifest, parseManifests, renderChart, runHelm } from '../helpers/helm.ts'
+
+const DEPLOY = new URL('../../deploy', import.meta.url).pathname
+/** The sets of values that deploy/ has as plain manifests. */
+const PLAIN_SETS = ['replicated', 'sidecar', 'single']
+const SETS = await listValueSets()
+
+const missing = helmSkipReason()
+
+describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, () => {
+  const rendered = new Map<string, string>()
+  const manifests = (set: string): Manifest[] => parseManifests(rendered.get(set)!)
+  beforeAll(async () => {
+    for (const set of SETS) rendered.set(set, await renderChart(set))
+  })
+
+  it.each(SETS)('PLUS-9 passes helm lint with the values %s', async (set) => {
+    const { code, stdout, stderr } = await runHelm('lint', set)
+    expect(code, stdout + stderr).toBe(0)
+  })
+
+  it.each(PLAIN_SETS)('PLUS-9 renders deploy/%s.yaml', async (set) => {
+    await expect(plainManifest(set, rendered.get(set)!)).toMatchFileSnapshot(join(DEPLOY, `${set}.yaml`))
+  })
+
+  it.each(SETS)('SYS-12 starts the program with flags that it has, with the values %s', (set) => {
+    const commands = commandsBelow(createProgram({} as never))
+    const containers = manifests(set).flatMap(stowageContainersOf)
+    const hasPods = set !== 'sidecar-roles'
+    expect(containers.length > 0).toBe(hasPods)
+    for (const { args } of containers) {
+      const [name, ...flags] = args
+      const command = commands.find((candidate) => candidate.name() === name)
+      expect(command, name).toBeDefined()
+      const known = command!.options.map(({ long }) => long)
+      expect(flags.map((flag) => flag.replace(/=.*/s, '')).filter((flag) => !known.includes(flag))).toEqual([])
+    }
+  })
+
+  it.each(SETS)('SYS-9 runs without privileges unless a value requests them, with the values %s', (set) => {
+    if (set === 'single-privileged') return
+    for (const { securityContext } of manifests(set).flatMap(stowageContainersOf)) {
+      expect(securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      })
+    }
+  })
+
+  it.each(SETS)('SYS-11 probes every process, with the values %s', (set) => {
+    for (const container of manifests(set).flatMap(stowageContainersOf)) {
+      for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'] as const) {
+        expect(container.ports.map(({ name }) => name)).toContain(container[probe].httpGet.port)
+      }
+    }
+  })
+
+  it.each(SETS)('selects pods of the component by every selector, with the values %s', (set) => {
+    const objects = manifests(set)
+    const podLabels = objects.flatMap(({ spec }) => spec?.template?.metadata.labels ?? [])
+    const selectors = objects.flatMap(({ kind, spec }) =>
+      kind === 'Service'
+        ? spec.selector
+        : (spec?.podSelector?.matchLabels ?? (kind === 'PodDisruptionBudget' ? spec.selector.matchLabels : [])),
+    )
+    for (const selector of selectors) {
+      const selected = podLabels.filter((labels) =>
+        Object.entries(selector).every(([key, value]) => labels[key] === value),
+      )
+      expect(selected, JSON.stringify(selector)).toHaveLength(1)
+    }
+  })
+
+  it('PLUS-9 binds the roles to the service account of another chart', () => {
+    const [binding] = manifests('sidecar-roles').filter(({ kind }) => kind === 'ClusterRoleBinding')
+    expect(binding!.subjects).toEqual([{ kind: 'ServiceAccount', name: 'disks-controller', namespace: 'stowage' }])
+    expect(manifests('sidecar-roles').map(({ kind }) => kind)).not.toContain('ServiceAccount')
+  })
+
+  it('SYS-9 grants only what the named controllers and features need', () => {
+    const rulesOf = (set: string, kind: string) => manifests(set).find((object) => object.kind === kind)?.rules ?? []
+    const resources = (set: string) =>
+      rulesOf(set, 'ClusterRole').flatMap((rule: { resources: string[] }) => rule.resources)
+    expect(resources('sidecar')).toEqual(
+      expect.arrayContaining(['secrets', 'volumeattachments/status', 'volumesnapshots']),
+    )
+    for (const resource of ['secrets', 'volumeattachments/status', 'volumesnapshots', 'commits'])
+      expect(resources('sidecar-node')).not.toContain(resource)
+    const names = (set: string) => rulesOf(set, 'Role').flatMap((rule: { resources: string[] }) => rule.resources)
+    expect(names('sidecar')).toEqual(expect.arrayContaining(['leases', 'csistoragecapacities']))
+    expect(names('sidecar-node')).not.toContain('leases')
+  })
+
+  it('SYS-17 has no alerts of servers beside a driver, which would report that there is none', async () => {
+    const alertsOf = async (set: string) => {
+      const { stdout } = await runHelm('template', set, ['--set', 'prometheusRule.enabled=true'])
+      const [rule] = parseManifests(stdout).filter(({ kind }) => kind === 'PrometheusRule')
+      return rule!.spec.groups.flatMap(({ rules }: { rules: { alert: string }[] }) => rules.map(({ alert }) => alert))
+    }
+    expect(await alertsOf('single')).toContain('StowageDown')
+    const sidecarAlerts = await alertsOf('sidecar')
+    expect(sidecarAlerts).not.toContain('StowageDown')
+    expect(sidecarAlerts).toContain('StowageDriverFails')
+  })
+
+  /** Wrong values: the set that they change, and the message. */
+  const WRONG_VALUES: readonly (readonly [set: string, change: string, message: string])[] = [
+    ['sidecar', 'mode=cluster', 'mode'],
+    ['sidecar', 'replicas=2', 'replicas'],
+    ['sidecar', 'sidecar.replicas=0', 'sidecar/replicas'],
+    ['sidecar', 'sidecar.driverName=', 'sidecar.driverName is empty: set it to the name of the CSI driver'],
+    ['sidecar', 'sidecar.socketPath=', 'sidecar.socketPath is empty: set it to the path'],
+    ['sidecar', 'sidecar.socketPath=csi.sock', 'sidecar/socketPath'],
+    ['sidecar', 'sidecar.driverContainers=null', 'sidecar has no driver: set sidecar.driverContainers'],
+    ['sidecar', 'sidecar.controllers={snapshotter}', 'sidecar/controllers/0'],
+    ['sidecar', 'sidecar.nodeDeployment=true', 'sidecar.nodeDeployment and sidecar.leaderElection exclude each other'],
+    [
+      'sidecar',
+      'sidecar.leaderElection=false,sidecar.replicas=2',
+      'sidecar.replicas is above 1 without sidecar.leaderElection',
+    ],
+    ['sidecar', 'sidecar.leaderElection=false,sidecar.holdUpstreamLeases=true', 'sidecar.holdUpstreamLeases requires'],
+    ['sidecar', 'rbac.features={topology}', 'requires the feature leader-election in rbac.features'],
+    ['sidecar', 'rbac.features={leader-election}', 'sidecar.capacity requires the feature capacity'],
+    ['sidecar', 'rbac.features={snapshot}', 'rbac/features/0'],
+    ['replicated', 'etcd.endpoints=null', 'etcd.endpoints is empty: mode=replicated needs etcd'],
+    ['replicated', 'etcd.endpoints={https://etcd:2379}', 'etcd/endpoints/0'],
+    ['replicated', 'pki.secretName=', 'pki.secretName is empty'],
+    ['single', 'single.persistence.type=hostPath', 'single.persistence.hostPath is empty'],
+    ['single', 'single.persistence.type=existingClaim', 'single.persistence.existingClaim is empty'],
+    ['single', 'single.persistence.size=lots', 'single/persistence/size'],
+  ]
+  it.each(WRONG_VALUES)('SYS-12 rejects %s with %s', async (set, change, message) => {
+    const { code, stdout, stderr } = await runHelm('template', set, ['--set', change])
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr.replaceAll('.', '/')).toContain(message.replaceAll('.', '/')) // versions of Helm differ in the paths of values
+  })
+})
+
+interface Container {
+  readonly image: string
+  readonly args: readonly string[]
+  readonly ports: readonly { readonly name: string }[]
+  readonly securityContext: object
+  readonly startupProbe: Probe
+  readonly livenessProbe: Probe
+  readonly readinessProbe: Probe
+}
+interface Probe {
+  readonly httpGet: { readonly port: string }
+}
+
+const stowageContainersOf = ({ spec }: Manifest): Container[] =>
+  (spec?.template?.spec.containers ?? []).filter(({ image }: Container) => image.startsWith('stowage:'))
+
+/** Returns rendered manifests without what only Helm uses, and with the namespace that Helm would create. */
+function plainManifest(set: string, text: string): string {
+  const withoutHelm = text
+    .replace(/^ +(helm\.sh\/chart|app\.kubernetes\.io\/managed-by): .*\n/gm, '')
+    .replace(/^# Source: stowage\/templates\/(.*)$/gm, '# $1')
+  const header = `# Rendered from charts/stowage with the values of charts/stowage/ci/${set}-values.yaml. Do not edit: change these.\n`
+  return `${header}---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: stowage\n${withoutHelm}`
+}
