@@ -122,6 +122,16 @@ describe('the check of rights', () => {
     ])
   })
 
+  it('PLUS-9 omits the rights of transactions on a server without them', async () => {
+    const client = clientThatDenies('patch persistentvolumes/status', 'update persistentvolumes/status')
+    const provisioner = { component: 'provisioner', namespace: 'csi' } as const
+    expect(await run(rights, { client, subject: provisioner })).toEqual([expect.stringMatching(/^ok /)])
+    const withTransactions = { ...client, commitsAtomically: async () => true }
+    expect(await run(rights, { client: withTransactions, subject: provisioner })).toEqual([
+      'warning csi-driver cannot patch persistentvolumes/status: the feature transactions is out of service.',
+    ])
+  })
+
   it('PLUS-9 checks another user with its groups, and prints the command that grants its rights', async () => {
     const reviewedSpecs: Record<string, unknown>[] = []
     const client = {

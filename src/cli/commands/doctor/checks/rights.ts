@@ -4,6 +4,10 @@ import { ALL_KINDS } from '../../../../api/kinds/index.ts'
 import { selfSubjectReviewKind } from '../../../../api/kinds/reviews/reviews.ts'
 import { ApiError } from '../../../../api/status-error.ts'
 import type { ComponentRule } from '../../../../apiserver/rbac/component-rules.ts'
+import {
+  volumeSnapshotContentKind,
+  volumeSnapshotKind,
+} from '../../../../controllers/provisioning/csi/snapshot-kinds.ts'
 import { CONCURRENT_REQUESTS, mapConcurrently } from '../../../bulk/index.ts'
 import { quoteShellWord } from '../../../shell-word.ts'
 import { selectRules } from '../../rbac/select-rules.ts'
@@ -47,10 +51,12 @@ export const rights: Check = {
   },
 }
 
-/** Returns each right once. Omits those on resources that the server does not serve. */
+/** Returns each right once. Omits those on resources that the server does not serve, and transactions of other servers. */
 async function findRightsInUse(context: DoctorContext, subject: Subject): Promise<Right[]> {
   const rightsByKey = new Map<string, Right>()
+  const hasTransactions = await context.client.commitsAtomically()
   for (const rule of selectRules(subject.component, subject.features)) {
+    if (rule.feature === 'transactions' && !hasTransactions) continue
     for (const resource of rule.resources) {
       if (!(await isServed(resource, context))) continue
       for (const right of rightsOf(rule, resource, subject.namespace)) {
@@ -74,11 +80,12 @@ function rightsOf({ verbs, names, namespace, feature }: ComponentRule, resource:
   )
 }
 
-/** Only Stowage serves commits. Resources of no kind of ours are assumed to be served. */
-async function isServed(resource: string, { client, cluster }: DoctorContext): Promise<boolean> {
-  if (resource === 'commits.stowage.dev') return client.commitsAtomically()
+const KINDS: readonly Kind[] = [...ALL_KINDS, volumeSnapshotKind as Kind, volumeSnapshotContentKind as Kind]
+
+/** Resources of no kind are assumed to be served. */
+async function isServed(resource: string, { cluster }: DoctorContext): Promise<boolean> {
   const [id] = resource.split('/')
-  const kind = ALL_KINDS.find(({ plural, group }: Kind) => id === (group ? `${plural}.${group}` : plural))
+  const kind = KINDS.find(({ plural, group }) => id === (group ? `${plural}.${group}` : plural))
   return kind ? cluster.serves(kind) : true
 }
 
