@@ -83,7 +83,8 @@ export async function runReflector<T extends KubeObject>(
       if (isUnknownVersion(error)) version = undefined
       if (error instanceof NoWatchListError) {
         hasWatchList = false
-        log.info({ kind: kind.kind, reason: error.message }, 'the server does not support WatchList; listing instead')
+        const message = 'the server does not support WatchList; listing instead'
+        if (!isMissingRight(error.cause)) log.info({ kind: kind.kind, reason: error.message }, message)
         continue
       }
     }
@@ -136,7 +137,7 @@ export async function runReflector<T extends KubeObject>(
       }
     } catch (error) {
       if (initialObjects && error instanceof ApiError && NO_WATCH_LIST_CODES.includes(error.code)) {
-        throw new NoWatchListError(error.message)
+        throw new NoWatchListError(error.message, { cause: error })
       }
       throw error
     }

@@ -1,6 +1,7 @@
 // Implements Provisioner with CreateVolume and DeleteVolume of a CSI driver. prepare-request.ts builds the request,
 // build-volume.ts converts the reply, and src/csi/errors.ts classifies failures.
 
+import type { KubeObject } from '../../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
@@ -149,15 +150,24 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
 
   async function prepare(request: ProvisionRequest, signal: AbortSignal): Promise<PreparedRequest> {
     const { uid } = request.claim.metadata
-    if (topologyCaches) {
-      const synced = await Promise.all([
-        topologyCaches.nodes.whenSynced(signal),
-        topologyCaches.csiNodes.whenSynced(signal),
-      ])
-      if (!synced.every(Boolean)) throw notReadyError('stopped before the nodes were known')
-    }
+    if (topologyCaches && needsNodes(request)) await requireSynced(Object.values(topologyCaches), signal)
     const claimTopology = topologyCache.getOrCreate(uid, request.selectedNode, { mustRepeat: unfinishedUids.has(uid) })
     return prepareRequest(request, claimTopology, { client, facts, options, attributesClasses, nodes, log }, signal)
+  }
+
+  /** Whether the topology of the request depends on the nodes (topology.ts), and not on the class alone. */
+  const needsNodes = ({ selectedNode, storageClass: { allowedTopologies = [] } }: ProvisionRequest): boolean =>
+    selectedNode !== undefined || (allowedTopologies.length === 0 && options.immediateTopology)
+
+  /** Throws if the user may not read the nodes, so that the claim waits with an event and occupies no worker. */
+  async function requireSynced(nodeCaches: readonly Cache<KubeObject>[], signal: AbortSignal): Promise<void> {
+    const answered = await Promise.all(nodeCaches.map((cache) => cache.whenSyncedOrNotServed(signal)))
+    if (!answered.every(Boolean)) throw notReadyError('stopped before the nodes were known')
+    if (!nodeCaches.every(({ isSynced }) => isSynced)) {
+      throw notReadyError(
+        'the topology of the nodes is unknown: the provisioner needs the right to list and watch nodes and csinodes.storage.k8s.io',
+      )
+    }
   }
 
   /** Returns the failure of a request that was not sent. The result of earlier calls is unchanged. */
