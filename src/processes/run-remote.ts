@@ -1,6 +1,7 @@
 // Runs controllers in a separate process against any API server: `stowage controllers`, `stowage scheduler` and
 // `stowage capacity-cleanup`.
 import type { Registry } from 'prom-client'
+import type { Component } from '../apiserver/rbac/component-rules.ts'
 import { parseListen } from '../base/listen-address.ts'
 import { type ClientConfig, loadClientConfig } from '../client/connection/client-config.ts'
 import {
@@ -12,6 +13,7 @@ import {
   startHost,
   type TermDeps,
 } from '../runtime/index.ts'
+import { createFeatureLookup } from './feature-lookup.ts'
 
 export interface RemoteServerFlags {
   readonly kubeconfig?: string
@@ -26,6 +28,8 @@ export interface RemoteFlags extends RemoteServerFlags {
 
 export interface RemoteWork {
   readonly userAgent: string
+  /** The components that the process runs. */
+  readonly components: readonly Component[]
   /** Names of the leases in kube-system, all of which the leader holds. */
   readonly leases: readonly [string, ...string[]]
   readonly leaseTimes: LeaseTimes
@@ -36,7 +40,7 @@ export interface RemoteWork {
 }
 
 export async function runRemote(work: RemoteWork, flags: RemoteFlags, deps: ProcessDeps): Promise<void> {
-  const host = await startRemoteHost(work.userAgent, flags, deps)
+  const host = await startRemoteHost(work.userAgent, flags, deps, { components: work.components })
   const [name, ...additionalNames] = work.leases
   try {
     const outcome = await runOnHost(
@@ -57,19 +61,25 @@ export async function runRemote(work: RemoteWork, flags: RemoteFlags, deps: Proc
   }
 }
 
-/** Starts the host with `ownConfig` if it is given, otherwise with the configuration of the flags. */
+export interface RemoteHostOptions {
+  /** The components that the process runs, whose optional features are named when they lack a right. */
+  readonly components: readonly Component[]
+  /** Default: the configuration of the flags. */
+  readonly ownConfig?: ClientConfig
+}
+
 export async function startRemoteHost(
   userAgent: string,
   flags: RemoteServerFlags,
   deps: Pick<ProcessDeps, 'clock' | 'env' | 'random' | 'log'>,
-  ownConfig?: ClientConfig,
+  { components, ownConfig }: RemoteHostOptions,
 ): Promise<Host> {
   const config = ownConfig ?? (await loadClientConfig(flags.kubeconfig, deps))
   const server: ClientConfig = flags.server
     ? { ...config, connection: { ...config.connection, server: flags.server } }
     : config
   const monitoring = flags.httpEndpoint ? parseListen(flags.httpEndpoint, '--http-endpoint') : undefined
-  return startHost({ server, userAgent, monitoring }, deps)
+  return startHost({ server, userAgent, monitoring, featureOf: createFeatureLookup(components) }, deps)
 }
 
 /** Throws if work was abandoned, so that the process exits with an error. */

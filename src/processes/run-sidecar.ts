@@ -2,6 +2,7 @@
 // server and the driver, then runs the controllers that the command selects.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
+import type { Component } from '../apiserver/rbac/component-rules.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 
@@ -11,6 +12,7 @@ import { type CsiConnection, connectDriver, createCsiMetrics, serializeCalls } f
 import { type Host, type LeaseTimes, type ProcessDeps, runOnHost, startHost } from '../runtime/index.ts'
 import { type DiscoveredDriver, discoverDriver } from './discover-driver.ts'
 import { createDriverControllers, type DriverMetrics, type DriverParts } from './driver-controllers.ts'
+import { createFeatureLookup } from './feature-lookup.ts'
 import { failIfAbandoned } from './run-remote.ts'
 
 export interface SidecarSettings {
@@ -41,6 +43,8 @@ export interface SidecarRun<Settings extends SidecarSettings = SidecarSettings> 
 
 export interface Sidecar {
   readonly userAgent: string
+  /** The components that the sidecar may run. */
+  readonly components: readonly Component[]
   createMetrics(registry: Registry): DriverMetrics
   leasesOf(driver: DiscoveredDriver): SidecarLeases
   /** Throws if the sidecar cannot work with this driver. */
@@ -63,8 +67,9 @@ export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<voi
   const nodeName = nodeNameOf(run)
   const limit = createAdaptiveLimit({ clock, log })
   const { userAgent } = sidecar
+  const featureOf = createFeatureLookup(sidecar.components)
   const host = await startHost(
-    { server: await loadServerConfig(run), userAgent, observer: limit, monitoring, metricsPath },
+    { server: await loadServerConfig(run), userAgent, observer: limit, monitoring, metricsPath, featureOf },
     run,
   )
   const driver = connectDriver({ address, clock, log, metrics: createCsiMetrics(host.registry), timeoutMs })

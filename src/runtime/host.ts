@@ -11,7 +11,7 @@ import { createEventRecorder } from './events.ts'
 import { createManager, type ManagerOptions } from './manager.ts'
 import { type ClientMetrics, createClientMetrics } from './metrics.ts'
 import { type HealthChecks, serveMonitoring } from './monitoring.ts'
-import { createRights, type Rights } from './rights.ts'
+import { createRights, type Rights, type RightsOptions } from './rights.ts'
 
 /** The health checks until the controllers are started: alive, but not ready. */
 const STARTING: HealthChecks = {
@@ -37,6 +37,8 @@ export interface HostOptions {
   readonly monitoring?: ListenAddress
   /** Default `/metrics`. */
   readonly metricsPath?: string
+  /** Returns the optional feature of this process that needs a right, if there is one. */
+  readonly featureOf?: RightsOptions['featureOf']
 }
 
 export interface Host {
@@ -73,7 +75,13 @@ export async function startHost(
   }
   const http = httpClient({ connection, clock, userAgent, observer })
   const events = createEventRecorder({ client: http, clock, random, log, component: userAgent.split(' ')[0]! })
-  const rights = createRights({ clock, log, observe: metrics.setMissingRight, events })
+  const rights = createRights({
+    clock,
+    log,
+    observe: metrics.setMissingRight,
+    events,
+    ...(options.featureOf ? { featureOf: options.featureOf } : {}),
+  })
   const client = rights.track(patchByUpdate(http))
   const recorderAbort = new AbortController()
   void events.run(recorderAbort.signal)
@@ -123,6 +131,7 @@ export async function runOnHost(host: Host, work: HostedWork, deps: ProcessDeps)
   const stopTimeoutMs = work.stopTimeoutMs ?? STOP_TIMEOUT_MS
   const manager = createManager({ client, metrics, clock, random, log, ...options, stopTimeoutMs })
   host.setHealth(manager.health)
+  if (work.lease) host.rights.recordOnLease({ namespace: work.lease.namespace, name: work.lease.name })
 
   log.info({ server: host.url, ...logFields, ...(monitoring ? { monitoring } : {}) }, 'started')
   const result = await manager.run(signal)

@@ -2,6 +2,7 @@ import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { KubeObject } from '../api/kind.ts'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'
+import { leaseKind } from '../api/kinds/lease/lease.ts'
 import { secretKind } from '../api/kinds/secret/secret.ts'
 import { ApiError } from '../api/status-error.ts'
 import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
@@ -144,6 +145,49 @@ describe('missing rights', () => {
     await tryPatch('2')
     await waitTurns()
     expect(events).toEqual(['MissingRight on ConfigMap settings'])
+  })
+
+  it('SYS-29 are reported once for each feature, with its name', async () => {
+    const entries: string[] = []
+    const log = {
+      debug: () => {},
+      info: (_fields: object, message: string) => void entries.push(`info ${message}`),
+      warn: (_fields: object, message: string) => void entries.push(`warn ${message}`),
+      error: (_fields: object, message: string) => void entries.push(`error ${message}`),
+    } as unknown as Logger
+    const featureOf = (_verb: string, resource: string) => (resource === 'configmaps' ? 'settings' : undefined)
+    const featureRights = createRights({ clock: server.clock, log, featureOf })
+    let isDenied = true
+    const tracked = featureRights.track(
+      asStock(server.client(), { allows: ({ kind }) => !isDenied || kind.kind !== 'ConfigMap' }),
+    )
+    const request = async () => {
+      await tracked.list(configMapKind).catch(() => {})
+      await tracked.get(configMapKind, ref).catch(() => {})
+    }
+    await request()
+    await request()
+    expect(entries).toEqual([
+      'warn the feature settings is out of service until a role grants its rights: cannot list configmaps',
+    ])
+    expect(featureRights.notes()).toEqual([
+      expect.stringMatching(/cannot list configmaps; the feature settings is out of service$/),
+      expect.stringMatching(/cannot get configmaps; the feature settings is out of service$/),
+    ])
+    isDenied = false
+    await request()
+    expect(entries.slice(1)).toEqual(['info the missing right was granted; the feature is in service again'])
+  })
+
+  it('SYS-29 of requests for no object are recorded as one event on the lease', async () => {
+    const lease = { namespace: 'default', name: 'leader' }
+    await server.client().create(leaseKind, { metadata: lease, spec: {} })
+    rights.recordOnLease(lease)
+    denies = ({ verb, kind }) => verb === 'list' && kind.kind === 'ConfigMap'
+    await client.list(configMapKind).catch(() => {})
+    await client.list(configMapKind).catch(() => {})
+    await waitTurns()
+    expect(events).toEqual(['MissingRight on Lease leader'])
   })
 
   it('are reported for the write of a commit that failed', async () => {

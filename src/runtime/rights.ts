@@ -1,5 +1,7 @@
-// Reports rights that the user of this process lacks, until a request with the same verb and resource succeeds.
+// Reports rights that the user of this process lacks, until a request with the same verb and resource succeeds. The rights of
+// one feature are reported together: the first that is missing takes the feature out of service.
 import type { Kind } from '../api/kind.ts'
+import { leaseKind } from '../api/kinds/lease/lease.ts'
 import { type ApiError, isMissingRight } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -17,6 +19,8 @@ interface MissingRight {
   readonly verb: string
   /** The plural of the kind, with group and subresource: `leases.coordination.k8s.io`, `pods/status`. */
   readonly resource: string
+  /** The feature that needs the right. Absent for what the process always does. */
+  readonly feature?: string
   readonly sinceMs: number
   /** The message of the server. */
   readonly message: string
@@ -29,6 +33,8 @@ export interface RightsOptions {
   observe?(verb: string, resource: string, isMissing: boolean): void
   /** Records the events. Without it, rights are reported without events. */
   readonly events?: Pick<EventRecorder, 'record'>
+  /** Returns the optional feature of this process that needs the right, if there is one. */
+  featureOf?(verb: string, resource: string): string | undefined
 }
 
 export interface Rights {
@@ -38,6 +44,8 @@ export interface Rights {
   notes(): string[]
   /** Returns a client that reports the rights that its requests lack. `user` identifies the client of one of several users. */
   track<C extends Client>(client: C, user?: string): C
+  /** Records the events about requests for no single object, such as a watch, on this lease. Default: they have no events. */
+  recordOnLease(lease: ObjectRef): void
 }
 
 interface Access {
@@ -56,19 +64,26 @@ interface Access {
 const RIGHTS_MAX = 100
 /** Bounds the objects with an event for one missing right. */
 const EVENTS_MAX = 20
+/** A right to write events or leases is missing where its event would be recorded. */
+const HAVE_NO_EVENTS: readonly string[] = ['Event', 'Lease']
 
-export function createRights({ clock, log, observe, events }: RightsOptions): Rights {
+export function createRights({ clock, log, observe, events, featureOf }: RightsOptions): Rights {
   const missingRights = new Map<string, MissingRight & { readonly objects: Set<string> }>()
+  let lease: ObjectRef | undefined
+
+  const isFeatureOff = (feature: string) => [...missingRights.values()].some((right) => right.feature === feature)
 
   function recordGrant(access: Access): void {
     if (missingRights.size === 0) return
     const { verb, resource, id } = describeAccess(access)
+    const feature = missingRights.get(id)?.feature
     if (!missingRights.delete(id)) return
     const isMissing = [...missingRights.values()].some((right) => right.verb === verb && right.resource === resource)
     if (!isMissing) observe?.(verb, resource, false) // another user may still lack it
     const { user } = access
-    const fields = user === undefined ? { verb, resource } : { verb, resource, user }
-    log.info(fields, 'the missing right was granted; the feature is in service again')
+    const fields = { verb, resource, ...(user === undefined ? {} : { user }), ...(feature ? { feature } : {}) }
+    if (feature && isFeatureOff(feature)) log.debug(fields, 'one of the missing rights of the feature was granted')
+    else log.info(fields, 'the missing right was granted; the feature is in service again')
   }
 
   function recordDenial(client: Client, access: Access, error: ApiError): void {
@@ -76,34 +91,51 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
     let right = missingRights.get(id)
     if (!right) {
       if (missingRights.size >= RIGHTS_MAX) return
-      right = { verb, resource, sinceMs: clock.nowMs(), message: error.message, objects: new Set() }
+      const feature = featureOf?.(verb, resource)
+      const isReported = feature !== undefined && isFeatureOff(feature)
+      right = { verb, resource, feature, sinceMs: clock.nowMs(), message: error.message, objects: new Set() }
       missingRights.set(id, right)
       observe?.(verb, resource, true)
-      const fields = { verb, resource, reason: error.message }
-      const { denialMessage } = access
-      if (denialMessage) log.info(fields, `cannot ${verb} ${resource} until a role grants it: ${denialMessage}`)
-      else {
-        log.error(
-          fields,
-          `missing right: cannot ${verb} ${resource}; features that need it are out of service until a role grants it`,
-        )
-      }
+      logDenial(access, right, isReported)
+      const isAboutNoObject = !access.ref && !HAVE_NO_EVENTS.includes(access.kind.kind)
+      if (lease && isAboutNoObject && !isReported) void recordEvent(client, leaseKind, lease, right)
     }
-    if (access.ref && right.objects.size < EVENTS_MAX) void recordEvent(client, access, right)
+    const { kind, ref } = access
+    if (!ref || HAVE_NO_EVENTS.includes(kind.kind) || right.objects.size >= EVENTS_MAX) return
+    void recordEvent(client, kind, ref, right)
+  }
+
+  function logDenial({ denialMessage }: Access, right: MissingRight, isReported: boolean): void {
+    const { verb, resource, feature, message: reason } = right
+    const fields = { verb, resource, reason, ...(feature ? { feature } : {}) }
+    if (isReported) log.debug(fields, 'another missing right of a feature that is out of service')
+    else if (denialMessage) log.info(fields, `cannot ${verb} ${resource} until a role grants it: ${denialMessage}`)
+    else if (feature)
+      log.warn(
+        fields,
+        `the feature ${feature} is out of service until a role grants its rights: cannot ${verb} ${resource}`,
+      )
+    else {
+      log.error(
+        fields,
+        `missing right: cannot ${verb} ${resource}; features that need it are out of service until a role grants it`,
+      )
+    }
   }
 
   async function recordEvent(
     client: Client,
-    access: Access,
+    kind: Kind,
+    ref: ObjectRef,
     right: MissingRight & { objects: Set<string> },
   ): Promise<void> {
-    const { kind, ref } = access
-    if (!events || !ref || kind.kind === 'Event' || kind.kind === 'Lease') return
+    if (!events) return
     const key = `${ref.namespace ?? ''}/${ref.name}`
     if (right.objects.has(key)) return
     right.objects.add(key)
-    const { verb, resource } = right
-    const message = `cannot ${verb} ${resource}: ${right.message}. Grant the right; the request is then retried.`
+    const { verb, resource, feature } = right
+    const consequence = feature ? `the feature ${feature} is out of service: ` : ''
+    const message = `${consequence}cannot ${verb} ${resource}: ${right.message}. Grant the right; the request is then retried.`
     try {
       events.record(kind, await client.get(kind, ref), { type: 'Warning', reason: 'MissingRight', message })
     } catch (error) {
@@ -155,9 +187,13 @@ export function createRights({ clock, log, observe, events }: RightsOptions): Ri
     missing: () => [...missingRights.values()],
     notes: () =>
       [...missingRights.values()].map(
-        ({ verb, resource, sinceMs }) =>
-          `missing right since ${new Date(sinceMs).toISOString()}: cannot ${verb} ${resource}`,
+        ({ verb, resource, feature, sinceMs }) =>
+          `missing right since ${new Date(sinceMs).toISOString()}: cannot ${verb} ${resource}` +
+          `${feature ? `; the feature ${feature} is out of service` : ''}`,
       ),
+    recordOnLease(ref) {
+      lease = ref
+    },
     track: (client, user) => ({
       ...client,
       get: (kind, ref, options) => {

@@ -23,6 +23,7 @@ export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: Proc
   await runRemote(
     {
       userAgent: CLEANUP_LEASE,
+      components: ['capacity-cleanup'],
       leases: [CLEANUP_LEASE],
       leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
       logFields,

@@ -42,6 +42,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
   await runRemote(
     {
       userAgent: CONTROLLERS_LEASE,
+      components: drivers.length > 0 ? [...names, 'provisioner', 'resizer', 'attacher'] : names,
       leases: [parseLeaseName(flags.leaderElectionName)],
       leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
       logFields: { controllers: names },

@@ -56,7 +56,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
     throw new UsageError(`--max-pods ${JSON.stringify(flags.maxPods)}: expected a whole number above 0`)
   }
   const joined = credentials && { connection: credentials.connection, namespace: 'default' }
-  const host = await startRemoteHost('stowage-node', flags, deps, joined)
+  const host = await startRemoteHost('stowage-node', flags, deps, { components: ['node'], ownConfig: joined })
   const { client, url, registry, monitoringUrl } = host
   host.setHealth({ '/healthz': () => undefined })
   try {

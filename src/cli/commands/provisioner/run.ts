@@ -19,6 +19,7 @@ export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Prom
   checkEnvironment(settings, env)
   await runSidecar(run, {
     userAgent: 'stowage-provisioner',
+    components: ['provisioner'],
     createMetrics: (registry): DriverMetrics => ({
       provisioning: createProvisioningMetrics(registry),
       capacity: createCapacityMetrics(registry),

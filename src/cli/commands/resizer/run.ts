@@ -12,6 +12,7 @@ import type { ResizerSettings } from './command.ts'
 export async function runResizer(run: SidecarRun<ResizerSettings>): Promise<void> {
   await runSidecar(run, {
     userAgent: 'stowage-resizer',
+    components: ['resizer'],
     createMetrics: (registry): DriverMetrics => ({ modifying: createModifyingMetrics(registry) }),
     leasesOf: ({ facts, node }) => ({ name: resizerLease(facts.name, node?.name) }),
     partsFor({ facts }) {

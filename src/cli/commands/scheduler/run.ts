@@ -21,6 +21,7 @@ export async function runScheduler(flags: SchedulerFlags, deps: ProcessDeps): Pr
   await runRemote(
     {
       userAgent: 'stowage-scheduler',
+      components: ['scheduler'],
       leases: schedulerLeases(settings.schedulerNames),
       leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
       logFields: { schedulers: settings.schedulerNames },

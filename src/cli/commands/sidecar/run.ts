@@ -24,6 +24,7 @@ export async function runAllControllers(run: SidecarRun<AllControllersSettings>)
   checkEnvironment(provisioner, env)
   await runSidecar(run, {
     userAgent: 'stowage-sidecar',
+    components: ['provisioner', 'resizer', 'attacher'],
     createMetrics: (registry): DriverMetrics => ({
       provisioning: createProvisioningMetrics(registry),
       capacity: createCapacityMetrics(registry),
