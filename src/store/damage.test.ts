@@ -1,6 +1,6 @@
-// Damages the file of a store at random, a few bits or one page at a time, opens the store and reads everything. Every answer
-// must be right or an error that names the damage, and no damage may end the process.
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+// Damages the file of a store at random, a few bits or pages at a time, opens the store and reads everything. Every answer must
+// be right or an error that names the damage, and no damage may end the process.
+import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,16 +9,20 @@ import { seededRandom } from '../../test/helpers/random.ts'
 import { seedFrom } from '../../test/helpers/seed.ts'
 import { systemClock } from '../base/clock.ts'
 import { openLmdbStore } from './lmdb.ts'
+import { checkPages } from './pages/check-pages.ts'
+import { HEADER, NAME_BYTES, nameOfSorted, readSortedName } from './records/record-codec.ts'
 import { DamagedRecordError, type Store } from './store.ts'
 
 const OBJECTS = Number(process.env.DAMAGE_OBJECTS ?? 400)
 const FLIPS = Number(process.env.DAMAGE_FLIPS ?? 400)
 const PAGES = Number(process.env.DAMAGE_PAGES ?? 80)
-/** Flips that are tried together. They are tried one by one if the store does not open. */
+/** Damages that are tried together. */
 const GROUP = Number(process.env.DAMAGE_GROUP ?? 4)
 const PAGE_BYTES = 4_096
+const TIMEOUT_MS = 120_000 + 500 * (FLIPS + PAGES) // of a large store on a busy machine
 
 type Damage = { readonly at: number; readonly bytes: Buffer }
+const pageOf = ({ at }: { readonly at: number }): number => Math.floor(at / PAGE_BYTES)
 
 describe('a damaged store file', () => {
   const clock = systemClock()
@@ -29,6 +33,8 @@ describe('a damaged store file', () => {
   let dir: string
   let path: string
   let intact: Buffer
+  /** The page of each header, by revision. */
+  const headerPages = new Map<number, number>()
 
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'stowage-damage-'))
@@ -44,6 +50,17 @@ describe('a damaged store file', () => {
     }
     await store.close()
     intact = readFileSync(path)
+    const fd = openSync(path, 'r')
+    checkPages({
+      fd,
+      keyBytes: NAME_BYTES,
+      readKey: readSortedName,
+      onNode({ page, key }) {
+        const [kind, revision] = nameOfSorted(key)
+        if (kind === HEADER) headerPages.set(revision, page)
+      },
+    })
+    closeSync(fd)
   })
   afterAll(() => rm(dir, { recursive: true, force: true }))
 
@@ -58,86 +75,130 @@ describe('a damaged store file', () => {
     return store.transact(() => [{ put: key, value }])
   }
 
-  /** Opens the store and reads everything. Returns 'refused', or the keys of the damaged records. Throws on a wrong answer. */
-  async function readAll(): Promise<'refused' | readonly string[]> {
-    const store = await openLmdbStore({ dir, clock }).catch((error: Error) => {
-      expect(error.message).toMatch(
+  type Result = { readonly message: string } | { readonly damagedKeys: readonly string[] }
+
+  /** Opens the store and reads everything. Returns why it was refused, or the damaged records. Throws on a wrong answer. */
+  async function readAll(): Promise<Result> {
+    const opened = await openLmdbStore({ dir, clock }).catch((error: Error) => error)
+    if (opened instanceof Error) {
+      expect(opened.message).toMatch(
         /store\.mdb.*(is damaged|is not an LMDB file|an LMDB file of format|of another program)/s,
       )
-      return undefined
-    })
-    if (!store) return 'refused'
+      return { message: opened.message }
+    }
     try {
-      const { entries } = await store.list({ prefix: '' })
-      const damaged: string[] = []
+      const { entries } = await opened.list({ prefix: '' })
+      const damagedKeys: string[] = []
       for (const entry of entries) {
         try {
           if (!expected.get(entry.key)?.equals(entry.value)) throw new Error(`wrong answer for ${entry.key}`)
         } catch (error) {
           if (!(error instanceof DamagedRecordError)) throw error
           expect(error.message).toContain(entry.key)
-          damaged.push(entry.key)
+          damagedKeys.push(entry.key)
         }
       }
       if (entries.length !== expected.size) throw new Error(`${entries.length} objects in place of ${expected.size}`)
-      return damaged
+      return { damagedKeys }
     } finally {
-      await store.close()
+      await opened.close()
     }
   }
 
-  async function tryDamage(damages: readonly Damage[]): Promise<'refused' | readonly string[]> {
-    const fd = openSync(path, 'r+')
-    for (const { at, bytes } of damages) writeSync(fd, bytes, 0, bytes.length, at)
-    closeSync(fd)
+  async function tryDamage(damages: readonly Damage[]): Promise<Result> {
+    const metaPages = Buffer.from(intact.subarray(0, 2 * PAGE_BYTES))
+    for (const { at, bytes } of damages) if (at < metaPages.length) metaPages.set(bytes, at)
+    writeAt(damages)
     try {
       return await readAll()
     } catch (error) {
-      const places = damages.map(
-        ({ at, bytes }) => `${bytes.length} bytes at ${at} (page ${Math.floor(at / PAGE_BYTES)})`,
-      )
+      const places = damages.map(({ at, bytes }) => `${bytes.length} bytes at ${at} (page ${pageOf({ at })})`)
       throw new Error(`seed ${seed}, ${places.join(', ')}: ${(error as Error).message}`, { cause: error })
     } finally {
-      await writeFile(path, intact) // opening may have written
+      // Every commit changes a meta page. Without one, only the damaged bytes have to be written again.
+      if (!readAt(0, metaPages.length).equals(metaPages)) await writeFile(path, intact)
+      else writeAt(damages.map(({ at, bytes }) => ({ at, bytes: intact.subarray(at, at + bytes.length) })))
     }
   }
 
-  it(`SYS-20 gives no wrong answer and names the damage after ${FLIPS} flipped bits, ${GROUP} at a time`, async () => {
-    const counts = { refused: 0, damaged: 0, harmless: 0 }
+  function writeAt(parts: readonly Damage[]): void {
+    const fd = openSync(path, 'r+')
+    for (const { at, bytes } of parts) writeSync(fd, bytes, 0, bytes.length, at)
+    closeSync(fd)
+  }
+
+  function readAt(position: number, length: number): Buffer {
+    const bytes = Buffer.alloc(length)
+    const fd = openSync(path, 'r')
+    readSync(fd, bytes, 0, length, position)
+    closeSync(fd)
+    return bytes
+  }
+
+  interface Counts {
+    refused: number
+    damaged: number
+    harmless: number
+  }
+
+  /**
+   * Tries damages together. If the store is refused, it tries them without those on the pages that the error names, until the
+   * store opens; and one by one if it names none of them.
+   */
+  async function tryTogether(damages: readonly Damage[], counts: Counts): Promise<void> {
+    for (let remaining = damages; remaining.length > 0; ) {
+      const result = await tryDamage(remaining)
+      if (!('message' in result)) {
+        counts.damaged += result.damagedKeys.length
+        counts.harmless += remaining.length - result.damagedKeys.length
+        return
+      }
+      const namedPages = pagesNamedIn(result.message)
+      const others = remaining.filter((damage) => !namedPages.has(pageOf(damage)))
+      if (others.length === remaining.length) {
+        if (remaining.length > 1) for (const damage of remaining) await tryTogether([damage], counts)
+        else counts.refused++
+        return
+      }
+      counts.refused += remaining.length - others.length
+      remaining = others
+    }
+  }
+
+  /** Returns the pages that an error names, and those with the headers of the records that it names. */
+  function pagesNamedIn(message: string): Set<number> {
+    const headerPagesNamed = [...message.matchAll(/record (\d+)/g)].map(
+      (match) => headerPages.get(Number(match[1])) ?? -1,
+    )
+    return new Set([...message.matchAll(/page (\d+)/g)].map((match) => Number(match[1])).concat(headerPagesNamed))
+  }
+
+  it(`SYS-20 gives no wrong answer and names the damage after ${FLIPS} flipped bits, ${GROUP} at a time`, {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const counts: Counts = { refused: 0, damaged: 0, harmless: 0 }
     for (let tried = 0; tried < FLIPS; tried += GROUP) {
-      const flips = Array.from({ length: GROUP }, () => {
+      const flips = Array.from({ length: Math.min(GROUP, FLIPS - tried) }, () => {
         const at = below(intact.length)
         return { at, bytes: Buffer.of(intact[at]! ^ (1 << below(8))) }
       })
-      const together = await tryDamage(flips)
-      const results = together === 'refused' ? [] : [together]
-      if (together === 'refused') for (const flip of flips) results.push(await tryDamageOne(flip))
-      const damaged = results.reduce((sum, keys) => sum + keys.length, 0)
-      counts.damaged += damaged
-      counts.harmless += GROUP - damaged
+      await tryTogether(flips, counts)
     }
-    counts.harmless -= counts.refused
     console.log(`seed ${seed}: ${JSON.stringify(counts)} of ${FLIPS} flipped bits in ${intact.length} bytes, 0 wrong`)
     expect(counts.damaged).toBeGreaterThan(0)
     expect(counts.refused).toBeGreaterThan(0)
-
-    async function tryDamageOne(flip: Damage): Promise<readonly string[]> {
-      const result = await tryDamage([flip])
-      if (result !== 'refused') return result
-      counts.refused++
-      return []
-    }
   })
 
-  it(`SYS-20 gives no wrong answer and names the damage after each of ${PAGES} damaged pages`, async () => {
-    const counts = { refused: 0, damaged: 0, harmless: 0 }
-    for (let tried = 0; tried < PAGES; tried++) {
-      const page = below(intact.length / PAGE_BYTES)
-      const bytes = damagedPage(page, tried)
-      const result = await tryDamage([{ at: page * PAGE_BYTES, bytes }])
-      if (result === 'refused') counts.refused++
-      else if (result.length > 0) counts.damaged++
-      else counts.harmless++
+  it(`SYS-20 gives no wrong answer and names the damage after ${PAGES} damaged pages, ${GROUP} at a time`, {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const counts: Counts = { refused: 0, damaged: 0, harmless: 0 }
+    for (let tried = 0; tried < PAGES; tried += GROUP) {
+      const pages = Array.from({ length: Math.min(GROUP, PAGES - tried) }, (_, index) => {
+        const page = below(intact.length / PAGE_BYTES)
+        return { at: page * PAGE_BYTES, bytes: damagedPage(page, tried + index) }
+      })
+      await tryTogether(pages, counts)
     }
     console.log(`seed ${seed}: ${JSON.stringify(counts)} of ${PAGES} damaged pages, 0 wrong`)
     expect(counts.refused).toBeGreaterThan(0)
