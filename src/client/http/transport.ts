@@ -22,8 +22,9 @@ export interface Transport {
   call(request: TransportRequest): Promise<HttpResponse>
   /** Returns the response when its headers have arrived. The caller must read or destroy it. */
   open(request: TransportRequest): Promise<IncomingMessage>
-  /** Returns the number of sockets with the current client certificate, in use or idle. */
+  /** Returns the number of sockets, in use or idle. */
   sockets(): number
+  /** Closes all sockets. */
   close(): void
 }
 
@@ -69,10 +70,13 @@ export function createTransport(options: TransportOptions): Transport {
   const pathPrefix = base.pathname.replace(/\/$/, '')
   // A connection keeps its client certificate, so a new certificate requires new connections.
   let agent: { cert: string | undefined; agent: HttpAgent | HttpsAgent } | undefined
+  /** The agents of earlier certificates that have connections in use. */
+  let earlierAgents: (HttpAgent | HttpsAgent)[] = []
   const agentFor = ({ cert, key }: Credentials) => {
     if (agent && agent.cert === cert) return agent.agent
     // Idle connections are closed. Connections in use, such as watches, continue until they end.
     for (const idle of Object.values(agent?.agent.freeSockets ?? {}).flat()) idle?.destroy()
+    earlierAgents = [...earlierAgents, ...(agent ? [agent.agent] : [])].filter(({ sockets }) => countOf(sockets) > 0)
     // Certificates are parsed once for all connections.
     const secureContext = () => createSecureContext({ ...trust, ...(cert ? { cert, key } : {}) })
     const newAgent = isPlaintext
@@ -166,15 +170,19 @@ export function createTransport(options: TransportOptions): Transport {
     }
   }
 
-  const countSockets = (lists: NodeJS.ReadOnlyDict<unknown[]>) =>
-    Object.values(lists).reduce((sum, list) => sum + (list?.length ?? 0), 0)
+  const agents = () => [...earlierAgents, ...(agent ? [agent.agent] : [])]
   return {
     open,
     call,
-    sockets: () => (agent ? countSockets(agent.agent.sockets) + countSockets(agent.agent.freeSockets) : 0),
-    close: () => agent?.agent.destroy(),
+    sockets: () => agents().reduce((sum, { sockets, freeSockets }) => sum + countOf(sockets) + countOf(freeSockets), 0),
+    close() {
+      for (const each of agents()) each.destroy()
+    },
   }
 }
+
+const countOf = (sockets: NodeJS.ReadOnlyDict<unknown[]>): number =>
+  Object.values(sockets).reduce((sum, list) => sum + (list?.length ?? 0), 0)
 
 export function unreachable(error: unknown, server: string): ApiError {
   if (error instanceof ApiError) return error
