@@ -206,7 +206,7 @@ export function stockJson(type: ObjectType, object: object, form: number): Recor
   for (const [name, field] of Object.entries(type.fields)) {
     const value = json[name]
     if (value !== undefined && !isEmptyCollection(field.type, value)) {
-      json[name] = stockValue(field.type, value, form + position++)
+      json[name] = stockValue(field.type, value, position++)
       continue
     }
     if (field.keepsEmpty && !field.required && value !== undefined) {
