@@ -222,6 +222,37 @@ describe('the manager', () => {
     expect(state.starts).toHaveLength(1)
   })
 
+  it('SYS-8 is ready as leader only when its caches are synced', async () => {
+    const { clock, server } = await createServerFixture()
+    const client = inProcessClient(server.objects, SYSTEM_USER)
+    let isBlocked = true
+    const blockedClient: Client = {
+      ...client,
+      list: (kind, request) =>
+        isBlocked && kind.plural === 'configmaps' ? Promise.reject(new Error('blocked')) : client.list(kind, request),
+      watch: (kind, request) => {
+        if (isBlocked) throw new Error('blocked')
+        return client.watch(kind, request)
+      },
+    }
+    const { health, stopAndAdvance } = runManager({
+      client: blockedClient,
+      clock,
+      lease: LEASE,
+      createControllers: ({ caches }) => {
+        caches.of(configMapKind)
+        return [{ run: untilAborted }]
+      },
+    })
+    await advance(clock, 5_000)
+    expect(health['/healthz/leader-election']!()).toBeUndefined()
+    expect(health['/readyz']!()).toBe('the caches are not synced yet')
+    isBlocked = false
+    await advance(clock, 60_000)
+    expect(health['/readyz']!()).toBeUndefined()
+    await stopAndAdvance()
+  })
+
   it('SYS-8 is ready without a lease when its caches are synced', async () => {
     const syncedCalls: string[] = []
     const { clock, health, stopAndAdvance } = await startManager({

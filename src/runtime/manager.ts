@@ -180,8 +180,11 @@ export function createManager(options: ManagerOptions): Manager {
     health: {
       '/healthz': checkWork,
       '/healthz/leader-election': checkElection,
-      // With leader election, a process is ready when it knows the holder of the lease, because it can then take over.
-      '/readyz': () => (isSynced || election?.holder ? undefined : 'the caches are not synced yet'),
+      // A process that does not lead is ready when it knows the holder of the lease, because it can then take over.
+      '/readyz': () => {
+        const isStandby = election !== undefined && election.holder !== '' && !isWorking && !election.isLeader
+        return isSynced || isStandby ? undefined : 'the caches are not synced yet'
+      },
     },
     async run(signal) {
       const cancelReport = reportRunningWork(signal)

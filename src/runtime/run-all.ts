@@ -42,7 +42,7 @@ export function withRecorders(
       const recorderAbort = new AbortController()
       const recorderRuns = recorders.map((recorder) => recorder.run(recorderAbort.signal))
       try {
-        await Promise.all(controllers.map((controller) => controller.run(signal)))
+        await runAll(controllers, signal)
       } finally {
         recorderAbort.abort()
         await Promise.all(recorderRuns)
