@@ -36,12 +36,16 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
   }
 
   async function requireBlank(device: string, type: FilesystemType, options: FormatOptions): Promise<void> {
-    let content = await probe(device)
-    if (options.wasInterrupted && isInterruptedFormat(content, type)) {
-      await eraseStart(device)
-      content = await probe(device)
+    const content = await probe(device)
+    if (!options.wasInterrupted || !isInterruptedFormat(content, type)) {
+      if (content.is !== 'blank') throw notBlankError(device, type, content, 'Nothing was written.')
+      return
     }
-    if (content.is !== 'blank') throw notBlankError(device, type, content)
+    await eraseStart(device)
+    const rest = await probe(device)
+    if (rest.is === 'blank') return
+    const change = `The first ${START_BYTES} bytes were overwritten, because a format was interrupted before.`
+    throw notBlankError(device, type, rest, change)
   }
 
   async function grow(device: string, mountpoint: string | undefined, type: FilesystemType): Promise<Growth> {
@@ -146,11 +150,12 @@ function formatCommand(device: string, type: FilesystemType, options: FormatOpti
   return ['mkfs.ext4', ['-q', '-b', '4096', '-m', '0', ...extendedOptions, ...label, device]]
 }
 
-function notBlankError(device: string, type: FilesystemType, content: DeviceContent): NotBlankError {
+/** `change` is a sentence about what was written to the device. */
+function notBlankError(device: string, type: FilesystemType, content: DeviceContent, change: string): NotBlankError {
   const reason =
     content.is === 'filesystem' ? `it contains ${content.type}` : content.is === 'unclear' ? content.message : ''
   return new NotBlankError(
-    `Cannot format ${device} with ${type}: ${reason}. Nothing was written. Save the existing data, or use a new volume.`,
+    `Cannot format ${device} with ${type}: ${reason}. ${change} Save the existing data, or use a new volume.`,
   )
 }
 

@@ -130,6 +130,7 @@ export async function unpublishVolume(request: NodeUnpublishVolumeRequest, drive
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.targetPath === '') throw missingField('target_path')
   const path = parseAbsolutePath(request.targetPath, 'target_path')
+  await driver.targetRoots.check(path, 'target_path')
   const { volumeId } = request
   if (!isVolumeId(volumeId) || !driver.volumes.get(volumeId)) {
     if (await isNothingAt(path)) return {} // neither volume nor path exists: already unpublished

@@ -88,6 +88,7 @@ export async function unstageVolume(request: NodeUnstageVolumeRequest, driver: D
   if (request.volumeId === '') throw missingField('volume_id')
   if (request.stagingTargetPath === '') throw missingField('staging_target_path')
   const path = parseAbsolutePath(request.stagingTargetPath, 'staging_target_path')
+  await driver.targetRoots.check(path, 'staging_target_path')
   const { id } = getVolumeRecord(driver, request.volumeId)
 
   return driver.locks.run({ exclusive: [id, path] }, async () => {

@@ -1,9 +1,14 @@
 import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { create } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { NodeUnpublishVolumeRequestSchema, NodeUnstageVolumeRequestSchema } from '../../csi/gen/csi_pb.js'
+import type { DriverContext } from '../context.ts'
 import { volumeIdOf } from '../ids.ts'
 import type { MountRecord } from '../pool/records.ts'
+import { unpublishVolume } from './publish.ts'
+import { unstageVolume } from './stage.ts'
 import { createTargetRoots } from './target-roots.ts'
 
 let top: string
@@ -20,6 +25,19 @@ const mountRecordAt = (path: string): MountRecord => ({
   format: 1,
   id: volumeIdOf('v'),
   published: [{ path, accessType: 'mount', accessMode: 'SINGLE_NODE_WRITER', isReadOnly: false }],
+})
+
+describe('unstage and unpublish', () => {
+  it('SYS-10 reject paths outside of the target roots', async () => {
+    const driver = { targetRoots: await createTargetRoots([join(top, 'targets')]) } as unknown as DriverContext
+    const volumeId = volumeIdOf('v')
+    for (const path of [join(top, 'outside/a'), join(top, 'targets/link/a')]) {
+      const unpublish = create(NodeUnpublishVolumeRequestSchema, { volumeId, targetPath: path })
+      await expect(unpublishVolume(unpublish, driver)).rejects.toThrow(/--target-root/)
+      const unstage = create(NodeUnstageVolumeRequestSchema, { volumeId, stagingTargetPath: path })
+      await expect(unstageVolume(unstage, driver)).rejects.toThrow(/--target-root/)
+    }
+  })
 })
 
 describe('createTargetRoots', () => {

@@ -1,4 +1,5 @@
-// Restricts the paths at which volumes are staged and published to directories that the operator names (--target-root).
+// Restricts the paths at which volumes are staged, published and removed again to directories that the operator names
+// (--target-root).
 import { isAbsolute, normalize } from 'node:path'
 import { isWithin, resolvePath } from '../../base/trees/resolve-path.ts'
 import { invalid, quote } from '../errors.ts'
