@@ -169,7 +169,10 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       const podObjects = objects.watched ?? (await objects.read(pod, signal))
       const outcome = await reconcilePod(uid, { ...podDeps!, ...podObjects }, signal)
       statsCollector.update(uid)
-      if (!pod || pod.metadata.deletionTimestamp || isFinished(pod)) return outcome
+      if (!pod || pod.metadata.deletionTimestamp || isFinished(pod)) {
+        objects.forget(uid)
+        return outcome
+      }
       const isMounted = usedVolumesOf(pod).every(({ name }) => mountedVolumes.get(uid)?.has(name))
       const pollMs = objects.pollAfterMs(pod, podObjects, { isMounted })
       return retryWithin(outcome, pollMs, 'the claims and volumes of the pod are read again')

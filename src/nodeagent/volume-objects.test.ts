@@ -1,12 +1,15 @@
 // Tests of an agent with the rights of a node: it reads claims, volumes and attachments by name.
 import { describe, expect, it } from 'vitest'
+import type { Stored } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { forbidden } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'
 import { loadRoles, nameOfRequest, type RoleRequest } from '../client/roles.fixture.ts'
 import { asStock } from '../client/stock-server.fixture.ts'
 import { attachmentNameOf } from '../volumes/attachment-names.ts'
 import { type AgentFixtureOptions, CLAIMS, createAgentFixture, DRIVER, NODE, PODS, VOLUMES } from './agent.fixture.ts'
+import { readVolumeObjectsByName } from './volume-objects.ts'
 
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 const GI = 1024 ** 3
@@ -47,6 +50,29 @@ async function startNode(options: AgentFixtureOptions = {}) {
     },
   }
 }
+
+describe('readVolumeObjectsByName', () => {
+  it('SYS-20 forgets how long a deleted or finished pod has waited', async () => {
+    const objects = readVolumeObjectsByName({
+      client: {} as Client,
+      nodeName: NODE,
+      csiDrivers: { get: () => undefined },
+      random: () => 0.5,
+      podCount: () => 100,
+    })
+    const pod = {
+      metadata: { name: 'shop', namespace: 'default', uid: 'u1', resourceVersion: '1' },
+      spec: { containers: [], volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'orders' } }] },
+    } as unknown as Stored<Pod>
+    const none = { get: () => undefined }
+    const poll = () =>
+      objects.pollAfterMs(pod, { claims: none, volumes: none, attachments: none }, { isMounted: false })
+    const firstMs = poll()
+    expect(poll()).toBeGreaterThan(firstMs)
+    objects.forget('u1')
+    expect(poll()).toBe(firstMs)
+  })
+})
 
 describe('an agent with the rights of a node', () => {
   it('SYS-29 starts and removes a pod whose volume is attached, without a request that is denied', async () => {

@@ -43,6 +43,8 @@ export interface VolumeObjects {
   read(pod: Readonly<Stored<Pod>> | undefined, signal: AbortSignal): Promise<PodObjects>
   /** Returns the time after which the pod must be reconciled again, because objects may have changed, or Infinity. */
   pollAfterMs(pod: Readonly<Stored<Pod>>, objects: PodObjects, progress: { readonly isMounted: boolean }): number
+  /** Forgets a pod that is deleted or finished, by UID. */
+  forget(uid: string): void
 }
 
 export function watchVolumeObjects(caches: CacheSet): VolumeObjects {
@@ -51,7 +53,7 @@ export function watchVolumeObjects(caches: CacheSet): VolumeObjects {
     volumes: caches.of(persistentVolumeKind),
     attachments: caches.of(volumeAttachmentKind),
   }
-  return { watched, read: async () => watched, pollAfterMs: () => Number.POSITIVE_INFINITY }
+  return { watched, read: async () => watched, pollAfterMs: () => Number.POSITIVE_INFINITY, forget() {} }
 }
 
 export interface ReadByNameDeps {
@@ -101,7 +103,7 @@ export function readVolumeObjectsByName({
       await readInto(attachments, volumeAttachmentKind, { name: attachmentNameOf({ driver, handle, nodeName }) })
     }
     if (pod && !pod.metadata.deletionTimestamp) await Promise.all([...new Set(claimsOfPod(pod))].map(readClaim))
-    else if (pod?.metadata.uid) waitingReads.delete(pod.metadata.uid)
+
     return { claims, volumes, attachments }
   }
 
@@ -124,7 +126,7 @@ export function readVolumeObjectsByName({
     return mountedMs * (0.9 + 0.2 * random())
   }
 
-  return { read, pollAfterMs }
+  return { read, pollAfterMs, forget: (uid) => void waitingReads.delete(uid) }
 }
 
 /**

@@ -283,6 +283,7 @@ describe('a volume of the fake driver on nodes', () => {
     await expectError(node.nodeStageVolume(stage), 'FAILED_PRECONDITION')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability })
     await expectError(node.nodePublishVolume(publish), 'FAILED_PRECONDITION')
+    expect(fake.state.volumes[volumeId]?.onNodes).toEqual({})
     await node.nodeStageVolume(stage)
     await node.nodePublishVolume(publish)
     await expectError(node.nodePublishVolume({ ...publish, readonly: true }), 'ALREADY_EXISTS')

@@ -3,7 +3,7 @@ export { createFakeDriver, type FakeDriver } from './fake-driver.ts'
 export { createRecord, type FakeRecord } from './record.ts'
 export { createScript, type FakeEffect, type FakeRule, type Script } from './script.ts'
 export {
-  EVERY_CONTROLLER_CAPABILITY,
+  FAKE_CONTROLLER_CAPABILITIES,
   type FakePool,
   type FakeSettings,
   fakeSettings,

@@ -69,18 +69,18 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       const use: FakeUse = { capability: formatCapability(volumeCapability), isReadonly }
       const volume = getVolume(model, volumeId)
       checkAttached(model, volume)
+      const { staged = {}, published = {} } = volume.onNodes[nodeId] ?? {}
       if (model.settings.node.includes('STAGE_UNSTAGE_VOLUME')) {
-        if (!stagingTargetPath || !nodeVolumeOf(volume).staged[stagingTargetPath]) {
+        if (!stagingTargetPath || !staged[stagingTargetPath]) {
           fail('FAILED_PRECONDITION', `volume "${volumeId}" is not staged at "${stagingTargetPath}"`)
         }
       }
-      const { published } = nodeVolumeOf(volume)
       checkSameUse(published[targetPath], use, targetPath)
       const hasOtherPath = Object.keys(published).some((path) => path !== targetPath)
       if (hasOtherPath && use.capability.endsWith('SINGLE_NODE_SINGLE_WRITER')) {
         fail('FAILED_PRECONDITION', `volume "${volumeId}" already has its single writer`)
       }
-      published[targetPath] = use
+      nodeVolumeOf(volume).published[targetPath] = use
       return {}
     },
 

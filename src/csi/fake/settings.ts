@@ -43,7 +43,8 @@ interface FakeNode {
 
 const GI = 1024 ** 3
 
-export const EVERY_CONTROLLER_CAPABILITY: readonly ControllerCapability[] = [
+/** The capabilities of the controller service that the fake driver implements: all of CSI but VOLUME_CONDITION. */
+export const FAKE_CONTROLLER_CAPABILITIES: readonly ControllerCapability[] = [
   'CREATE_DELETE_VOLUME',
   'PUBLISH_UNPUBLISH_VOLUME',
   'LIST_VOLUMES',
@@ -69,7 +70,7 @@ export function fakeSettings(changes: Partial<FakeSettings> = {}): FakeSettings 
     version: '1.0.0',
     plugin: hasTopology ? ['CONTROLLER_SERVICE', 'VOLUME_ACCESSIBILITY_CONSTRAINTS'] : ['CONTROLLER_SERVICE'],
     expansion: ['ONLINE'],
-    controller: EVERY_CONTROLLER_CAPABILITY,
+    controller: FAKE_CONTROLLER_CAPABILITIES,
     node: ['STAGE_UNSTAGE_VOLUME', 'GET_VOLUME_STATS', 'EXPAND_VOLUME', 'SINGLE_NODE_MULTI_WRITER'],
     nodes: [{ id: 'node-1', ...(pools[0]?.segments ? { segments: pools[0].segments } : {}) }],
     defaultBytes: GI,

@@ -1,5 +1,5 @@
 // The nodes, namespaces, drivers and classes that plans refer to, the same for every seed.
-import { EVERY_CONTROLLER_CAPABILITY, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
+import { FAKE_CONTROLLER_CAPABILITIES, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 
 export const NODES = ['n1', 'n2', 'n3'] as const
 export const NAMESPACES = ['team-a', 'team-b'] as const
@@ -32,7 +32,7 @@ export function settingsOf(
     case 'local.sim':
       return fakeSettings({
         name,
-        controller: EVERY_CONTROLLER_CAPABILITY.filter((capability) => !capability.includes('PUBLISH')),
+        controller: FAKE_CONTROLLER_CAPABILITIES.filter((capability) => !capability.includes('PUBLISH')),
         pools: nodes.map((node) => ({
           name: `pool-${node}`,
           capacityBytes: LOCAL_POOL_GI * GI,
