@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { SharedEntries } from './shared-entries.ts'
+
+afterEach(() => vi.unstubAllGlobals())
 
 const keyOf = (index: number) => `a/${String(index).padStart(4, '0')}`
 const entry = (index: number, modRevision = index + 1) => ({
@@ -30,6 +32,27 @@ describe('shared entries', () => {
     expect(read(version(8))).toBe(entries[8])
     expect(read(version(300))).toBeUndefined() // created later
     expect(shared.reader('b/')(version(0))).toBeUndefined()
+  })
+
+  it('SYS-20 removes the prefixes of lists that are no longer in use', () => {
+    let isCollected = false
+    class CollectedRef<T> {
+      readonly #target: T
+      constructor(target: T) {
+        this.#target = target
+      }
+      deref(): T | undefined {
+        return isCollected ? undefined : this.#target
+      }
+    }
+    vi.stubGlobal('WeakRef', CollectedRef)
+    const shared = new SharedEntries()
+    const entries = Array.from({ length: 200 }, (_, index) => entry(index))
+    for (let index = 0; index < 100; index++) shared.share(`a${index}/`, entries)
+    expect(shared.prefixes).toBe(100)
+    isCollected = true
+    for (let index = 100; index < 1_000; index++) shared.share(`a${index}/`, entries)
+    expect(shared.prefixes).toBeLessThan(200)
   })
 
   it('SYS-19 keeps no lists that are short, and no shorter list in place of a longer one', () => {

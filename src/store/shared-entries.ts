@@ -4,9 +4,18 @@ import type { Version } from './version.ts'
 
 /** Shorter lists are not shared. */
 const ENTRIES_MIN = 100
+/** With at least this many prefixes, those whose list is no longer in use are removed. */
+const PREFIXES_CLEANED_MIN = 64
 
 export class SharedEntries {
   readonly #listByPrefix = new Map<string, WeakRef<readonly Entry[]>>()
+  /** The number of prefixes at which the map is cleaned. */
+  #cleanAt = PREFIXES_CLEANED_MIN
+
+  /** The number of prefixes that are kept, some of which may have no list in use. */
+  get prefixes(): number {
+    return this.#listByPrefix.size
+  }
 
   /** Returns a function that returns the entry of a version if it is in memory. It must be called in the order of keys. */
   reader(prefix: string): (version: Version) => Entry | undefined {
@@ -24,5 +33,12 @@ export class SharedEntries {
     if (entries.length < ENTRIES_MIN) return
     const shared = this.#listByPrefix.get(prefix)?.deref()
     if (shared === undefined || shared.length <= entries.length) this.#listByPrefix.set(prefix, new WeakRef(entries))
+    if (this.#listByPrefix.size >= this.#cleanAt) this.#clean()
+  }
+
+  /** Removes the prefixes whose list is no longer in use. Doubling the threshold keeps the cost per list constant. */
+  #clean(): void {
+    for (const [prefix, list] of this.#listByPrefix) if (!list.deref()) this.#listByPrefix.delete(prefix)
+    this.#cleanAt = Math.max(PREFIXES_CLEANED_MIN, 2 * this.#listByPrefix.size)
   }
 }
