@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { ensurePrivateDirectory, readTextIfPresent, writePrivateFile } from './files.ts'
+import { createPrivateFile, ensurePrivateDirectory, readTextIfPresent, writePrivateFile } from './files.ts'
 
 function aDirectory(): string {
   const dir = mkdtempSync(join(tmpdir(), 'stowage-files-'))
@@ -73,6 +73,17 @@ describe('readTextIfPresent', () => {
   })
 })
 
+describe('createPrivateFile', () => {
+  it('creates a file that only its owner can read, and leaves an existing one as it is', async () => {
+    const path = join(aDirectory(), 'file')
+    expect(await createPrivateFile(path, 'first')).toBe(true)
+    expect(await createPrivateFile(path, 'second')).toBe(false)
+    expect(await readTextIfPresent(path)).toBe('first')
+    expect(modeOf(path)).toBe(0o600)
+    expect(readdirSync(dirname(path))).toEqual(['file'])
+  })
+})
+
 describe('ensurePrivateDirectory with errors and races', () => {
   it('SYS-10 rejects if the file system allows no directories or a path component is a file', async () => {
     await expect(ensurePrivateDirectory('/proc/stowage-cannot-be-here/data')).rejects.toThrow(
@@ -82,6 +93,12 @@ describe('ensurePrivateDirectory with errors and races', () => {
     writeFileSync(join(dir, 'file'), '')
     await expect(ensurePrivateDirectory(join(dir, 'file'))).rejects.toThrow()
     await expect(ensurePrivateDirectory(join(dir, 'file', 'below'))).rejects.toThrow()
+  })
+
+  it('creates as many parents as a path can have', async () => {
+    const path = join(aDirectory(), ...Array<string>(1_500).fill('d'))
+    await ensurePrivateDirectory(path)
+    expect(modeOf(path)).toBe(0o700)
   })
 
   it('creates the same nested path in concurrent calls', async () => {

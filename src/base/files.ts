@@ -1,6 +1,6 @@
 // Small private files (keys, tokens, kubeconfigs): replaced atomically and durably, readable only by their owner.
 // The store manages its own files (store/lmdb.ts).
-import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { chmod, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
 const OWNER_ONLY_FILE = 0o600
@@ -14,8 +14,31 @@ const GROUP_OR_OTHERS = 0o077
  */
 export async function writePrivateFile(path: string, content: string | Uint8Array): Promise<void> {
   const temporaryPath = `${path}.tmp`
-  await rm(temporaryPath, { force: true })
-  const file = await open(temporaryPath, 'wx', OWNER_ONLY_FILE)
+  await writeSyncedFile(temporaryPath, content)
+  await rename(temporaryPath, path)
+  await syncDirectory(dirname(path))
+}
+
+/** Creates `path` with this content, mode 0600, unless it exists. Returns whether it was created. */
+export async function createPrivateFile(path: string, content: string | Uint8Array): Promise<boolean> {
+  const temporaryPath = `${path}.${process.pid}.tmp`
+  await writeSyncedFile(temporaryPath, content)
+  try {
+    await link(temporaryPath, path)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return false
+  } finally {
+    await rm(temporaryPath, { force: true })
+    await syncDirectory(dirname(path))
+  }
+}
+
+/** Writes a new file in place of an existing one, mode 0600, and syncs its content. */
+async function writeSyncedFile(path: string, content: string | Uint8Array): Promise<void> {
+  await rm(path, { force: true })
+  const file = await open(path, 'wx', OWNER_ONLY_FILE)
   try {
     await file.chmod(OWNER_ONLY_FILE) // exact, regardless of the umask
     await file.writeFile(content)
@@ -23,8 +46,6 @@ export async function writePrivateFile(path: string, content: string | Uint8Arra
   } finally {
     await file.close()
   }
-  await rename(temporaryPath, path)
-  await syncDirectory(dirname(path))
 }
 
 /** Creates `path` and its parents if missing, and restricts `path` to its owner. */
@@ -83,8 +104,8 @@ async function createDirectories(path: string, attempts = DIRECTORY_DEPTH_MAX): 
 /** After this many retries with an existing parent, the file system is assumed to allow no directories. */
 const RACES_MAX = 5
 
-/** The maximum number of missing parents. */
-const DIRECTORY_DEPTH_MAX = 1_000
+/** The maximum number of missing parents. A path has at most 4,096 bytes, and so at most this many components. */
+const DIRECTORY_DEPTH_MAX = 2_048
 
 /** Returns the text of the file, or undefined if the file does not exist. */
 export async function readTextIfPresent(path: string): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 // Public exports of the store.
 export { type EtcdTls, openEtcdStore } from './etcd/index.ts'
-export { isDirectoryInUse } from './files/directory-lock.ts'
+export { isDirectoryInUse, requireUnusedDirectory } from './files/directory-lock.ts'
 export { copyLmdbStore, STORE_FILE } from './files/lmdb-copy.ts'
 export { openLmdbStore } from './lmdb.ts'
 export { repairStore } from './lmdb-repair.ts'

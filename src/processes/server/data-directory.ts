@@ -8,7 +8,7 @@ import { requireDiskSpace } from '../../base/disk-space.ts'
 import { ensureDirectory } from '../../base/files.ts'
 import type { Logger } from '../../base/log.ts'
 import { COPYING_DIR, RESTORING_FILE } from '../../store/backup/index.ts'
-import { STORE_FILE, type Store } from '../../store/index.ts'
+import { requireUnusedDirectory, STORE_FILE, type Store } from '../../store/index.ts'
 import { openStore, type StoreLocation, storeDirOf, type TlsFiles, warnOfPlainText } from '../open-store.ts'
 import { checkStoredValues, type LoadedEncryption, loadEncryption } from './encryption.ts'
 
@@ -54,8 +54,11 @@ export async function openDataDirectory(options: DataDirectoryOptions): Promise<
   }
   await ensureDirectory(dataDir).catch(throwUnusable)
   await requireDiskSpace(dataDir, START_BYTES_MIN)
-  if (isEmbedded) await checkStoreExists(dataDir)
-  else warnOfPlainText(location, log)
+  if (isEmbedded) {
+    await checkStoreExists(dataDir)
+    await ensureDirectory(storeDirOf(dataDir)).catch(throwUnusable)
+    await requireUnusedDirectory(storeDirOf(dataDir)) // before anything is written beside the store
+  } else warnOfPlainText(location, log)
   const encryption = await loadEncryption({
     configFile: options.encryptionProviderConfig,
     pkiDir,

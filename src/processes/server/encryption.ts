@@ -13,7 +13,7 @@ import {
   rewriteStaleValues,
 } from '../../apiserver/index.ts'
 import type { Clock } from '../../base/clock.ts'
-import { ensurePrivateDirectory, restrictFile, writePrivateFile } from '../../base/files.ts'
+import { createPrivateFile, ensurePrivateDirectory, restrictFile } from '../../base/files.ts'
 import type { Logger } from '../../base/log.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { watchFiles } from '../../base/watch-files.ts'
@@ -50,8 +50,9 @@ export async function loadEncryption(options: LoadEncryptionOptions): Promise<Lo
   if (!(await exists(file))) {
     if (!(await isNewStore(options))) return { encryption, file: undefined }
     await ensurePrivateDirectory(pkiDir)
-    await writePrivateFile(file, await formatSecretsConfiguration([generateKey(newKeyName())]))
-    log.info({ file: ENCRYPTION_FILE, reason: 'it did not exist' }, 'credentials written')
+    // Another server that starts on the directory at the same time may have created it: both then use its keys.
+    const isCreated = await createPrivateFile(file, await formatSecretsConfiguration([generateKey(newKeyName())]))
+    if (isCreated) log.info({ file: ENCRYPTION_FILE, reason: 'it did not exist' }, 'credentials written')
   }
   await restrictFile(file)
   encryption.setRules(await readRules(file))

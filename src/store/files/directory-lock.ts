@@ -108,6 +108,12 @@ async function lockWithSocket(dir: string): Promise<DirectoryLock> {
   return { release }
 }
 
+/** Throws, as lockDirectory does, if another process holds the lock on the directory at this moment. */
+export async function requireUnusedDirectory(dir: string): Promise<void> {
+  const lock = await lockDirectory(dir)
+  await lock.release()
+}
+
 const inUseError = (dir: string, pid: string | undefined) =>
   new Error(
     `The directory ${dir} is in use by another Stowage process${pid ? ` (pid ${pid})` : ''}. ` +

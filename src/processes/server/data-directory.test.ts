@@ -1,0 +1,35 @@
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { systemClock } from '../../base/clock.ts'
+import { silentLog } from '../../base/log.ts'
+import { type DataDirectoryOptions, openDataDirectory } from './data-directory.ts'
+
+let dataDir: string
+let options: DataDirectoryOptions
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'stowage-data-'))
+  options = {
+    dataDir,
+    pkiDir: join(dataDir, 'pki'),
+    location: { is: 'embedded' },
+    clock: systemClock(),
+    log: silentLog,
+    encryptionProviderConfig: undefined,
+    etcdTls: {},
+    historyMinutes: 5,
+    scrubBytesPerSecond: 0,
+    upgradesEtcdFormat: false,
+  }
+})
+afterEach(() => rm(dataDir, { recursive: true, force: true }))
+
+it('SYS-20 opening a data directory writes nothing but the directory of the store if another server has the path in use', async () => {
+  const { store } = await openDataDirectory(options)
+  await rm(dataDir, { recursive: true })
+  await mkdir(dataDir)
+  await expect(openDataDirectory(options)).rejects.toThrow('is in use by another Stowage process')
+  expect(await readdir(dataDir, { recursive: true })).toEqual(['store'])
+  await store.close().catch(() => {})
+})
