@@ -22,7 +22,14 @@ import { userOfBootstrapToken } from './bootstrap-token-user.ts'
 export interface BootstrapTokens {
   readonly authenticate: TokenAuthenticator
   /** Loads the tokens and follows them until the signal is aborted. */
-  start(options: { readonly objects: StoredObjects; readonly signal: AbortSignal }): Promise<void>
+  start(options: BootstrapTokenFollowing): Promise<void>
+}
+
+export interface BootstrapTokenFollowing {
+  readonly objects: StoredObjects
+  readonly signal: AbortSignal
+  /** Called after a token was changed or deleted. */
+  onRevocation?(): void
 }
 
 export function createBootstrapTokens({
@@ -47,7 +54,7 @@ export function createBootstrapTokens({
       }
       return { user: withAuthenticationGroup(userOfBootstrapToken(token)) }
     },
-    start: ({ objects, signal }) =>
+    start: ({ objects, signal, onRevocation }) =>
       followStore({
         store,
         prefix,
@@ -59,8 +66,10 @@ export function createBootstrapTokens({
           const name = key.slice(prefix.length)
           if (!name.startsWith(secretNameOf(''))) return
           const token = entry && parseTokenSecret(objects.decode(entry) as Secret)
+          const isKnown = tokens.has(name)
           if (token) tokens.set(name, token)
           else tokens.delete(name)
+          if (isKnown) onRevocation?.()
         },
       }),
   }

@@ -109,7 +109,12 @@ describe('bootstrap tokens', () => {
   async function openTokens(stringData: Readonly<Record<string, string>> = {}) {
     const api = await open()
     const tokens = createBootstrapTokens({ store: api.store, clock: api.clock, log: silentLog })
-    await tokens.start({ objects: api.server.objects.objects, signal: new AbortController().signal })
+    const revocations: unknown[] = []
+    await tokens.start({
+      objects: api.server.objects.objects,
+      signal: new AbortController().signal,
+      onRevocation: () => void revocations.push(tokens.authenticate(TOKEN, [])),
+    })
     const base = {
       'token-id': 'abcdef',
       'token-secret': '0123456789abcdef',
@@ -121,8 +126,17 @@ describe('bootstrap tokens', () => {
       stringData: { ...base, ...stringData },
     }
     expect((await api.post(SECRETS, secret)).status).toBe(201)
-    return { api, authenticate: (token = TOKEN) => tokens.authenticate(token, []) }
+    return { api, revocations, authenticate: (token = TOKEN) => tokens.authenticate(token, []) }
   }
+
+  it('SYS-23 report a revocation after a token is deleted, so that its watches end', async () => {
+    const { authenticate, api, revocations } = await openTokens()
+    await api.waitUntil(() => authenticate() !== undefined, 'the token to be known')
+    expect(revocations).toEqual([])
+    await api.delete(`${SECRETS}/bootstrap-token-abcdef`)
+    await api.waitUntil(() => revocations.length > 0, 'the revocation')
+    expect(revocations).toEqual([undefined]) // the token no longer authenticates
+  })
 
   it('SYS-19 authenticate as system:bootstrap:ID with the groups of the Secret', async () => {
     const { authenticate, api } = await openTokens({

@@ -56,6 +56,30 @@ describe('limitEvents', () => {
     expect(await registry.metrics()).toContain('stowage_events 149')
   })
 
+  it('SYS-20 counts only events that it deletes, and no event that has changed meanwhile', async () => {
+    await putEvents('busy', 0, 150)
+    const changedKey = keyOf('busy', 3)
+    let isChanged = false
+    const transact: Store['transact'] = async (decide) => {
+      if (!isChanged) {
+        isChanged = true
+        await store.transact(() => [{ put: changedKey, value: Buffer.from('{"count":2}') }])
+      }
+      return store.transact(decide)
+    }
+    const racingStore = new Proxy(store, {
+      get: (target, name) => {
+        if (name === 'transact') return transact
+        const member: unknown = Reflect.get(target, name, target)
+        return typeof member === 'function' ? member.bind(target) : member
+      },
+    })
+    await limitEvents({ store: racingStore, clock, log: silentLog, registry, signal: stop.signal, limits: LIMITS })
+    await waitForCount('busy', 100)
+    expect(await listKeys('busy')).toContain(changedKey)
+    expect(await removedTotal()).toBe('50')
+  })
+
   it('SYS-20 deletes excess events that an earlier process has left', async () => {
     await putEvents('busy', 0, 150)
     await start()

@@ -45,8 +45,7 @@ export async function limitEvents(options: EventLimitOptions): Promise<void> {
         if (excess.length === 0) excess = ledger.takeExcess()
         if (excess.length === 0) break
         const batch = excess.slice(0, DELETIONS_MAX)
-        await deleteUnchanged(store, batch)
-        for (const { limit } of batch) removed.inc({ limit })
+        for (const { limit } of await deleteUnchanged(store, batch)) removed.inc({ limit })
         excess = excess.slice(DELETIONS_MAX)
       }
     } catch (error) {
@@ -75,11 +74,15 @@ export async function limitEvents(options: EventLimitOptions): Promise<void> {
   })
 }
 
-/** Deletes the events that have not changed since they were counted. */
-const deleteUnchanged = (store: Store, events: readonly ExcessEvent[]): Promise<unknown> =>
-  store.transact((view) =>
-    events.flatMap(({ key, revision }) => (view.get(key)?.modRevision === revision ? [{ delete: key }] : [])),
-  )
+/** Deletes the events that have not changed since they were counted, and returns them. */
+async function deleteUnchanged(store: Store, events: readonly ExcessEvent[]): Promise<readonly ExcessEvent[]> {
+  let unchangedEvents: readonly ExcessEvent[] = []
+  await store.transact((view) => {
+    unchangedEvents = events.filter(({ key, revision }) => view.get(key)?.modRevision === revision)
+    return unchangedEvents.map(({ key }) => ({ delete: key }))
+  })
+  return unchangedEvents
+}
 
 function registerMetrics(registry: Registry, ledger: EventLedger): Counter<'limit'> {
   const registers = [registry]

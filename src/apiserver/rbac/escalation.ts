@@ -26,7 +26,7 @@ export function escalationCheck(index: RoleIndex, authorizer: RbacAuthorizer): A
     if (isPrivileged(user) || authorizer.authorize(permission).allowed) return
     const ownRules = heldRules(index, user, namespace)
     const isAggregated = (role as ClusterRole).aggregationRule ?? (old as ClusterRole | undefined)?.aggregationRule
-    if (isAggregated && uncoveredRules(ownRules, FULL_ACCESS).length > 0) {
+    if (isAggregated && uncoveredRules(ownRules, FULL_ACCESS, { max: 1 }).length > 0) {
       throw forbidden(resource, name, 'must have cluster-admin privileges to use the aggregationRule')
     }
     checkCovered(request, ownRules, role.rules)
@@ -79,7 +79,7 @@ function checkCovered(
   ownRules: readonly PolicyRule[],
   rules: readonly PolicyRule[],
 ): void {
-  const missing = uncoveredRules(ownRules, rules)
+  const missing = uncoveredRules(ownRules, rules, { max: NAMED_PARTS_MAX })
   if (missing.length === 0) return
   throw forbidden(
     resource,
@@ -88,6 +88,9 @@ function checkCovered(
       describeRules(missing).join('\n'),
   )
 }
+
+/** Further parts that the user does not hold are not named. */
+const NAMED_PARTS_MAX = 100
 
 /** A garbage collector may change ownerReferences, finalizers and managedFields without holding the rules. */
 function isContentChanged(object: AnyObject, old: AnyObject): boolean {

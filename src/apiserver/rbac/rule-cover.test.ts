@@ -39,9 +39,17 @@ describe('uncoveredRules', () => {
     expect(uncoveredRules([ownRule], [requested])).not.toEqual([])
   })
 
+  it('SYS-9 returns all parts, or as many as the caller asks for', () => {
+    const names = Array.from({ length: 300 }, (_, index) => `name-${index}`)
+    const rules = [rule('get', '', 'nodes', names.join(' '))]
+    expect(uncoveredRules([], rules)).toHaveLength(300)
+    expect(uncoveredRules([], rules, { max: 7 })).toHaveLength(7)
+  })
+
   it('SYS-9 accepts a rule whose parts are covered by different held rules', () => {
     const ownRules = [rule('get', '', 'pods'), rule('list', '', 'pods secrets')]
     expect(uncoveredRules(ownRules, [rule('get list', '', 'pods')])).toEqual([])
+
     expect(uncoveredRules(ownRules, [rule('get list', '', 'pods secrets')])).toEqual([rule('get', '', 'secrets')])
   })
 })

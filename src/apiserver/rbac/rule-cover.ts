@@ -2,22 +2,26 @@
 import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
 import { ALL, matchesPath } from './rule-match.ts'
 
-/** Returns the parts of `rules` that none of the user's own rules covers: each has one verb and one resource, object or path. */
-export function uncoveredRules(ownRules: readonly PolicyRule[], rules: readonly PolicyRule[]): PolicyRule[] {
+/**
+ * Returns the parts of `rules` that none of the user's own rules covers, at most `max` of them: each has one verb and one
+ * resource, object or path.
+ */
+export function uncoveredRules(
+  ownRules: readonly PolicyRule[],
+  rules: readonly PolicyRule[],
+  { max = Number.POSITIVE_INFINITY }: { readonly max?: number } = {},
+): PolicyRule[] {
   const uncovered: PolicyRule[] = []
   for (const rule of rules) {
     if (ownRules.some((holder) => covers(holder, rule))) continue
     for (const part of partsOf(rule)) {
       if (ownRules.some((holder) => covers(holder, part))) continue
       uncovered.push(part)
-      if (uncovered.length >= UNCOVERED_MAX) return uncovered
+      if (uncovered.length >= max) return uncovered
     }
   }
   return uncovered
 }
-
-/** Further parts are not returned. */
-const UNCOVERED_MAX = 100
 
 /** Returns how many parts a role has. A role with too many of them takes too long to check. */
 export const countParts = (rules: readonly PolicyRule[]): number =>

@@ -29,8 +29,10 @@ export function createNodeIdentity({ store, clock, log, next }: NodeIdentityOpti
     admission: [restriction, certificateAdmission(authorizer)],
     authenticateToken: tokens.authenticate,
     /** Loads what the authorizer and the authenticator need, and follows its changes until the signal is aborted. */
-    async start({ objects }: ApiServer, signal: AbortSignal): Promise<void> {
-      await Promise.all([tokens, { start }].map((index) => index.start({ objects: objects.objects, signal })))
+    async start(server: ApiServer, signal: AbortSignal): Promise<void> {
+      const { objects } = server.objects
+      const onRevocation = () => void server.endUnauthenticatedWatches()
+      await Promise.all([tokens.start({ objects, signal, onRevocation }), start({ objects, signal })])
     },
     /** Returns a client with the rights of a node. */
     clientOf: ({ objects }: ApiServer, nodeName: string): Client =>
