@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createCertificationRequest } from '../../api/certification-request.ts'
 import type { SubjectName } from '../../api/distinguished-name.ts'
+import { ApiError } from '../../api/status-error.ts'
 import { loadOrCreatePki } from '../../apiserver/index.ts'
 import { createServerFixture, type Json } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
@@ -18,7 +19,7 @@ import { createTokenCleaner } from './token-cleaner.ts'
 const REQUESTS = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
 const HOUR_MS = 3_600_000
 
-async function startController() {
+async function startController({ wrapCleanerClient = (client: Client) => client } = {}) {
   const api = await createServerFixture({ usesRbac: true, recordsRuleUse: true, answers: 'stowage' })
   const { clock, authorizer } = api
   const pki = await loadOrCreatePki({ dir: await mkdtemp(join(tmpdir(), 'pki-')), clock })
@@ -42,7 +43,11 @@ async function startController() {
       }).allowed,
     sign: pki.signCertificate,
   })
-  const tokenCleaner = createTokenCleaner(depsWith(api.clientOf('token-cleaner')))
+  const cleanerMessages: string[] = []
+  const tokenCleaner = createTokenCleaner({
+    ...depsWith(wrapCleanerClient(api.clientOf('token-cleaner'))),
+    log: { ...silentLog, info: (_, message) => void cleanerMessages.push(message) },
+  })
   const stop = new AbortController()
   const running = Promise.all([controller.run(stop.signal), tokenCleaner.run(stop.signal)])
   onTestFinished(async () => {
@@ -54,6 +59,7 @@ async function startController() {
   return {
     api,
     pki,
+    cleanerMessages,
     /** Creates a request as a user and returns its name. */
     async request(
       user: { name: string; group?: string },
@@ -268,8 +274,31 @@ describe('the certificate controller', () => {
 })
 
 describe('the token cleaner', () => {
+  it('SYS-19 logs no deletion if the token was changed meanwhile', async () => {
+    let attempts = 0
+    const { api, cleanerMessages } = await startController({
+      wrapCleanerClient: (client) => ({
+        ...client,
+        delete: async () => {
+          attempts++
+          throw new ApiError(409, 'Conflict', 'the object has been modified')
+        },
+      }),
+    })
+    const stringData = { expiration: new Date(api.clock.nowMs() + HOUR_MS).toISOString() }
+    const metadata = { name: 'bootstrap-token-aaaaaa' }
+    await api.post('/api/v1/namespaces/kube-system/secrets', {
+      metadata,
+      type: 'bootstrap.kubernetes.io/token',
+      stringData,
+    })
+    await api.clock.advance(26 * HOUR_MS)
+    await api.waitUntil(() => attempts > 0, 'the attempt to delete the token')
+    expect(cleanerMessages).toEqual([])
+  })
+
   it('SYS-19 deletes a bootstrap token a day after it expired, and keeps one that does not expire', async () => {
-    const { api } = await startController()
+    const { api, cleanerMessages } = await startController()
     const secrets = '/api/v1/namespaces/kube-system/secrets'
     const expiration = new Date(api.clock.nowMs() + HOUR_MS).toISOString()
     for (const [name, stringData] of Object.entries({
@@ -284,5 +313,6 @@ describe('the token cleaner', () => {
     await api.clock.advance(2 * HOUR_MS)
     await api.waitUntil(async () => !(await exists('bootstrap-token-aaaaaa')), 'the deletion of the token')
     expect(await exists('bootstrap-token-bbbbbb')).toBe(true)
+    expect(cleanerMessages).toEqual(['deleted an expired bootstrap token'])
   })
 })

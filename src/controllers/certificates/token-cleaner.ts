@@ -36,10 +36,12 @@ export function createTokenCleaner(deps: ControllerDeps): {
       if (remainingMs > 0)
         return retryAfter(Math.min(remainingMs, RECHECK_MS_MAX), 'the token is deleted after it expires')
       const { uid, resourceVersion } = secret.metadata
-      await client.delete(secretKind, refOfKey(key), { uid, resourceVersion }).catch((error) => {
+      try {
+        await client.delete(secretKind, refOfKey(key), { uid, resourceVersion })
+        log.info({ secret: secret.metadata.name }, 'deleted an expired bootstrap token')
+      } catch (error) {
         if (!isNotFound(error) && !isConflict(error)) throw error // changed meanwhile, which causes another reconcile
-      })
-      log.info({ secret: secret.metadata.name }, 'deleted an expired bootstrap token')
+      }
       return done
     },
   })
