@@ -1,9 +1,10 @@
 // Measures the cost of quotas: durable creates of claims over HTTPS in namespaces with no, one and ten quotas, and with
 // one quota and thousands of claims. The namespaces alternate, so that all are measured with the same load and store.
-// A new quota counts existing objects at the first write after it, which is measured separately.
+// A new quota counts existing objects at the first write after it, which is measured separately. On etcd, with no and one quota.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'
+import { etcdSkipReason, startEtcd } from '../test/helpers/etcd.ts'
 import { claimNamed, fillDirectory } from './lib/claims.ts'
 import { type Figure, medianOf } from './lib/figure.ts'
 import { growthOfEach } from './lib/growth.ts'
@@ -23,6 +24,11 @@ const WARM_UP_MS = 3_000
 const CLIENTS = 64
 const ONE_QUOTA_RATIO_MIN = 0.9
 const FULL_NAMESPACE_RATIO_MIN = 0.9
+const ETCD_RATIO_MIN = 0.4
+/** Longer than the turns on the embedded store, because a commit takes longer. */
+const ETCD_TURN_MS = 300
+const HARD = { persistentvolumeclaims: '100000000', 'requests.storage': '1Ei' }
+const pathOf = (namespace: string) => `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
 
 interface Namespace {
   readonly quotas: number
@@ -44,7 +50,7 @@ const LAST = NAMESPACES.fullest
 /** All get thousands more while they are measured. */
 const GROWTH_NAMESPACES = ['full', 'fuller', 'fullest'] as const
 
-export const quotaSuite: Suite = { parts: { creates: measureQuota } }
+export const quotaSuite: Suite = { parts: { creates: measureQuota, etcd: measureQuotaOnEtcd } }
 
 async function measureQuota({ dir, profileDir, isLong, progress }: PartOptions): Promise<Figure[]> {
   const rounds = isLong ? ROUNDS_LONG : ROUNDS
@@ -56,13 +62,11 @@ async function measureQuota({ dir, profileDir, isLong, progress }: PartOptions):
   const load = startRole<TurnsJob, TurnsResult>('load')
   try {
     const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
-    const pathOf = (name: string) => `/api/v1/namespaces/${name}/persistentvolumeclaims`
     let countedMs = 0
     for (const [name, { quotas }] of Object.entries(NAMESPACES)) {
       await post(endpoint, '/api/v1/namespaces', { metadata: { name } })
       for (let number = 0; number < quotas; number++) {
-        const hard = { persistentvolumeclaims: '100000000', 'requests.storage': '1Ei' }
-        const quota = { metadata: { name: `quota-${number}` }, spec: { hard } }
+        const quota = { metadata: { name: `quota-${number}` }, spec: { hard: HARD } }
         await post(endpoint, `/api/v1/namespaces/${name}/resourcequotas`, quota)
       }
       const startMs = performance.now()
@@ -83,6 +87,52 @@ async function measureQuota({ dir, profileDir, isLong, progress }: PartOptions):
   } finally {
     load.stop()
     await server.stop()
+  }
+}
+
+/** Measures what one quota costs on etcd, where the writes of a quota that wait at the same time are one transaction. */
+async function measureQuotaOnEtcd({
+  dir,
+  profileDir,
+  isLong,
+  progress,
+  reportMissing,
+}: PartOptions): Promise<Figure[]> {
+  const name = `durable creates on etcd, ${CLIENTS} clients, 1 quota`
+  const skipReason = etcdSkipReason()
+  if (skipReason) {
+    reportMissing(name, skipReason)
+    return []
+  }
+  const rounds = isLong ? ROUNDS_LONG : ROUNDS
+  const etcd = await startEtcd({ dir })
+  const dataDir = join(dir, 'on-etcd')
+  const server = await startServer({ dataDir, store: `etcd://${etcd.endpoints[0]}/quota`, profileDir })
+  const load = startRole<TurnsJob, TurnsResult>('load')
+  try {
+    const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
+    const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
+    const names = ['none', 'one']
+    for (const namespace of names) await post(endpoint, '/api/v1/namespaces', { metadata: { name: namespace } })
+    const quota = { metadata: { name: 'quota' }, spec: { hard: HARD } }
+    await post(endpoint, '/api/v1/namespaces/one/resourcequotas', quota)
+    progress(`${rounds} rounds of creates on etcd with and without a quota`)
+    const body = JSON.stringify(claimNamed(`claim-${NUMBER}`))
+    const { rates } = await load.run({
+      do: 'turns',
+      clients: CLIENTS,
+      requests: names.map((namespace) => ({ endpoint, method: 'POST', path: pathOf(namespace), body })),
+      order: Array.from({ length: rounds }, (_, round) => (round % 2 ? [1, 0] : [0, 1])).flat(),
+      warmUpMs: WARM_UP_MS,
+      turnMs: ETCD_TURN_MS,
+    })
+    const [withoutQuota, withQuota] = rates.map((rate) => medianOf(rate)) as [number, number]
+    const limit = { value: withoutQuota, of: 'the same without a quota' }
+    return [{ name, unit: '/s', value: withQuota, limit, target: { ratioMin: ETCD_RATIO_MIN } }]
+  } finally {
+    load.stop()
+    await server.stop()
+    await etcd.remove()
   }
 }
 

@@ -1,10 +1,10 @@
 // The Store interface: keys and bytes with revisions, atomic multi-key transactions, and watches that replay history.
 // memory.ts, lmdb.ts and etcd/ implement it; store.contract.ts contains their common tests.
 //
-// Every write has its own revision. Revisions increase by one in the embedded stores, and with gaps on etcd, where an etcd
-// revision can contain a group of transactions. The writes of a transaction have consecutive revisions, so that a watcher
-// can resume after any of them. They become visible together, except for reads at a revision between them. Reads and
-// watches return only durable writes.
+// Every write has its own revision, except that a coalescable put may share that of the put that supersedes it. Revisions
+// increase by one in the embedded stores, and with gaps on etcd, where an etcd revision can contain a group of transactions.
+// The writes of a transaction have increasing revisions, so that a watcher can resume after any of them. They become visible
+// together, except for reads at a revision between them. Reads and watches return only durable writes.
 
 export type Revision = number
 

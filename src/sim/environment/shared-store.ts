@@ -29,8 +29,10 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
       await delay()
       await copy.waitFor(shared.revision)
     },
+    operationsMax: OPERATIONS_MAX,
     commit: async (write) => {
       await delay()
+      write.onSend?.()
       const commit = await env.pass(commitShared(write))
       await copy.waitFor(commit.revision)
       return commit
@@ -96,6 +98,9 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
   }
 }
 
-/** etcd keeps every revision. */
+/** etcd's default of --max-txn-ops. */
+const OPERATIONS_MAX = 128
+
+/** Chains have already coalesced totals; etcd keeps every revision of what they write. */
 const withoutCoalescing = (write: Write): Write =>
   'put' in write && write.isCoalescable ? { put: write.put, value: write.value } : write

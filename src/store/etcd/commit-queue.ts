@@ -2,17 +2,20 @@
 // sent immediately if fewer than CALLS_MAX calls are in flight, and otherwise with the next group. Groups keep the order of
 // commit() calls. If etcd rejects a group, each of its transactions is sent in a call of its own.
 import type { Clock } from '../../base/clock.ts'
-import { type Revision, StoreUnavailableError, type Write, WriteRejectedError } from '../store.ts'
+import { keyOfWrite, type Revision, StoreUnavailableError, type Write, WriteRejectedError } from '../store.ts'
 import { SUB_REVISIONS } from './revision-mapping.ts'
 
 export const GROUP_TRANSACTIONS_MAX = 100 // below etcd's default limit of 128 operations, to leave room for larger transactions
 const GROUP_BYTES_MAX = 1024 * 1024 // etcd's default limit is 1.5 MiB (--max-request-bytes)
+const GROUP_OPERATIONS = 2 // operations of a group beside those of its transactions
 const CALLS_MAX = 2 // etcd syncs one group to disk while it receives the next
 
 /** Writes that etcd performs only if every read key still has the same revision. Revision 0 means that the key is absent. */
 export interface ConditionalWrite {
   readonly reads: ReadonlyMap<string, Revision>
   readonly writes: readonly Write[]
+  /** Called before the write is sent. Until then its reads and writes may grow, while fitsGroup() is true. */
+  onSend?(): void
 }
 
 export interface CommitResult {
@@ -31,7 +34,8 @@ export interface CommitQueueOptions {
   readonly waitMsMax: number
 }
 
-interface WaitingTransaction extends ConditionalWrite {
+interface WaitingTransaction {
+  readonly write: ConditionalWrite
   readonly sinceMs: number
   readonly resolve: (commit: CommitResult) => void
   readonly reject: (error: unknown) => void
@@ -47,13 +51,14 @@ export class CommitQueue {
     this.#options = options
   }
 
-  commit({ reads, writes }: ConditionalWrite): Promise<CommitResult> {
-    if (writes.length > SUB_REVISIONS) {
-      const message = `a transaction may hold at most ${SUB_REVISIONS} writes; this one has ${writes.length}`
+  commit(write: ConditionalWrite): Promise<CommitResult> {
+    const writeCount = write.writes.length
+    if (writeCount > SUB_REVISIONS) {
+      const message = `a transaction may hold at most ${SUB_REVISIONS} writes; this one has ${writeCount}`
       return Promise.reject(new WriteRejectedError(message))
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ reads, writes, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
+      this.#waiting.push({ write, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
       if (this.#isSendScheduled || this.#calls >= CALLS_MAX) return
       this.#isSendScheduled = true
       queueMicrotask(() => {
@@ -68,6 +73,7 @@ export class CommitQueue {
     while (this.#waiting.length > 0 && this.#calls < CALLS_MAX) {
       const group = this.#waiting.splice(0, countFitting(this.#waiting, this.#options.operationsMax))
       this.#calls++
+      for (const { write } of group) write.onSend?.()
       void this.#send(group).finally(() => {
         this.#calls--
         this.#sendNext()
@@ -86,7 +92,7 @@ export class CommitQueue {
 
   async #send(group: readonly WaitingTransaction[]): Promise<void> {
     try {
-      const commits = await this.#options.send(group)
+      const commits = await this.#options.send(group.map(({ write }) => write))
       for (const [index, { resolve }] of group.entries()) resolve(commits[index] as CommitResult)
     } catch (error) {
       if (error instanceof WriteRejectedError && group.length > 1) {
@@ -98,30 +104,47 @@ export class CommitQueue {
   }
 }
 
-/** Returns how many of the first transactions fit into one group, at least one. */
-function countFitting(waiting: readonly ConditionalWrite[], operationsMax: number): number {
+/**
+ * Returns how many of the first transactions fit into one group, at least one. A transaction that reads a key which an earlier
+ * one writes belongs to the next group, because etcd evaluates all comparisons of a group first.
+ */
+function countFitting(waiting: readonly WaitingTransaction[], operationsMax: number): number {
+  const writtenKeys = new Set<string>()
   let count = 0
   let operations = 0
   let subRevisions = 0
   let bytes = 0
-  for (const transaction of waiting) {
+  for (const { write } of waiting) {
     if (count >= GROUP_TRANSACTIONS_MAX) break
-    operations = Math.max(operations, operationsOf(transaction))
-    subRevisions += transaction.writes.length
-    bytes += bytesOf(transaction)
+    const { reads, writes } = write
+    operations = Math.max(operations, operationsOf(write))
+    subRevisions += writes.length
+    bytes += bytesOf(write)
     const exceedsLimit =
-      count + 2 + operations > operationsMax || subRevisions > SUB_REVISIONS || bytes > GROUP_BYTES_MAX
-    if (exceedsLimit && count > 0) break
+      count + GROUP_OPERATIONS + operations > operationsMax || subRevisions > SUB_REVISIONS || bytes > GROUP_BYTES_MAX
+    if (count > 0 && (exceedsLimit || hasAny(reads, writtenKeys))) break
+    for (const written of writes) writtenKeys.add(keyOfWrite(written))
     count++
   }
   return count
 }
+
+function hasAny(reads: ReadonlyMap<string, Revision>, keys: ReadonlySet<string>): boolean {
+  for (const key of reads.keys()) if (keys.has(key)) return true
+  return false
+}
+
+/** Whether etcd accepts the write in a group of its own. */
+export const fitsGroup = (write: ConditionalWrite, operationsMax: number): boolean =>
+  GROUP_OPERATIONS + operationsOf(write) <= operationsMax &&
+  write.writes.length <= SUB_REVISIONS &&
+  bytesOf(write) <= GROUP_BYTES_MAX
 
 const operationsOf = ({ reads, writes }: ConditionalWrite) => Math.max(reads.size, writes.length + 1)
 
 function bytesOf({ reads, writes }: ConditionalWrite): number {
   let bytes = 0
   for (const key of reads.keys()) bytes += 2 * key.length // a key is compared and written; every written key is among the reads
-  for (const write of writes) if ('put' in write) bytes += write.value.length
+  for (const write of writes) if ('put' in write && !write.isCoalescable) bytes += write.value.length
   return bytes
 }

@@ -137,6 +137,7 @@ export class EtcdStore implements Store {
       list: (prefix) => this.#replica.list({ prefix }).entries,
       revision: () => this.#replica.revision,
       commit: (write) => this.#commits.commit(write),
+      operationsMax: this.#options.transactionWritesMax,
       refresh: () => this.#refresh(),
       catchUp: (revision) => this.#catchUp(revision),
     })

@@ -1,28 +1,33 @@
 // KeyLocks: locks on the keys that transactions of this process are writing, with a FIFO queue of waiters for each key.
 // A waiter holds no locks, so there is no deadlock. Waiters run synchronously inside release(), so that a new transaction
-// cannot acquire the lock before them.
+// cannot acquire the lock before them. Several of them can share the lock if its new holder allows it (chain.ts).
 
-interface Lock {
-  isHeld: boolean
+export interface LockHolder {
+  /** Whether waiters of the key may run while this holder has it. */
+  canContinue(key: string): boolean
+}
+
+interface Lock<Holder> {
+  holder: Holder | undefined
   waiting: (() => void)[]
   /** Index of the next waiter; earlier ones have run. */
   next: number
 }
 
-export class KeyLocks {
+export class KeyLocks<Holder extends LockHolder> {
   /** The locks of all keys that are held or waited for. */
-  readonly #locks = new Map<string, Lock>()
+  readonly #locks = new Map<string, Lock<Holder>>()
 
-  isHeld(key: string): boolean {
-    return this.#locks.get(key)?.isHeld === true
+  holderOf(key: string): Holder | undefined {
+    return this.#locks.get(key)?.holder
   }
 
-  /** Locks the keys. None of them may be held. */
-  hold(keys: readonly string[]): void {
+  /** Locks the keys. No other holder may have one of them. */
+  hold(keys: readonly string[], holder: Holder): void {
     for (const key of keys) {
       const lock = this.#locks.get(key)
-      if (lock) lock.isHeld = true
-      else this.#locks.set(key, { isHeld: true, waiting: [], next: 0 })
+      if (lock) lock.holder = holder
+      else this.#locks.set(key, { holder, waiting: [], next: 0 })
     }
   }
 
@@ -33,13 +38,14 @@ export class KeyLocks {
 
   release(keys: readonly string[]): void {
     const released = keys.map((key) => ({ key, lock: this.#locks.get(key) }))
-    for (const { lock } of released) if (lock) lock.isHeld = false
+    for (const { lock } of released) if (lock) lock.holder = undefined
     for (const { key, lock } of released) if (lock) this.#wakeWaiters(key, lock)
   }
 
-  #wakeWaiters(key: string, lock: Lock): void {
-    while (!lock.isHeld && lock.next < lock.waiting.length) lock.waiting[lock.next++]?.()
-    if (!lock.isHeld) this.#locks.delete(key)
+  #wakeWaiters(key: string, lock: Lock<Holder>): void {
+    const end = lock.waiting.length // a waiter that waits again runs after the next release
+    while (lock.next < end && (lock.holder?.canContinue(key) ?? true)) lock.waiting[lock.next++]?.()
+    if (!lock.holder) this.#locks.delete(key)
     else if (lock.next > 1_000 && lock.next > lock.waiting.length / 2) {
       lock.waiting = lock.waiting.slice(lock.next)
       lock.next = 0

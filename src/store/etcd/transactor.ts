@@ -1,8 +1,7 @@
 // Transactor runs transactions on the replica and commits them to etcd with optimistic concurrency control: etcd compares
 // the revisions of all keys that a transaction has read. Within this process, a transaction waits for keys that another one
-// is writing (key-locks.ts); after a conflict with another server, it runs again. The result of a transaction that writes
-// nothing or throws is first confirmed against etcd, because the replica may be behind.
-import { checkWrites } from '../batch.ts'
+// is writing (key-locks.ts), or continues its chain (chain.ts); after a conflict with another server, it runs again. The result
+// of a transaction that writes nothing or throws is first confirmed against etcd, because the replica may be behind.
 import {
   type Decide,
   type Entry,
@@ -10,10 +9,12 @@ import {
   type Revision,
   StoreBusyError,
   type TransactionResult,
-  type TransactionView,
   type Write,
+  WriteRejectedError,
 } from '../store.ts'
+import { Chain, type ChainLink } from './chain.ts'
 import type { CommitResult, ConditionalWrite } from './commit-queue.ts'
+import { type DecidedWrites, type Decision, runDecision, type SettledDecision } from './decision.ts'
 import { KeyLocks } from './key-locks.ts'
 
 const PENDING_MAX = 100_000 // further transactions are rejected with StoreBusyError
@@ -25,6 +26,8 @@ export interface TransactorOptions {
   readonly revision: () => Revision
   /** Commits all writes or none. Called in the order in which transactions ran; every written key is among the reads. */
   readonly commit: (write: ConditionalWrite) => Promise<CommitResult>
+  /** etcd's --max-txn-ops. */
+  readonly operationsMax: number
   /** Resolves after `get` returns all writes that any server made before the call. */
   readonly refresh: () => Promise<void>
   /** Resolves after `get` returns the state at the revision. */
@@ -36,27 +39,20 @@ interface Transaction {
   readonly resolve: (result: TransactionResult) => void
   readonly reject: (error: unknown) => void
   attempts: number
+  /** Whether it may run on the uncommitted totals of a chain. */
+  canContinue: boolean
+  /** Whether other transactions may continue its chain. */
+  canBeContinued: boolean
 }
 
-type Decision =
-  | { readonly is: 'busy'; readonly key: string }
-  | { readonly is: 'threw'; readonly error: unknown; readonly reads: Reads }
-  | DecidedWrites
-
-interface DecidedWrites {
-  readonly is: 'decided'
-  /** The writes that `decide` returned. */
+interface Link extends ChainLink {
+  readonly transaction: Transaction
   readonly requested: readonly Write[]
-  /** `requested` without deletes of keys that do not exist. */
-  readonly writes: readonly Write[]
-  readonly reads: Reads
 }
-
-type Reads = Map<string, Revision>
 
 export class Transactor {
   readonly #options: TransactorOptions
-  readonly #locks = new KeyLocks()
+  readonly #locks = new KeyLocks<Chain<Link>>()
   readonly #unfinished = new Set<Promise<unknown>>()
 
   constructor(options: TransactorOptions) {
@@ -66,7 +62,8 @@ export class Transactor {
   transact(decide: Decide): Promise<TransactionResult> {
     if (this.#unfinished.size >= PENDING_MAX) return Promise.reject(new StoreBusyError(this.#unfinished.size))
     const result = new Promise<TransactionResult>((resolve, reject) => {
-      this.#attempt({ decide, resolve, reject, attempts: 0 }, { isFresh: false })
+      const transaction = { decide, resolve, reject, attempts: 0, canContinue: true, canBeContinued: true }
+      this.#attempt(transaction, { isFresh: false })
     })
     this.#unfinished.add(result)
     const finish = () => void this.#unfinished.delete(result)
@@ -81,11 +78,12 @@ export class Transactor {
 
   /** Runs a transaction. `isFresh` means that the replica was just refreshed, so the result needs no confirmation. */
   #attempt(transaction: Transaction, { isFresh }: { isFresh: boolean }): void {
-    const decision = this.#decide(transaction.decide)
+    const decision = this.#decide(transaction)
     if (decision.is === 'busy') {
-      this.#locks.wait(decision.key, () => this.#attempt(transaction, { isFresh: false }))
+      if (decision.isUncommitted) transaction.canContinue = false // so that the next run waits for the totals
+      this.#wait(transaction, decision.key)
     } else if (decision.is === 'decided' && decision.writes.length > 0) {
-      void this.#commit(transaction, decision)
+      this.#write(transaction, decision)
     } else if (isFresh) {
       this.#settle(transaction, decision)
     } else {
@@ -93,48 +91,58 @@ export class Transactor {
     }
   }
 
-  #decide(decide: Decide): Decision {
-    const reads: Reads = new Map()
-    let busyKey: string | undefined
-    const readKey = (key: string): Entry | undefined => {
-      if (this.#locks.isHeld(key)) {
-        busyKey = key
-        throw KEY_BUSY
+  #wait(transaction: Transaction, key: string): void {
+    this.#locks.wait(key, () => this.#attempt(transaction, { isFresh: false }))
+  }
+
+  #decide({ decide, canContinue }: Transaction): Decision<Link> {
+    const { get, list } = this.#options
+    return runDecision(decide, { get, list, holderOf: (key) => this.#locks.holderOf(key), canContinue })
+  }
+
+  /** Adds the transaction to the chain whose totals it has read, or commits it in a chain of its own. */
+  #write(transaction: Transaction, { requested, writes, reads, continued }: DecidedWrites<Link>): void {
+    const link = { transaction, requested, writes, reads }
+    if (continued) {
+      if (continued.chain.add(link)) this.#locks.hold(writes.map(keyOfWrite), continued.chain)
+      else this.#wait(transaction, continued.key)
+    } else {
+      const { operationsMax } = this.#options
+      const chain = new Chain<Link>(link, { operationsMax, isOpen: transaction.canBeContinued })
+      this.#locks.hold(chain.keys, chain)
+      void this.#commit(chain)
+    }
+  }
+
+  async #commit(chain: Chain<Link>): Promise<void> {
+    const retried: Transaction[] = []
+    try {
+      const { committed, revision } = await this.#options.commit(chain)
+      if (committed) {
+        const revisions = chain.revisionsFrom(revision)
+        for (const link of chain.links) link.transaction.resolve(resultOf(link, revisions))
+        return
       }
-      const entry = this.#options.get(key)
-      reads.set(key, entry?.modRevision ?? 0)
-      return entry
-    }
-    const view: TransactionView = { get: readKey, list: this.#options.list }
-    try {
-      const requested = decide(view)
-      checkWrites(requested)
-      busyKey ??= requested.map(keyOfWrite).find((key) => this.#locks.isHeld(key))
-      if (busyKey !== undefined) return { is: 'busy', key: busyKey }
-      const writes = requested.filter((write) => readKey(keyOfWrite(write)) !== undefined || 'put' in write)
-      return { is: 'decided', requested, writes, reads }
-    } catch (error) {
-      return busyKey === undefined ? { is: 'threw', error, reads } : { is: 'busy', key: busyKey }
-    }
-  }
-
-  async #commit(transaction: Transaction, { requested, writes, reads }: DecidedWrites): Promise<void> {
-    const keys = writes.map(keyOfWrite)
-    this.#locks.hold(keys)
-    try {
-      const { committed, revision } = await this.#options.commit({ reads, writes })
-      if (committed) return transaction.resolve(resultOf(revision, requested, writes))
-      if (++transaction.attempts >= ATTEMPTS_MAX) throw new StoreBusyError(this.#unfinished.size)
       await this.#options.catchUp(revision)
+      for (const { transaction } of chain.links) {
+        if (++transaction.attempts < ATTEMPTS_MAX) retried.push(transaction)
+        else transaction.reject(new StoreBusyError(this.#unfinished.size))
+      }
     } catch (error) {
-      return transaction.reject(error)
+      const transactions = chain.links.map(({ transaction }) => transaction)
+      if (!(error instanceof WriteRejectedError) || transactions.length === 1) {
+        for (const { reject } of transactions) reject(error)
+        return
+      }
+      // Perhaps only one of them exceeds a limit: each runs again in a chain of its own.
+      for (const transaction of transactions) retried.push(Object.assign(transaction, WITHOUT_CHAINS))
     } finally {
-      this.#locks.release(keys)
+      this.#locks.release(chain.keys)
     }
-    this.#attempt(transaction, { isFresh: false })
+    for (const transaction of retried) this.#attempt(transaction, { isFresh: false })
   }
 
-  async #confirm(transaction: Transaction, decision: Exclude<Decision, { is: 'busy' }>): Promise<void> {
+  async #confirm(transaction: Transaction, decision: SettledDecision<Link>): Promise<void> {
     try {
       await this.#options.refresh()
     } catch (error) {
@@ -147,18 +155,17 @@ export class Transactor {
     else this.#attempt(transaction, { isFresh: true })
   }
 
-  #settle(transaction: Transaction, decision: Exclude<Decision, { is: 'busy' }>): void {
+  #settle(transaction: Transaction, decision: SettledDecision<Link>): void {
     if (decision.is === 'threw') transaction.reject(decision.error)
     else transaction.resolve({ revision: this.#options.revision(), revisions: decision.requested.map(() => 0) })
   }
 }
 
-/** `firstRevision` is the revision of the first of `writes`; the others are consecutive. */
-function resultOf(firstRevision: Revision, requested: readonly Write[], writes: readonly Write[]): TransactionResult {
-  let index = 0
-  const revisions = requested.map((write) => (write === writes[index] ? firstRevision + index++ : 0))
-  return { revision: firstRevision + writes.length - 1, revisions }
+/** `revisionsByKey` are the revisions of the chain; a total has that of its last write. */
+function resultOf({ requested, writes }: Link, revisionsByKey: ReadonlyMap<string, Revision>): TransactionResult {
+  const written = new Set(writes)
+  const revisions = requested.map((write) => (written.has(write) ? (revisionsByKey.get(keyOfWrite(write)) ?? 0) : 0))
+  return { revision: Math.max(...revisions), revisions }
 }
 
-/** Thrown to abort `decide` when it reads a key that is being written. `decide` runs again after that write. */
-const KEY_BUSY = new Error('the key is being written')
+const WITHOUT_CHAINS = { canContinue: false, canBeContinued: false }
