@@ -190,6 +190,29 @@ export const changedSinceRead = (resource: ResourceName, name: string): ApiError
     'the object has been modified; please apply your changes to the latest version and try again',
   )
 
+/** The error for a write with a fence of a lease that the process no longer holds (kinds/lease/lease-fence.ts). */
+export const leaseLost = ({
+  namespace,
+  name,
+  holder,
+}: {
+  readonly namespace: string
+  readonly name: string
+  readonly holder: string
+}): ApiError =>
+  new ApiError(409, 'Conflict', `the lease ${namespace}/${name} is no longer held by "${holder}" in this term`, {
+    group: 'coordination.k8s.io',
+    kind: 'leases',
+    name,
+    causes: [{ reason: LEASE_LOST, message: 'another process is the leader, or the lease was released' }],
+  })
+
+const LEASE_LOST = 'LeaseLost'
+
+/** Whether a fence has rejected the write. */
+export const isLeaseLost = (error: unknown): boolean =>
+  error instanceof ApiError && (error.details?.causes ?? []).some(({ reason }) => reason === LEASE_LOST)
+
 /** The error for an apply that would change fields of other managers. The message is that of Kubernetes. */
 export function applyConflict(
   conflicts: readonly { readonly owner: ConflictingManager; readonly field: string }[],

@@ -13,6 +13,7 @@ import { type BodySender, bodyOfValue, inTurn, parseJsonBody, pauseAfter } from 
 import { type ApiRequest, type ApiResponse, bytesResponse } from './http/messages.ts'
 import { parseDeleteOptions, parseWriteOptions } from './http/options.ts'
 import type { ResourceRequest, Verb } from './http/route.ts'
+import { fencesOf } from './objects/check-fences.ts'
 import { type ObjectDeps, viewOf } from './objects/object-deps.ts'
 import { decodeStored, objectBytes } from './objects/stored-object.ts'
 import { updateLimits } from './objects/update-values.ts'
@@ -138,6 +139,7 @@ function parseWrite(deps: ObjectDeps, raw: unknown, call: CommitCall, fieldManag
     user: call.user,
     dryRun: false,
     fieldManager,
+    fences: fencesOf(call.request),
     authorizeCreate: () => call.authorize({ ...route, verb: 'create' }),
   }
   if (resource.kind.namespaced && !target.namespace) throw badRequest('Commit: namespace is missing')

@@ -24,6 +24,7 @@ import {
   type WriteOptions,
 } from './http/options.ts'
 import type { ResourceRequest } from './http/route.ts'
+import { fencesOf } from './objects/check-fences.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
 import { decodeStored } from './objects/stored-object.ts'
 import { updateLimits } from './objects/update-values.ts'
@@ -80,7 +81,7 @@ export function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: Re
 type TargetOptions = Pick<WriteOptions, 'dryRun'> & Partial<Pick<WriteOptions, 'fieldManager'>>
 
 const targetOf = (
-  { route, resource, user, authorizeCreate }: ResourceCall,
+  { request, route, resource, user, authorizeCreate }: ResourceCall,
   { dryRun, fieldManager }: TargetOptions,
 ): WriteTarget => ({
   resource,
@@ -90,6 +91,7 @@ const targetOf = (
   user,
   dryRun,
   fieldManager,
+  fences: fencesOf(request),
   authorizeCreate,
 })
 

@@ -8,7 +8,7 @@ import { podKind } from '../api/kinds/pod/pod.ts'
 import { secretKind } from '../api/kinds/secret/secret.ts'
 import { serviceAccountKind } from '../api/kinds/service-account/service-account.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
-import { ApiError } from '../api/status-error.ts'
+import { ApiError, isLeaseLost } from '../api/status-error.ts'
 import type { Json, ServerFixture } from '../apiserver/server.fixture.ts'
 import { type Client, failedWriteIndex, type WatchEvent, type WatchRequest } from './client.ts'
 
@@ -304,6 +304,29 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         await new Promise((resolve) => setImmediate(resolve))
       }
     })
+  })
+
+  it('SYS-8 has every write with a fence rejected unless the process holds the lease in that term', async () => {
+    await client.create(leaseKind, {
+      metadata: inDefault('l'),
+      spec: { holderIdentity: 'a, b&c', leaseTransitions: 2 },
+    })
+    await client.create(configMapKind, aConfigMap('m', { k: '1' }))
+    const fenceOf = (transitions: number) => [{ ...inDefault('l'), holder: 'a, b&c', transitions }]
+    const writes = (fences: ReturnType<typeof fenceOf>) => [
+      () => client.update(configMapKind, aConfigMap('m', { k: '2' }), { fences }),
+      () => client.patch(configMapKind, inDefault('m'), { type: 'merge', body: { data: { k: '3' } } }, { fences }),
+      () =>
+        client.commit(
+          ['x', 'y'].map((name) => ({ do: 'create', kind: secretKind, object: aConfigMap(name) })),
+          { fences },
+        ),
+      () => client.create(configMapKind, aConfigMap('n'), { fences }),
+      () => client.delete(configMapKind, inDefault('m'), { fences }),
+    ]
+    for (const write of writes(fenceOf(1))) expect(isLeaseLost(await errorOf(write()))).toBe(true)
+    expect((await client.get(configMapKind, inDefault('m'))).data).toEqual({ k: '1' })
+    for (const write of writes(fenceOf(2))) await write()
   })
 
   describe('a commit', () => {

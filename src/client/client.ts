@@ -2,6 +2,7 @@
 // server, ../apiserver/in-process/client.ts for components in the process of the API server.
 // Objects have no apiVersion and kind, because each call has a Kind parameter. Stored objects are returned frozen.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
+import type { LeaseFence } from '../api/kinds/lease/lease-fence.ts'
 import { ApiError } from '../api/status-error.ts'
 
 export interface ObjectRef {
@@ -53,6 +54,8 @@ export type WatchEvent<T extends KubeObject> =
   | { readonly type: 'bookmark'; readonly resourceVersion: string; readonly endsInitialEvents: boolean }
 
 export interface WriteOptions {
+  /** Leases that this process must hold when the write is committed. Only Stowage servers check them. */
+  readonly fences?: readonly LeaseFence[]
   readonly fieldManager?: string
   readonly dryRun?: boolean
   readonly subresource?: string
@@ -64,7 +67,7 @@ export type Patch =
   | { readonly type: 'json'; readonly body: readonly object[] }
   | { readonly type: 'apply'; readonly body: object; readonly force?: boolean }
 
-export interface DeleteRequest {
+export interface DeleteRequest extends Pick<WriteOptions, 'fences'> {
   readonly propagation?: 'Background' | 'Foreground' | 'Orphan'
   readonly gracePeriodSeconds?: number
   readonly uid?: string
@@ -91,6 +94,8 @@ export type CommitWrite =
       readonly uid?: string
       readonly resourceVersion?: string
     }
+
+export type CommitOptions = Pick<WriteOptions, 'fieldManager' | 'signal' | 'fences'>
 
 /** Every failure is an ApiError (src/api/status-error.ts). If the server cannot be reached, its code is 503. */
 export interface Client {
@@ -123,10 +128,7 @@ export interface Client {
    * Returns the object of each write, or undefined if it was removed.
    * `failedWriteIndex(error)` returns the index of the write that failed.
    */
-  commit(
-    writes: readonly CommitWrite[],
-    options?: { fieldManager?: string; signal?: AbortSignal },
-  ): Promise<readonly (Readonly<Stored> | undefined)[]>
+  commit(writes: readonly CommitWrite[], options?: CommitOptions): Promise<readonly (Readonly<Stored> | undefined)[]>
   /** Returns whether a commit is one transaction. */
   commitsAtomically(): Promise<boolean>
   /** Returns whether the server serves this kind. */

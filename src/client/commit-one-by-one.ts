@@ -1,9 +1,8 @@
 // A commit on a server without transactions: single writes in order, until one fails. The writes before it are not undone.
 import type { Stored } from '../api/kind.ts'
-import { type Client, type CommitWrite, commitWriteFailed } from './client.ts'
+import { type Client, type CommitOptions, type CommitWrite, commitWriteFailed } from './client.ts'
 
 type Verbs = Pick<Client, 'get' | 'create' | 'update' | 'patch' | 'delete'>
-type CommitOptions = { readonly fieldManager?: string; readonly signal?: AbortSignal }
 
 export async function commitOneByOne(
   client: Verbs,
@@ -41,6 +40,7 @@ async function writeOne(
         uid: write.uid,
         resourceVersion: write.resourceVersion,
         signal: options.signal,
+        fences: options.fences,
       })
   }
 }

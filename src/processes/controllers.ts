@@ -26,7 +26,14 @@ import { createQuotaController, createQuotaMetrics } from '../controllers/quota/
 import { createDefaultAccountController, createRootCaController } from '../controllers/service-accounts/index.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { createCsiMetrics } from '../csi/index.ts'
-import { type ClientMetrics, createManager, type LeaseTimes, type Runnable, type TermDeps } from '../runtime/index.ts'
+import {
+  type ClientMetrics,
+  createManager,
+  fencedClient,
+  type LeaseTimes,
+  type Runnable,
+  type TermDeps,
+} from '../runtime/index.ts'
 import type { HealthChecks } from '../runtime/monitoring.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
 import { type Connect, runDriverSocket } from './driver-socket.ts'
@@ -102,18 +109,24 @@ export interface RunControllersOptions extends ControllersOptions {
 }
 
 export async function runControllers(options: RunControllersOptions): Promise<void> {
-  const { client, registry, metrics, clock, random, log, signal, isShared, leaseTimes } = options
+  const { client, registry, metrics, clock, random, log, signal, isShared, leaseTimes, drivers } = options
+  const { createClusterControllers, createDriverRunners } = prepareParts(options, registry)
+  const common = { client, clock, random, log, metrics }
+  // The driver of a node is reachable only from its machine, so its controllers run there, whichever process leads.
+  const nodeDrivers = isShared ? drivers.filter(({ node }) => node !== undefined) : []
+  const otherDrivers = drivers.filter((driver) => !nodeDrivers.includes(driver))
   const manager = createManager({
-    client,
-    clock,
-    random,
-    log,
-    metrics,
+    ...common,
     lease: isShared ? { namespace: 'kube-system', name: CONTROLLERS_LEASE, ...leaseTimes } : undefined,
-    createControllers: prepareControllers(options, registry),
+    createControllers: (deps) => [...createClusterControllers(deps), ...createDriverRunners(deps, otherDrivers)],
   })
   options.onHealth?.(manager.health)
-  await manager.run(signal)
+  const managers = [manager]
+  if (nodeDrivers.length > 0) {
+    const createControllers = (deps: TermDeps) => createDriverRunners(deps, nodeDrivers)
+    managers.push(createManager({ ...common, createControllers }))
+  }
+  await Promise.all(managers.map((running) => running.run(signal)))
 }
 
 /** Registers the metrics and returns a function that creates the controllers of a leadership term. */
@@ -121,6 +134,18 @@ export function prepareControllers(
   options: ControllersOptions,
   registry: Registry,
 ): (deps: TermDeps) => readonly Runnable[] {
+  const { createClusterControllers, createDriverRunners } = prepareParts(options, registry)
+  return (deps) => [...createClusterControllers(deps), ...createDriverRunners(deps, options.drivers)]
+}
+
+interface ControllerParts {
+  /** Creates the named controllers and those of the provisioners in this process. */
+  createClusterControllers(deps: TermDeps): readonly Runnable[]
+  /** Creates a runner for each driver, which runs its controllers when the driver responds. */
+  createDriverRunners(deps: TermDeps, drivers: readonly DriverEndpoint[]): readonly Runnable[]
+}
+
+function prepareParts(options: ControllersOptions, registry: Registry): ControllerParts {
   const {
     names: requestedNames = CONTROLLERS,
     gates,
@@ -145,9 +170,13 @@ export function prepareControllers(
   const schedulerMetrics = createSchedulerMetrics(registry)
   const driverMetrics = { provisioning: provisioningMetrics, capacity: capacityMetrics, modifying: modifyingMetrics }
 
-  return (termDeps) => {
+  const fencedClientOf = ({ election }: TermDeps): ClientOf | undefined =>
+    clientOf && election ? (component) => fencedClient(clientOf(component), election) : clientOf
+
+  function createClusterControllers(termDeps: TermDeps): readonly Runnable[] {
+    const componentClientOf = fencedClientOf(termDeps)
     const depsOf = (component: InProcessComponent): TermDeps =>
-      clientOf ? { ...termDeps, client: clientOf(component) } : termDeps
+      componentClientOf ? { ...termDeps, client: componentClientOf(component) } : termDeps
     const create: Record<ControllerName, (deps: TermDeps) => Runnable> = {
       attaching: (deps) => createAttachingControllers({ ...deps, attachingMetrics }),
       binding: (deps) => createBindingControllers({ ...deps, inProcessProvisioners, gates, bindingMetrics }),
@@ -176,15 +205,18 @@ export function prepareControllers(
       ),
       ...(drivers.length > 0 ? [createSourceProtection(depsOf('provisioner'))] : []),
       ...names.filter(readsAllKinds).map(createNamed),
-      ...drivers.map(({ started, address, node }) => ({
-        async run(signal: AbortSignal) {
-          await started
-          await runDriverSocket(
-            { ...termDeps, clientOf, address, node, gates, csiMetrics, driverMetrics, throttle, connect },
-            signal,
-          )
-        },
-      })),
     ]
   }
+
+  function createDriverRunners(termDeps: TermDeps, endpoints: readonly DriverEndpoint[]): readonly Runnable[] {
+    const common = { gates, csiMetrics, driverMetrics, throttle, connect, clientOf: fencedClientOf(termDeps) }
+    return endpoints.map(({ started, address, node }) => ({
+      async run(signal: AbortSignal) {
+        await started
+        await runDriverSocket({ ...termDeps, ...common, address, node }, signal)
+      },
+    }))
+  }
+
+  return { createClusterControllers, createDriverRunners }
 }

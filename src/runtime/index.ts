@@ -3,6 +3,7 @@ export { type Cache, createCache } from './cache.ts'
 export { type CacheSet, createCacheSet } from './cache-set.ts'
 export { type Controller, createController, type Source, source } from './controller.ts'
 export { createEventRecorder, type EventDetails, type EventRecorder } from './events.ts'
+export { fencedClient } from './fenced-client.ts'
 export { type Host, type ProcessDeps, runOnHost, startHost } from './host.ts'
 export {
   createLeaderElection,

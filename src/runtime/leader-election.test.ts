@@ -123,7 +123,7 @@ const advance = async (clock: ManualClock, ms: number) => {
 }
 
 describe('leader election', () => {
-  it('SYS-8 elects one leader, and another one soon after it has stopped', async () => {
+  it('SYS-8 elects one leader, and another one within a second after it has stopped', async () => {
     const { clock, client } = await createFixture()
     const [a, b] = ['a', 'b'].map((name) => startProcess(clock, client, name, () => 0.5)) as any
     await advance(clock, 5_000)
@@ -133,36 +133,36 @@ describe('leader election', () => {
     await advance(clock, 60_000)
     expect(leader.election.isLeader).toBe(true)
     await leader.stop()
-    await advance(clock, 3_000)
+    await advance(clock, 1_000)
     expect(standby.election.isLeader).toBe(true)
     const { spec } = await client.get(leaseKind, { namespace: 'default', name: 'leader' })
-    expect(spec).toMatchObject({ holderIdentity: standby.identity, leaseDurationSeconds: 15 })
+    expect(spec).toMatchObject({ holderIdentity: standby.identity, leaseDurationSeconds: 6 })
     expect(spec?.leaseTransitions).toBeGreaterThan(0)
     expect(spec?.renewTime).toMatch(/T\d\d:\d\d:\d\d\.\d{6}Z$/)
     await standby.stop()
   })
 
-  it('SYS-8 replaces a crashed leader within the lease duration and a few retries', async () => {
+  it('SYS-8 replaces a crashed leader within eight seconds', async () => {
     const { clock, client } = await createFixture()
     const crashed = startProcess(clock, client, 'dead', () => 0.5)
     await advance(clock, 3_000)
     expect(crashed.election.isLeader).toBe(true)
     crashed.pause()
     const next = startProcess(clock, client, 'next', () => 0.5)
-    await advance(clock, 14_000)
+    await advance(clock, 5_500)
     expect(next.election.isLeader).toBe(false)
-    await advance(clock, 6_000)
+    await advance(clock, 2_000)
     expect(next.election.isLeader).toBe(true)
     await crashed.stop()
     await next.stop()
   })
 
-  it('ends leadership within 10.5 seconds if the lease cannot be renewed', async () => {
+  it('ends leadership within 4.5 seconds if the lease cannot be renewed', async () => {
     const { clock, client } = await createFixture()
     const a = startProcess(clock, client, 'a', () => 0.5)
     await advance(clock, 3_000)
     a.state.fault = { latencyMs: 0, fails: true, losesResponse: false }
-    await advance(clock, 10_500)
+    await advance(clock, 4_500)
     expect(a.election.isLeader).toBe(false)
     expect(a.leadershipChanges).toEqual(['waits', 'leads', 'waits'])
     expect(() => a.election.assertStillLeader()).toThrow(NotLeaderError)
@@ -175,7 +175,7 @@ describe('leader election', () => {
     const a = startProcess(clock, client, 'a', () => 0.5)
     await advance(clock, 3_000)
     a.state.fault = { latencyMs: 10_000_000, fails: false, losesResponse: false }
-    await advance(clock, 10_500)
+    await advance(clock, 4_500)
     expect(a.election.isLeader).toBe(false)
     expect(a.leadershipChanges).toEqual(['waits', 'leads', 'waits'])
   })
@@ -212,7 +212,7 @@ describe('leader election', () => {
       name: 'l',
       identity: 'i',
     }
-    expect(() => createLeaderElection({ ...options, leaseMs: 10_000 })).toThrow('Cannot elect a leader')
+    expect(() => createLeaderElection({ ...options, leaseMs: 4_000 })).toThrow('Cannot elect a leader')
   })
 
   it('SYS-8 has at most one leader despite clock drift of 15 %, pauses and network faults', async () => {

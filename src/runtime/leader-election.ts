@@ -6,6 +6,7 @@
 // after it *observed* that renewal. The difference is the tolerated clock drift. If commits are atomic, the fence rejects
 // requests of a former leader that arrive after another process has acquired the lease.
 import { leaseKind } from '../api/kinds/lease/lease.ts'
+import type { LeaseFence } from '../api/kinds/lease/lease-fence.ts'
 import type { Lease } from '../api/kinds/lease/lease-schema.ts'
 import { isConflict, isNotFound } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
@@ -39,6 +40,8 @@ export interface LeaderElection {
   readonly holder: string
   /** Throws NotLeaderError if this process does not lead. Call it right before every effect outside the API server. */
   assertStillLeader(): void
+  /** Returns the conditions of a write: this process holds the lease in this term. Throws NotLeaderError if it does not lead. */
+  leaseFences(): readonly LeaseFence[]
   /** Returns writes that change nothing, and fail the commit if another process holds the lease. */
   fence(): readonly CommitWrite[]
   /** Runs `lead` in every term as leader, with a signal for the end of the term, until `signal` is aborted. */
@@ -256,6 +259,10 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       ]
       return [{ do: 'patch', kind: leaseKind, ref, patch: { type: 'json', body } }]
     },
+    leaseFences() {
+      assertStillLeader()
+      return [{ namespace, name, holder: identity, transitions }]
+    },
     run,
   }
 }
@@ -276,6 +283,7 @@ export function holdAll(elections: readonly LeaderElection[]): LeaderElection {
       for (const election of elections) election.assertStillLeader()
     },
     fence: () => elections.flatMap((election) => election.fence()),
+    leaseFences: () => elections.flatMap((election) => election.leaseFences()),
     run(lead, signal) {
       const runNested = elections.reduceRight<(signal: AbortSignal) => Promise<void>>(
         (inner, election) => (term) => election.run(inner, term),

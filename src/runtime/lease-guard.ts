@@ -100,6 +100,11 @@ export function createLeaseGuard(options: LeaseGuardOptions): LeaderElection {
     }
   }
 
+  function assertStillLeader(): void {
+    if (isLeader) return
+    throw new NotLeaderError(`${heldLease?.holder ?? 'another program'} holds ${heldLease?.lease ?? 'its lease'}`)
+  }
+
   return {
     get isLeader() {
       return isLeader
@@ -107,11 +112,12 @@ export function createLeaseGuard(options: LeaseGuardOptions): LeaderElection {
     get holder() {
       return heldLease?.holder ?? ''
     },
-    assertStillLeader() {
-      if (isLeader) return
-      throw new NotLeaderError(`${heldLease?.holder ?? 'another program'} holds ${heldLease?.lease ?? 'its lease'}`)
-    },
+    assertStillLeader,
     fence: () => [],
+    leaseFences() {
+      assertStillLeader()
+      return []
+    },
     async run(lead, signal) {
       while (!signal.aborted) {
         if (await check(signal)) await leadUntilHeld(lead, signal)

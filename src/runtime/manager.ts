@@ -12,6 +12,7 @@ import type { Client } from '../client/client.ts'
 import { backoffMs } from './backoff.ts'
 import { createCacheSet } from './cache-set.ts'
 import type { ControllerDeps } from './controller-deps.ts'
+import { fencedClient } from './fenced-client.ts'
 import { createLeaderElection, holdAll, type LeaderElection, type LeaseTimes } from './leader-election.ts'
 import { createLeaseGuard } from './lease-guard.ts'
 import { LEASE_TIMES } from './lease-times.ts'
@@ -106,7 +107,15 @@ export function createManager(options: ManagerOptions): Manager {
     setMaxListeners(0, signal)
     const caches = createCacheSet({ client, clock, random, log })
     try {
-      controllers = options.createControllers({ client, caches, clock, random, log, metrics, election })
+      controllers = options.createControllers({
+        client: election ? fencedClient(client, election) : client,
+        caches,
+        clock,
+        random,
+        log,
+        metrics,
+        election,
+      })
       for (const cache of caches.all()) metrics.caches.add(cache)
       isWorking = true
       void caches.whenSyncedOrNotServed(signal).then((isComplete) => {

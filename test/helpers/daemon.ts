@@ -9,6 +9,8 @@ export interface Daemon {
   /** Resolves when the process is ready or has exited. */
   start(): Promise<void>
   kill(): Promise<void>
+  /** Sends a signal to the process, if it runs. */
+  signal(name: NodeJS.Signals): void
   stop(): Promise<void>
   /** Returns the end of its standard error, over all starts. */
   log(): string
@@ -50,6 +52,7 @@ export async function createDaemon(options: DaemonOptions): Promise<Daemon> {
     log: () => log,
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
+    signal: (signal) => void child?.kill(signal),
     start() {
       const output = { stdout: '', stderr: '' }
       isExpectedToEnd = false

@@ -54,6 +54,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
       user,
       dryRun: options.dryRun ?? false,
       fieldManager: options.fieldManager || undefined,
+      fences: options.fences,
       authorizeCreate: () => authorize({ ...route, verb: 'create' }),
     }
   }
@@ -117,7 +118,9 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
       withApiErrors(() => execute(verbOf({ do: 'patch', kind, ref, patch }, options))),
 
     delete: (kind, ref, request = {}) =>
-      withApiErrors(() => execute(verbOf({ do: 'delete', kind, ref, ...request }, { dryRun: request.dryRun }))),
+      withApiErrors(() =>
+        execute(verbOf({ do: 'delete', kind, ref, ...request }, { dryRun: request.dryRun, fences: request.fences })),
+      ),
 
     watch: (kind, request) => {
       const openResource = () => {
@@ -129,12 +132,12 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
       return watchInProcess(deps, openResource, request)
     },
 
-    commit: (writes, { fieldManager } = {}) =>
+    commit: (writes, { fieldManager, fences } = {}) =>
       withApiErrors(async () => {
         if (writes.length > 1) authorize(COMMIT_ROUTE) // a single write is an ordinary request
         const verbs = mapWrites(writes, (write) => {
           const subresource = write.do === 'delete' ? undefined : write.subresource
-          return verbOf(write, { subresource, fieldManager })
+          return verbOf(write, { subresource, fieldManager, fences })
         })
         const results = await executeCommit(deps, verbs)
         return results.map((result, index) => resultObject(deps, verbs[index]!, result))

@@ -1,6 +1,7 @@
 // The common form of all writes. HTTP requests, the in-process client and commits produce a WriteVerb, which
 // ../verbs/execute.ts runs as a transaction.
 import type { KubeObject } from '../../api/kind.ts'
+import type { LeaseFence } from '../../api/kinds/lease/lease-fence.ts'
 import type { Binding } from '../../api/kinds/pod/pod-schema.ts'
 import type { Write } from '../../store/index.ts'
 import type { DeleteOptions } from '../http/options.ts'
@@ -34,6 +35,8 @@ export interface WriteTarget {
   readonly dryRun: boolean
   /** Owner of the fields that the write sets. Absent for writes of the server itself. */
   readonly fieldManager?: string
+  /** Leases that the sender must hold when the write is committed. */
+  readonly fences?: readonly LeaseFence[] | undefined
   /** Throws 403 unless the user may also create the object, if an update or apply finds none. Absent for trusted writes. */
   authorizeCreate?(): void
 }

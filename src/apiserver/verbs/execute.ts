@@ -1,6 +1,7 @@
 // Runs a write in its own transaction. The write is planned synchronously on a view of the store. Planning has no effect on
 // the store and may run more than once.
 import type { TransactionView } from '../../store/index.ts'
+import { checkFences } from '../objects/check-fences.ts'
 import type { ObjectDeps } from '../objects/object-deps.ts'
 import type { WritePlan, WriteResult, WriteVerb } from '../objects/write-verb.ts'
 import { withQuotaEvents } from '../quota-events.ts'
@@ -23,6 +24,7 @@ async function transactWrite(deps: ObjectDeps, verb: WriteVerb): Promise<WriteRe
 }
 
 export function planWrite(deps: ObjectDeps, verb: WriteVerb, view: TransactionView): WritePlan {
+  checkFences(deps, verb.target, view)
   switch (verb.do) {
     case 'create':
       return planCreate(deps, verb.target, verb.body, view)

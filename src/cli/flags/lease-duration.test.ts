@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { LEASE_TIMES } from '../../runtime/lease-times.ts'
 import { parseLeaseDuration } from './lease-duration.ts'
 
 describe('parseLeaseDuration', () => {
-  it('SYS-8 defaults to 15 s, with a renew deadline of 10 s', () => {
-    expect(parseLeaseDuration()).toEqual({ leaseMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 })
+  it('SYS-8 has the default times, and derives the others from the duration', () => {
+    expect(parseLeaseDuration()).toEqual(LEASE_TIMES)
     expect(parseLeaseDuration('3s')).toEqual({ leaseMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 })
   })
 

@@ -8,7 +8,7 @@ export interface LeaseFlags {
   readonly leaderElectionLeaseDuration?: string
 }
 
-const DEFAULT_LEASE_DURATION = '15s'
+const DEFAULT_LEASE_DURATION = '6s'
 /** A Lease has a resolution of one second, and the leader needs time for several renewals. */
 const LEASE_MIN_MS = 3_000
 /** The ratios of the defaults in Kubernetes: 15 s, 10 s and 2 s. */
@@ -25,7 +25,7 @@ export function parseLeaseDuration(text = DEFAULT_LEASE_DURATION): LeaseTimes {
   const leaseMs = parseDuration(text)
   if (leaseMs === undefined || leaseMs < LEASE_MIN_MS) {
     throw new UsageError(
-      `--leader-election-lease-duration ${JSON.stringify(text)}: expected a duration of 3s or more, such as 15s`,
+      `--leader-election-lease-duration ${JSON.stringify(text)}: expected a duration of 3s or more, such as 6s`,
     )
   }
   return { leaseMs, renewDeadlineMs: leaseMs * RENEW_DEADLINE_RATIO, retryMs: leaseMs * RETRY_RATIO }

@@ -4,11 +4,13 @@
 // write with a broken connection may have been applied: it fails with 503, and the caller must read the object again.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject } from '../../api/kind.ts'
+import { formatLeaseFences, LEASE_FENCE_HEADER } from '../../api/kinds/lease/lease-fence.ts'
 import { ApiError, isMissingRight, isNotServed, isUnauthorized, isUnavailable } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 
 import {
   type Client,
+  type CommitOptions,
   type CommitWrite,
   type DeleteRequest,
   failedWriteIndex,
@@ -153,7 +155,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     const body = writeOptions.subresource
       ? JSON.stringify({ ...SUBRESOURCE_BODIES[writeOptions.subresource], ...object })
       : await encodeObject(kind, object)
-    const created = await send('POST', kind, { method: 'POST', path, body, signal: writeOptions.signal })
+    const created = await send('POST', kind, { method: 'POST', path, body, ...sendOptions(writeOptions) })
     if (writeOptions.subresource === 'token') return created as WireObject
     return writeOptions.subresource ? object : objectOf(kind, created)
   }
@@ -166,7 +168,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     const { namespace, name } = object.metadata
     const path = (await pathOf(kind, { namespace, name }, writeOptions.subresource)) + writeQuery(writeOptions)
     const body = await encodeObject(kind, object)
-    return objectOf(kind, await send('PUT', kind, { method: 'PUT', path, body, signal: writeOptions.signal }))
+    return objectOf(kind, await send('PUT', kind, { method: 'PUT', path, body, ...sendOptions(writeOptions) }))
   }
 
   async function patch(
@@ -184,17 +186,21 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     const path = (await pathOf(kind, ref, writeOptions.subresource)) + query
     const body =
       change.type === 'apply' ? await encodeObject(kind, change.body as KubeObject) : JSON.stringify(change.body)
-    const headers = { 'content-type': PATCH_MEDIA[change.type] }
     return objectOf(
       kind,
-      await send('PATCH', kind, { method: 'PATCH', path, body, headers, signal: writeOptions.signal }),
+      await send('PATCH', kind, {
+        method: 'PATCH',
+        path,
+        body,
+        ...sendOptions(writeOptions, PATCH_MEDIA[change.type]),
+      }),
     )
   }
 
   async function remove(kind: Kind, ref: ObjectRef, request: DeleteRequest = {}): Promise<WireObject> {
     const path = await pathOf(kind, ref)
     const body = JSON.stringify(deleteOptionsOf(request))
-    const deleted = await send('DELETE', kind, { method: 'DELETE', path, body, signal: request.signal })
+    const deleted = await send('DELETE', kind, { method: 'DELETE', path, body, ...sendOptions(request) })
     // The response is a Status, the last state of a removed object, or an object that is marked for deletion.
     return stillExists(deleted) ? objectOf(kind, deleted) : undefined
   }
@@ -211,17 +217,13 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     return hasCommits === true
   }
 
-  async function commit(
-    writes: readonly CommitWrite[],
-    writeOptions: { fieldManager?: string; signal?: AbortSignal } = {},
-  ) {
+  async function commit(writes: readonly CommitWrite[], writeOptions: CommitOptions = {}) {
     if (writes.length === 0) return []
     if (writes.length === 1 || !(await commitsAtomically())) return commitOneByOne(client, writes, writeOptions)
     const body = JSON.stringify({ writes: await Promise.all(writes.map(encodeWrite)) })
     const path = `${COMMIT_API}/commits${writeQuery({ fieldManager: writeOptions.fieldManager })}`
     try {
-      const { signal } = writeOptions
-      const { results } = await send('POST', undefined, { method: 'POST', path, body, signal })
+      const { results } = await send('POST', undefined, { method: 'POST', path, body, ...sendOptions(writeOptions) })
       return (results as WireObject[]).map((object, index) => object && objectOf(writes[index]!.kind, object))
     } catch (error) {
       // An error without the index of a write denies the commit endpoint, so the next commit is sent as single writes.
@@ -322,6 +324,15 @@ function queryOf(parameters: Readonly<Record<string, string | number | boolean |
 
 const writeQuery = ({ fieldManager, dryRun }: WriteOptions, extra: Record<string, string | undefined> = {}): string =>
   queryOf({ fieldManager, dryRun: dryRun ? 'All' : undefined, ...extra })
+
+/** Returns the signal and the headers of a write. */
+function sendOptions({ signal, fences }: Pick<WriteOptions, 'signal' | 'fences'>, contentType?: string) {
+  const headers = {
+    ...(contentType ? { 'content-type': contentType } : {}),
+    ...(fences && fences.length > 0 ? { [LEASE_FENCE_HEADER]: formatLeaseFences(fences) } : {}),
+  }
+  return { headers, signal }
+}
 
 /** Returns the delay before a retry, or undefined if the response is final. */
 function retryAfterMs({ status, headers }: HttpResponse): number | undefined {

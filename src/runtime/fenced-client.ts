@@ -1,0 +1,42 @@
+// The client of a leader: its writes are sent only while this process leads, and with the fences of its leases, so that a
+// Stowage server rejects a late write of a process that was frozen or cut off while another one became the leader. Other API
+// servers ignore fences: there only the check before sending applies. Reads and events are not fenced.
+import type { Kind } from '../api/kind.ts'
+import type { LeaseFence } from '../api/kinds/lease/lease-fence.ts'
+import { isLeaseLost } from '../api/status-error.ts'
+import type { Client } from '../client/client.ts'
+import { type LeaderElection, NotLeaderError } from './leader-election.ts'
+
+interface Fenced {
+  readonly fences?: readonly LeaseFence[]
+}
+
+export function fencedClient(client: Client, election: Pick<LeaderElection, 'leaseFences'>): Client {
+  async function write<T, Options extends object>(
+    kinds: readonly Kind[],
+    options: Options | undefined,
+    send: (options: (Options & Fenced) | (Options | undefined)) => Promise<T>,
+  ): Promise<T> {
+    if (kinds.every(({ kind }) => kind === 'Event')) return send(options)
+    const fences = election.leaseFences()
+    try {
+      return await send({ ...(options as Options), fences })
+    } catch (error) {
+      if (!isLeaseLost(error)) throw error
+      throw new NotLeaderError('another process is the leader now: it acquired the lease before this write', {
+        cause: error,
+      })
+    }
+  }
+  return {
+    ...client,
+    create: (kind, object, options) => write([kind], options, (fenced) => client.create(kind, object, fenced)),
+    update: (kind, object, options) => write([kind], options, (fenced) => client.update(kind, object, fenced)),
+    patch: (kind, ref, patch, options) => write([kind], options, (fenced) => client.patch(kind, ref, patch, fenced)),
+    delete: (kind, ref, request) => write([kind], request, (fenced) => client.delete(kind, ref, fenced)),
+    commit: (writes, options) => {
+      const kinds = writes.map(({ kind }) => kind)
+      return write(kinds, options, (fenced) => client.commit(writes, fenced))
+    },
+  }
+}
