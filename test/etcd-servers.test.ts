@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { etcdSkipReason, type RunningEtcd, startEtcd } from './helpers/etcd.ts'
-import { type Reply, type RunningServer, startServer } from './helpers/server.ts'
+import { type Reply, type RunningServer, type ServerOptions, startServer } from './helpers/server.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const configMap = (name: string, n: number) => ({
@@ -31,9 +31,10 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     await rm(dir, { recursive: true, force: true })
   })
 
-  async function start(name: string): Promise<RunningServer> {
-    const flags = ['--store', `etcd://${etcd.endpoints.join(',')}/test`, '--pki-dir', join(dir, 'pki')]
-    const server = await startServer({ dataDir: join(dir, name), pkiDir: join(dir, 'pki'), command: 'server', flags })
+  async function start(name: string, options: Partial<ServerOptions> = {}): Promise<RunningServer> {
+    const pkiDir = join(dir, 'pki')
+    const flags = ['--store', `etcd://${etcd.endpoints.join(',')}/test`, '--pki-dir', pkiDir, ...(options.flags ?? [])]
+    const server = await startServer({ command: 'server', ...options, dataDir: join(dir, name), pkiDir, flags })
     servers.push(server)
     return server
   }
@@ -81,6 +82,62 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     const certificate = new X509Certificate(await readFile(join(dataDir, 'pki', 'serving.crt')))
     expect(certificate.checkHost('balancer.example')).toBe('balancer.example')
     expect(certificate.checkIP('192.0.2.7')).toBe('192.0.2.7')
+  })
+
+  it('SYS-8 have a default class, and with `up` a node whose name contains the host', async () => {
+    const server = await start('a')
+    const classes = (await server.call('GET', '/apis/storage.k8s.io/v1/storageclasses')).json.items
+    expect(classes).toMatchObject([
+      { metadata: { name: 'local', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } } },
+    ])
+    const up = await start('b', { command: 'up', nodes: 'default', flags: ['--pool-size', '1Gi'] })
+    expect(up.nodes?.names).toEqual([expect.stringMatching(/-[0-9a-f]{4}-1$/)])
+    const pod = {
+      metadata: { name: 'p' },
+      spec: {
+        containers: [{ name: 'c', image: 'none' }],
+        volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }],
+      },
+    }
+    const claim = {
+      metadata: { name: 'c' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '320Mi' } } },
+    }
+    const inNamespace = '/api/v1/namespaces/default'
+    expect((await server.call('POST', `${inNamespace}/persistentvolumeclaims`, claim)).status).toBe(201)
+    expect((await server.call('POST', `${inNamespace}/pods`, pod)).status).toBe(201)
+    const phase = async () => (await server.call('GET', `${inNamespace}/pods/p`)).json.status?.phase
+    while ((await phase()) !== 'Running') await new Promise((resolve) => setTimeout(resolve, 50)) // until the test times out
+    expect((await server.call('DELETE', `${inNamespace}/pods/p`)).status).toBe(200)
+    const isGone = async (path: string) => (await server.call('GET', path)).status === 404
+    while (!(await isGone(`${inNamespace}/pods/p`))) await new Promise((resolve) => setTimeout(resolve, 50))
+    await server.call('DELETE', `${inNamespace}/persistentvolumeclaims/c`)
+    while ((await server.call('GET', '/api/v1/persistentvolumes')).json.items.length > 0)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(await up.stop()).toBe(0)
+  })
+
+  it('REX-4 keep a quota exact while clients use it up through both, and one is killed', async () => {
+    const [a, b] = [await start('a'), await start('b')]
+    const claims = '/api/v1/namespaces/default/persistentvolumeclaims'
+    const hard = { persistentvolumeclaims: '60', 'requests.storage': '60Gi' }
+    await a.call('POST', '/api/v1/namespaces/default/resourcequotas', { metadata: { name: 'q' }, spec: { hard } })
+    const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
+    const acknowledged = new Set<string>()
+    let killed: Promise<void> | undefined
+    const create = async (server: RunningServer, name: string) => {
+      const reply = await server.call('POST', claims, { metadata: { name }, spec }).catch(() => undefined)
+      if (reply?.status === 201) acknowledged.add(name)
+      if (acknowledged.size === 20) killed ??= b.kill()
+    }
+    await Promise.all(Array.from({ length: 64 }, (_, index) => create(index % 2 ? a : b, `first-${index}`)))
+    await killed
+    await Promise.all(Array.from({ length: 64 }, (_, index) => create(a, `second-${index}`)))
+    const names = (await a.call('GET', claims)).json.items.map(({ metadata }: any) => metadata.name)
+    expect(names).toHaveLength(60)
+    expect([...acknowledged].filter((name) => !names.includes(name))).toEqual([])
+    const { used } = (await a.call('GET', '/api/v1/namespaces/default/resourcequotas/q')).json.status
+    expect(used).toEqual(hard)
   })
 
   it('SYS-11 are live but not ready while etcd does not respond, and become ready when it does', async () => {

@@ -127,10 +127,6 @@ describe('start', () => {
     expect(await server.stop()).toBe(0)
   })
 
-  it('SYS-1 rejects nodes on a shared store', async () => {
-    await expect(start({ nodes: 2, flags: ['--store', 'etcd://127.0.0.1:1'] })).rejects.toThrow(/stowage node/)
-  })
-
   it('SYS-1 exits with the reason if a node cannot start', async () => {
     await mkdir(join(dir, 'data'), { mode: 0o700 })
     await writeFile(join(dir, 'data', 'nodes'), 'not a directory')

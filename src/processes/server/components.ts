@@ -12,6 +12,7 @@ import { CONTROLLERS, type DriverEndpoint, runControllers } from '../controllers
 import type { AccessControl } from './access-control.ts'
 import { createComponentClients } from './component-clients.ts'
 import { type StartedNodes, startNodes } from './local-nodes.ts'
+import type { NodeNames } from './node-names.ts'
 import { runServerControllers } from './server-controllers.ts'
 
 export interface ComponentsOptions {
@@ -23,6 +24,7 @@ export interface ComponentsOptions {
   readonly isShared: boolean
   readonly nodes: {
     readonly count: number
+    readonly nameOf: NodeNames
     readonly dir: string
     readonly poolBytes: number | undefined
     readonly podOptions: PodOptions
@@ -69,30 +71,33 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
     ends.push(running.failure)
     drivers.unshift(...running.drivers)
   }
-  if (options.hasControllers) {
+  // On a shared store `stowage server` runs those that need its keys, because `stowage controllers` cannot.
+  if (options.hasControllers || isShared) {
     const { pki } = access.credentials
     const metrics = createClientMetrics(registry)
     const clientOf = createComponentClients({ ...common, server, authorizer: access.roleAuthorizer, metrics })
-    controllers.controllers = runControllers({
-      ...common,
-      client: clientOf('manager'),
-      clientOf,
-      metrics,
-      names: CONTROLLERS.filter((name) => options.hasScheduler || name !== 'scheduler'),
-      capacityMissingForMs: options.capacityMissingForMs,
-      throttle: options.throttle,
-      rootCa: pki.caCert,
-      isShared,
-      gates,
-      capacityReservation: options.capacityReservation,
-      drivers,
-      inProcessProvisioners: options.inProcessProvisioners,
-      onHealth: (health) => {
-        // Not part of readiness: the API server serves requests without its controllers.
-        const problem = async () => health['/healthz/leader-election']?.()
-        if (isShared) server.health.addCheck('leader-election', problem, { isReadiness: false })
-      },
-    })
+    const runClusterControllers = () =>
+      runControllers({
+        ...common,
+        client: clientOf('manager'),
+        clientOf,
+        metrics,
+        names: CONTROLLERS.filter((name) => options.hasScheduler || name !== 'scheduler'),
+        capacityMissingForMs: options.capacityMissingForMs,
+        throttle: options.throttle,
+        rootCa: pki.caCert,
+        isShared,
+        gates,
+        capacityReservation: options.capacityReservation,
+        drivers,
+        inProcessProvisioners: options.inProcessProvisioners,
+        onHealth: (health) => {
+          // Not part of readiness: the API server serves requests without its controllers.
+          const problem = async () => health['/healthz/leader-election']?.()
+          if (isShared) server.health.addCheck('leader-election', problem, { isReadiness: false })
+        },
+      })
+    if (options.hasControllers) controllers.controllers = runClusterControllers()
     controllers.serverControllers = runServerControllers({
       ...common,
       clientOf,

@@ -7,6 +7,7 @@ import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import type { Client } from '../../client/index.ts'
 import { markIdleNodes } from './idle-nodes.ts'
+import { localNodeNames } from './node-names.ts'
 
 describe('markIdleNodes', () => {
   let dir: string
@@ -26,7 +27,7 @@ describe('markIdleNodes', () => {
     const body = { status: { conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }] } }
     await client.patch(nodeKind, { name }, { type: 'merge', body }, { subresource: 'status' })
   }
-  const mark = (count: number) => markIdleNodes({ dir, count, client, clock: fixture.clock })
+  const mark = (count: number) => markIdleNodes({ dir, count, nameOf: localNodeNames, client, clock: fixture.clock })
   const statusOf = async (name: string) => {
     const { spec, status } = await client.get(nodeKind, { name })
     const ready = status?.conditions?.find(({ type }) => type === 'Ready')
@@ -54,6 +55,7 @@ describe('markIdleNodes', () => {
     await client.delete(nodeKind, { name: 'node-2' })
     await writeFile(join(dir, 'node-3'), '')
     expect(await mark(1)).toEqual(['node-10'])
-    expect(await markIdleNodes({ dir: join(dir, 'none'), count: 0, client, clock: fixture.clock })).toEqual([])
+    const nodes = { dir: join(dir, 'none'), count: 0, nameOf: localNodeNames }
+    expect(await markIdleNodes({ ...nodes, client, clock: fixture.clock })).toEqual([])
   })
 })

@@ -7,27 +7,28 @@ import type { Clock } from '../../base/clock.ts'
 import { timestamp } from '../../base/timestamps.ts'
 import type { Client } from '../../client/index.ts'
 import { desiredTaints, unknownConditions } from '../../controllers/node-lifecycle/index.ts'
+import { type NodeNames, numberOfDirectory } from './node-names.ts'
 
 export interface IdleNodesOptions {
   /** The directory that contains one directory per node. */
   readonly dir: string
-  /** Number of running nodes: node-1 to node-COUNT. */
+  /** Number of running nodes, which are those with the lowest numbers. */
   readonly count: number
+  /** Returns the name of a node by its number. */
+  readonly nameOf: NodeNames
   readonly client: Client
   readonly clock: Clock
 }
 
 /** Marks the idle nodes and returns their names. */
-export async function markIdleNodes({ dir, count, client, clock }: IdleNodesOptions): Promise<string[]> {
+export async function markIdleNodes({ dir, count, nameOf, client, clock }: IdleNodesOptions): Promise<string[]> {
   const markedNames: string[] = []
   for (const number of await readNodeNumbers(dir)) {
-    if (number > count && (await markIdle(number, client, timestamp(clock.nowMs())))) markedNames.push(nameOf(number))
+    const name = nameOf(number)
+    if (number > count && (await markIdle({ name, number }, client, timestamp(clock.nowMs())))) markedNames.push(name)
   }
   return markedNames
 }
-
-const PREFIX = 'node-'
-const nameOf = (number: number) => `${PREFIX}${number}`
 
 async function readNodeNumbers(dir: string): Promise<number[]> {
   const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
@@ -35,14 +36,17 @@ async function readNodeNumbers(dir: string): Promise<number[]> {
     throw error
   })
   return names
-    .filter((name) => /^node-[1-9]\d*$/.test(name))
-    .map((name) => Number(name.slice(PREFIX.length)))
+    .map(numberOfDirectory)
+    .filter((number) => number !== undefined)
     .sort((a, b) => a - b)
 }
 
 /** Returns false if the Node object does not exist. */
-async function markIdle(number: number, client: Client, now: string): Promise<boolean> {
-  const name = nameOf(number)
+async function markIdle(
+  { name, number }: { readonly name: string; readonly number: number },
+  client: Client,
+  now: string,
+): Promise<boolean> {
   try {
     const message = `stowage up was started without this node. --nodes ${number} starts it again.`
     const node = await client.get(nodeKind, { name })

@@ -1,5 +1,6 @@
 // Objects that are created in a new cluster, so that the first claim needs no setup. The directory
-// class is created in a new store, the objects of the local driver at a start with nodes if there is no CSIDriver of it.
+// class is created in a new embedded store; the objects of the local driver are created at a start with nodes or on etcd, if there
+// is no CSIDriver of it.
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'

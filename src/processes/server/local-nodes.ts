@@ -1,5 +1,6 @@
 // Runs the nodes of `stowage up` in this process. Each has an agent and a local CSI driver with its own pool, so that
 // topology and capacity are real on one machine. They start after the API server.
+// The names are node-1, node-2 and so on; on a store that several servers share, they contain the host.
 //   DATA/nodes/node-1/agent/     directory of the agent, like that of a kubelet
 //   DATA/nodes/node-1/pool/      volumes of the driver
 import { statfs } from 'node:fs/promises'
@@ -14,9 +15,12 @@ import type { Client } from '../../client/index.ts'
 import { type RunningDriver, startDriver, TOPOLOGY_KEY } from '../../driver/index.ts'
 import { createAgentMetrics, type PodOptions, type RunningNodeAgent, startNodeAgent } from '../../nodeagent/index.ts'
 import type { DriverEndpoint } from '../controllers.ts'
+import { directoryOf, type NodeNames } from './node-names.ts'
 
 export interface NodesOptions {
   readonly count: number
+  /** Returns the name of a node by its number, from 1. */
+  readonly nameOf: NodeNames
   readonly dir: string
   /** Size of each pool. Default: POOL_BYTES_MAX, or less on a small disk. */
   readonly poolBytes: number | undefined
@@ -63,36 +67,39 @@ const POOL_UNIT_BYTES = 1024 ** 2
 export function startNodes(options: NodesOptions): RunningNodes {
   const { count, dir, registry, clock, random, log, signal } = options
   const metrics = createAgentMetrics(registry, clock)
-  const names = Array.from({ length: count }, (_, index) => `node-${index + 1}`)
-  const addressOf = (node: string) => join(dir, node, 'csi.sock')
+  const nodes = Array.from({ length: count }, (_, index) => {
+    const nodeDir = join(dir, directoryOf(index + 1))
+    return { name: options.nameOf(index + 1), nodeDir, address: join(nodeDir, 'csi.sock') }
+  })
+  const names = nodes.map(({ name }) => name)
   const poolBytes = ensurePrivateDirectory(dir).then(() => options.poolBytes ?? choosePoolBytes(dir, count))
 
-  const drivers = names.map(async (node): Promise<RunningDriver> => {
+  const drivers = nodes.map(async ({ name, nodeDir, address }): Promise<RunningDriver> => {
     const sizeBytes = await poolBytes
-    await ensurePrivateDirectory(join(dir, node))
+    await ensurePrivateDirectory(nodeDir)
     return startDriver({
-      endpoint: `unix://${addressOf(node)}`,
-      nodeId: node,
-      pool: join(dir, node, 'pool'),
+      endpoint: `unix://${address}`,
+      nodeId: name,
+      pool: join(nodeDir, 'pool'),
       poolBytes: sizeBytes,
       backend: 'auto',
       topologyKey: TOPOLOGY_KEY,
       workloadCgroups: [],
-      targetRoots: [join(dir, node, 'agent')],
+      targetRoots: [join(nodeDir, 'agent')],
       version: stowageVersion,
       clock,
       log,
     })
   })
-  const agents = names.map(async (node, index): Promise<RunningNodeAgent> => {
+  const agents = nodes.map(async ({ name, nodeDir, address }, index): Promise<RunningNodeAgent> => {
     await drivers[index]
     signal.throwIfAborted()
     return startNodeAgent({
-      client: options.clientOf(node),
-      nodeName: node,
+      client: options.clientOf(name),
+      nodeName: name,
       readsByName: true, // as the rights of a node require
-      root: join(dir, node, 'agent'),
-      driverSockets: [addressOf(node)],
+      root: join(nodeDir, 'agent'),
+      driverSockets: [address],
       ...options.podOptions,
       allowedHostPaths: [...(options.podOptions.allowedHostPaths ?? []), ...options.volumesDirs],
       serverUrl: options.serverUrl,
@@ -119,9 +126,9 @@ export function startNodes(options: NodesOptions): RunningNodes {
     )
   })
   return {
-    drivers: names.map((node, index) => ({
-      node,
-      address: addressOf(node),
+    drivers: nodes.map(({ name, address }, index) => ({
+      node: name,
+      address,
       started: Promise.allSettled([drivers[index]!]),
     })),
     ready,

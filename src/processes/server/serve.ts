@@ -1,6 +1,7 @@
 // The process of `stowage up` and `stowage server`: opens the store, wires the API server, controllers and nodes, and runs
 // until it is stopped.
 import { setMaxListeners } from 'node:events'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { parseFeatureGates } from '../../api/feature-gates.ts'
 import type { ExpansionQuota } from '../../api/kind.ts'
@@ -22,7 +23,7 @@ import type { Clock, Random } from '../../base/clock.ts'
 import { writePrivateFile } from '../../base/files.ts'
 import { type ListenAddress, urlOf } from '../../base/listen-address.ts'
 import type { Logger } from '../../base/log.ts'
-import { asUsageError, UsageError } from '../../base/usage-error.ts'
+import { asUsageError } from '../../base/usage-error.ts'
 import { openDirectoryPlugin, openRoot, type Root } from '../../controllers/provisioning/directory/index.ts'
 import type { Provisioner } from '../../controllers/provisioning/index.ts'
 import { provisionerOf } from '../../controllers/provisioning/plugin.ts'
@@ -44,6 +45,7 @@ import { serverEndpointOf } from './endpoint.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import type { StartedNodes } from './local-nodes.ts'
+import { localNodeNames, sharedNodeNames } from './node-names.ts'
 import { copyPkiSource, followPkiSource } from './pki-source.ts'
 import { type WrittenServerRecord, writeServerRecord } from './server-record.ts'
 import { addStoreChecks } from './store-checks.ts'
@@ -79,7 +81,7 @@ export interface ServeOptions {
   readonly volumesDir: string | undefined
   /** Sockets of CSI drivers whose controllers run in this process. */
   readonly driverSockets: readonly string[]
-  /** Number of nodes to run on this machine, each with its own driver. Default: DEFAULT_NODES with controllers and an embedded store. */
+  /** Number of nodes to run on this machine beside the controllers, each with its own driver. Default: 3, or 1 on etcd. */
   readonly nodes: number | undefined
   readonly poolBytes: number | undefined
   /** Options of the pods on the nodes of this machine. */
@@ -111,6 +113,7 @@ export interface ReadyServer {
 }
 
 const DEFAULT_NODES = 3
+const DEFAULT_NODES_SHARED = 1
 
 export async function serve(options: ServeOptions): Promise<void> {
   const { dataDir, clock, random, log, signal } = options
@@ -118,7 +121,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const runtimeConfig = asUsageError(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
   const location = parseStore(options.store)
   const isShared = location.is === 'etcd'
-  const nodeCount = nodeCountOf(options, !isShared)
+  const nodeCount = nodeCountOf(options, isShared)
+  const nameOf = isShared ? sharedNodeNames({ hostname: hostname(), dataDir }) : localNodeNames
   const pkiDir = options.pkiDir ?? join(dataDir, 'pki')
   await copyPkiSource({ ...options, pkiDir })
   const { store, encryption } = await openDataDirectory({ ...options, pkiDir, location })
@@ -169,10 +173,11 @@ export async function serve(options: ServeOptions): Promise<void> {
       service = await publishKubernetesService({ store, clock, random, log, endpoint, isShared })
       await writeUpstreamConfigMaps({ client, caCert: pki.caCert, clock })
       await publishClusterInfo(client, { server: url, caCert: pki.caCert })
-      if (nodeCount > 0) await createLocalDriverObjects(client)
+      if (nodeCount > 0 || isShared) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')
-      const hasNodes = options.hasControllers && !isShared
-      const idleNodes = hasNodes ? await markIdleNodes({ dir: nodesDir, count: nodeCount, client, clock }) : []
+      const idleNodes = options.hasControllers
+        ? await markIdleNodes({ dir: nodesDir, count: nodeCount, nameOf, client, clock })
+        : []
       if (idleNodes.length > 0)
         log.warn({ nodes: idleNodes }, 'nodes of an earlier start are not running; increase --nodes to start them')
       const kubeconfig = kubeconfigOf(dataDir)
@@ -200,6 +205,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         isShared,
         nodes: {
           count: nodeCount,
+          nameOf,
           dir: nodesDir,
           poolBytes: options.poolBytes,
           podOptions: options.podOptions,
@@ -223,13 +229,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Nodes run with an embedded store only: servers that share a store would all run the same nodes. */
-function nodeCountOf({ nodes, hasControllers }: ServeOptions, isEmbedded: boolean): number {
-  if (isEmbedded && hasControllers) return nodes ?? DEFAULT_NODES
-  if (!nodes) return 0
-  throw new UsageError(
-    '--nodes requires the embedded store. With --store, start `stowage node` on each machine, or set --nodes 0.',
-  )
+/** Nodes run beside controllers only. Servers that share a store run one each by default. */
+function nodeCountOf({ nodes, hasControllers }: ServeOptions, isShared: boolean): number {
+  if (!hasControllers) return 0
+  return nodes ?? (isShared ? DEFAULT_NODES_SHARED : DEFAULT_NODES)
 }
 
 const openVolumesRoot = ({ dataDir, volumesDir, random }: ServeOptions): Promise<Root> =>

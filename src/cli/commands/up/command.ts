@@ -16,7 +16,7 @@ export const addUp: AddCommand = (program, deps) => {
   })
     .option(
       '--nodes <count>',
-      'number of nodes to run, each with a driver for local storage (default: 3; 0 with --store)',
+      'number of nodes to run, each with a driver for local storage (default: 3; 1 with --store)',
     )
     .option('--pool-size <size>', 'storage of each node (default: 10Gi, less on a small disk)')
     .option('--volumes-dir <dir>', 'directory for volumes of the class "directory" (default: DATA-DIR/volumes)')

@@ -1,0 +1,40 @@
+// The names of the nodes of `stowage up`, and of their directories in DATA/nodes.
+import { createHash } from 'node:crypto'
+
+/** Returns the name of a node by its number, from 1. */
+export type NodeNames = (number: number) => string
+
+const DIRECTORY_PREFIX = 'node-'
+/** The value of the label kubernetes.io/hostname, which is the name, has at most 63 characters. */
+const HOST_LENGTH_MAX = 40
+const DIGEST_LENGTH = 4
+
+export const directoryOf: NodeNames = (number) => `${DIRECTORY_PREFIX}${number}`
+
+/** Returns the number of a node's directory, or undefined for other directories. */
+export function numberOfDirectory(name: string): number | undefined {
+  return /^node-[1-9]\d*$/.test(name) ? Number(name.slice(DIRECTORY_PREFIX.length)) : undefined
+}
+
+/** The nodes of the only server: node-1, node-2 and so on. */
+export const localNodeNames: NodeNames = directoryOf
+
+/**
+ * Returns the names of the nodes of one of several servers, such as `web1-3fa2-1`: the host, four digits that differ between the
+ * data directories of a host, and the number.
+ */
+export function sharedNodeNames({
+  hostname,
+  dataDir,
+}: {
+  readonly hostname: string
+  readonly dataDir: string
+}): NodeNames {
+  const digest = createHash('sha256').update(`${hostname} ${dataDir}`).digest('hex').slice(0, DIGEST_LENGTH)
+  const host = hostname
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]+/g, '-')
+    .slice(0, HOST_LENGTH_MAX)
+    .replaceAll(/^-+|-+$/g, '')
+  return (number) => `${host || 'node'}-${digest}-${number}`
+}
