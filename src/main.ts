@@ -1,5 +1,6 @@
 // Entry point of the program: runs the command line with the system clock, real randomness and the stop signal.
 import { systemClock, systemRandom } from './base/clock.ts'
+import { limitHeapGrowth } from './base/heap.ts'
 import { runCommandLine } from './cli/run.ts'
 import { createStopSignal } from './runtime/stop-signal.ts'
 
@@ -8,6 +9,7 @@ const STOP_MS_MAX = 30_000
 /** Time after the end of the command for open handles, such as a hanging child process, to close. */
 const LINGER_MS_MAX = 2_000
 
+limitHeapGrowth()
 const { signal } = createStopSignal()
 signal.addEventListener('abort', () => setTimeout(() => process.exit(1), STOP_MS_MAX).unref())
 process.stdout.on('error', () => {}) // a closed pipe, as after `| head`, must not end the process
