@@ -38,7 +38,13 @@ export function createAccessReviewer(client: Pick<Client, 'create'>, user?: stri
 
 /** The groups that every user, and every service account, is in. */
 function groupsOf(user: string): string[] {
-  const namespace = /^system:serviceaccount:([^:]+):[^:]+$/.exec(user)?.[1]
+  const account = parseAccount(user)
   const groups = ['system:authenticated']
-  return namespace === undefined ? groups : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, ...groups]
+  return account ? ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`, ...groups] : groups
+}
+
+/** Returns the service account with this user name, or undefined for other users. */
+export function parseAccount(user: string): { readonly namespace: string; readonly name: string } | undefined {
+  const [, namespace, name] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(user) ?? []
+  return namespace === undefined || name === undefined ? undefined : { namespace, name }
 }

@@ -64,8 +64,8 @@ export interface Subject {
   readonly component: PrintedComponent
   /** Default: all features. */
   readonly features?: readonly string[]
-  /** The namespace in which the component runs. */
-  readonly namespace: string
+  /** The namespace in which the component runs. Default: that of the user if it is a service account. */
+  readonly namespace?: string
   /** The user whose rights are checked. Default: that of the kubeconfig. */
   readonly user?: string
 }

@@ -20,7 +20,7 @@ export const addDoctor: AddCommand = (program, deps) => {
       '--as <user>',
       'check the rights of this user, such as system:serviceaccount:csi:driver (default: your own)',
     )
-    .option('--namespace <name>', 'namespace of the component (default: that of the account of --as, or kube-system)')
+    .option('--namespace <name>', 'namespace of the component (default: that of its service account, or kube-system)')
     .addOption(kubeconfigOption())
     .addOption(dataDirOption())
     .addOption(outputOption())

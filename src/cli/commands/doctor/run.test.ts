@@ -74,7 +74,7 @@ async function startCluster(driver: Partial<FakeSettings> = {}) {
     holdLease: (name: string, holderIdentity: string) =>
       post('/apis/coordination.k8s.io/v1/namespaces/csi/leases', {
         metadata: { name },
-        spec: { holderIdentity, leaseDurationSeconds: 15, renewTime: microTimestamp(systemClock().nowMs()) },
+        spec: { holderIdentity, leaseDurationSeconds: 3_600, renewTime: microTimestamp(systemClock().nowMs()) },
       }),
     aCapacity: (name: string, storageClassName: string) =>
       post(`${STORAGE}/namespaces/csi/csistoragecapacities`, {

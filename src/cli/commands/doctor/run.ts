@@ -106,9 +106,6 @@ async function readSocket(address: string, { clock, signal }: DoctorDeps): Promi
   }
 }
 
-const NAMESPACE_DEFAULT = 'kube-system'
-const ACCOUNT = /^system:serviceaccount:([^:]+):[^:]+$/
-
 function readSubject({ component, features, namespace, as: user }: DoctorFlags): Subject | undefined {
   if (component === undefined) {
     if (user !== undefined || features !== undefined)
@@ -118,7 +115,7 @@ function readSubject({ component, features, namespace, as: user }: DoctorFlags):
   selectRules(component, features) // rejects unknown features
   return {
     component,
-    namespace: namespace ?? (user && ACCOUNT.exec(user)?.[1]) ?? NAMESPACE_DEFAULT,
+    ...(namespace ? { namespace } : {}),
     ...(features ? { features } : {}),
     ...(user ? { user } : {}),
   }

@@ -122,6 +122,18 @@ describe('the check of rights', () => {
     ])
   })
 
+  it('PLUS-9 checks a service account in its own namespace', async () => {
+    const create = async (kind: { kind: string }, { spec }: { spec?: Record<string, any> }) =>
+      kind.kind === 'SelfSubjectReview'
+        ? { status: { userInfo: { username: 'system:serviceaccount:storage:driver' } } }
+        : { status: { allowed: spec!.resourceAttributes.namespace !== 'storage' } }
+    const options = { client: { create: create as never }, subject: { component: 'resizer' } as const }
+    expect(await run(rights, options)).toEqual([
+      'warning system:serviceaccount:storage:driver cannot get, create, update, patch leases.coordination.k8s.io in the ' +
+        'namespace storage: the feature leader-election is out of service.',
+    ])
+  })
+
   it('PLUS-9 omits the rights of transactions on a server without them', async () => {
     const client = clientThatDenies('patch persistentvolumes/status', 'update persistentvolumes/status')
     const provisioner = { component: 'provisioner', namespace: 'csi' } as const

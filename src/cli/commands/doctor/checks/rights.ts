@@ -11,7 +11,7 @@ import {
 import { CONCURRENT_REQUESTS, mapConcurrently } from '../../../bulk/index.ts'
 import { quoteShellWord } from '../../../shell-word.ts'
 import { selectRules } from '../../rbac/select-rules.ts'
-import { type AccessReviewer, createAccessReviewer } from '../access-review.ts'
+import { type AccessReviewer, createAccessReviewer, parseAccount } from '../access-review.ts'
 import type { Check, DoctorContext, Finding, Subject } from '../check.ts'
 
 /** A right that a rule grants: one verb on one resource. */
@@ -24,6 +24,9 @@ interface Right {
   /** Absent for what the component always does. */
   readonly feature?: string
 }
+
+/** The namespace that `stowage rbac print` assumes too. */
+const NAMESPACE_DEFAULT = 'kube-system'
 
 export const rights: Check = {
   id: 'rights',
@@ -39,12 +42,13 @@ export const rights: Check = {
         },
       ]
     }
-    const rightsInUse = await findRightsInUse(context, subject)
+    const user = subject.user ?? (await readUserName(context))
+    const namespace = subject.namespace ?? parseAccount(user)?.namespace ?? NAMESPACE_DEFAULT
+    const rightsInUse = await findRightsInUse(context, subject, namespace)
     const reviewer = createAccessReviewer(context.client, subject.user)
     const isGranted = await mapConcurrently(rightsInUse, CONCURRENT_REQUESTS, (right) => hasRight(reviewer, right))
     const missingRights = rightsInUse.filter((_, index) => !isGranted[index])
-    const user = subject.user ?? (await readUserName(context))
-    if (missingRights.length > 0) return describeMissing(missingRights, user, subject)
+    if (missingRights.length > 0) return describeMissing(missingRights, user, { ...subject, namespace })
     return [
       { status: 'ok', message: `${user} has all ${rightsInUse.length} rights of the component ${subject.component}.` },
     ]
@@ -52,14 +56,18 @@ export const rights: Check = {
 }
 
 /** Returns each right once. Omits those on resources that the server does not serve, and transactions of other servers. */
-async function findRightsInUse(context: DoctorContext, subject: Subject): Promise<Right[]> {
+async function findRightsInUse(
+  context: DoctorContext,
+  subject: Subject,
+  namespaceOfComponent: string,
+): Promise<Right[]> {
   const rightsByKey = new Map<string, Right>()
   const hasTransactions = await context.client.commitsAtomically()
   for (const rule of selectRules(subject.component, subject.features)) {
     if (rule.feature === 'transactions' && !hasTransactions) continue
     for (const resource of rule.resources) {
       if (!(await isServed(resource, context))) continue
-      for (const right of rightsOf(rule, resource, subject.namespace)) {
+      for (const right of rightsOf(rule, resource, namespaceOfComponent)) {
         const { verb, namespace = '', name = '', feature } = right
         const key = JSON.stringify([verb, resource, namespace, name])
         // A right that the component always needs stays required, even if a feature needs it too.
@@ -108,7 +116,9 @@ async function readUserName({ client }: DoctorContext): Promise<string> {
   }
 }
 
-function describeMissing(missingRights: readonly Right[], user: string, subject: Subject): Finding[] {
+type SubjectInNamespace = Subject & { readonly namespace: string }
+
+function describeMissing(missingRights: readonly Right[], user: string, subject: SubjectInNamespace): Finding[] {
   const groups = new Map<string, Right[]>()
   for (const right of missingRights) {
     const key = JSON.stringify([right.resource, right.namespace, right.name, right.feature])
@@ -127,13 +137,13 @@ function describeMissing(missingRights: readonly Right[], user: string, subject:
   return findings.sort((a, b) => Number(a.status === 'warning') - Number(b.status === 'warning'))
 }
 
-function describeRemedy(user: string, { component, features, namespace }: Subject): string {
-  const [, accountNamespace, account] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(user) ?? []
+function describeRemedy(user: string, { component, features, namespace }: SubjectInNamespace): string {
+  const account = parseAccount(user)
   const flags = [
     ...['--component', component],
     ...(features ? ['--features', features.join(',')] : []),
     ...['--namespace', namespace],
-    ...(accountNamespace === namespace ? ['--service-account', account!] : []),
+    ...(account?.namespace === namespace ? ['--service-account', account.name] : []),
   ]
-  return `stowage rbac print ${flags.map((flag) => (flag === '' ? "''" : quoteShellWord(flag))).join(' ')} | kubectl apply -f -`
+  return `stowage rbac print ${flags.map(quoteShellWord).join(' ')} | kubectl apply -f -`
 }
