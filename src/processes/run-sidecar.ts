@@ -62,7 +62,7 @@ export interface SidecarLeases {
 }
 
 export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<void> {
-  const { settings, clock, log, signal } = run
+  const { settings, clock, log } = run
   const { monitoring, metricsPath, csiAddress: address, timeout: timeoutMs } = settings
   const nodeName = nodeNameOf(run)
   const limit = createAdaptiveLimit({ clock, log })
@@ -75,8 +75,6 @@ export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<voi
   const driver = connectDriver({ address, clock, log, metrics: createCsiMetrics(host.registry), timeoutMs })
   try {
     await runWithDriver({ ...run, nodeName, limit }, sidecar, host, driver)
-  } catch (error) {
-    if (!signal.aborted) throw error // errors after the signal are ignored
   } finally {
     driver.close()
     await host.close()
@@ -95,7 +93,11 @@ async function runWithDriver(
   const unlimitedClient = host.client
   const adaptiveClient = run.limit.limited(unlimitedClient)
   const driverMetrics = sidecar.createMetrics(host.registry)
-  const discoveredDriver = await discoverDriver(driver, { ...run, retry: 'unavailable' })
+  const discoveredDriver = await discoverDriver(driver, { ...run, retry: 'unavailable' }).catch((error) => {
+    if (run.signal.aborted) return undefined
+    throw error
+  })
+  if (!discoveredDriver) return
   if (sidecar.runOnce) return sidecar.runOnce(discoveredDriver, unlimitedClient)
   const parts = sidecar.partsFor(discoveredDriver, { unlimitedClient })
   const serializedDriver = serializeCalls(driver)

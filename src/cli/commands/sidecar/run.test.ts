@@ -4,7 +4,9 @@ import { parseAllDocuments } from 'yaml'
 import { ApiError } from '../../../api/status-error.ts'
 import { ADMIN, type Json, type ServerFixtureOptions } from '../../../apiserver/server.fixture.ts'
 import { systemClock, systemRandom } from '../../../base/clock.ts'
+import { silentLog } from '../../../base/log.ts'
 import type { FakeSettings } from '../../../csi/fake/index.ts'
+import { runSidecar } from '../../../processes/run-sidecar.ts'
 import { startProgramFixture } from '../../program.fixture.ts'
 import { printRoles } from '../rbac/print.ts'
 import { runAllControllers } from './run.ts'
@@ -109,6 +111,7 @@ async function startCluster({
   return {
     api,
     fake,
+    flags: allFlags,
     post,
     startSidecar,
     aClaim: (name: string) =>
@@ -198,7 +201,10 @@ describe('stowage sidecar', () => {
     const cluster = await startCluster({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: [] } })
     const sidecar = cluster.startSidecar({ controllers: '-attacher' })
     const { fields } = await sidecar.waitForLine('controllers selected')
-    expect(fields).toMatchObject({ controllers: ['provisioner'], unsupported: ['resizer', 'modifier'] })
+    expect(fields).toMatchObject({
+      controllers: ['provisioner'],
+      unsupported: ['resizer', 'modifier', 'health-monitor'],
+    })
     await cluster.aClaim('orders')
     await cluster.waitUntil(`${CLAIMS}/orders`, isBound)
     const named = cluster.startSidecar({ controllers: 'resizer' })
@@ -260,6 +266,33 @@ describe('stowage sidecar', () => {
     const sidecar = cluster.startSidecar()
     await cluster.aClaim('orders')
     await sidecar.waitForLine('the API server is overloaded; sending fewer requests at a time')
+  })
+
+  it('SYS-12 fails with an error that occurs after the stop signal', async () => {
+    const cluster = await startCluster()
+    const stop = new AbortController()
+    const deps = { clock: systemClock(), random: systemRandom(), log: silentLog, signal: stop.signal, env: {} }
+    const running = runSidecar(
+      { ...deps, settings: readSidecarSettings(cluster.flags), write: () => {} },
+      {
+        userAgent: 'test',
+        components: [],
+        createMetrics: () => ({}),
+        leasesOf: () => ({ name: 'test' }),
+        partsFor() {
+          stop.abort()
+          throw new Error('work was abandoned')
+        },
+      },
+    )
+    await expect(running).rejects.toThrow('work was abandoned')
+  })
+
+  it('SYS-12 stops without an error while it waits for the driver', async () => {
+    const cluster = await startCluster()
+    const sidecar = cluster.startSidecar({ csiAddress: '/no/such/driver.sock' })
+    await sidecar.waitForLine('waiting for the CSI driver to be ready')
+    await sidecar.stop()
   })
 
   it('PLUS-5 handles the claims and attachments of its node only with --node-deployment', async () => {
