@@ -77,6 +77,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     log,
     metrics,
     election,
+    workerBudget: deps.workerBudget,
   })
   const csi = { driver, facts }
   const recorders: EventRecorder[] = []

@@ -9,7 +9,14 @@ import { UsageError } from '../base/usage-error.ts'
 import { type ClientConfig, loadClientConfig, readPodNamespace } from '../client/connection/client-config.ts'
 import { type AdaptiveLimit, type Client, createAdaptiveLimit, rateLimited } from '../client/index.ts'
 import { type CsiConnection, connectDriver, createCsiMetrics, serializeCalls } from '../csi/index.ts'
-import { type Host, type LeaseTimes, type ProcessDeps, runOnHost, startHost } from '../runtime/index.ts'
+import {
+  createWorkerBudget,
+  type Host,
+  type LeaseTimes,
+  type ProcessDeps,
+  runOnHost,
+  startHost,
+} from '../runtime/index.ts'
 import { type DiscoveredDriver, discoverDriver } from './discover-driver.ts'
 import { createDriverControllers, type DriverMetrics, type DriverParts } from './driver-controllers.ts'
 import { createFeatureLookup } from './feature-lookup.ts'
@@ -23,6 +30,8 @@ export interface SidecarSettings {
   readonly timeout: number
   readonly kubeApiQps: number
   readonly kubeApiBurst: number
+  /** Number of objects that all controllers together process concurrently. Default: the limits of the controllers apply alone. */
+  readonly workerBudget?: number
   readonly nodeDeployment: boolean
   readonly gates: FeatureGates
   readonly leaderElection: boolean
@@ -89,7 +98,7 @@ async function runWithDriver(
   driver: CsiConnection,
 ): Promise<void> {
   const { settings, clock } = run
-  const { gates, kubeApiQps: perSecond, kubeApiBurst: burst } = settings
+  const { gates, kubeApiQps: perSecond, kubeApiBurst: burst, workerBudget: workers } = settings
   const unlimitedClient = host.client
   const adaptiveClient = run.limit.limited(unlimitedClient)
   const driverMetrics = sidecar.createMetrics(host.registry)
@@ -118,7 +127,14 @@ async function runWithDriver(
       logFields: { driver: name, version },
       createControllers: (deps) => [
         createDriverControllers(
-          { ...deps, ...discoveredDriver, driver: serializedDriver, gates, driverMetrics },
+          {
+            ...deps,
+            ...discoveredDriver,
+            driver: serializedDriver,
+            gates,
+            driverMetrics,
+            workerBudget: workers === undefined ? undefined : createWorkerBudget(workers),
+          },
           parts,
         ),
       ],

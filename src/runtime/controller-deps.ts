@@ -2,7 +2,7 @@
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
-import type { CacheSet, ClientMetrics } from './index.ts'
+import type { CacheSet, ClientMetrics, WorkerBudget } from './index.ts'
 
 export interface ControllerDeps {
   readonly client: Client
@@ -12,4 +12,6 @@ export interface ControllerDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics?: ClientMetrics
+  /** The workers that all controllers share. Default: each controller has workers of its own. */
+  readonly workerBudget?: WorkerBudget
 }

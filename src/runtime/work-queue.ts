@@ -15,6 +15,7 @@ import { type Logger, silentLog } from '../base/log.ts'
 import type { ObjectKey } from '../client/object-key.ts'
 import { type Backoff, backoffMs } from './backoff.ts'
 import type { Outcome } from './outcome.ts'
+import type { WorkerBudget } from './worker-budget.ts'
 
 export interface WorkQueueOptions {
   /** The value of the label `name` of the metrics. */
@@ -22,8 +23,10 @@ export interface WorkQueueOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log?: Logger
-  /** The number of keys that are processed concurrently. Default 10. */
+  /** The maximum number of keys that are processed concurrently. Default 10. */
   readonly workers?: number
+  /** The workers that this queue shares with others. Default: the queue has `workers` of its own. */
+  readonly workerBudget?: WorkerBudget
   /** The backoff of a key after failures and retries without a time. Default: 50 ms, doubled up to 5 minutes. */
   readonly backoff?: Backoff
   /** The rate limit for the retries without a time of all keys together. Default: 50 per second with a burst of 500. */
@@ -270,15 +273,18 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   }
 
   async function run(reconcile: Reconcile, signal: AbortSignal): Promise<void> {
-    const stop = () => wake?.()
-    signal.addEventListener('abort', stop)
+    const wakeUp = () => wake?.()
+    signal.addEventListener('abort', wakeUp)
     const runningReconciles = new Set<Promise<void>>()
+    const share = options.workerBudget?.join(wakeUp)
+    const tryTakeWorker = () => runningReconciles.size < workers && (share?.tryTake() ?? true)
     try {
       while (!signal.aborted) {
-        const next = runningReconciles.size < workers ? readyItems.take() : undefined
+        const next = readyItems.size > 0 && tryTakeWorker() ? readyItems.take() : undefined
         if (next) {
           const current: Promise<void> = work(next, reconcile, signal).finally(() => {
             runningReconciles.delete(current)
+            share?.release()
             wake?.()
           })
           runningReconciles.add(current)
@@ -291,8 +297,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       }
     } finally {
       isStopped = true
-      signal.removeEventListener('abort', stop)
+      signal.removeEventListener('abort', wakeUp)
       await Promise.all(runningReconciles)
+      share?.leave()
       for (const item of items.values()) item.cancelTimer?.()
       items.clear()
       readyItems.clear()

@@ -54,6 +54,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
     random,
     log,
     workers: settings.workers,
+    workerBudget: deps.workerBudget,
     backoff: settings.backoff,
     retriesPerSecond: RETRIES_PER_SECOND,
     ...(metrics ? { observer: metrics.queueObserver(name) } : {}),

@@ -100,7 +100,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   const instance = provisioner.instance === undefined ? '' : `-${provisioner.instance}`
   const queueName = (name: string) => (settings.prefixesQueueNames ? `${provisioner.name}${instance}-${name}` : name)
   const { workers, backoff } = settings
-  const common = { clock, random, log, metrics, workers, backoff }
+  const common = { clock, random, log, metrics, workers, backoff, workerBudget: deps.workerBudget }
   const claimController = createController({
     ...common,
     name: queueName('claims'),

@@ -92,6 +92,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
     log,
     ...settings,
     metrics,
+    workerBudget: deps.workerBudget,
     sources: changes.flatMap(sourcesOf),
     reads: changes.flatMap(({ reads = [] }) => reads),
     reconcile,

@@ -69,6 +69,7 @@ describe('stowage sidecar flags', () => {
       leaderElection: true,
       holdUpstreamLeases: false,
       provisioner: { workerThreads: 100, extraCreateMetadata: true, strictTopology: true, capacity: 'central' },
+      workerBudget: 100,
       resizer: { workers: 100, handleVolumeInuseError: false, retryIntervalMax: 1_800_000 },
       attacher: { workers: 100, syncIntervalMs: 30_000, listEntriesMax: 500, defaultFsType: 'ext4' },
     })

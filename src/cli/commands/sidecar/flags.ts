@@ -53,7 +53,7 @@ export const SIDECAR_FLAGS = {
   workerThreads: numberFlag(
     '--worker-threads',
     100,
-    'maximum number of claims, of volumes and of attachments processed concurrently',
+    'maximum number of objects that all controllers together process concurrently; some workers are reserved for each',
   ),
   workers: RESIZER_FLAGS.workers,
   retryIntervalMax: RESIZER_FLAGS.retryIntervalMax,

@@ -47,11 +47,24 @@ const FLAGS_BY_CONTROLLER: Readonly<Record<string, readonly UpstreamSidecar[]>> 
   timeout: UPSTREAM_SIDECARS,
   'retry-interval-start': UPSTREAM_SIDECARS,
   'retry-interval-max': UPSTREAM_SIDECARS,
-  'worker-threads': ['provisioner', 'attacher'],
 }
 
 /** Limits of all requests of a process, with the defaults of the upstream sidecars. */
 const SUMMED_FLAGS: Readonly<Record<string, number>> = { 'kube-api-qps': 5, 'kube-api-burst': 10 }
+
+/** The number of workers of each upstream sidecar: the flag and its default. */
+const WORKERS: Readonly<Record<UpstreamSidecar, readonly [flag: string, upstreamDefault: number]>> = {
+  provisioner: ['worker-threads', 100],
+  resizer: ['workers', 10],
+  attacher: ['worker-threads', 10],
+}
+
+/** Returns the sum of the workers of all sidecars, which the controllers of one process share. */
+const sumOfWorkers = (values: ReadonlyMap<UpstreamSidecar, FlagValues>): number =>
+  [...values].reduce((sum, [sidecar, flagValues]) => {
+    const [flag, upstreamDefault] = WORKERS[sidecar]
+    return sum + Number(flagValues.get(flag) ?? upstreamDefault)
+  }, 0)
 
 function mergeFlag(flag: string, values: ReadonlyMap<UpstreamSidecar, FlagValues>, notes: string[]): string[] {
   const settings = [...values].flatMap(([sidecar, flagValues]): FlagSetting[] => {
@@ -64,6 +77,10 @@ function mergeFlag(flag: string, values: ReadonlyMap<UpstreamSidecar, FlagValues
   if (owners) {
     if (distinctValues.size === 1 && settings.length === owners.length) return [formatFlag(flag, first!.value)]
     return settings.map(({ sidecar, value }) => formatFlag(`${sidecar}-${flag}`, value))
+  }
+  if (flag === 'worker-threads') {
+    const limits = settings.map(({ sidecar, value }) => formatFlag(`${sidecar}-${flag}`, value))
+    return [formatFlag(flag, String(sumOfWorkers(values))), ...limits]
   }
   const upstreamDefault = SUMMED_FLAGS[flag]
   if (upstreamDefault !== undefined) {

@@ -119,6 +119,7 @@ describe('stowage sidecar --print-replacement', () => {
         '--extra-create-metadata',
         '--leader-election',
         '--kube-api-qps=30',
+        '--worker-threads=210',
         '--provisioner-worker-threads=100',
         '--http-endpoint=:3302',
         '--handle-volume-inuse-error=false',

@@ -268,6 +268,33 @@ describe('stowage sidecar', () => {
     await sidecar.waitForLine('the API server is overloaded; sending fewer requests at a time')
   })
 
+  it('PLUS-5 detaches a volume while the driver has not created more volumes than the sidecar has workers', async () => {
+    const cluster = await startCluster({ flags: { workerThreads: '20' } })
+    const { post, aClaim, waitUntil, fake } = cluster
+    const drivers = [{ name: DRIVER, nodeID: 'node-1', topologyKeys: [] }]
+    await post(`${STORAGE}/csinodes`, { metadata: { name: 'node-1' }, spec: { drivers } })
+    cluster.startSidecar()
+    await aClaim('orders')
+    const { spec } = await waitUntil(`${CLAIMS}/orders`, isBound)
+    const attachment = `${STORAGE}/volumeattachments/orders-on-node-1`
+    await post(`${STORAGE}/volumeattachments`, {
+      metadata: { name: 'orders-on-node-1' },
+      spec: { attacher: DRIVER, nodeName: 'node-1', source: { persistentVolumeName: spec.volumeName } },
+    })
+    await waitUntil(attachment, ({ status }) => expect(status.attached).toBe(true))
+
+    fake.script.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
+    for (let i = 0; i < 30; i++) await aClaim(`many-${i}`)
+    // 20 workers less those that are reserved for the other queues
+    await vi.waitFor(() => expect(fake.script.hangingCount).toBeGreaterThan(10), WAIT)
+    await cluster.api.delete(attachment)
+    await cluster.waitUntilDeleted(attachment)
+    expect(fake.script.hangingCount).toBeLessThan(20)
+    expect(cluster.callsOf('ControllerUnpublishVolume')).toHaveLength(1)
+    fake.script.setRules([])
+    fake.script.release()
+  })
+
   it('SYS-12 fails with an error that occurs after the stop signal', async () => {
     const cluster = await startCluster()
     const stop = new AbortController()

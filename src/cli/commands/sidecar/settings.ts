@@ -45,6 +45,7 @@ export function readSidecarSettings(values: Readonly<Record<string, unknown>>): 
   return {
     ...provisioner,
     gates,
+    workerBudget: flags.workerThreads,
     controllers: parseControllers(flags.controllers),
     holdUpstreamLeases: flags.holdUpstreamLeases,
     printReplacement: flags.printReplacement,

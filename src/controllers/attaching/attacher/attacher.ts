@@ -69,7 +69,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   const queueName = (upstreamName: string, suffix: string) =>
     options.prefixesQueueNames ? `${facts.name}-${suffix}` : upstreamName
   const { workers, backoff } = settings
-  const common = { clock, random, log, metrics, workers, backoff }
+  const common = { clock, random, log, metrics, workers, backoff, workerBudget: deps.workerBudget }
   const attachmentController = createController({
     ...common,
     name: queueName('csi-attacher-va', 'attachments'),

@@ -43,7 +43,7 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
   const claims = caches.of(persistentVolumeClaimKind)
   claims.addIndex(BY_CLONE_SOURCE, cloneSources)
   claims.addIndex(BY_SNAPSHOT, snapshotSources)
-  const common = { clock, random, log, workers, metrics }
+  const common = { clock, random, log, workers, metrics, workerBudget: deps.workerBudget }
   const cloneController = createController({
     ...common,
     name: 'clone-sources',

@@ -1,0 +1,95 @@
+// Shares a number of workers between the work queues of a process. Some are reserved for each queue, so that a queue with many
+// keys does not delay the first keys of another. The others are for any queue; a worker that becomes free goes to the waiting
+// queue with the fewest workers, and among equals to the one that has waited longest.
+//
+//   100 workers, 9 queues: 2 are reserved for each, 82 are for any
+//   claims       84 running, 1,000 ready
+//   attachments   0 running,     2 ready  →  both start at once
+
+export interface WorkerBudget {
+  /** Adds a queue. `wake` is called when a worker has become free for the queue after `tryTake` returned false. */
+  join(wake: () => void): WorkerShare
+}
+
+/** The workers of one queue. */
+export interface WorkerShare {
+  /** Takes a worker and returns true, or returns false if none is free for this queue; the queue is then woken. */
+  tryTake(): boolean
+  release(): void
+  /** Removes the queue from the budget, with the workers that it has not released. */
+  leave(): void
+}
+
+interface Member {
+  readonly wake: () => void
+  running: number
+  /** Whether a worker that became free is kept for the next `tryTake` of this queue. Counted in `running`. */
+  hasGrant: boolean
+  isWaiting: boolean
+  /** Increases with every worker taken, to prefer the queue that has waited longest. */
+  lastTurn: number
+}
+
+/** The queues have a quarter of the workers reserved together, and each at least one. */
+const reservedPerQueue = (workers: number, queues: number): number => Math.max(1, Math.floor(workers / 4 / queues))
+
+/** With fewer workers than queues, each queue has one nevertheless. */
+export function createWorkerBudget(workers: number): WorkerBudget {
+  const members = new Set<Member>()
+  let turn = 0
+
+  function canTake(member: Member): boolean {
+    const reserved = reservedPerQueue(workers, members.size)
+    if (member.running < reserved) return true
+    let shared = workers - members.size * reserved
+    for (const { running } of members) shared -= Math.max(0, running - reserved)
+    return shared > 0
+  }
+
+  function take(member: Member): void {
+    member.running++
+    member.isWaiting = false
+    member.lastTurn = ++turn
+  }
+
+  /** Gives free workers to waiting queues. */
+  function grantFreeWorkers(): void {
+    for (;;) {
+      const candidates = [...members].filter((member) => member.isWaiting && canTake(member))
+      const [next] = candidates.sort((a, b) => a.running - b.running || a.lastTurn - b.lastTurn)
+      if (!next) return
+      take(next)
+      next.hasGrant = true
+      next.wake()
+    }
+  }
+
+  function join(wake: () => void): WorkerShare {
+    const member: Member = { wake, running: 0, hasGrant: false, isWaiting: false, lastTurn: 0 }
+    members.add(member)
+    return {
+      tryTake() {
+        if (member.hasGrant) {
+          member.hasGrant = false
+          return true
+        }
+        if (canTake(member)) {
+          take(member)
+          return true
+        }
+        member.isWaiting = true
+        return false
+      },
+      release() {
+        member.running--
+        grantFreeWorkers()
+      },
+      leave() {
+        members.delete(member)
+        grantFreeWorkers()
+      },
+    }
+  }
+
+  return { join }
+}
