@@ -20,6 +20,7 @@ import {
 import { type DiscoveredDriver, discoverDriver } from './discover-driver.ts'
 import { createDriverControllers, type DriverMetrics, type DriverParts } from './driver-controllers.ts'
 import { createFeatureLookup } from './feature-lookup.ts'
+import { PRUNED_CACHES } from './pruned-fields.ts'
 import { failIfAbandoned } from './run-remote.ts'
 
 export interface SidecarSettings {
@@ -125,6 +126,7 @@ async function runWithDriver(
           }
         : undefined,
       logFields: { driver: name, version },
+      reductions: PRUNED_CACHES,
       createControllers: (deps) => [
         createDriverControllers(
           {

@@ -11,7 +11,12 @@ export interface CacheSetOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log?: Logger
+  /** Removes fields of cached objects that no controller of the process reads. Default: only managedFields are removed. */
+  readonly reductions?: CacheReductions
 }
+
+/** Functions that remove fields from the objects of a kind, as `reduce` of CacheOptions. */
+export type CacheReductions = ReadonlyMap<Kind, (object: Readonly<Stored>) => Readonly<Stored>>
 
 interface Selection {
   readonly namespace?: string
@@ -49,7 +54,7 @@ interface RunningCache {
   leases: number
 }
 
-export function createCacheSet(options: CacheSetOptions): CacheSet {
+export function createCacheSet({ reductions, ...options }: CacheSetOptions): CacheSet {
   const runningCaches = new Map<string, RunningCache>()
 
   function start(kind: Kind, selection: Selection, reduce?: CacheOptions<KubeObject>['reduce']): RunningCache {
@@ -60,7 +65,7 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
 
   function acquire<T extends KubeObject>(kind: Kind<T>, selection: Selection = {}): CacheLease<T> {
     const id = idOf(kind, selection)
-    return addLease(id, runningCaches.get(id) ?? start(kind, selection)) as CacheLease<T>
+    return addLease(id, runningCaches.get(id) ?? start(kind, selection, reductions?.get(kind as Kind))) as CacheLease<T>
   }
 
   function metadataOf(kind: Kind): Cache<KubeObject> {

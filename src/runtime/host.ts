@@ -113,7 +113,8 @@ export async function startHost(
   }
 }
 
-export interface HostedWork extends Pick<ManagerOptions, 'lease' | 'createControllers' | 'onSynced' | 'stopTimeoutMs'> {
+export interface HostedWork
+  extends Pick<ManagerOptions, 'lease' | 'createControllers' | 'onSynced' | 'reductions' | 'stopTimeoutMs'> {
   /** Default: the client of the host. */
   readonly client?: ManagerOptions['client']
   /** Fields of the log line that is written at the start. */

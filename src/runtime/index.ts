@@ -1,6 +1,6 @@
 // The public names of the runtime.
 export { type Cache, createCache } from './cache.ts'
-export { type CacheSet, createCacheSet } from './cache-set.ts'
+export { type CacheReductions, type CacheSet, createCacheSet } from './cache-set.ts'
 export { type Controller, createController, type Source, source } from './controller.ts'
 export { createEventRecorder, type EventDetails, type EventRecorder } from './events.ts'
 export { fencedClient } from './fenced-client.ts'

@@ -10,7 +10,7 @@ import type { Logger } from '../base/log.ts'
 import { processIdentity } from '../base/process-identity.ts'
 import type { Client } from '../client/client.ts'
 import { backoffMs } from './backoff.ts'
-import { createCacheSet } from './cache-set.ts'
+import { type CacheReductions, createCacheSet } from './cache-set.ts'
 import type { ControllerDeps } from './controller-deps.ts'
 import { fencedClient } from './fenced-client.ts'
 import { createLeaderElection, holdAll, type LeaderElection, type LeaseTimes } from './leader-election.ts'
@@ -29,6 +29,8 @@ export interface ManagerOptions {
   readonly metrics: ClientMetrics
   /** The lease that selects one of several processes. Default: no leader election. */
   readonly lease?: LeaseOptions
+  /** Removes fields of cached objects. Default: only managedFields are removed. */
+  readonly reductions?: CacheReductions
   /** The time that `run` waits for work in progress after the signal. Default: no limit. */
   readonly stopTimeoutMs?: number
   /** Called at the start of every term, and again after a failure. Acquires its caches from `deps.caches`. */
@@ -105,7 +107,7 @@ export function createManager(options: ManagerOptions): Manager {
 
   async function runWork(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal)
-    const caches = createCacheSet({ client, clock, random, log })
+    const caches = createCacheSet({ client, clock, random, log, reductions: options.reductions })
     try {
       controllers = options.createControllers({
         client: election ? fencedClient(client, election) : client,

@@ -20,6 +20,7 @@ import type { Client } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 import { VolumeCapability_AccessMode_Mode as AccessMode } from '../../csi/gen/csi_pb.js'
 import { type CsiDriver, createCsiDriver, readDriverFacts } from '../../csi/index.ts'
+import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attacherFinalizerOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 import { createCrashInjector, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
@@ -88,7 +89,12 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     const cachesOf = (component: 'attaching' | 'attacher') => {
       const cacheClient = server.clientOf(component)
       const watchingClient = options.beforeEvent ? delayWatch(cacheClient, options.beforeEvent) : cacheClient
-      return createCacheSet({ client: watchingClient, clock: server.clock, random: () => 0.5 })
+      return createCacheSet({
+        client: watchingClient,
+        clock: server.clock,
+        random: () => 0.5,
+        reductions: component === 'attacher' ? GUARDED_CACHES : undefined,
+      })
     }
     const caches = { attaching: cachesOf('attaching'), attacher: cachesOf('attacher') }
     const stopCaches = () => Promise.all([caches.attaching.stop(), caches.attacher.stop()])

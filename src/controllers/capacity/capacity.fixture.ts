@@ -10,6 +10,7 @@ import { type Logger, silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, readDriverFacts } from '../../csi/index.ts'
+import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, type WorkQueue } from '../../runtime/index.ts'
 import { createCapacityControllers } from './capacity-controllers.ts'
 import { capacityKind } from './items.ts'
@@ -98,7 +99,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
       const { wrapClient = (wrapped) => wrapped } = producerOptions
       const wrappedClient = authorizeUnservedKinds(wrapClient(producerClient), 'provisioner')
       const common = { clock, random: () => 0.5, log, client: wrappedClient }
-      const caches = createCacheSet(common)
+      const caches = createCacheSet({ ...common, reductions: GUARDED_CACHES })
       const controllers = createCapacityControllers({
         ...common,
         caches,

@@ -24,6 +24,7 @@ import {
   fakeSettings,
 } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, readDriverFacts } from '../../csi/index.ts'
+import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { NODE_EXPANSION_NOT_REQUIRED, PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
@@ -142,7 +143,12 @@ export async function createExpandingFixture({
     const controllerClient = isAtomic
       ? processClient(recordViews(resizerClient), injector, true, options.intercept)
       : processClient({ ...recordViews(resizerClient), commit }, injector, false, options.intercept)
-    const caches = createCacheSet({ client: resizerClient, clock: server.clock, random: () => 0.5 })
+    const caches = createCacheSet({
+      client: resizerClient,
+      clock: server.clock,
+      random: () => 0.5,
+      reductions: GUARDED_CACHES,
+    })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
     const events = {

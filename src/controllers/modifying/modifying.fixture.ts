@@ -20,6 +20,7 @@ import {
   fakeSettings,
 } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, readDriverFacts, serializeCalls } from '../../csi/index.ts'
+import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { createExpanding } from '../expanding/index.ts'
 import { createCrashInjector, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
@@ -81,7 +82,12 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
     const resizerClient = server.clientOf('resizer')
     const isAtomic = options.isAtomic ?? !server.isStock
     const controllerClient = processClient(resizerClient, injector, isAtomic, options.intercept)
-    const caches = createCacheSet({ client: resizerClient, clock: server.clock, random: () => 0.5 })
+    const caches = createCacheSet({
+      client: resizerClient,
+      clock: server.clock,
+      random: () => 0.5,
+      reductions: GUARDED_CACHES,
+    })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // one listener per running reconcile
     const common = { caches, clock: server.clock, random: () => 0.5, log: silentLog, facts }

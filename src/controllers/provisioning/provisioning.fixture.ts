@@ -11,6 +11,7 @@ import { createServerFixture, type ServerFixture } from '../../apiserver/server.
 import { silentLog } from '../../base/log.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import type { Client } from '../../client/index.ts'
+import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { CLAIM_PROTECTION_FINALIZER, PROVISIONER, VOLUME_PROTECTION_FINALIZER } from '../../volumes/names.ts'
 import type { ProvisioningOptions } from './options.ts'
@@ -85,7 +86,12 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     // A provisioner in TypeScript has these controllers too.
     const provisionerClient = hasPlugin ? apiServer.clientOf('provisioner', 'sdk') : apiServer.clientOf('provisioner')
     const processClientWithFaults = processClient(provisionerClient, injector, isAtomic, options.intercept)
-    const caches = createCacheSet({ client: provisionerClient, clock: apiServer.clock, random: () => 0.5 })
+    const caches = createCacheSet({
+      client: provisionerClient,
+      clock: apiServer.clock,
+      random: () => 0.5,
+      reductions: hasPlugin ? undefined : GUARDED_CACHES,
+    })
     const abort = new AbortController()
     const controllers = createProvisioningControllers({
       client: processClientWithFaults,

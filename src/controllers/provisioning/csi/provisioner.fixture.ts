@@ -7,6 +7,7 @@ import { createServerFixture } from '../../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { DriverFacts } from '../../../csi/index.ts'
+import { GUARDED_CACHES } from '../../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, type EventDetails } from '../../../runtime/index.ts'
 import type { Claim } from '../../../volumes/matching.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
@@ -28,7 +29,7 @@ export async function createProvisionerFixture(fixtureOptions: ProvisionerFixtur
   const client = authorizeUnservedKinds(wrapClient(apiServer.clientOf('provisioner')), 'provisioner')
   const { clock } = apiServer
   const random = () => 0.5
-  const caches = createCacheSet({ client, clock, random })
+  const caches = createCacheSet({ client, clock, random, reductions: GUARDED_CACHES })
   const driver = createStubDriver(CREATES_VOLUMES)
   const events: EventDetails[] = []
   const recorder = {

@@ -3,6 +3,7 @@ import { authorizeUnservedKinds } from '../../../apiserver/rbac/component-access
 import { createServerFixture } from '../../../apiserver/server.fixture.ts'
 import { silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
+import { GUARDED_CACHES } from '../../../processes/pruned-fields.fixture.ts'
 import { createCacheSet } from '../../../runtime/index.ts'
 import { SNAPSHOT_GROUP } from './snapshot-kinds.ts'
 import { createSourceProtection } from './source-protection.ts'
@@ -15,7 +16,7 @@ async function start(wrapClient: (client: Client) => Client = (client) => client
   const apiServer = await createServerFixture()
   const client = authorizeUnservedKinds(wrapClient(apiServer.clientOf('provisioner')), 'provisioner')
   const deps = { client, clock: apiServer.clock, random: () => 0.5, log: silentLog }
-  const caches = createCacheSet(deps)
+  const caches = createCacheSet({ ...deps, reductions: GUARDED_CACHES })
   const protection = createSourceProtection({ ...deps, caches })
   const abort = new AbortController()
   const running = protection.run(abort.signal)
