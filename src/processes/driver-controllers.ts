@@ -18,6 +18,7 @@ import {
   type ProvisioningMetrics,
   type ProvisioningOptions,
 } from '../controllers/provisioning/index.ts'
+import { createVolumeHealth, type VolumeHealthOptions } from '../controllers/volume-health/index.ts'
 import type { CsiDriver } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import {
@@ -62,6 +63,7 @@ export interface DriverParts {
     /** Client for CSIStorageCapacity objects, which have a separate rate limit. Default: that of the provisioner. */
     readonly client?: Client
   }
+  readonly volumeHealth?: VolumeHealthOptions
   /** The pod or host in events, if these controllers run in a separate process. */
   readonly instance?: string
 }
@@ -138,6 +140,12 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     })
   }
 
+  function createHealth(options: VolumeHealthOptions): Controllers {
+    const { client } = deps
+    const events = recorderFor(client, `csi-pv-monitor-controller-${facts.name}`) // the component name that upstream uses
+    return createVolumeHealth({ ...commonOf('provisioner'), client, ...csi, node, events, options })
+  }
+
   // The order of creation is the order in which caches start.
   const changing = parts.volumeChanges && createChangeControllers(parts.volumeChanges)
   const provisioning = parts.provisioning && createProvisioning(parts.provisioning)
@@ -146,7 +154,8 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     parts.attaching &&
     createAttacher({ ...commonOf('attacher'), ...csi, options: { nodeName: node?.name, ...parts.attaching } })
   const capacity = parts.capacity && createCapacity(parts.capacity)
-  const controllers = [provisioning, protection, attacher, changing, capacity]
+  const health = parts.volumeHealth && createHealth(parts.volumeHealth)
+  const controllers = [provisioning, protection, attacher, changing, capacity, health]
   return withRecorders(
     controllers.filter((controller) => controller !== undefined),
     recorders,

@@ -12,7 +12,10 @@ export const resizerLease = (driver: string, node?: string): string =>
 /** The lease of external-attacher. */
 export const attacherLease = (driver: string): string => `external-attacher-leader-${sanitize(driver)}`
 
-/** The lease of `stowage sidecar`, which does the work of the three. */
+/** The lease of external-health-monitor-controller. */
+export const healthMonitorLease = (driver: string): string => `external-health-monitor-leader-${sanitize(driver)}`
+
+/** The lease of `stowage sidecar`, which does the work of all four. */
 export const sidecarLease = (driver: string): string => `stowage-sidecar-${sanitize(driver)}`
 
 /**

@@ -175,6 +175,14 @@ const ATTACHER_RULES = [
   COMMIT,
 ]
 
+const HEALTH_MONITOR_RULES = [
+  rule('list watch', 'persistentvolumeclaims persistentvolumes'),
+  rule('list', 'events'),
+  RECORD_EVENTS,
+  ELECT_LEADER,
+  COMMIT,
+]
+
 const NODE_RULES = [
   rule('get list watch create patch', 'nodes'),
   rule('patch', 'nodes/status'),
@@ -199,6 +207,7 @@ export const COMPONENT_RULES = {
   ...CONTROLLER_RULES,
   ...SERVER_CONTROLLER_RULES,
   attacher: ATTACHER_RULES,
+  'health-monitor': HEALTH_MONITOR_RULES,
   manager: MANAGER_RULES,
   node: NODE_RULES,
   provisioner: PROVISIONER_RULES,

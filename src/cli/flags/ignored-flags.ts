@@ -3,10 +3,17 @@
 // gates are errors, because the user expects an effect.
 import { type Command, Option } from 'commander'
 
-/** Flags of the Go runtime, of upstream's log library (also of its old versions) and of obsolete releases. */
+/** Flags of the Go runtime, of upstream's log library (also of its old versions), of obsolete releases, and of node health. */
 export const IGNORED_BOOLEAN_FLAGS: readonly string[] = [
   ...['--automaxprocs', '--enable-pprof', '--dummy', '--logtostderr', '--alsologtostderr', '--one_output'],
-  ...['--skip_headers', '--skip_log_headers', '--add_dir_header', '--log-text-split-stream', '--log-json-split-stream'],
+  ...[
+    '--enable-node-watcher',
+    '--skip_headers',
+    '--skip_log_headers',
+    '--add_dir_header',
+    '--log-text-split-stream',
+    '--log-json-split-stream',
+  ],
 ].map((flag) => `${flag} [true|false]`)
 
 export const IGNORED_VALUE_FLAGS: readonly string[] = [

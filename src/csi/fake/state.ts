@@ -32,6 +32,8 @@ export interface FakeVolume {
   /** Attachments by node id. */
   readonly attachments: Record<string, FakeUse>
   readonly onNodes: Record<string, FakeNodeVolume>
+  /** Reported by a driver with VOLUME_CONDITION. Default: healthy. */
+  condition?: { readonly abnormal: boolean; readonly message: string }
 }
 
 export interface FakeSource {

@@ -161,13 +161,16 @@ export const volumeHandlers: VolumeHandlers = {
     requireControllerCapability(model, 'GET_VOLUME')
     requireField(volumeId, 'volume_id')
     const volume = getVolume(model, volumeId)
-    return { volume: volumeMessage(volume), status: statusOf(volume) }
+    return { volume: volumeMessage(volume), status: statusOf(volume, model) }
   },
 
   listVolumes(model, request) {
     requireControllerCapability(model, 'LIST_VOLUMES')
     const { items, nextToken } = paginate(Object.values(model.state.volumes), model.state.sequence, request)
-    return { entries: items.map((volume) => ({ volume: volumeMessage(volume), status: statusOf(volume) })), nextToken }
+    return {
+      entries: items.map((volume) => ({ volume: volumeMessage(volume), status: statusOf(volume, model) })),
+      nextToken,
+    }
   },
 
   getCapacity(model, request) {
@@ -268,4 +271,9 @@ function volumeMessage(volume: FakeVolume): MessageInitShape<typeof VolumeSchema
   }
 }
 
-const statusOf = ({ attachments }: FakeVolume) => ({ publishedNodeIds: Object.keys(attachments) })
+const statusOf = ({ attachments, condition }: FakeVolume, { settings }: Model) => ({
+  publishedNodeIds: Object.keys(attachments),
+  ...(settings.controller.includes('VOLUME_CONDITION')
+    ? { volumeCondition: condition ?? { abnormal: false, message: 'healthy' } }
+    : {}),
+})

@@ -18,7 +18,7 @@ export type PrintedComponent = (typeof PRINTED_COMPONENTS)[number]
 /** The processes that run several components, which are features of the process too. */
 const COMPONENTS_OF_PROCESS: Readonly<Partial<Record<PrintedComponent, readonly Component[]>>> = {
   controllers: CONTROLLERS,
-  sidecar: ['provisioner', 'resizer', 'attacher'],
+  sidecar: ['provisioner', 'resizer', 'attacher', 'health-monitor'],
 }
 
 /** Returns the features of a component. Those of a process with several components include their names. */

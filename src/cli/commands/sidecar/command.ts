@@ -7,11 +7,11 @@ import { readSidecarSettings } from './settings.ts'
 export const addSidecar: AddCommand = (program, deps) =>
   addSidecarCommand(program, deps, {
     name: 'sidecar',
-    summary: 'provision, attach, expand and modify volumes with a CSI driver',
+    summary: 'provision, attach, expand, modify and monitor volumes with a CSI driver',
     description:
-      'Runs next to a CSI driver in place of external-provisioner, external-resizer and external-attacher: provisions, attaches, ' +
-      'expands, modifies and deletes the volumes of the driver for the claims of any Kubernetes cluster, and publishes its ' +
-      'storage capacity. Accepts the flags of all three.',
+      'Runs next to a CSI driver in place of external-provisioner, external-resizer, external-attacher and ' +
+      'external-health-monitor: provisions, attaches, expands, modifies and deletes the volumes of the driver for the claims ' +
+      'of any Kubernetes cluster, reports their health, and publishes the storage capacity. Accepts the flags of all four.',
     flags: SIDECAR_FLAGS,
     ignoredFlags: IGNORED_FLAGS,
     moreExamples: ['--print-replacement --image registry.example.com/stowage:1 < deployment.yaml'],

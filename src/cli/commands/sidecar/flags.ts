@@ -1,5 +1,5 @@
-// The flags of `stowage sidecar`: those of external-provisioner, external-resizer and external-attacher. Where these have
-// the same flag, it sets the value of all controllers, and a flag with the prefix of a controller that of this one.
+// The flags of `stowage sidecar`: those of external-provisioner, external-resizer, external-attacher and
+// external-health-monitor. Where these have the same flag, it sets the value of all controllers, and a flag with the prefix of a controller that of this one.
 
 import { FEATURE_GATES } from '../../../api/feature-gates.ts'
 import { stowageVersion } from '../../../apiserver/version.ts'
@@ -15,8 +15,11 @@ import {
 import { PROVISIONER_FLAGS } from '../provisioner/command.ts'
 import { RESIZER_FLAGS } from '../resizer/command.ts'
 
-/** Flags of external-resizer and external-attacher that have no meaning here. */
-export const IGNORED_FLAGS: readonly string[] = ['--resync-period', '--resync', '--max-grpc-log-length']
+/** Flags of external-resizer, external-attacher and external-health-monitor that have no meaning here. */
+export const IGNORED_FLAGS: readonly string[] = [
+  ...['--resync-period', '--resync', '--max-grpc-log-length'],
+  ...['--volume-list-add-interval', '--node-list-add-interval'],
+]
 
 /** The flag without a default: undefined if it is not set. */
 const unset = <T>({ default: _, read, ...flag }: Flag<T>): Flag<T | undefined> => ({
@@ -32,18 +35,24 @@ const overrideRetryStart = (prefix: string) =>
 const overrideRetryMax = (prefix: string) =>
   unset(durationFlag(`--${prefix}-retry-interval-max`, '', `--retry-interval-max of the ${prefix}`))
 const overrideThreads = (prefix: string) =>
-  unset(numberFlag(`--${prefix}-worker-threads`, 0, `--worker-threads of the ${prefix}`))
+  unset(
+    numberFlag(`--${prefix}-worker-threads`, 0, `maximum number of objects that the ${prefix} processes concurrently`),
+  )
 
 export const SIDECAR_FLAGS = {
   ...PROVISIONER_FLAGS,
   controllers: textFlag(
     '--controllers',
     '*',
-    'controllers to run, separated by commas: provisioner, resizer, modifier, attacher, or * for all that the driver ' +
-      'supports; -NAME leaves one out; resizer stands for resizer and modifier',
+    'controllers to run, separated by commas: provisioner, resizer, modifier, attacher, health-monitor, or * for all that ' +
+      'the driver supports; -NAME leaves one out; resizer stands for resizer and modifier',
   ),
   timeout: unset(
-    durationFlag('--timeout', '', 'timeout of one call to the driver (default: 10s, for the attacher 15s)'),
+    durationFlag(
+      '--timeout',
+      '',
+      'timeout of one call to the driver (default: 10s, for attacher and health-monitor 15s)',
+    ),
   ),
   kubeApiQps: rateFlag(
     '--kube-api-qps',
@@ -73,6 +82,16 @@ export const SIDECAR_FLAGS = {
     'maximum number of volumes in one response of the driver for --reconcile-sync; 0 if the driver decides',
     { min: 0 },
   ),
+  listVolumesInterval: durationFlag(
+    '--list-volumes-interval',
+    '5m',
+    'interval at which the conditions of all volumes are listed, if the driver can list volumes',
+  ),
+  monitorInterval: durationFlag(
+    '--monitor-interval',
+    '1m',
+    'interval at which the condition of each volume is read, if the driver cannot list volumes',
+  ),
   defaultFstype: textFlag('--default-fstype', '', 'file system type if the class or the volume does not set one'),
   nodeDeployment: booleanFlag(
     '--node-deployment',
@@ -82,7 +101,7 @@ export const SIDECAR_FLAGS = {
   holdUpstreamLeases: booleanFlag(
     '--hold-upstream-leases',
     false,
-    'also hold the leases of external-provisioner, external-resizer and external-attacher, so that these never work at ' +
+    'also hold the leases of the upstream sidecars whose work this process does, so that these never work at ' +
       'the same time; by default the sidecar does not lead while one of them is held',
   ),
   printReplacement: booleanFlag(
@@ -95,8 +114,14 @@ export const SIDECAR_FLAGS = {
   provisionerTimeout: overrideTimeout('provisioner'),
   resizerTimeout: overrideTimeout('resizer'),
   attacherTimeout: overrideTimeout('attacher'),
+  healthMonitorTimeout: overrideTimeout('health-monitor'),
   provisionerWorkerThreads: overrideThreads('provisioner'),
   attacherWorkerThreads: overrideThreads('attacher'),
+  healthMonitorWorkerThreads: numberFlag(
+    '--health-monitor-worker-threads',
+    10,
+    'maximum number of volumes whose condition is read concurrently',
+  ),
   provisionerRetryIntervalStart: overrideRetryStart('provisioner'),
   resizerRetryIntervalStart: overrideRetryStart('resizer'),
   attacherRetryIntervalStart: overrideRetryStart('attacher'),

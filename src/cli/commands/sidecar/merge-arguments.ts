@@ -4,8 +4,16 @@ import { IGNORED_BOOLEAN_FLAGS, IGNORED_VALUE_FLAGS } from '../../flags/ignored-
 import { IGNORED_FLAGS, SIDECAR_FLAGS } from './flags.ts'
 
 /** The upstream sidecars, in the order in which their values are preferred. */
-export const UPSTREAM_SIDECARS = ['provisioner', 'resizer', 'attacher'] as const
+export const UPSTREAM_SIDECARS = ['provisioner', 'resizer', 'attacher', 'health-monitor'] as const
 export type UpstreamSidecar = (typeof UPSTREAM_SIDECARS)[number]
+
+/** The names of their images. */
+export const IMAGE_NAMES: Readonly<Record<UpstreamSidecar, string>> = {
+  provisioner: 'csi-provisioner',
+  resizer: 'csi-resizer',
+  attacher: 'csi-attacher',
+  'health-monitor': 'csi-external-health-monitor-controller',
+}
 
 /** The arguments of the containers that are replaced. */
 export type SidecarArguments = Readonly<Partial<Record<UpstreamSidecar, readonly string[]>>>
@@ -45,8 +53,8 @@ export function mergeArguments(sidecarArguments: SidecarArguments): MergedArgume
 /** Flags with a variant for each controller, and the sidecars that have them. */
 const FLAGS_BY_CONTROLLER: Readonly<Record<string, readonly UpstreamSidecar[]>> = {
   timeout: UPSTREAM_SIDECARS,
-  'retry-interval-start': UPSTREAM_SIDECARS,
-  'retry-interval-max': UPSTREAM_SIDECARS,
+  'retry-interval-start': ['provisioner', 'resizer', 'attacher'],
+  'retry-interval-max': ['provisioner', 'resizer', 'attacher'],
 }
 
 /** Limits of all requests of a process, with the defaults of the upstream sidecars. */
@@ -57,6 +65,7 @@ const WORKERS: Readonly<Record<UpstreamSidecar, readonly [flag: string, upstream
   provisioner: ['worker-threads', 100],
   resizer: ['workers', 10],
   attacher: ['worker-threads', 10],
+  'health-monitor': ['worker-threads', 10],
 }
 
 /** Returns the sum of the workers of all sidecars, which the controllers of one process share. */
@@ -95,7 +104,8 @@ function mergeFlag(flag: string, values: ReadonlyMap<UpstreamSidecar, FlagValues
   for (const { sidecar, value } of settings) {
     if (value !== first!.value) {
       notes.push(
-        `${formatFlag(flag, value)} of csi-${sidecar} is left out: csi-${first!.sidecar} has ${formatFlag(flag, first!.value)}.`,
+        `${formatFlag(flag, value)} of ${IMAGE_NAMES[sidecar]} is left out: ` +
+          `${IMAGE_NAMES[first!.sidecar]} has ${formatFlag(flag, first!.value)}.`,
       )
     }
   }
@@ -110,7 +120,8 @@ function mergeGates(settings: readonly FlagSetting[], notes: string[]): string {
       if (!preferred) gates.set(name, { sidecar, value })
       else if (preferred.value !== value)
         notes.push(
-          `The feature gate ${name}=${value} of csi-${sidecar} is left out: csi-${preferred.sidecar} has ${name}=${preferred.value}.`,
+          `The feature gate ${name}=${value} of ${IMAGE_NAMES[sidecar]} is left out: ` +
+            `${IMAGE_NAMES[preferred.sidecar]} has ${name}=${preferred.value}.`,
         )
     }
   }
@@ -162,11 +173,11 @@ function parseArguments(sidecar: UpstreamSidecar, args: readonly string[]): Flag
     const isBoolean = BOOLEAN_FLAGS.has(name)
     if (!isBoolean && !VALUE_FLAGS.has(name)) {
       throw new UsageError(
-        `The argument ${JSON.stringify(args[index])} of csi-${sidecar} is not a flag of stowage sidecar.`,
+        `The argument ${JSON.stringify(args[index])} of ${IMAGE_NAMES[sidecar]} is not a flag of stowage sidecar.`,
       )
     }
     const text = inlineValue ?? (isBoolean ? 'true' : args[++index])
-    if (text === undefined) throw new UsageError(`The flag --${name} of csi-${sidecar} has no value.`)
+    if (text === undefined) throw new UsageError(`The flag --${name} of ${IMAGE_NAMES[sidecar]} has no value.`)
     if (IGNORED_NAMES.has(name)) continue
     const value = isBoolean ? canonicalBoolean(text) : text
     const previous = name === 'feature-gates' ? values.get(name) : undefined

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { addFlags } from '../../flags/flag-types.ts'
 import { SIDECAR_FLAGS } from './flags.ts'
 import { replaceContainers } from './replace-containers.ts'
@@ -179,9 +179,32 @@ describe('stowage sidecar --print-replacement', () => {
     expect(replacedArgs(aPod(`[${argument}]`)).includes('--leader-election')).toBe(isElecting)
   })
 
+  it('PLUS-5 replaces the health monitor too, and adds up the workers', () => {
+    const text = replaceContainers(
+      `
+kind: Pod
+spec:
+  containers:
+    - {name: provisioner, image: registry.example.com:5000/csi-provisioner:v6, args: [--csi-address=/csi/csi.sock]}
+    - name: health
+      image: registry.example.com:5000/csi-external-health-monitor-controller:v0.18
+      args: [--csi-address=/csi/csi.sock, --worker-threads=20, --monitor-interval=2m, --enable-node-watcher]
+`,
+      'stowage:1',
+    )
+    expect(parse(text).spec.containers[0].args).toEqual([
+      'sidecar',
+      '--controllers=provisioner,health-monitor',
+      '--csi-address=/csi/csi.sock',
+      '--worker-threads=120',
+      '--health-monitor-worker-threads=20',
+      '--monitor-interval=2m',
+    ])
+  })
+
   it('SYS-10 names what it cannot replace', () => {
     const replace = (manifest: string) => () => replaceContainers(manifest, 'stowage:1')
-    expect(replace('kind: ConfigMap')).toThrow(/^No container with the image csi-provisioner/)
+    expect(replace('kind: ConfigMap')).toThrow(/^No container with an image of csi-provisioner/)
     expect(replace('a: [')).toThrow(/^Cannot read the manifest: /)
     expect(replace(aPod('[--snapshotter]'))).toThrow(/^The argument "--snapshotter" of csi-provisioner is not a flag/)
     expect(replace(aPod('[--timeout]'))).toThrow(/^The flag --timeout of csi-provisioner has no value/)

@@ -2,7 +2,7 @@
 // Other containers and objects are kept, with their comments. merge-arguments.ts merges the arguments.
 import { type Document, isMap, isScalar, isSeq, parseAllDocuments, type YAMLMap, type YAMLSeq } from 'yaml'
 import { UsageError } from '../../../base/usage-error.ts'
-import { mergeArguments, UPSTREAM_SIDECARS, type UpstreamSidecar } from './merge-arguments.ts'
+import { IMAGE_NAMES, mergeArguments, UPSTREAM_SIDECARS, type UpstreamSidecar } from './merge-arguments.ts'
 
 /** Returns the changed manifests. Throws a UsageError if no container is found, or if one cannot be replaced. */
 export function replaceContainers(text: string, image: string): string {
@@ -17,7 +17,7 @@ export function replaceContainers(text: string, image: string): string {
   }
   if (replacedCount === 0) {
     throw new UsageError(
-      'No container with the image csi-provisioner, csi-resizer or csi-attacher was found on standard input. ' +
+      `No container with an image of ${Object.values(IMAGE_NAMES).join(', ')} was found on standard input. ` +
         'Pass the manifest of the pod, Deployment, StatefulSet or DaemonSet of the driver.',
     )
   }
@@ -40,7 +40,7 @@ function replaceIn(containers: YAMLSeq, document: Document.Parsed, image: string
   for (const container of containers.items.filter(isMap)) {
     const sidecar = sidecarOf(container)
     if (!sidecar) continue
-    if (found.has(sidecar)) throw new UsageError(`The pod has two containers of csi-${sidecar}.`)
+    if (found.has(sidecar)) throw new UsageError(`The pod has two containers of ${IMAGE_NAMES[sidecar]}.`)
     found.set(sidecar, container)
   }
   const [first, ...others] = UPSTREAM_SIDECARS.flatMap((sidecar) => found.get(sidecar) ?? [])
@@ -63,8 +63,8 @@ function replaceIn(containers: YAMLSeq, document: Document.Parsed, image: string
 
 function sidecarOf(container: YAMLMap): UpstreamSidecar | undefined {
   const image = container.get('image')
-  const [, name] = /(?:^|\/)(?:csi|external)-(provisioner|resizer|attacher)(?:[:@]|$)/.exec(String(image)) ?? []
-  return UPSTREAM_SIDECARS.find((sidecar) => sidecar === name)
+  const [, name = ''] = /(?:^|\/)([^/:@]+)(?:[:@][^/]*)?$/.exec(String(image)) ?? []
+  return UPSTREAM_SIDECARS.find((sidecar) => name === IMAGE_NAMES[sidecar] || name === `external-${sidecar}`)
 }
 
 /** The arguments of the program: `args`, and what follows the program in `command`. */
@@ -73,7 +73,7 @@ function argumentsOf(sidecar: UpstreamSidecar, container: YAMLMap): string[] {
     const list = container.get(name)
     if (list === undefined || list === null) return []
     if (!isSeq(list) || !list.items.every(isScalar))
-      throw new UsageError(`${name} of csi-${sidecar} is not a list of texts.`)
+      throw new UsageError(`${name} of ${IMAGE_NAMES[sidecar]} is not a list of texts.`)
     return list.items.map(({ value }) => String(value))
   }
   return [...textsOf('command').slice(1), ...textsOf('args')]

@@ -5,7 +5,7 @@ import { ApiError } from '../../../api/status-error.ts'
 import { ADMIN, type Json, type ServerFixtureOptions } from '../../../apiserver/server.fixture.ts'
 import { systemClock, systemRandom } from '../../../base/clock.ts'
 import { silentLog } from '../../../base/log.ts'
-import type { FakeSettings } from '../../../csi/fake/index.ts'
+import { type FakeSettings, fakeSettings } from '../../../csi/fake/index.ts'
 import { runSidecar } from '../../../processes/run-sidecar.ts'
 import { startProgramFixture } from '../../program.fixture.ts'
 import { printRoles } from '../rbac/print.ts'
@@ -15,6 +15,7 @@ import { readSidecarSettings } from './settings.ts'
 const DRIVER = 'fake.stowage.example'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const VOLUMES = '/api/v1/persistentvolumes'
+const EVENTS = '/api/v1/namespaces/default/events'
 const STORAGE = '/apis/storage.k8s.io/v1'
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
 const OWN_LEASE = 'stowage-sidecar-fake-stowage-example'
@@ -143,13 +144,17 @@ async function startCluster({
 const isBound = ({ status }: Json) => expect(status.phase).toBe('Bound')
 
 describe('stowage sidecar', () => {
-  it('PLUS-5 SYS-5 SYS-9 provisions, attaches, expands, modifies and deletes volumes with the role that is printed for it', async () => {
+  it('PLUS-5 SYS-5 SYS-9 provisions, monitors, attaches, expands, modifies and deletes volumes with the role that is printed for it', async () => {
     const segments = { zone: 'a' }
     const pools = [{ name: 'pool', capacityBytes: 100 * GI, segments }]
     const capacity = { enableCapacity: 'true', capacityOwnerrefLevel: '-1', capacityForImmediateBinding: 'true' }
     const cluster = await startCluster({
-      driver: { pools, nodes: [{ id: 'node-1', segments }] },
-      flags: { ...capacity, leaderElection: 'true', httpEndpoint: '127.0.0.1:0' },
+      driver: {
+        pools,
+        nodes: [{ id: 'node-1', segments }],
+        controller: [...fakeSettings().controller, 'VOLUME_CONDITION'],
+      },
+      flags: { ...capacity, leaderElection: 'true', httpEndpoint: '127.0.0.1:0', listVolumesInterval: '100ms' },
     })
     const { api, post, waitUntil, waitUntilDeleted, aClaim, callsOf } = cluster
     await post('/api/v1/nodes', { metadata: { name: 'node-1', labels: segments } })
@@ -161,6 +166,11 @@ describe('stowage sidecar', () => {
     await aClaim('orders')
     const { spec } = await waitUntil(`${CLAIMS}/orders`, isBound)
     await waitUntil(`${STORAGE}/csistoragecapacities`, ({ items }) => expect(items).toHaveLength(1))
+
+    Object.values(cluster.fake.state.volumes)[0]!.condition = { abnormal: true, message: 'disk 3 is broken' }
+    await waitUntil(EVENTS, ({ items }) =>
+      expect(items.map(({ reason }: Json) => reason)).toContain('VolumeConditionAbnormal'),
+    )
 
     await post(`${STORAGE}/volumeattachments`, {
       metadata: { name: 'orders-on-node-1' },

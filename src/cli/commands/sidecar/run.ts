@@ -6,7 +6,13 @@ import { createModifyingMetrics } from '../../../controllers/modifying/index.ts'
 import { createProvisioningMetrics } from '../../../controllers/provisioning/index.ts'
 import type { DriverFacts } from '../../../csi/index.ts'
 import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
-import { attacherLease, provisionerLease, resizerLease, sidecarLease } from '../../../processes/lease-names.ts'
+import {
+  attacherLease,
+  healthMonitorLease,
+  provisionerLease,
+  resizerLease,
+  sidecarLease,
+} from '../../../processes/lease-names.ts'
 import { runSidecar, type SidecarLeases, type SidecarRun } from '../../../processes/run-sidecar.ts'
 import { checkCanPublishCapacity, checkEnvironment, provisionerParts, release } from '../provisioner/run.ts'
 import { resizerParts } from '../resizer/run.ts'
@@ -24,7 +30,7 @@ export async function runAllControllers(run: SidecarRun<AllControllersSettings>)
   checkEnvironment(provisioner, env)
   await runSidecar(run, {
     userAgent: 'stowage-sidecar',
-    components: ['provisioner', 'resizer', 'attacher'],
+    components: ['provisioner', 'resizer', 'attacher', 'health-monitor'],
     createMetrics: (registry): DriverMetrics => ({
       provisioning: createProvisioningMetrics(registry),
       capacity: createCapacityMetrics(registry),
@@ -47,7 +53,7 @@ export async function runAllControllers(run: SidecarRun<AllControllersSettings>)
 
 function selectParts(
   selected: ReadonlySet<SidecarController>,
-  { resizer, attacher }: AllControllersSettings,
+  { resizer, attacher, healthMonitor }: AllControllersSettings,
   { provisioning, sourceProtection, ...parts }: DriverParts,
 ): DriverParts {
   const [isExpansionEnabled, isModificationEnabled] = [selected.has('resizer'), selected.has('modifier')]
@@ -59,6 +65,7 @@ function selectParts(
       ? { volumeChanges: { ...volumeChanges, isExpansionEnabled, isModificationEnabled } }
       : {}),
     ...(selected.has('attacher') ? { attaching: attacher } : {}),
+    ...(selected.has('health-monitor') ? { volumeHealth: healthMonitor } : {}),
   }
 }
 
@@ -70,6 +77,7 @@ function leasesOf(settings: AllControllersSettings, facts: DriverFacts): Sidecar
     ...(selected.has('provisioner') || settings.provisioner.capacity ? [provisionerLease(driver)] : []),
     ...(selected.has('resizer') || selected.has('modifier') ? [resizerLease(driver)] : []),
     ...(selected.has('attacher') ? [attacherLease(driver)] : []),
+    ...(selected.has('health-monitor') ? [healthMonitorLease(driver)] : []),
   ].sort()
   const name = sidecarLease(driver)
   return settings.holdUpstreamLeases ? { name, additionalNames: upstreamNames } : { name, foreignNames: upstreamNames }

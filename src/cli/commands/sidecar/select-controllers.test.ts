@@ -16,16 +16,16 @@ const selected = (text: string, driver: DriverFacts) => [...selectControllers(pa
 
 describe('--controllers', () => {
   it('PLUS-5 selects all controllers, those that are named, or all but those with a minus', () => {
-    const all = ['provisioner', 'resizer', 'modifier', 'attacher']
+    const all = ['provisioner', 'resizer', 'modifier', 'attacher', 'health-monitor']
     expect(enabled('*')).toEqual(all)
     expect(enabled('attacher, provisioner')).toEqual(['attacher', 'provisioner'])
-    expect(enabled('-attacher')).toEqual(['provisioner', 'resizer', 'modifier'])
-    expect(enabled('*,-attacher,-provisioner')).toEqual(['resizer', 'modifier'])
+    expect(enabled('-attacher')).toEqual(['provisioner', 'resizer', 'modifier', 'health-monitor'])
+    expect(enabled('*,-attacher,-provisioner')).toEqual(['resizer', 'modifier', 'health-monitor'])
   })
 
   it('PLUS-5 selects modification with resizer, as external-resizer does both', () => {
     expect(enabled('resizer')).toEqual(['resizer', 'modifier'])
-    expect(enabled('-resizer')).toEqual(['provisioner', 'attacher'])
+    expect(enabled('-resizer')).toEqual(['provisioner', 'attacher', 'health-monitor'])
     expect(enabled('resizer,-modifier')).toEqual(['resizer'])
     expect(enabled('modifier')).toEqual(['modifier'])
   })
@@ -43,12 +43,15 @@ describe('the controllers of a driver', () => {
     expect(selected('*', aDriver(['CREATE_DELETE_VOLUME']))).toEqual(['provisioner', 'attacher'])
     expect(selected('*', aDriver(['EXPAND_VOLUME']))).toEqual(['resizer', 'modifier', 'attacher'])
     expect(selected('*', aDriver([], []))).toEqual(['attacher'])
+    const monitored = aDriver(['VOLUME_CONDITION', 'GET_VOLUME'])
+    expect(selected('*', monitored)).toEqual(['attacher', 'health-monitor'])
   })
 
   it('SYS-10 fail the start if the driver lacks a capability of a named one, or has none at all', () => {
     expect(() => selected('provisioner', aDriver(['EXPAND_VOLUME']))).toThrow(
       /^--controllers provisioner: the CSI driver disks\.example\.com cannot create volumes.*CREATE_DELETE_VOLUME/,
     )
+    expect(() => selected('health-monitor', aDriver(['GET_VOLUME']))).toThrow(/needs VOLUME_CONDITION/)
     expect(() => selected('resizer', aDriver([]))).toThrow(/neither EXPAND_VOLUME nor MODIFY_VOLUME/)
     expect(() => selected('-attacher', aDriver([]))).toThrow(/has no capability/)
   })

@@ -1,9 +1,10 @@
 // Selects the controllers of `stowage sidecar`: those of --controllers that the driver has capabilities for.
 import { UsageError } from '../../../base/usage-error.ts'
 import { canExpand } from '../../../controllers/expanding/index.ts'
+import { canMonitorHealth } from '../../../controllers/volume-health/index.ts'
 import type { DriverFacts } from '../../../csi/index.ts'
 
-const CONTROLLERS = ['provisioner', 'resizer', 'modifier', 'attacher'] as const
+const CONTROLLERS = ['provisioner', 'resizer', 'modifier', 'attacher', 'health-monitor'] as const
 export type SidecarController = (typeof CONTROLLERS)[number]
 
 export interface ControllerSelection {
@@ -19,6 +20,7 @@ const CONTROLLERS_OF_NAME: Readonly<Record<string, readonly SidecarController[]>
   resizer: ['resizer', 'modifier'],
   modifier: ['modifier'],
   attacher: ['attacher'],
+  'health-monitor': ['health-monitor'],
 }
 
 /** Parses `provisioner,attacher` (these), and `*,-attacher` or, shorter than in kube-controller-manager, `-attacher` (all but this). */
@@ -70,5 +72,9 @@ function findProblem(name: SidecarController, facts: DriverFacts): string | unde
         : 'cannot change volumes: it reports neither EXPAND_VOLUME nor MODIFY_VOLUME'
     case 'attacher':
       return undefined // without PUBLISH_UNPUBLISH_VOLUME, attachments are marked as attached
+    case 'health-monitor':
+      return canMonitorHealth(facts)
+        ? undefined
+        : 'cannot report the health of volumes: it needs VOLUME_CONDITION, and LIST_VOLUMES or GET_VOLUME'
   }
 }

@@ -1,5 +1,6 @@
 // Reads the flags of `stowage sidecar` into the settings of the process and of each controller.
 import type { AttacherOptions } from '../../../controllers/attaching/index.ts'
+import type { VolumeHealthOptions } from '../../../controllers/volume-health/index.ts'
 import type { SidecarSettings } from '../../../processes/run-sidecar.ts'
 import { readFlags, readGates } from '../../flags/flag-types.ts'
 import { FIXED_PROVISIONER_GATES, type ProvisionerSettings, readProvisionerSettings } from '../provisioner/command.ts'
@@ -16,6 +17,7 @@ export interface AllControllersSettings extends SidecarSettings {
   readonly provisioner: ProvisionerSettings
   readonly resizer: ResizerSettings
   readonly attacher: AttacherOptions
+  readonly healthMonitor: VolumeHealthOptions
 }
 
 /** Gates of the upstream attacher that cannot be changed here. */
@@ -23,6 +25,7 @@ const FIXED_ATTACHER_GATES = { MutableCSINodeAllocatableCount: true }
 const FIXED_GATES = { ...FIXED_PROVISIONER_GATES, ...FIXED_RESIZER_GATES, ...FIXED_ATTACHER_GATES }
 
 const ATTACHER_TIMEOUT_MS = 15_000
+const HEALTH_MONITOR_TIMEOUT_MS = 15_000
 
 export function readSidecarSettings(values: Readonly<Record<string, unknown>>): AllControllersSettings {
   const flags = readFlags(SIDECAR_FLAGS, values)
@@ -60,6 +63,12 @@ export function readSidecarSettings(values: Readonly<Record<string, unknown>>): 
       defaultFsType: flags.defaultFstype,
       syncIntervalMs: flags.reconcileSync,
       ...(flags.maxEntries > 0 ? { listEntriesMax: flags.maxEntries } : {}),
+    },
+    healthMonitor: {
+      timeoutMs: flags.healthMonitorTimeout ?? flags.timeout ?? HEALTH_MONITOR_TIMEOUT_MS,
+      workers: flags.healthMonitorWorkerThreads,
+      listIntervalMs: flags.listVolumesInterval,
+      volumeIntervalMs: flags.monitorInterval,
     },
   }
 }

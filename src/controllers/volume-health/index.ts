@@ -1,0 +1,1 @@
+export { canMonitorHealth, createVolumeHealth, type VolumeHealthOptions } from './volume-health.ts'

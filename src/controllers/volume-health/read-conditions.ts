@@ -1,0 +1,51 @@
+// Asks a CSI driver for the condition of its volumes: with ListVolumes for all of them, or with ControllerGetVolume for one.
+import { type CsiDriver, CsiError } from '../../csi/index.ts'
+
+/** As in CSI. The message describes the condition for a person. */
+export interface VolumeCondition {
+  readonly isAbnormal: boolean
+  readonly message: string
+}
+
+export interface ReadOptions {
+  readonly driver: CsiDriver
+  /** Timeout of one call. */
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+/** Returns the conditions by volume handle. Volumes that the driver lists without a condition are absent. */
+export async function listConditions({
+  driver,
+  timeoutMs,
+  signal,
+}: ReadOptions): Promise<Map<string, VolumeCondition>> {
+  const conditions = new Map<string, VolumeCondition>()
+  let startingToken = ''
+  do {
+    const response = await driver.controller.listVolumes({ startingToken }, { timeoutMs, signal })
+    for (const { volume, status } of response.entries) {
+      const condition = status?.volumeCondition
+      if (volume && condition) {
+        conditions.set(volume.volumeId, { isAbnormal: condition.abnormal, message: condition.message })
+      }
+    }
+    startingToken = response.nextToken
+  } while (startingToken !== '')
+  return conditions
+}
+
+/** Returns undefined if the driver does not know the condition. A volume that the driver does not find is abnormal. */
+export async function getCondition(
+  volumeId: string,
+  { driver, timeoutMs, signal }: ReadOptions,
+): Promise<VolumeCondition | undefined> {
+  try {
+    const { status } = await driver.controller.controllerGetVolume({ volumeId }, { timeoutMs, signal })
+    const condition = status?.volumeCondition
+    return condition && { isAbnormal: condition.abnormal, message: condition.message }
+  } catch (error) {
+    if (!(error instanceof CsiError) || error.codeName !== 'NOT_FOUND') throw error
+    return { isAbnormal: true, message: `The driver does not find the volume: ${error.message}` }
+  }
+}
