@@ -27,6 +27,6 @@ export async function processDeps(
   { clock, random, signal }: ProgramDeps,
   { logLevel = 'info', logFormat }: LogFlags,
 ): Promise<ProcessDeps> {
-  const { createLog } = await import('../runtime/log.ts')
+  const { createLog } = await import('../runtime/log/log.ts')
   return { clock, random, signal, log: createLog(logLevel, logFormat), env: process.env }
 }

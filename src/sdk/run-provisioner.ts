@@ -8,7 +8,7 @@ import { createProvisioningControllers, createProvisioningMetrics } from '../con
 import type { AnyProvisionerPlugin } from '../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import { createEventRecorder, type ProcessDeps, runOnHost, startHost, withRecorders } from '../runtime/index.ts'
-import { createLog } from '../runtime/log.ts'
+import { createLog } from '../runtime/log/log.ts'
 import { createStopSignal } from '../runtime/stop-signal.ts'
 import { formatHelp, type RunOptions, readSettings, type Settings } from './settings.ts'
 

@@ -1,7 +1,7 @@
 // Creates the log of the process on standard error, as JSON or as text.
 import { type DestinationStream, pino } from 'pino'
-import { ApiError } from '../api/status-error.ts'
-import { hasLogFields, type LogFormat, type Logger } from '../base/log.ts'
+import { ApiError } from '../../api/status-error.ts'
+import { hasLogFields, type LogFormat, type Logger } from '../../base/log.ts'
 import { createLogLines } from './log-lines.ts'
 import { formatLogLine } from './log-text.ts'
 

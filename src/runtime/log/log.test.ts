@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ApiError } from '../api/status-error.ts'
-import { CsiError } from '../csi/errors.ts'
+import { ApiError } from '../../api/status-error.ts'
+import { CsiError } from '../../csi/errors.ts'
 import { logTo } from './log.ts'
 
 function logError(error: unknown): { err: Record<string, unknown> } {
