@@ -31,6 +31,7 @@ it('code and documentation contain no avoided word', () => {
     'docs',
     'scripts',
     'examples',
+    'charts',
     'packages',
     'README.md',
     'ARCHITECTURE.md',

@@ -9,12 +9,20 @@ const DEPLOY = new URL('../../deploy', import.meta.url).pathname
 /** The sets of values that deploy/ has as plain manifests. */
 const PLAIN_SETS = ['replicated', 'sidecar', 'single']
 const SETS = await listValueSets()
+/** The sets with pods: the other one has only roles. */
+const POD_SETS = SETS.filter((set) => set !== 'sidecar-roles')
 
 const missing = helmSkipReason()
 
 describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, () => {
   const rendered = new Map<string, string>()
   const manifests = (set: string): Manifest[] => parseManifests(rendered.get(set)!)
+  /** Returns the containers of Stowage, at least one. */
+  const containersOf = (set: string): Container[] => {
+    const containers = manifests(set).flatMap(stowageContainersOf)
+    expect(containers.length).toBeGreaterThan(0)
+    return containers
+  }
   beforeAll(async () => {
     for (const set of SETS) rendered.set(set, await renderChart(set))
   })
@@ -28,12 +36,9 @@ describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, 
     await expect(plainManifest(set, rendered.get(set)!)).toMatchFileSnapshot(join(DEPLOY, `${set}.yaml`))
   })
 
-  it.each(SETS)('SYS-12 starts the program with flags that it has, with the values %s', (set) => {
+  it.each(POD_SETS)('SYS-12 starts the program with flags that it has, with the values %s', (set) => {
     const commands = commandsBelow(createProgram({} as never))
-    const containers = manifests(set).flatMap(stowageContainersOf)
-    const hasPods = set !== 'sidecar-roles'
-    expect(containers.length > 0).toBe(hasPods)
-    for (const { args } of containers) {
+    for (const { args } of containersOf(set)) {
       const [name, ...flags] = args
       const command = commands.find((candidate) => candidate.name() === name)
       expect(command, name).toBeDefined()
@@ -42,26 +47,33 @@ describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, 
     }
   })
 
-  it.each(SETS)('SYS-9 runs without privileges unless a value requests them, with the values %s', (set) => {
-    if (set === 'single-privileged') return
-    for (const { securityContext } of manifests(set).flatMap(stowageContainersOf)) {
-      expect(securityContext).toEqual({
-        allowPrivilegeEscalation: false,
-        readOnlyRootFilesystem: true,
-        capabilities: { drop: ['ALL'] },
-      })
-    }
+  it.each(POD_SETS.filter((set) => set !== 'single-privileged'))(
+    'SYS-9 runs without privileges with the values %s',
+    (set) => {
+      for (const { securityContext } of containersOf(set)) {
+        expect(securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        })
+      }
+    },
+  )
+
+  it('SYS-9 is privileged if a value requests it, with a read-only root', () => {
+    const [{ securityContext }] = containersOf('single-privileged') as [Container]
+    expect(securityContext).toEqual({ privileged: true, readOnlyRootFilesystem: true })
   })
 
-  it.each(SETS)('SYS-11 probes every process, with the values %s', (set) => {
-    for (const container of manifests(set).flatMap(stowageContainersOf)) {
+  it.each(POD_SETS)('SYS-11 probes every process, with the values %s', (set) => {
+    for (const container of containersOf(set)) {
       for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'] as const) {
         expect(container.ports.map(({ name }) => name)).toContain(container[probe].httpGet.port)
       }
     }
   })
 
-  it.each(SETS)('selects pods of the component by every selector, with the values %s', (set) => {
+  it.each(POD_SETS)('selects pods of the component by every selector, with the values %s', (set) => {
     const objects = manifests(set)
     const podLabels = objects.flatMap(({ spec }) => spec?.template?.metadata.labels ?? [])
     const selectors = objects.flatMap(({ kind, spec }) =>
@@ -69,6 +81,7 @@ describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, 
         ? spec.selector
         : (spec?.podSelector?.matchLabels ?? (kind === 'PodDisruptionBudget' ? spec.selector.matchLabels : [])),
     )
+    expect(selectors.length).toBeGreaterThan(0)
     for (const selector of selectors) {
       const selected = podLabels.filter((labels) =>
         Object.entries(selector).every(([key, value]) => labels[key] === value),
@@ -113,6 +126,7 @@ describe.skipIf(missing)(`the chart${missing ? ` (skipped: ${missing})` : ''}`, 
   const WRONG_VALUES: readonly (readonly [set: string, change: string, message: string])[] = [
     ['sidecar', 'mode=cluster', 'mode'],
     ['sidecar', 'replicas=2', 'replicas'],
+    ['sidecar', 'fullnameOverride=a.b', 'fullnameOverride'],
     ['sidecar', 'sidecar.replicas=0', 'sidecar/replicas'],
     ['sidecar', 'sidecar.driverName=', 'sidecar.driverName is empty: set it to the name of the CSI driver'],
     ['sidecar', 'sidecar.socketPath=', 'sidecar.socketPath is empty: set it to the path'],
