@@ -1,4 +1,4 @@
-// The logger interface: structured fields, then a message. runtime/log.ts implements it with pino.
+// The logger interface: structured fields, then a message. runtime/log/log.ts implements it with pino.
 export interface Logger {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
