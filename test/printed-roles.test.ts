@@ -14,6 +14,7 @@ import { type RunningServer, startServer } from './helpers/server.ts'
 
 const DRIVER = 'local.csi.stowage.dev'
 const PLUGIN = 'example.com/memory'
+const PLUGIN_DRIVER = 'memory.example.com'
 const NODE = 'node-1'
 /** The namespace of the sidecars. The lease of the other components is in kube-system. */
 const STORAGE_NAMESPACE = 'storage'
@@ -29,11 +30,18 @@ const AUDIT_POLICY = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [{ 
 
 /** A provisioner of the SDK that keeps nothing. */
 const PLUGIN_PROGRAM = (sdk: string) => `
-  import { defineProvisioner, runProvisioner } from ${JSON.stringify(sdk)}
+  import { defineProvisioner, parameter, runProvisioner } from ${JSON.stringify(sdk)}
   await runProvisioner(defineProvisioner({
     name: ${JSON.stringify(PLUGIN)},
-    provision: async ({ sizeBytes }) => ({ sizeBytes, source: { hostPath: { path: '/memory' } } }),
+    csiDriver: ${JSON.stringify(PLUGIN_DRIVER)},
+    attributes: { tier: parameter.text({ doc: 'kind of memory' }) },
+    provision: async ({ volumeName, sizeBytes }) => ({
+      sizeBytes,
+      source: { csi: { driver: ${JSON.stringify(PLUGIN_DRIVER)}, volumeHandle: volumeName } },
+    }),
     delete: async () => {},
+    expand: async ({ sizeBytes }) => ({ sizeBytes }),
+    modify: async () => {},
   }))`
 
 const SIDECARS: readonly PrintedComponent[] = ['sidecar', 'provisioner', 'resizer', 'sdk']
@@ -188,7 +196,13 @@ describe('the components with the roles that stowage rbac print prints', () => {
       allowVolumeExpansion: true,
       parameters: secretParameters,
     })
-    await post(`${STORAGE}/storageclasses`, { metadata: { name: 'memory' }, provisioner: PLUGIN })
+    const memoryClass = { metadata: { name: 'memory' }, provisioner: PLUGIN, allowVolumeExpansion: true }
+    await post(`${STORAGE}/storageclasses`, memoryClass)
+    await post(`${STORAGE}/volumeattributesclasses`, {
+      metadata: { name: 'quick' },
+      driverName: PLUGIN_DRIVER,
+      parameters: { tier: 'quick' },
+    })
     for (const iops of ['500', '900']) {
       await post(`${STORAGE}/volumeattributesclasses`, {
         metadata: { name: `iops-${iops}` },
@@ -213,6 +227,10 @@ describe('the components with the roles that stowage rbac print prints', () => {
     await waitUntil(`${PODS}/reader`, isRunning)
     await post(CLAIMS, claimOf('notes', 'memory'))
     await waitUntil(`${CLAIMS}/notes`, ({ status }) => status?.phase === 'Bound')
+    await patch(`${CLAIMS}/notes`, { spec: { resources: { requests: { storage: '512Mi' } } } })
+    await waitUntil(`${CLAIMS}/notes`, ({ status }) => status.capacity.storage === '512Mi')
+    await patch(`${CLAIMS}/notes`, { spec: { volumeAttributesClassName: 'quick' } })
+    await waitUntil(`${CLAIMS}/notes`, ({ status }) => status.currentVolumeAttributesClassName === 'quick')
 
     for (const name of ['shop', 'reader']) await remove(`${PODS}/${name}`)
     await waitUntilDeleted(`${CLAIMS}/reader-data`)

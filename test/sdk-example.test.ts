@@ -16,6 +16,7 @@ const COMPILER = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const VOLUMES = '/api/v1/persistentvolumes'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
+const LEASE_NAMESPACE = 'kube-system'
 
 const run = promisify(execFile)
 let dir: string
@@ -66,7 +67,8 @@ async function startProvisioner({
   program = 'dist/main.js',
 } = {}): Promise<RunningProvisioner> {
   const flags = ['--kubeconfig', server.kubeconfig, '--http-endpoint', '127.0.0.1:0', '--retry-interval-start', '100ms']
-  const env = { ...process.env, FAST_ROOT: join(dir, 'fast'), SLOW_ROOT: join(dir, 'slow') }
+  const roots = { FAST_ROOT: join(dir, 'fast'), SLOW_ROOT: join(dir, 'slow') }
+  const env = { ...process.env, ...roots, NAMESPACE: LEASE_NAMESPACE }
   const child = spawn(process.execPath, [program, ...flags], {
     cwd: vendor,
     env,
@@ -141,7 +143,7 @@ describe('example provisioner', () => {
   it('PROV-17 compiles the code in the tutorial', async () => {
     const tutorial = await readFile(join(ROOT, 'docs', 'tutorial', 'provisioners.md'), 'utf8')
     const codeBlocks = [...tutorial.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code)
-    expect(codeBlocks).toHaveLength(2) // the provisioner, and its tests
+    expect(codeBlocks).toHaveLength(3) // the provisioner, attributes, and tests
     expect(codeBlocks[0]).toMatch(/source: \{ (hostPath|local|csi): /) // sources that the nodes of Stowage mount
     await writeFile(join(vendor, 'src', 'manual.ts'), codeBlocks.join('\n'))
     const { stdout } = await compile('--noEmit').catch((error) => error)
@@ -275,6 +277,24 @@ describe('example provisioner', () => {
         (await listEvents('odd')).find(({ reason }) => reason === 'ProvisioningFailed'),
       )
       expect(warning.message).toContain('does not support: "colour". It supports "tier", "reserve"')
+    })
+
+    it('PROV-17 expands a volume after the request of its claim', async () => {
+      const { metadata } = await waitUntilBound('database')
+      const body = { spec: { resources: { requests: { storage: '3Gi' } } } }
+      const headers = { 'content-type': 'application/merge-patch+json' }
+      expect((await server.call('PATCH', `${CLAIMS}/database`, body, headers)).status).toBe(200)
+      await waitFor('the expanded claim', async () => {
+        const { status } = (await server.call('GET', `${CLAIMS}/database`)).json
+        return status.capacity.storage === '3Gi'
+      })
+      expect((await server.call('GET', `${VOLUMES}/${metadata.name}`)).json.spec.capacity.storage).toBe('3Gi')
+      expect(await readFile(join(dir, 'fast', `.${metadata.name}.size`), 'utf8')).toBe(`${3n * 1024n ** 3n}`)
+    })
+
+    it('PROV-17 elects its leader in $NAMESPACE', async () => {
+      const leases = `/apis/coordination.k8s.io/v1/namespaces/${LEASE_NAMESPACE}/leases`
+      expect((await server.call('GET', `${leases}/example.com-tiers`)).json.spec.holderIdentity).not.toBe('')
     })
 
     it('PROV-14 deletes the volume and its directory with the claim', async () => {

@@ -92,6 +92,17 @@ describe('testProvisioner', () => {
       },
       'the volume name, not the parameters, identifies the volume: the earlier one is returned. Got "no fast disks"',
     ],
+    ['shrinks a volume', { expand: async ({ sizeBytes }) => ({ sizeBytes }) }, 'a volume never shrinks'],
+    [
+      'expands further with each call',
+      {
+        expand: (() => {
+          let sizeBytes = 2n * 1024n ** 3n
+          return async () => ({ sizeBytes: sizeBytes++ })
+        })(),
+      },
+      'expanding an expanded volume returns its size',
+    ],
     ['does not find its volume', { find: async () => undefined }, 'find returns the provisioned volume'],
     ['claims to own every volume', { owns: () => true }, 'owns rejects a foreign volume'],
     [

@@ -67,6 +67,14 @@ export async function testProvisioner(
         result,
       )
     }
+    if (plugin.expand) {
+      const volume = await cluster.expand(first, `${first.sizeBytes * 2n}`)
+      const expand = async (sizeBytes: bigint) => BigInt((await plugin.expand!({ volume, sizeBytes }, call)).sizeBytes)
+      const repeatedSize = await expand(volume.sizeBytes)
+      checkRule('expanding an expanded volume returns its size', repeatedSize === volume.sizeBytes, repeatedSize)
+      const sizeAfterLess = await expand(first.sizeBytes)
+      checkRule('a volume never shrinks', sizeAfterLess === volume.sizeBytes, sizeAfterLess)
+    }
     if (plugin.owns) {
       checkRule('owns accepts a provisioned volume', plugin.owns(first), first.source)
       const foreignSource: Partial<VolumeSources> = { csi: { driver: 'not.yours.example.com', volumeHandle: 'x' } }
@@ -144,7 +152,7 @@ const UNKNOWN_OUTCOME_KINDS: ReadonlySet<FailureKind> = new Set(['unfinished', '
 
 /** Returns the plugin with its functions bound to it. */
 function bindMethods(plugin: AnyProvisionerPlugin): AnyProvisionerPlugin {
-  const { find, owns } = plugin
+  const { find, owns, expand, modify } = plugin
   return {
     ...plugin,
     name: plugin.name,
@@ -152,6 +160,8 @@ function bindMethods(plugin: AnyProvisionerPlugin): AnyProvisionerPlugin {
     delete: plugin.delete.bind(plugin),
     ...(find ? { find: find.bind(plugin) } : {}),
     ...(owns ? { owns: owns.bind(plugin) } : {}),
+    ...(expand ? { expand: expand.bind(plugin) } : {}),
+    ...(modify ? { modify: modify.bind(plugin) } : {}),
   }
 }
 

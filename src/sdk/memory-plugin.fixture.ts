@@ -1,4 +1,4 @@
-// A plugin that stores its volumes in a map, for tests of the conformance test and of the test cluster.
+// A plugin that stores its volumes in maps, for tests of the conformance test and of the test cluster.
 import { defineProvisioner } from '../controllers/provisioning/plugin/check-plugin.ts'
 import type { AnyProvisionerPlugin } from '../controllers/provisioning/plugin/contract.ts'
 import { InfeasibleError } from '../controllers/provisioning/plugin/failures.ts'
@@ -6,6 +6,7 @@ import { parameter } from '../controllers/provisioning/plugin/parameter.ts'
 
 export function createMemoryPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
   const volumeTiers = new Map<string, string>()
+  const volumeSizes = new Map<string, bigint>()
   const plugin = defineProvisioner({
     name: 'example.com/memory',
     parameters: { tier: parameter.choice(['fast', 'slow'], { doc: 'tier of the disks', default: 'slow' }) },
@@ -18,6 +19,10 @@ export function createMemoryPlugin(overrides: Partial<AnyProvisionerPlugin> = {}
     },
     async delete({ name }) {
       volumeTiers.delete(name)
+    },
+    async expand({ volume: { name, sizeBytes: currentBytes }, sizeBytes: requestedBytes }) {
+      if (requestedBytes > (volumeSizes.get(name) ?? currentBytes)) volumeSizes.set(name, requestedBytes)
+      return { sizeBytes: volumeSizes.get(name) ?? currentBytes }
     },
     owns: ({ source }) => source.nfs !== undefined,
   }) as AnyProvisionerPlugin

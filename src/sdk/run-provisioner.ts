@@ -1,9 +1,11 @@
-// Runs a provisioner as a program: parses flags, connects to the API server and hosts the provisioning controllers.
+// Runs a provisioner as a program: parses flags, connects to the API server, and hosts the controllers that provision and
+// change its volumes.
 import { hostname } from 'node:os'
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { parseListen } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 import { loadClientConfig } from '../client/connection/client-config.ts'
+import { createPluginChanges } from '../controllers/plugin-changes/index.ts'
 import { createProvisioningControllers, createProvisioningMetrics } from '../controllers/provisioning/index.ts'
 import type { AnyProvisionerPlugin } from '../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
@@ -45,13 +47,15 @@ async function runOnServer(
   const { name } = plugin
   const log = customLog ?? createLog(settings.logLevel ?? 'info')
   const deps: ProcessDeps = { clock: systemClock(), random: systemRandom(), log, signal, env }
-  const provisioner = provisionerOf(plugin, { clock: deps.clock, callTimeoutMs: settings.timeoutMs || undefined })
+  const callTimeoutMs = settings.timeoutMs || undefined
+  const provisioner = provisionerOf(plugin, { clock: deps.clock, callTimeoutMs })
   const server = await loadClientConfig(settings.kubeconfig, deps)
   const monitoring = settings.httpEndpoint ? parseListen(settings.httpEndpoint, '--http-endpoint') : undefined
   const host = await startHost({ server, userAgent: `stowage-provisioner ${name}`, monitoring }, deps)
   const provisioningMetrics = createProvisioningMetrics(host.registry)
   const { retryIntervalStartMs, retryIntervalMaxMs, volumeNamePrefix, workerThreads: workers } = settings
-  const options = { workers, retryIntervalStartMs, retryIntervalMaxMs, volumeNamePrefix }
+  const changeOptions = { workers, retryIntervalStartMs, retryIntervalMaxMs }
+  const options = { ...changeOptions, volumeNamePrefix }
   try {
     return await runOnHost(
       host,
@@ -60,7 +64,7 @@ async function runOnServer(
           settings.leaderElection === false
             ? undefined
             : {
-                namespace: settings.leaderElectionNamespace ?? host.namespace,
+                namespace: settings.leaderElectionNamespace ?? (env.NAMESPACE || host.namespace),
                 name: name.replaceAll('/', '-'),
                 metricName: name,
               },
@@ -75,7 +79,8 @@ async function runOnServer(
             options,
             events,
           })
-          return [withRecorders([controllers], [events])]
+          const changes = createPluginChanges({ ...term, plugin, callTimeoutMs, options: changeOptions, events })
+          return [withRecorders([controllers, changes], [events])]
         },
         onSynced: () => log.info({ provisioner: name }, 'working'),
       },

@@ -9,9 +9,9 @@ import { UsageError } from '../base/usage-error.ts'
 export interface RunOptions {
   /** Path of the kubeconfig. Default: $KUBECONFIG, or the in-cluster configuration if it is not set. */
   readonly kubeconfig?: string
-  /** Whether the processes elect a leader, which alone provisions and deletes volumes. Default: true. */
+  /** Whether the processes elect a leader, which alone provisions, changes and deletes volumes. Default: true. */
   readonly leaderElection?: boolean
-  /** Namespace of the Lease. Default: the namespace of the pod or of the kubeconfig. */
+  /** Namespace of the Lease. Default: $NAMESPACE, or the namespace of the pod or of the kubeconfig if it is not set. */
   readonly leaderElectionNamespace?: string
   /** Address of /metrics, /healthz and /readyz, as `HOST:PORT` or `:PORT`. Default: they are not served. */
   readonly httpEndpoint?: string
@@ -21,7 +21,7 @@ export interface RunOptions {
   readonly retryIntervalStartMs?: number
   /** Maximum delay after failures. Default: 5 min. */
   readonly retryIntervalMaxMs?: number
-  /** Timeout of calls to `provision` and `delete`, after which their signal is aborted. Default: 10 min. */
+  /** Timeout of calls to the functions of the provisioner, after which their signal is aborted. Default: 10 min. */
   readonly timeoutMs?: number
   /** Maximum time to wait for running calls during a shutdown. Default: 30 s. */
   readonly stopTimeoutMs?: number
@@ -64,12 +64,12 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'leader-election': {
     setting: 'leaderElection',
     type: 'boolean',
-    help: 'elect a leader, which alone provisions and deletes volumes (default true)',
+    help: 'elect a leader, which alone provisions, changes and deletes volumes (default true)',
   },
   'leader-election-namespace': {
     setting: 'leaderElectionNamespace',
     type: 'string',
-    help: 'namespace of the Lease (default: the namespace of the pod or of the kubeconfig)',
+    help: 'namespace of the Lease (default $NAMESPACE, or the namespace of the pod or of the kubeconfig)',
   },
   'http-endpoint': {
     setting: 'httpEndpoint',

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { defineProvisioner } from '../controllers/provisioning/plugin/check-plugin.ts'
 import type { ExistingVolume, ProvisionedVolume } from '../controllers/provisioning/plugin/contract.ts'
+import { parameter } from '../controllers/provisioning/plugin/parameter.ts'
 import { createMemoryPlugin } from './memory-plugin.fixture.ts'
 import { startTestCluster } from './test-cluster.ts'
 
@@ -58,6 +60,42 @@ describe('startTestCluster', () => {
     const selector = { matchLabels: { tier: 'fast' } }
     await expect(cluster.provision({ parameters: { tier: 'slow' }, selector })).rejects.toThrow('the class is slow')
     await expect(cluster.provision({ selector: { matchLabels: { colour: 'red' } } })).rejects.toThrow('"colour"')
+  })
+
+  it('PROV-17 expands a volume, and rejects with the message of the event if that fails', async () => {
+    const volume = await cluster.provision({ size: '1Gi' })
+    expect(await cluster.expand(volume, '3Gi')).toMatchObject({ name: volume.name, sizeBytes: 3n * 1024n ** 3n })
+    const withoutExpand = await startTestCluster({ ...memoryPlugin.plugin, expand: undefined })
+    try {
+      const other = await withoutExpand.provision()
+      await expect(withoutExpand.expand(other, '2Gi')).rejects.toThrow('example.com/memory does not expand volumes')
+    } finally {
+      await withoutExpand.stop()
+    }
+  })
+
+  it('PROV-17 modifies a volume, and rejects with the message of the event if that fails', async () => {
+    const requests: unknown[] = []
+    const plugin = defineProvisioner({
+      name: 'example.com/disks',
+      csiDriver: 'disks.example.com',
+      attributes: { tier: parameter.choice(['fast', 'slow'], { doc: 'tier of the disks' }) },
+      provision: async ({ volumeName, sizeBytes }) => ({
+        sizeBytes,
+        source: { csi: { driver: 'disks.example.com', volumeHandle: volumeName } },
+      }),
+      delete: async () => {},
+      modify: async ({ volume, attributes }) => void requests.push([volume.name, attributes]),
+    })
+    const disks = await startTestCluster(plugin)
+    try {
+      const volume = await disks.provision()
+      await disks.modify(volume, { tier: 'fast' })
+      expect(requests).toEqual([[volume.name, { tier: 'fast' }]])
+      await expect(disks.modify(volume, { tier: 'warp' })).rejects.toThrow('expected fast or slow')
+    } finally {
+      await disks.stop()
+    }
   })
 
   it('PROV-14 deletes the volume with its claim', async () => {

@@ -1,12 +1,16 @@
-// An in-memory cluster for the tests of a provisioner: the API server and the provisioning controllers run in this
-// process. The binder and the protection controllers do not run; the test cluster releases volumes and removes finalizers.
+// An in-memory cluster for the tests of a provisioner: the API server and the controllers of the provisioner run in this
+// process. The binder and the protection controllers do not run; the test cluster binds claims before a change, releases
+// volumes, and removes finalizers.
+import { setMaxListeners } from 'node:events'
 import { parseFeatureGates } from '../api/feature-gates.ts'
+import { volumeAttributesClassKind } from '../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
+import { quantityToBytes } from '../api/quantity.ts'
 import {
   createApiServer,
   createBuiltIns,
@@ -19,6 +23,7 @@ import {
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { find } from '../client/find.ts'
+import { createPluginChanges } from '../controllers/plugin-changes/index.ts'
 import { createProvisioningControllers } from '../controllers/provisioning/index.ts'
 import { toExistingVolume } from '../controllers/provisioning/plugin/check-result.ts'
 import type {
@@ -33,7 +38,7 @@ import { openMemoryStore } from '../store/memory.ts'
 import { PROVISIONER } from '../volumes/names.ts'
 
 export interface TestClusterOptions {
-  /** Maximum time to wait until a volume is provisioned or deleted. Default: 30 s. */
+  /** Maximum time to wait until a volume is provisioned, changed or deleted. Default: 30 s. */
   readonly timeoutMs?: number
 }
 
@@ -69,6 +74,13 @@ export interface TestVolume extends ExistingVolume {
 export interface TestCluster {
   /** Creates a class and a claim, and waits for the volume. Rejects with the message of a warning about the claim. */
   provision(claim?: TestClaim): Promise<TestVolume>
+  /** Requests more storage, and waits for the larger volume. Rejects with the message of a warning about the claim. */
+  expand(volume: TestVolume, size: string): Promise<TestVolume>
+  /**
+   * Creates an attributes class with these parameters and sets it in the claim, and waits until the volume has it. Rejects with
+   * the message of a warning about the claim.
+   */
+  modify(volume: TestVolume, attributes: Readonly<Record<string, string>>): Promise<TestVolume>
   /** Deletes the claim, and waits until the volume is deleted. Rejects with the message of a warning about the volume. */
   release(volume: TestVolume): Promise<void>
   /** Stops the controllers and starts new ones to simulate a restart of the process. */
@@ -105,9 +117,11 @@ export async function startTestCluster(
   const warnings = new Map<string, string>()
   let controllerProcess = startProcess()
   let claimCount = 0
+  let attributesClassCount = 0
 
   function startProcess() {
     const abort = new AbortController()
+    setMaxListeners(0, abort.signal) // one listener per worker
     const caches = createCacheSet({ client, clock, random })
     const record = (_kind: unknown, { metadata }: Readonly<PersistentVolume>, { type, message }: EventDetails) => {
       if (type === 'Warning') warnings.set(metadata.uid ?? '', message)
@@ -118,7 +132,13 @@ export async function startTestCluster(
       options: { retryIntervalStartMs: RETRY_MS },
       events: { record },
     })
-    const stopped = controllers.run(abort.signal)
+    const changes = createPluginChanges({
+      ...{ client, caches, clock, random, log: silentLog },
+      plugin,
+      options: { retryIntervalStartMs: RETRY_MS },
+      events: { record },
+    })
+    const stopped = Promise.all([controllers.run(abort.signal), changes.run(abort.signal)])
     return {
       async stop() {
         abort.abort()
@@ -137,12 +157,62 @@ export async function startTestCluster(
       ...(parameters ? { parameters: { ...parameters } } : {}),
       ...(mountOptions ? { mountOptions: [...mountOptions] } : {}),
       volumeBindingMode: selectedNode ? 'WaitForFirstConsumer' : 'Immediate',
+      allowVolumeExpansion: true,
     })
     const claim = await client.create(persistentVolumeClaimKind, buildClaim(name, request, plugin.name))
     const uid = claim.metadata.uid!
     const volume = await pollUntil(`a volume for the claim "${name}"`, uid, () => findVolume(`pvc-${uid}`))
-    const { mountOptions: volumeMountOptions = [] } = volume.spec ?? {}
-    return { ...toExistingVolume(volume), claim: { namespace: NAMESPACE, name }, mountOptions: volumeMountOptions }
+    return toTestVolume(volume, { namespace: NAMESPACE, name })
+  }
+
+  async function expand({ name, claim }: TestVolume, size: string): Promise<TestVolume> {
+    const sizeBytes = quantityToBytes(size)
+    return changeVolume(name, claim, {
+      spec: { resources: { requests: { storage: size } } },
+      goal: `the volume "${name}" to be expanded`,
+      isChanged: ({ spec }) => quantityToBytes(spec?.capacity?.storage ?? '0') >= sizeBytes,
+    })
+  }
+
+  async function modify(
+    { name, claim }: TestVolume,
+    attributes: Readonly<Record<string, string>>,
+  ): Promise<TestVolume> {
+    const className = `attributes-${++attributesClassCount}`
+    await client.create(volumeAttributesClassKind, {
+      metadata: { name: className },
+      driverName: plugin.csiDriver ?? plugin.name,
+      parameters: { ...attributes },
+    })
+    return changeVolume(name, claim, {
+      spec: { volumeAttributesClassName: className },
+      goal: `the volume "${name}" to be modified`,
+      isChanged: ({ spec }) => spec?.volumeAttributesClassName === className,
+    })
+  }
+
+  interface RequestedChange {
+    /** The changed fields of the claim. */
+    readonly spec: object
+    readonly goal: string
+    isChanged(volume: Readonly<PersistentVolume>): boolean
+  }
+
+  async function changeVolume(
+    name: string,
+    claimRef: TestVolume['claim'],
+    { spec, goal, isChanged }: RequestedChange,
+  ): Promise<TestVolume> {
+    const claim = await client.get(persistentVolumeClaimKind, claimRef)
+    const uid = claim.metadata.uid!
+    if (claim.status?.phase !== 'Bound') await bind(name, claimRef)
+    warnings.delete(uid)
+    await client.patch(persistentVolumeClaimKind, claimRef, { type: 'merge', body: { spec } })
+    const volume = await pollUntil(goal, uid, async () => {
+      const current = await findVolume(name)
+      return current && isChanged(current) ? current : undefined
+    })
+    return toTestVolume(volume, claimRef)
   }
 
   async function release({ name, claim }: TestVolume): Promise<void> {
@@ -164,6 +234,16 @@ export async function startTestCluster(
     })
   }
 
+  /** Binds the claim to its volume, as the binder does. */
+  async function bind(name: string, claimRef: TestVolume['claim']): Promise<void> {
+    const spec = { volumeName: name }
+    await client.patch(persistentVolumeClaimKind, claimRef, { type: 'merge', body: { spec } })
+    const { accessModes, capacity } = (await client.get(persistentVolumeKind, { name })).spec ?? {}
+    const status = { phase: 'Bound', accessModes, capacity }
+    const subresource = { subresource: 'status' } as const
+    await client.patch(persistentVolumeClaimKind, claimRef, { type: 'merge', body: { status } }, subresource)
+  }
+
   const findVolume = (name: string): Promise<Readonly<PersistentVolume> | undefined> =>
     find(client, persistentVolumeKind, { name })
 
@@ -181,6 +261,8 @@ export async function startTestCluster(
 
   return {
     provision,
+    expand,
+    modify,
     release,
     async restart() {
       await controllerProcess.stop()
@@ -191,6 +273,10 @@ export async function startTestCluster(
       await store.close()
     },
   }
+}
+
+function toTestVolume(volume: Readonly<PersistentVolume>, claim: TestVolume['claim']): TestVolume {
+  return { ...toExistingVolume(volume), claim, mountOptions: volume.spec?.mountOptions ?? [] }
 }
 
 const buildClaim = (name: string, request: TestClaim, provisioner: string): PersistentVolumeClaim => ({

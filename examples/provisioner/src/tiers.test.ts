@@ -73,6 +73,14 @@ describe('tiersProvisioner', () => {
     assert.deepEqual(await readdir(join(dir, 'slow')), [])
   })
 
+  it('expands a volume within the budget of its disk', async () => {
+    const volume = await cluster.provision({ parameters: { tier: 'fast' } })
+    const expanded = await cluster.expand(volume, '2Gi')
+    assert.equal(expanded.sizeBytes, 2n * GIB)
+    await assert.rejects(cluster.expand(expanded, '3Gi'), /only 0 bytes are free on the fast disk/)
+    await cluster.release(expanded)
+  })
+
   it('rejects a volume that exceeds the budget of the disk', async () => {
     await assert.rejects(cluster.provision({ size: '3Gi', parameters: { tier: 'fast' } }), /2147483648 bytes are free/)
     assert.deepEqual(await readdir(join(dir, 'fast')), [])

@@ -47,8 +47,7 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
           )
         }
         const disk = disks[tier]
-        const usedBytes = [...(await readSizes(disk)).values()].reduce((sum, bytes) => sum + bytes, 0n)
-        const freeBytes = disk.budgetBytes - usedBytes - parameters.reserve
+        const freeBytes = disk.budgetBytes - (await readUsedBytes(disk)) - parameters.reserve
         if (sizeBytes > freeBytes) {
           throw new NotCreatedError(
             `The claim requests ${sizeBytes} bytes, but only ${freeBytes} bytes are free on the ${tier} disk for this class.`,
@@ -56,6 +55,24 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
         }
         await writeAtomically(sizeFile(disk, volumeName), `${sizeBytes}`)
         return createDirectory(tier, volumeName, sizeBytes)
+      }),
+
+    expand: ({ volume: { name }, sizeBytes }) =>
+      runExclusively(async () => {
+        const existing = await findExisting(name)
+        if (!existing) throw new InfeasibleError(`${name} is not a volume of this provisioner.`)
+        // A repeated request, or a smaller one: a volume never shrinks.
+        if (existing.sizeBytes >= sizeBytes) return { sizeBytes: existing.sizeBytes }
+        const disk = disks[existing.tier]
+        const freeBytes = disk.budgetBytes - (await readUsedBytes(disk))
+        const addedBytes = sizeBytes - existing.sizeBytes
+        if (addedBytes > freeBytes) {
+          throw new NotCreatedError(
+            `${addedBytes} more bytes are requested, but only ${freeBytes} bytes are free on the ${existing.tier} disk.`,
+          )
+        }
+        await writeAtomically(sizeFile(disk, name), `${sizeBytes}`)
+        return { sizeBytes }
       }),
 
     find: ({ volumeName }) =>
@@ -101,6 +118,9 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
 }
 
 const sizeFile = ({ root }: Disk, volumeName: string): string => join(root, `.${volumeName}.size`)
+
+const readUsedBytes = async (disk: Disk): Promise<bigint> =>
+  [...(await readSizes(disk)).values()].reduce((sum, bytes) => sum + bytes, 0n)
 
 /** Returns the sizes by volume name, and removes partially written files. Callers must hold the mutex. */
 async function readSizes({ root }: Disk): Promise<Map<string, bigint>> {

@@ -135,6 +135,13 @@ const PROVISION = [
   COMMIT,
 ]
 
+const SDK_RULES = [
+  ...PROVISION,
+  rule('patch', 'persistentvolumeclaims/status', { feature: 'expansion' }),
+  rule('list watch', 'volumeattributesclasses.storage.k8s.io', { feature: 'attributes' }),
+  rule('get', 'storageclasses.storage.k8s.io', { feature: 'attributes' }),
+]
+
 const PROVISIONER_RULES = [
   ...PROVISION,
   rule('patch', 'persistentvolumeclaims/status persistentvolumes/status', { feature: 'transactions' }),
@@ -213,7 +220,7 @@ export const COMPONENT_RULES = {
   provisioner: PROVISIONER_RULES,
   resizer: RESIZER_RULES,
   scheduler: SCHEDULER_RULES,
-  sdk: PROVISION,
+  sdk: SDK_RULES,
 } satisfies Readonly<Record<string, readonly ComponentRule[]>>
 
 export type Component = keyof typeof COMPONENT_RULES

@@ -4,17 +4,20 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
-import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
+import type { DriverFacts } from '../../csi/index.ts'
 import type { Cache, EventRecorder, LeaderElection, Saver } from '../../runtime/index.ts'
 import type { ChangeThrottle } from '../volume-changes/index.ts'
+import type { ExpandVolumeFields, ExpansionDriver } from './expansion-driver.ts'
 import type { ExpansionRecords } from './expansion-records.ts'
 import type { FreeCapacity } from './free-capacity.ts'
 import type { LoweredRequests } from './lowered-requests.ts'
 import type { ExpandingSettings } from './options.ts'
 
 export interface ExpandingContext {
-  readonly driver: CsiDriver
+  readonly driver: ExpansionDriver
   readonly facts: DriverFacts
+  /** Returns how the driver identifies the volume. Throws an AttachError if CSI cannot express its access modes. */
+  fieldsOf(volume: Readonly<PersistentVolume>): ExpandVolumeFields
   /** Whether the driver expands volumes only with NodeExpandVolume. */
   readonly isNodeOnly: boolean
   readonly settings: ExpandingSettings

@@ -18,7 +18,7 @@ import { ApiError, isConflict } from '../../api/status-error.ts'
 import { type CommitWrite, keyOfObject, refOfKey } from '../../client/index.ts'
 import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
 import { backOff, NotLeaderError, retryAfter, stuck } from '../../runtime/index.ts'
-import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
+import { readCredentials } from '../../volumes/credentials.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
   completedPatch,
@@ -35,10 +35,10 @@ import {
 } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, larger, volumeCapacity } from '../../volumes/sizes.ts'
 import { AttachError } from '../attaching/attacher/attach-error.ts'
-import { buildPublishRequest } from '../attaching/attacher/publish-request.ts'
 import { changeDelayed, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { nodeResizeRequired, resizeFailed, resizeFailedMessage, resizeStarted, resizeSucceeded } from './events.ts'
+import type { ExpandVolumeRequest } from './expansion-driver.ts'
 import type { Attempt } from './plan-expansion.ts'
 import { changed, failedCall, type Step } from './step.ts'
 import { claimWrite, saveClaim, unconditionalClaimWrite, volumeWrite } from './writes.ts'
@@ -58,7 +58,7 @@ export async function expandVolume(
 ): Promise<Step> {
   const { clock, events, records, facts } = context
   const volumeName = keyOfObject(volume)
-  let request: ExpandRequest
+  let request: ExpandVolumeRequest
   try {
     request = await buildRequest(volume, target, context, signal)
   } catch (error) {
@@ -153,13 +153,6 @@ function failureReport(claim: Claim, errorMessage: string, nowMs: number): Statu
   return isReported ? undefined : failedPatch({ message }, formatTime(nowMs))
 }
 
-interface ExpandRequest {
-  readonly volumeId: string
-  readonly volumeCapability: ReturnType<typeof buildPublishRequest>['volumeCapability']
-  readonly capacityRange: { readonly requiredBytes: bigint }
-  readonly secrets: Credentials
-}
-
 interface ExpandResult {
   readonly size: string
   readonly needsNodeExpansion: boolean
@@ -169,27 +162,27 @@ interface ExpandResult {
 async function buildRequest(
   volume: Subject['volume'],
   target: string,
-  { client, facts }: ExpandingContext,
+  { client, fieldsOf }: ExpandingContext,
   signal: AbortSignal,
-): Promise<ExpandRequest> {
-  const { volumeId, volumeCapability } = buildPublishRequest(volume.spec ?? {}, facts, '')
+): Promise<ExpandVolumeRequest> {
+  const { volumeId, volumeCapability } = fieldsOf(volume)
   const { namespace = '', name = '' } = volume.spec?.csi?.controllerExpandSecretRef ?? {}
-  const secrets = name ? await readCredentials(client, { namespace, name }, signal) : {}
+  const secrets = name ? { ...(await readCredentials(client, { namespace, name }, signal)) } : {}
   return { volumeId, volumeCapability, capacityRange: { requiredBytes: quantityToBytes(target) }, secrets }
 }
 
 async function callDriver(
-  request: ExpandRequest,
+  request: ExpandVolumeRequest,
   target: string,
   { driver, isNodeOnly, settings, election }: ExpandingContext,
   signal: AbortSignal,
 ): Promise<ExpandResult> {
   if (isNodeOnly) return { size: target, needsNodeExpansion: true }
   election?.assertStillLeader()
-  const { capacityBytes, nodeExpansionRequired } = await driver.controller.controllerExpandVolume(
-    { ...request, secrets: { ...request.secrets } },
-    { timeoutMs: settings.timeoutMs, signal },
-  )
+  const { capacityBytes, nodeExpansionRequired } = await driver.controller.controllerExpandVolume(request, {
+    timeoutMs: settings.timeoutMs,
+    signal,
+  })
   const { requiredBytes } = request.capacityRange
   if (capacityBytes < requiredBytes) throw new TooSmallError(capacityBytes, target)
   const size = capacityBytes === requiredBytes ? target : formatQuantity(quantityFromBytes(capacityBytes))

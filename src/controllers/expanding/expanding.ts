@@ -1,4 +1,4 @@
-// Creates the VolumeChange that expands the volumes of one CSI driver: its event sources and its dependencies.
+// Creates the VolumeChange that expands the volumes of one CSI driver or plugin: its event sources and its dependencies.
 // reconcile-claim.ts reconciles a claim, plan-expansion.ts plans; the node agent calls NodeExpandVolume.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -9,14 +9,16 @@ import { podKind } from '../../api/kinds/pod/pod.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
-import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
+import type { DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createSaver, type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
 import { claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
+import { buildPublishRequest } from '../attaching/attacher/publish-request.ts'
 import { type ChangeThrottle, indexPodsByClaim, isTerminated, type VolumeChange } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
+import type { ExpansionDriver } from './expansion-driver.ts'
 import { ExpansionRecords } from './expansion-records.ts'
 import { createFreeCapacity } from './free-capacity.ts'
 import { LoweredRequests } from './lowered-requests.ts'
@@ -28,8 +30,10 @@ type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
 export interface ExpandingDeps extends ControllerDeps {
   /** Must serialize calls per volume (src/csi/serialize-calls.ts). */
-  readonly driver: CsiDriver
+  readonly driver: ExpansionDriver
   readonly facts: DriverFacts
+  /** Default: the volume handle and the capability of a CSI volume. */
+  readonly fieldsOf?: ExpandingContext['fieldsOf']
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
   /** Shared with the modification of volumes. */
@@ -59,6 +63,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
   const context: ExpandingContext = {
     driver,
     facts,
+    fieldsOf: deps.fieldsOf ?? (({ spec = {} }) => buildPublishRequest(spec, facts, '')),
     isNodeOnly: !facts.controller.has('EXPAND_VOLUME'),
     settings,
     client,

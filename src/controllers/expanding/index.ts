@@ -1,4 +1,5 @@
 // Public exports of volume expansion.
 export { canExpand, createExpanding, type ExpandingDeps } from './expanding.ts'
+export type { ExpandVolumeRequest, ExpansionDriver } from './expansion-driver.ts'
 export { createExpansionUnsupported } from './expansion-unsupported.ts'
 export type { ExpandingOptions } from './options.ts'

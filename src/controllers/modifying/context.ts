@@ -6,18 +6,21 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
-import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
+import type { DriverFacts } from '../../csi/index.ts'
 import type { Cache, EventRecorder, LeaderElection, Saver } from '../../runtime/index.ts'
 import type { ChangeThrottle } from '../volume-changes/index.ts'
 import type { LastResponses } from './last-responses.ts'
 import type { ModifyingMetrics } from './metrics.ts'
+import type { ModificationDriver } from './modification-driver.ts'
 import type { ModifyingSettings } from './options.ts'
 import type { ClassLookup } from './situation.ts'
 import type { StorageClassReader } from './storage-class-reader.ts'
 
 export interface ModifyingContext {
-  readonly driver: CsiDriver
+  readonly driver: ModificationDriver
   readonly facts: DriverFacts
+  /** Returns the ID of the volume in the driver. */
+  volumeIdOf(volume: Readonly<PersistentVolume>): string
   readonly gates: FeatureGates
   readonly settings: ModifyingSettings
   readonly client: Client

@@ -106,7 +106,7 @@ export async function modifyVolume(
   try {
     const metadata = settings.extraModifyMetadata ? createMetadata(claim, volume.metadata.name) : {}
     const request = {
-      volumeId: volume.spec?.csi?.volumeHandle ?? '',
+      volumeId: context.volumeIdOf(volume),
       secrets: { ...credentials },
       mutableParameters: { ...call.attributes, ...metadata },
     }

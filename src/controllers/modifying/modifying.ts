@@ -1,4 +1,4 @@
-// Creates the VolumeChange that modifies the volumes of one CSI driver (the attributes class, and the claim's own iops and
+// Creates the VolumeChange that modifies the volumes of one CSI driver or plugin (the attributes class, and the claim's own iops and
 // throughput): its event sources and its dependencies. reconcile-claim.ts reconciles a claim.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
@@ -8,7 +8,7 @@ import { podKind } from '../../api/kinds/pod/pod.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
-import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
+import type { DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createSaver, type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
@@ -16,14 +16,17 @@ import { type ChangeThrottle, indexPodsByClaim, isTerminated, type VolumeChange 
 import type { ModifyingContext } from './context.ts'
 import { LastResponses } from './last-responses.ts'
 import type { ModifyingMetrics } from './metrics.ts'
+import type { ModificationDriver } from './modification-driver.ts'
 import { type ModifyingOptions, modifyingSettings } from './options.ts'
 import { reconcileClaim } from './reconcile-claim.ts'
 import { createStorageClassReader } from './storage-class-reader.ts'
 
 export interface ModifyingDeps extends ControllerDeps {
   /** Must serialize calls per volume (src/csi/serialize-calls.ts). */
-  readonly driver: CsiDriver
+  readonly driver: ModificationDriver
   readonly facts: DriverFacts
+  /** Default: the volume handle of a CSI volume. */
+  readonly volumeIdOf?: ModifyingContext['volumeIdOf']
   readonly gates: FeatureGates
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
@@ -48,6 +51,7 @@ export function createModifying(deps: ModifyingDeps): VolumeChange {
   const context: ModifyingContext = {
     driver,
     facts,
+    volumeIdOf: deps.volumeIdOf ?? (({ spec }) => spec?.csi?.volumeHandle ?? ''),
     gates,
     settings,
     client,

@@ -1,5 +1,5 @@
 // Finds the volume of a bound claim that this process may change: claim and volume reference each other, the volume belongs
-// to the driver, and it is accessible from the node that this instance of the driver serves.
+// to the driver or plugin, and it is accessible from the node that this instance of the driver serves.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
@@ -13,21 +13,28 @@ export interface ServedNode {
 }
 
 export interface SubjectDeps {
-  readonly driverName: string
+  /** Whether the volume belongs to the driver or plugin. */
+  isOwnVolume(volume: Readonly<PersistentVolume>): boolean
   readonly volumes: Cache<PersistentVolume>
   /** The only node that this instance of the driver serves. By default it serves all nodes. */
   readonly node?: ServedNode
 }
 
 /** Returns undefined if this process must not change the volume of the claim. */
-export function findSubject(claim: Subject['claim'], { driverName, volumes, node }: SubjectDeps): Subject | undefined {
+export function findSubject(claim: Subject['claim'], { isOwnVolume, volumes, node }: SubjectDeps): Subject | undefined {
   const volume = isBound(claim) ? volumes.get(claim.spec?.volumeName) : undefined
-  if (!volume || volume.spec?.csi?.driver !== driverName) return undefined
-  const { namespace, uid } = volume.spec.claimRef ?? {}
+  if (!volume || !isOwnVolume(volume)) return undefined
+  const { namespace, uid } = volume.spec?.claimRef ?? {}
   if (namespace !== claim.metadata.namespace || uid !== claim.metadata.uid) return undefined
   if (node?.segments && !isReachableFrom(volume, { name: node.name, labels: node.segments })) return undefined
   return { claim, volume }
 }
+
+/** Returns a filter for the volumes of a CSI driver. */
+export const volumeFilterOf =
+  (driverName: string): SubjectDeps['isOwnVolume'] =>
+  ({ spec }) =>
+    spec?.csi?.driver === driverName
 
 export const isBound = ({ spec, status }: Readonly<PersistentVolumeClaim>): boolean =>
   status?.phase === 'Bound' && Boolean(spec?.volumeName)

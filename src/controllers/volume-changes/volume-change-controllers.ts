@@ -1,4 +1,4 @@
-// Runs all kinds of volume change (change.ts) for one CSI driver on one work queue. The queue key consists of claim and
+// Runs all kinds of volume change (change.ts) for one CSI driver or plugin on one work queue. The queue key consists of claim and
 // kind, so that the backoff of an expansion does not delay a modification. A lock per volume ensures that two changes of a
 // volume never run at once. With leader election, each term creates a new instance.
 import type { Stored } from '../../api/kind.ts'
@@ -22,10 +22,12 @@ import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { VolumeLocks } from '../attaching/attacher/volume-locks.ts'
 import type { Subject, VolumeChange } from './change.ts'
 import { type VolumeChangeOptions, volumeChangeSettings } from './options.ts'
-import { findSubject, isBound, type ServedNode } from './subject.ts'
+import { findSubject, isBound, type ServedNode, volumeFilterOf } from './subject.ts'
 
 export interface VolumeChangeDeps extends Omit<ControllerDeps, 'client'> {
   readonly facts: Pick<DriverFacts, 'name'>
+  /** Whether a volume is changed here. Default: the volumes of the CSI driver. */
+  readonly isOwnVolume?: (volume: Readonly<PersistentVolume>) => boolean
   /** The only node that this instance of the driver serves. By default it serves all nodes. */
   readonly node?: ServedNode
   readonly changes: readonly VolumeChange[]
@@ -45,7 +47,8 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   const { caches, clock, random, log, metrics, facts, node, changes } = deps
   const settings = volumeChangeSettings(deps.options)
   const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
-  const subjectDeps = { driverName: facts.name, volumes, node }
+  const isOwnVolume = deps.isOwnVolume ?? volumeFilterOf(facts.name)
+  const subjectDeps = { isOwnVolume, volumes, node }
   const findSubjectOf = (claim: Subject['claim']) => findSubject(claim, subjectDeps)
   const locks = new VolumeLocks()
 
@@ -57,7 +60,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
     }),
     source({
       cache: volumes,
-      keysOf: (volume) => claimKeysOf(volume, facts.name).map((key) => changeKey(key, change.name)),
+      keysOf: (volume) => (isOwnVolume(volume) ? claimKeysOf(volume).map((key) => changeKey(key, change.name)) : []),
       matters: isVolumeChanged,
     }),
     ...(change.sources ?? []).map(({ keysOf, ...options }) => ({
@@ -111,9 +114,9 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   }
 }
 
-function claimKeysOf({ spec }: Readonly<PersistentVolume>, driverName: string): ObjectKey[] {
+function claimKeysOf({ spec }: Readonly<PersistentVolume>): ObjectKey[] {
   const { namespace, name } = spec?.claimRef ?? {}
-  return name && spec?.csi?.driver === driverName ? [`${namespace}/${name}`] : []
+  return name ? [`${namespace}/${name}`] : []
 }
 
 const isVolumeChanged = (next: Readonly<PersistentVolume>, old: Readonly<PersistentVolume>): boolean =>

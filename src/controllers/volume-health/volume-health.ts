@@ -8,7 +8,7 @@ import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createWorkQueue, done, type EventRecorder, type Outcome, type WorkQueue } from '../../runtime/index.ts'
-import { findSubject, type ServedNode } from '../volume-changes/index.ts'
+import { findSubject, type ServedNode, volumeFilterOf } from '../volume-changes/index.ts'
 import { createConditionEvents } from './condition-events.ts'
 import { getCondition, listConditions, type VolumeCondition } from './read-conditions.ts'
 
@@ -62,9 +62,10 @@ export function createVolumeHealth(deps: VolumeHealthDeps): VolumeHealth {
   })
   metrics?.queues.add(queue)
 
+  const subjectDeps = { isOwnVolume: volumeFilterOf(facts.name), volumes, node }
   const findOwn = (claimKey: ObjectKey) => {
     const claim = claims.get(claimKey)
-    return claim && findSubject(claim, { driverName: facts.name, volumes, node })
+    return claim && findSubject(claim, subjectDeps)
   }
 
   /** Records the conditions that the driver lists, and queues the claims of the other volumes. */
@@ -73,7 +74,7 @@ export function createVolumeHealth(deps: VolumeHealthDeps): VolumeHealth {
       ? await listConditions({ driver, timeoutMs, signal })
       : new Map()
     for (const claim of claims.list()) {
-      const subject = findSubject(claim, { driverName: facts.name, volumes, node })
+      const subject = findSubject(claim, subjectDeps)
       if (!subject) continue
       const condition = conditions.get(subject.volume.spec?.csi?.volumeHandle ?? '')
       if (condition) conditionEvents.record(claim, condition)

@@ -7,6 +7,7 @@ import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import { createExpanding, type ExpandingDeps } from '../../controllers/expanding/index.ts'
+import type { ModificationDriver } from '../../controllers/modifying/index.ts'
 import { createVolumeChangeControllers, type VolumeChange } from '../../controllers/volume-changes/index.ts'
 import { type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
@@ -88,7 +89,7 @@ function addMountedVolume(driver: SimDriver, handle: string): void {
 export interface Changes {
   readonly component: string
   /** Creates the kinds of change that the process runs. */
-  changesOf(deps: ExpandingDeps): VolumeChange[]
+  changesOf(deps: ExpandingDeps & { readonly driver: ModificationDriver }): VolumeChange[]
   /** How many claims are processed at once. Default: the controllers' own. */
   readonly workers?: number
 }

@@ -1,4 +1,4 @@
-// The provisioner: how to create and delete a volume. The volumes are directories; replace the file operations by calls to your
+// The provisioner: how to create, expand and delete a volume. The volumes are directories; replace the file operations by calls to your
 // storage.
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,6 +21,15 @@ export function createDirectoryProvisioner(root: string) {
       if (source.hostPath?.path !== join(root, name)) throw new Error(`${name} is not a volume of this provisioner.`)
       await rm(join(root, name), { recursive: true, force: true })
       await rm(sizeFile(name), { force: true })
+    },
+
+    async expand({ volume: { name }, sizeBytes }) {
+      const existing = await find(name)
+      if (!existing) throw new Error(`${name} is not a volume of this provisioner.`)
+      // A repeated request, or a smaller one: a volume never shrinks.
+      if (existing.sizeBytes >= sizeBytes) return existing
+      await writeFile(sizeFile(name), `${sizeBytes}`)
+      return { sizeBytes }
     },
 
     find: ({ volumeName }) => find(volumeName),

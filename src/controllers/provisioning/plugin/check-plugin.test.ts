@@ -32,6 +32,17 @@ describe('defineProvisioner', () => {
     expect(() => defineProvisioner({ name, ...functions, parameters: { tier: {} as never } })).toThrow('parameter.text')
   })
 
+  it('PROV-17 rejects attributes without a type, and modify without attributes or driver', () => {
+    const common = { name: 'example.com/disks', ...functions, modify: async () => {} }
+    const attributes = { tier: parameter.text({ doc: 'd' }) }
+    expect(() => defineProvisioner({ ...common, attributes: { tier: {} as never }, csiDriver: 'd' })).toThrow(
+      'declares the attribute "tier" without its type',
+    )
+    expect(() => defineProvisioner({ ...common, attributes })).toThrow('without "attributes" or "csiDriver"')
+    expect(() => defineProvisioner({ ...common, csiDriver: 'd' })).toThrow('without "attributes" or "csiDriver"')
+    expect(defineProvisioner({ ...common, attributes, csiDriver: 'd' }).csiDriver).toBe('d')
+  })
+
   it('PROV-17 derives the argument types of provision from the declarations', () => {
     defineProvisioner({
       name: 'example.com/disks',

@@ -3,17 +3,18 @@ import { labelValueProblems, qualifiedNameProblems } from '../../../api/names.ts
 import type { AnyProvisionerPlugin, LabelDeclarations, ProvisionerPlugin } from './contract.ts'
 import type { ParameterDeclarations } from './parameter.ts'
 
-/** Infers the argument types of `provision` from the declarations and checks the definition. */
+/** Infers the argument types of `provision` and `modify` from the declarations, and checks the definition. */
 export function defineProvisioner<
   const P extends ParameterDeclarations = Record<never, never>,
   const L extends LabelDeclarations = Record<never, never>,
->(plugin: ProvisionerPlugin<P, L>): ProvisionerPlugin<P, L> {
+  const A extends ParameterDeclarations = Record<never, never>,
+>(plugin: ProvisionerPlugin<P, L, A>): ProvisionerPlugin<P, L, A> {
   checkPlugin(plugin)
   return plugin
 }
 
 export function checkPlugin(plugin: AnyProvisionerPlugin): void {
-  const { name, labels = {}, parameters = {} } = plugin
+  const { name, labels = {}, parameters = {}, attributes = {} } = plugin
   if (!isVendorName(name)) {
     throw new Error(
       `${JSON.stringify(name)} cannot be the name of a provisioner: expected <your domain>/<name> in lower case, such as ` +
@@ -32,10 +33,21 @@ export function checkPlugin(plugin: AnyProvisionerPlugin): void {
       )
     }
   }
-  for (const [key, declaration] of Object.entries(parameters as ParameterDeclarations)) {
+  checkDeclarations(name, 'parameter', parameters)
+  checkDeclarations(name, 'attribute', attributes)
+  if (plugin.modify && !(plugin.attributes && plugin.csiDriver)) {
+    throw new Error(
+      `The provisioner ${name} has the function "modify" without "attributes" or "csiDriver": declare the attributes, and the ` +
+        'driver in the csi source of its volumes, because only CSI volumes have an attributes class.',
+    )
+  }
+}
+
+function checkDeclarations(name: string, role: 'parameter' | 'attribute', declarations: ParameterDeclarations): void {
+  for (const [key, declaration] of Object.entries(declarations)) {
     if (typeof declaration?.parse !== 'function') {
       throw new Error(
-        `The provisioner ${name} declares the parameter ${JSON.stringify(key)} without its type: ` +
+        `The provisioner ${name} declares the ${role} ${JSON.stringify(key)} without its type: ` +
           "use parameter.text({ doc: '…' }) or one of the other kinds.",
       )
     }

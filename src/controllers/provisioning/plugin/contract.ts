@@ -1,15 +1,16 @@
-// The interface of a provisioner plugin: its name, the features it supports, and functions that create and delete volumes.
+// The interface of a provisioner plugin: its name, the features it supports, and functions that create, change and delete volumes.
 // The controllers select claims, retry, record events, create PersistentVolumes and recover from crashes. The types are
 // published unchanged. failures.ts defines the errors that a plugin may throw.
 import type { ParameterDeclarations, ParameterValues } from './parameter.ts'
 
 /** A plugin with any parameters and labels. */
 // biome-ignore lint/suspicious/noExplicitAny: the type parameters occur in both argument and result positions
-export type AnyProvisionerPlugin = ProvisionerPlugin<any, any>
+export type AnyProvisionerPlugin = ProvisionerPlugin<any, any, any>
 
 export interface ProvisionerPlugin<
   P extends ParameterDeclarations = ParameterDeclarations,
   L extends LabelDeclarations = LabelDeclarations,
+  A extends ParameterDeclarations = ParameterDeclarations,
 > {
   /** The provisioner of storage classes: `<your domain>/<name>`, such as `example.com/fast-disks`. */
   readonly name: string
@@ -25,12 +26,27 @@ export interface ProvisionerPlugin<
   readonly takesMountOptions?: boolean
   /** The node labels that a class's allowedTopologies may use. A class with other labels is rejected. Default: none. */
   readonly topologyKeys?: readonly string[]
+  /** The attributes that a VolumeAttributesClass may set, for `modify`. Default: none. */
+  readonly attributes?: A
+  /**
+   * The driver in the `csi` source of its volumes, which a VolumeAttributesClass names. Required for `modify`, because
+   * Kubernetes allows attributes classes for CSI volumes only.
+   */
+  readonly csiDriver?: string
   /**
    * Creates the volume. The request may be repeated with the same `volumeName` after a failure or a crash. A repeated call
    * must find the volume of the earlier call, complete it if necessary, and return it. Calls for different volumes may run
    * concurrently; calls for one volume do not.
    */
   provision(request: ProvisionRequest<P, L>, call: Call): Promise<ProvisionedVolume>
+  /**
+   * Expands the volume, including its file system, to at least `sizeBytes`, and returns its size. The call may be repeated, also
+   * with a size that the volume already has: it then returns the size of the volume. If absent, a claim that requests more
+   * storage gets an event.
+   */
+  expand?(request: ExpandRequest, call: Call): Promise<ExpandedVolume>
+  /** Changes attributes of the volume. The call may be repeated, and a cancelled change is undone with the earlier values. */
+  modify?(request: ModifyRequest<A>, call: Call): Promise<void>
   /** Deletes the storage of the volume. Succeeds if it does not exist. */
   delete(volume: ExistingVolume, call: Call): Promise<void>
   /**
@@ -102,6 +118,23 @@ export interface ProvisionedVolume {
   readonly reachableFrom?: readonly Readonly<Record<string, string>>[]
   /** Mount options in addition to those of the class. */
   readonly mountOptions?: readonly string[]
+}
+
+export interface ExpandRequest {
+  readonly volume: ExistingVolume
+  /** Minimum capacity. */
+  readonly sizeBytes: bigint
+}
+
+export interface ExpandedVolume {
+  /** Actual capacity, which is at least the requested one. */
+  readonly sizeBytes: bigint | number
+}
+
+export interface ModifyRequest<A extends ParameterDeclarations = ParameterDeclarations> {
+  readonly volume: ExistingVolume
+  /** The attributes to change, parsed according to their declarations. Absent ones stay as they are. */
+  readonly attributes: Partial<ParameterValues<A>>
 }
 
 /** A PersistentVolume of the cluster. */

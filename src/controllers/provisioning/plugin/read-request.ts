@@ -72,6 +72,9 @@ function findUnsupported(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim
   if (source)
     return `${name} creates empty volumes only; it cannot fill one from the ${source.kind} "${source.name}". Remove the data source, or use a class of another provisioner.`
 
+  if (spec.volumeAttributesClassName && plugin.modify) {
+    return `${name} creates volumes without attributes. Create the claim without the attributes class "${spec.volumeAttributesClassName}", and set it when the claim is bound.`
+  }
   if (spec.volumeAttributesClassName) {
     return `The volumes of ${name} have no attributes, so it cannot apply the attributes class "${spec.volumeAttributesClassName}". Remove it, or use a class of another provisioner.`
   }

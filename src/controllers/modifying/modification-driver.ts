@@ -1,0 +1,14 @@
+// The part of a CSI driver that modification calls. A plugin (../plugin-changes) has only this part.
+import type { CallOptions } from '../../csi/index.ts'
+
+export interface ModifyVolumeRequest {
+  readonly volumeId: string
+  readonly secrets: Record<string, string>
+  readonly mutableParameters: Record<string, string>
+}
+
+export interface ModificationDriver {
+  readonly controller: {
+    controllerModifyVolume(request: ModifyVolumeRequest, options?: CallOptions): Promise<unknown>
+  }
+}
