@@ -24,7 +24,9 @@ describe('SIGKILL under write load', () => {
   })
   afterAll(() => rm(dataDir, { recursive: true, force: true }))
 
-  it(`SYS-1 SYS-3 loses no acknowledged write in ${KILLS} kills, and watches resume without missing or repeated events`, async () => {
+  it(`SYS-1 SYS-3 loses no acknowledged write in ${KILLS} kills, and watches resume without missing or repeated events`, {
+    timeout: 120_000 + KILLS * 5_000,
+  }, async () => {
     const seed = seedFrom('CRASH_SEED')
     const random = seededRandom(seed)
     /** Last acknowledged state, by name. Deleted objects are absent. */

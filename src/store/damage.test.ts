@@ -61,7 +61,7 @@ describe('a damaged store file', () => {
       },
     })
     closeSync(fd)
-  })
+  }, TIMEOUT_MS)
   afterAll(() => rm(dir, { recursive: true, force: true }))
 
   function write(store: Store, index: number, round: number): Promise<unknown> {

@@ -35,6 +35,7 @@ import {
   parseDescription,
   STORE_FORMAT,
 } from './records/description.ts'
+import { HeaderCollector, type NamedHeader } from './records/header-collector.ts'
 import { addChecksums, type MigrationProgress } from './records/migration.ts'
 import {
   type DamagedHeader,
@@ -103,7 +104,8 @@ export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions
   let db: Db | undefined
   let fd: number | undefined
   try {
-    await checkLmdbFile(path)
+    const collector = new HeaderCollector()
+    const entries = await checkLmdbFile(path, { onNode: (node) => collector.add(node) })
     await requireWritableSpace(dir, OPEN_BYTES_MIN)
     await ensureLockFile(path)
     db = openLmdb({
@@ -120,7 +122,10 @@ export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions
     await chmod(path, 0o600) // the store contains Secrets
     const files = [identifyFile(path), identifyFile(lockFileOf(path))]
     fd = openSync(path, 'r')
-    const medium = new LmdbMedium({ db, path, fd, files, lock })
+    // If LMDB uses another meta page than the check, it usually has another number of entries, and is scanned itself.
+    const { entryCount } = db.getStats() as { entryCount: number }
+    const headers = entryCount === entries ? collector.headers : undefined
+    const medium = new LmdbMedium({ db, path, fd, files, lock, headers })
     await medium.loadOrCreateDescription()
     await medium.migrate(onMigration)
     await syncDirectory(dir) // otherwise a power failure could remove the file itself
@@ -141,6 +146,8 @@ interface LmdbMediumOptions {
   /** The files that LMDB has open: the store and its table of readers. */
   readonly files: readonly FileIdentity[]
   readonly lock: DirectoryLock
+  /** The headers that the check of the file has read, for the scan. */
+  readonly headers: readonly NamedHeader[] | undefined
 }
 
 class LmdbMedium implements Medium {
@@ -149,14 +156,16 @@ class LmdbMedium implements Medium {
   readonly #fd: number
   readonly #files: readonly FileIdentity[]
   readonly #lock: DirectoryLock
+  #headers: readonly NamedHeader[] | undefined
   #description = newDescription()
 
-  constructor({ db, path, fd, files, lock }: LmdbMediumOptions) {
+  constructor({ db, path, fd, files, lock, headers }: LmdbMediumOptions) {
     this.#db = db
     this.#path = path
     this.#fd = fd
     this.#files = files
     this.#lock = lock
+    this.#headers = headers
   }
 
   /** Reads and checks the description of the store, or writes the description of a new store. */
@@ -175,6 +184,7 @@ class LmdbMedium implements Medium {
   async migrate(onMigration: LmdbStoreOptions['onMigration'] = () => {}): Promise<void> {
     const { format, migratingFrom: from = format, floors } = this.#description
     if (from === STORE_FORMAT) return
+    this.#headers = undefined
     const recordsTotal = this.#db.getCount({ ...HEADERS }) // lmdb modifies the options
     let recordsDone = 0
     const report = (records: number) => {
@@ -200,15 +210,15 @@ class LmdbMedium implements Medium {
 
   scan(visit: Parameters<Medium['scan']>[0]): Floors {
     try {
-      for (const { key: name, value } of this.#db.getRange(HEADERS)) {
-        const header = value as DecodedHeader
-        const damage = headerDamageOf(name[1], header)
-        if (damage) throw new Error(`record ${name[1]} (${JSON.stringify(header.key)}) is damaged: ${damage}`)
+      for (const { revision, header } of this.#headers ?? this.#storedHeaders()) {
+        const damage = headerDamageOf(revision, header)
+        if (damage) throw new Error(`record ${revision} (${JSON.stringify(header.key)}) is damaged: ${damage}`)
         visit(header as RecordHeader)
       }
     } catch (error) {
       throw new Error(`Cannot read ${this.#path}: ${(error as Error).message}`, { cause: error })
     }
+    this.#headers = undefined // not needed again
     return this.#description.floors
   }
 
@@ -267,6 +277,12 @@ class LmdbMedium implements Medium {
     await this.#db.close()
     closeSync(this.#fd)
     await this.#lock.release()
+  }
+
+  *#storedHeaders(): Generator<NamedHeader> {
+    for (const { key: name, value } of this.#db.getRange(HEADERS)) {
+      yield { revision: name[1], header: value as DecodedHeader }
+    }
   }
 
   *#oldHeaders(after: Revision): Generator<{ revision: Revision; header: OldHeader }> {

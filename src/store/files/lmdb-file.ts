@@ -1,42 +1,50 @@
 // Checks an LMDB file before it is opened. LMDB maps the file into memory and trusts its pages: access to a page that is
-// missing or that the device cannot read raises SIGBUS, which kills the process, and a damaged page could do anything. So the
-// whole file is read once, and the pages are checked (../pages).
+// missing or that the device cannot read raises SIGBUS, which kills the process, and a damaged page could do anything. So all
+// pages in use are read once with system calls, and checked (../pages).
 import { type FileHandle, open } from 'node:fs/promises'
 import { checkPages } from '../pages/check-pages.ts'
-import type { PageProblem } from '../pages/check-tree.ts'
+import { type LeafNode, type PageProblem, UNREADABLE } from '../pages/check-tree.ts'
 import { decodeMeta, META_BYTES } from '../pages/page-format.ts'
 import { foreignFileError } from '../records/description.ts'
 import { inspectStore } from '../records/inspect-store.ts'
 import { NAME_BYTES, readSortedName } from '../records/record-codec.ts'
 import type { RecordDamage } from '../records/record-inspector.ts'
 
-const READ_BYTES = 2 ** 20 // per read of the whole file
-const PAGE_BYTES = 4_096 // the unit in which an error is located
+export interface CheckLmdbOptions {
+  /** Called for every entry in key order, before a damaged page may be found. */
+  readonly onNode?: (node: LeafNode) => void
+}
 
 /**
  * Throws unless the file does not exist, is empty, or is an LMDB file whose used pages are all there, readable and intact.
- * Does not check records.
+ * Does not check records. Returns the number of entries.
  */
-export async function checkLmdbFile(path: string): Promise<void> {
+export async function checkLmdbFile(path: string, { onNode }: CheckLmdbOptions = {}): Promise<number> {
   const file = await open(path, 'r').catch((error) => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })
-  if (!file) return
+  if (!file) return 0
   try {
     const { size } = await file.stat()
-    if (size === 0) return
-    await checkReadable(path, file)
+    if (size === 0) return 0
     await checkIsLmdb(path, file)
-    const { problems, problemsTotal, entries } = checkPages({
+    const { pageBytes, problems, problemsTotal, entries } = checkPages({
       fd: file.fd,
       keyBytes: NAME_BYTES,
       readKey: readSortedName,
+      onNode(node) {
+        if (node.isBig) node.readData() // its pages too must be readable
+        onNode?.(node)
+      },
     })
     if (entries === 0 && problems.length > 0 && problems.every(({ problem }) => problem.startsWith('a key has'))) {
       throw foreignFileError(path)
     }
+    const unreadable = problems.find(({ problem }) => problem.startsWith(UNREADABLE))
+    if (unreadable) throw unreadableError(path, unreadable.page * pageBytes, unreadable)
     if (problems.length > 0) throw damagedError(path, problems, problemsTotal)
+    return entries
   } finally {
     await file.close()
   }
@@ -49,43 +57,20 @@ export async function checkLmdbCopy(path: string): Promise<readonly RecordDamage
   return damagedRecords
 }
 
-async function checkReadable(path: string, file: FileHandle): Promise<void> {
-  const bytes = Buffer.allocUnsafe(READ_BYTES)
-  for (let position = 0; ; ) {
-    const { bytesRead } = await file.read(bytes, 0, READ_BYTES, position).catch(async (error: Error) => {
-      throw unreadableError(path, await findUnreadable(file, position), error)
-    })
-    if (bytesRead === 0) return
-    position += bytesRead
-  }
-}
-
-/** Returns the position of the first page after `start` that cannot be read. */
-async function findUnreadable(file: FileHandle, start: number): Promise<number> {
-  const bytes = Buffer.allocUnsafe(PAGE_BYTES)
-  for (let position = start; position < start + READ_BYTES; position += PAGE_BYTES) {
-    const isReadable = await file.read(bytes, 0, PAGE_BYTES, position).then(
-      () => true,
-      () => false,
-    )
-    if (!isReadable) return position
-  }
-  return start // a later attempt succeeded
-}
-
 async function checkIsLmdb(path: string, file: FileHandle): Promise<void> {
   const bytes = Buffer.alloc(META_BYTES)
-  await file.read(bytes, 0, META_BYTES, 0)
+  await file.read(bytes, 0, META_BYTES, 0).catch((error: Error) => {
+    throw unreadableError(path, 0, { page: 0, problem: `${UNREADABLE}: ${error.message}` })
+  })
   const { isMeta, isKnownVersion, version } = decodeMeta(bytes)
   if (!isMeta) throw new Error(`${path} is not a Stowage store: it is not an LMDB file.`)
   if (!isKnownVersion) throw new Error(`${path} is an LMDB file of format ${version}; this version cannot read it.`)
 }
 
-const unreadableError = (path: string, position: number, cause: Error) =>
+const unreadableError = (path: string, position: number, { page, problem }: PageProblem) =>
   new Error(
-    `${path} cannot be read at byte ${position} (page ${position / PAGE_BYTES}): ${cause.message}. The disk may be failing: ` +
+    `${path} cannot be read at byte ${position} (page ${page})${problem.slice(UNREADABLE.length)}. The disk may be failing: ` +
       'restore the store from a backup to another disk. "stowage store check" lists all that cannot be read.',
-    { cause },
   )
 
 const NAMED_PROBLEMS_MAX = 3

@@ -2,7 +2,7 @@
 // pages. LMDB trusts the pages of its file, and a damaged one could make it read outside of its map, return wrong data, or
 // overwrite pages that are in use.
 import { checkFreePages } from './check-free-pages.ts'
-import { checkTree, type LeafNode, type PageProblem } from './check-tree.ts'
+import { checkTree, type LeafNode, type PageProblem, UNREADABLE } from './check-tree.ts'
 import { decodeMeta, META_BYTES, type Meta } from './page-format.ts'
 import { PageMap } from './page-map.ts'
 import { PageReader } from './page-reader.ts'
@@ -25,6 +25,7 @@ export interface PagesCheck {
 }
 
 export interface PagesReport {
+  readonly pageBytes: number
   readonly pagesTotal: number
   /** The number of entries of the main tree on intact pages. */
   readonly entries: number
@@ -43,7 +44,8 @@ export function checkPages({ fd, keyBytes, readKey, onNode, onProgress = () => {
     if (problems.length < PROBLEMS_MAX) problems.push(problem)
   }
   const meta = newestMeta(reader, onProblem)
-  if (!meta) return { pagesTotal: 0, entries: 0, entriesTotal: 0, problems, problemsTotal }
+  const { pageBytes } = reader
+  if (!meta) return { pageBytes, pagesTotal: 0, entries: 0, entriesTotal: 0, problems, problemsTotal }
 
   const pagesTotal = meta.lastPage + 1
   const pages = new PageMap(pagesTotal)
@@ -56,7 +58,7 @@ export function checkPages({ fd, keyBytes, readKey, onNode, onProgress = () => {
   const entries = checkTree({ ...check, tree: meta.mainTree, keyBytes, readKey, onNode })
   checkFreePages({ ...check, tree: meta.freeTree })
   onProgress({ pagesDone: pagesTotal, pagesTotal })
-  return { pagesTotal, entries, entriesTotal: meta.mainTree.entries, problems, problemsTotal }
+  return { pageBytes, pagesTotal, entries, entriesTotal: meta.mainTree.entries, problems, problemsTotal }
 }
 
 /** Returns the meta page that LMDB would use, or undefined if it cannot be determined. Sets the page size of the reader. */
@@ -101,6 +103,6 @@ function readMeta(reader: PageReader, position: number): Meta | string {
     const bytes = reader.readBytes(position, META_BYTES)
     return decodeMeta(Buffer.concat([bytes, Buffer.alloc(META_BYTES - bytes.length)])) // the file may be shorter
   } catch (error) {
-    return `it cannot be read: ${(error as Error).message}`
+    return `${UNREADABLE}: ${(error as Error).message}`
   }
 }

@@ -17,6 +17,9 @@ import type { PageReader } from './page-reader.ts'
 
 const DEPTH_MAX = 32 // LMDB's own limit
 
+/** The start of the problem of a page that the device cannot read. */
+export const UNREADABLE = 'it cannot be read'
+
 export interface PageProblem {
   readonly page: number
   readonly problem: string
@@ -27,6 +30,8 @@ export interface PageProblem {
 /** A key with its data. */
 export interface LeafNode {
   readonly page: number
+  /** Whether the data has pages of its own, which are read only by `readData`. */
+  readonly isBig: boolean
   /** The result of `readKey`. */
   readonly key: number
   /**
@@ -229,7 +234,7 @@ function checkLeaf(check: RangeCheck, counts: Counts, leaf: LoadedPage): undefin
     if (!onNode) continue
     const keyEnd = offset + NODE_HEADER_BYTES + keyBytes
     const readData = () => (big ? readBigData(big) : bytes.subarray(keyEnd, keyEnd + bytes.readUInt32LE(offset)))
-    onNode({ page, key, readData })
+    onNode({ page, isBig: big !== undefined, key, readData })
   }
 
   function readBigData({ firstPage, length }: BigData): Buffer | undefined {
@@ -266,7 +271,7 @@ function tryRead(read: () => Buffer): Buffer | string {
   try {
     return read()
   } catch (error) {
-    return `it cannot be read: ${(error as Error).message}`
+    return `${UNREADABLE}: ${(error as Error).message}`
   }
 }
 

@@ -1,0 +1,31 @@
+// HeaderCollector: keeps the headers of a file while its pages are checked, so that opening the store does not read them twice.
+import type { LeafNode } from '../pages/check-tree.ts'
+import type { Revision } from '../store.ts'
+import { decodeHeader, HEADER, nameOfSorted } from './record-codec.ts'
+
+export interface NamedHeader {
+  /** The revision in the name of the header. */
+  readonly revision: Revision
+  readonly header: ReturnType<typeof decodeHeader>
+}
+
+export class HeaderCollector {
+  #headers: NamedHeader[] | undefined = []
+
+  /** The headers in revision order. Undefined if one of them has a format that this version does not know. */
+  get headers(): readonly NamedHeader[] | undefined {
+    return this.#headers
+  }
+
+  add({ key: name, readData }: LeafNode): void {
+    const [kind, revision] = nameOfSorted(name)
+    if (kind !== HEADER || !this.#headers) return
+    const bytes = readData()
+    if (!bytes) return
+    try {
+      this.#headers.push({ revision, header: decodeHeader(bytes) })
+    } catch {
+      this.#headers = undefined // the description of the store, which is read next, names the version that wrote it
+    }
+  }
+}
