@@ -119,6 +119,8 @@ export interface Kind<T extends KubeObject = KubeObject> {
 
   /** Set for create-only kinds such as SubjectAccessReview. src/apiserver/reviews.ts computes the response. */
   readonly isReview?: true
+  /** Set for a kind that the server keeps in memory and that clients can only read. */
+  readonly isVolatile?: true
   /** Set for kinds that clients cannot write. */
   readonly isForeign?: true
   /** Set for a foreign kind that discovery lists, because a client needs its name. The others are absent from discovery. */

@@ -2,6 +2,8 @@
 // authenticate → impersonate → authorize → limit → verb. http/https-listener.ts owns the socket.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota, Kind } from '../api/kind.ts'
+import { operationKind } from '../api/kinds/operation/operation.ts'
+import { operationReportKind } from '../api/kinds/operation/operation-report.ts'
 import {
   ApiError,
   badRequest,
@@ -38,6 +40,7 @@ import type { ObjectDeps } from './objects/object-deps.ts'
 import { createStoredObjects } from './objects/stored-object.ts'
 import { createOpenWatches } from './open-watches.ts'
 import { createOpenApi } from './openapi/index.ts'
+import type { OperationBoard } from './operations/operation-board.ts'
 import { handleResource } from './resource-handler.ts'
 import { createResources, type Resources, type RuntimeConfig } from './resources.ts'
 import {
@@ -72,6 +75,8 @@ export interface ApiServerOptions {
   readonly version: VersionInfo
   /** Default: none. The server then issues no tokens. */
   readonly accountTokens?: AccountTokens
+  /** Default: none. The server then serves no operations. */
+  readonly operations?: OperationBoard
   readonly limits?: Partial<Limits>
   /** Whether objects record which client set which field. Default: true. An apply always records its fields. */
   readonly trackManagedFields?: boolean
@@ -100,7 +105,9 @@ export interface ApiServer {
 
 export function createApiServer(options: ApiServerOptions): ApiServer {
   const { store, clock, log } = options
-  const resources = createResources(options.kinds, options.runtimeConfig)
+  const { operations } = options
+  const kinds = operations ? [...options.kinds, operationKind, operationReportKind] : options.kinds
+  const resources = createResources(kinds, options.runtimeConfig)
   const limits = { ...LIMITS, ...options.limits }
   const metrics = createApiMetrics(store)
   const health = createHealth()
@@ -108,6 +115,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const openApi = createOpenApi(resources)
   const deps: ObjectDeps = {
     store,
+    ...(operations ? { operations } : {}),
     clock,
     random: options.random,
     gates: options.gates,

@@ -40,6 +40,7 @@ export { BRIEF_HISTORY_PREFIXES, collectionPrefix, describeKey, objectKey } from
 export { type PublishedService, publishKubernetesService } from './kubernetes-service.ts'
 export { createNodeAuthorization, NODES_GROUP, nodeUser } from './node-authorizer/index.ts'
 export { decodeStored } from './objects/stored-object.ts'
+export { type OperationBoard, openOperationBoard } from './operations/operation-board.ts'
 export { type InProcessComponent, userOf } from './rbac/component-roles.ts'
 export { createBootstrapRoles, createRbac } from './rbac/index.ts'
 export { parseRuntimeConfig } from './resources.ts'

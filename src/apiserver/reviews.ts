@@ -1,11 +1,12 @@
-// Handles the review kinds of authentication.k8s.io and authorization.k8s.io. The response is the body with its status;
-// nothing is stored.
+// Handles the review kinds of authentication.k8s.io and authorization.k8s.io, and reports of operations. The response is the
+// body with its status; nothing is written to the durable store.
 import { FieldErrors } from '../api/field-errors.ts'
 import { type FieldRequirement, parseFieldSelector } from '../api/selectors.ts'
 import { badRequest, invalid } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { TypedValue } from './http/protobuf-response.ts'
 import type { AnyObject } from './objects/object-deps.ts'
+import type { OperationBoard } from './operations/operation-board.ts'
 import type { Resource } from './resources.ts'
 import type { Authenticator, AuthorizationAttributes, Authorizer, UserInfo } from './security/index.ts'
 
@@ -13,6 +14,8 @@ export interface ReviewDeps {
   readonly clock: Clock
   readonly authenticator: Authenticator
   readonly authorizer: Authorizer
+  /** Absent on a server without operations, which serves no reports of them. */
+  readonly operations?: Pick<OperationBoard, 'applyReport'>
 }
 
 export async function review(
@@ -60,6 +63,8 @@ const REVIEWS: Readonly<Record<string, (deps: ReviewDeps, request: ReviewRequest
     }
     return reviewAccess(deps, resource, subjectOf(resource, body.spec), body.spec)
   },
+
+  OperationReport: ({ operations }, { user, body }) => operations!.applyReport(user.name, body.spec),
 
   SelfSubjectRulesReview({ authorizer }, { user, body }) {
     const namespace = body.spec?.namespace

@@ -21,6 +21,7 @@ import type { ApiResponse } from './http/messages.ts'
 import { wholeBody } from './http/whole-body.fixture.ts'
 import { inProcessClient } from './in-process/client.ts'
 import { createNodeAuthorization } from './node-authorizer/index.ts'
+import { type OperationBoard, openOperationBoard } from './operations/operation-board.ts'
 import { componentAuthorizer, recordUse } from './rbac/component-access.fixture.ts'
 import { isInProcess, userOf } from './rbac/component-roles.ts'
 import type { Component } from './rbac/component-rules.ts'
@@ -68,6 +69,7 @@ export interface ServerFixture {
   readonly server: ApiServer
   readonly authorizer: Authorizer
   readonly store: Store
+  readonly operations: OperationBoard
   readonly clock: ManualClock
   readonly accountTokens?: AccountTokens
   /** Whether the clients behave like those of a stock API server. */
@@ -136,8 +138,10 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   const decide = nodes?.authorizer ?? options.authorizer ?? { authorize: () => ({ allowed: true }) }
   const authorizer = options.recordsRuleUse ? recordUse(decide) : decide
   const accountTokens = options.hasAccountTokens ? createTestAccountTokens({ store, clock }) : undefined
+  const operations = await openOperationBoard({ clock })
   const server = createApiServer({
     store,
+    operations,
     clock,
     random: options.random ?? countingRandom(),
     log: silentLog,
@@ -209,6 +213,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     server,
     authorizer,
     store,
+    operations,
     clock,
     accountTokens,
     isStock,

@@ -1,6 +1,7 @@
 // CSI errors and their classification. There is one table per kind of call, because the same gRPC code can be final for one
 // call and uncertain for another. An error that is not a CsiError is uncertain: the driver may still be working.
 import type { HasLogFields } from '../base/log.ts'
+import type { HasOperationDetails, OperationDetails } from '../base/operation-details.ts'
 
 /** gRPC status codes. The index is the number of the code. */
 export const CSI_CODES = [
@@ -26,9 +27,11 @@ export type CsiCode = (typeof CSI_CODES)[number]
 export type CsiFailureCode = Exclude<CsiCode, 'OK'>
 
 /** The error of a failed call. */
-export class CsiError extends Error implements HasLogFields {
+export class CsiError extends Error implements HasLogFields, HasOperationDetails {
   override readonly name = 'CsiError'
   readonly codeName: CsiFailureCode
+  /** The call that failed. instrument.ts sets it. */
+  call: { readonly driver: string; readonly method: string } | undefined
 
   constructor(codeName: CsiFailureCode, message: string) {
     super(message)
@@ -37,6 +40,11 @@ export class CsiError extends Error implements HasLogFields {
 
   logFields(): object {
     return { code: goNameOf(this.codeName) }
+  }
+
+  operationDetails(): OperationDetails {
+    const code = goNameOf(this.codeName)
+    return { reason: code, ...(this.call ? { driverAnswer: { ...this.call, code } } : {}) }
   }
 
   get code(): number {

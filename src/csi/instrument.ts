@@ -1,9 +1,9 @@
-// Logs every call to a driver with redacted secrets, and records its duration and status code. The name of the driver in
-// metrics comes from its last GetPluginInfo response.
+// Logs every call to a driver with redacted secrets, records its duration and status code, and notes the call in its error.
+// The name of the driver comes from its last GetPluginInfo response.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import type { CsiCode, CsiError } from './errors.ts'
+import { type CsiCode, CsiError } from './errors.ts'
 import { type GetPluginInfoResponse, Identity } from './gen/csi_pb.js'
 import type { CallObserver } from './metrics.ts'
 import { redactLazily } from './redact.ts'
@@ -44,6 +44,7 @@ export function instrument(send: Transport, { clock, log, metrics, secretMask }:
     } catch (error) {
       const { codeName, message } = error as CsiError
       code = codeName
+      if (error instanceof CsiError) error.call = { driver: driverName, method: method.name }
       log.debug({ method: pathOf(method), code, error: message }, 'the CSI call failed')
       throw error
     } finally {

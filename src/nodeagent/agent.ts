@@ -56,7 +56,7 @@ export interface NodeAgentDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  readonly clientMetrics?: ClientMetrics
+  readonly clientMetrics?: Partial<ClientMetrics>
   readonly metrics: AgentMetrics
   readonly machine: MachineInfo
   readonly disk: NodeDisk
@@ -164,6 +164,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     random,
     log,
     metrics: deps.clientMetrics,
+    onRetry: (uid) => mountBackoff.end(uid),
     async reconcile(uid, signal) {
       const pod = podByUid(uid)
       const podObjects = objects.watched ?? (await objects.read(pod, signal))

@@ -9,7 +9,7 @@ import type { Client } from '../client/index.ts'
 import { connectDriver } from '../csi/index.ts'
 import { createMounts } from '../host/mounts.ts'
 import { createRun } from '../host/run.ts'
-import { createCacheSet } from '../runtime/index.ts'
+import { createCacheSet, type OperationRegistry } from '../runtime/index.ts'
 import { createNodeAgent, type NodeAgent } from './agent.ts'
 import { readOrCreateAgentId } from './agent-id.ts'
 import { withoutNewContainers } from './commands/containers.ts'
@@ -46,6 +46,8 @@ export interface NodeAgentOptions extends PodOptions {
   /** Metrics that several agents of the process share. Default: new metrics on `registry`. */
   readonly metrics?: AgentMetrics
   readonly registry?: Registry
+  /** Lists the operations of the agent. Default: they are not listed. */
+  readonly operations?: OperationRegistry
   readonly signal: AbortSignal
 }
 
@@ -86,6 +88,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
       random,
       log,
       metrics,
+      clientMetrics: { operations: options.operations },
       machine: { ...(await readMachineInfo()), ...options.machine },
       disk,
       plugins: {

@@ -3,14 +3,21 @@
 
 export type VolumeErrorReason = 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume'
 
+interface VolumeErrorOptions {
+  readonly reason?: VolumeErrorReason
+  readonly isWaiting?: boolean
+  readonly cause?: unknown
+}
+
 export class VolumeError extends Error {
   override readonly name = 'VolumeError'
   readonly reason: VolumeErrorReason
   /** Whether the volume waits for another component, which is not a failure. */
   readonly isWaiting: boolean
 
-  constructor(message: string, { reason = 'FailedMount' as VolumeErrorReason, isWaiting = false } = {}) {
-    super(message)
+  constructor(message: string, options: VolumeErrorOptions = {}) {
+    const { reason = 'FailedMount', isWaiting = false, cause } = options
+    super(message, { cause })
     this.reason = reason
     this.isWaiting = isWaiting
   }

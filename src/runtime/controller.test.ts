@@ -8,6 +8,8 @@ import { keyOfObject } from '../client/object-key.ts'
 import { createCacheSet } from './cache-set.ts'
 import { createController, source } from './controller.ts'
 import { createFlakyClient } from './flaky-client.fixture.ts'
+import { createOperationRegistry } from './operations/registry.ts'
+import { RETRY_ANNOTATION } from './operations/retry-request.ts'
 import { done, stuck } from './outcome.ts'
 
 const stops: (() => Promise<unknown>)[] = []
@@ -39,6 +41,53 @@ async function waitUntil(condition: () => boolean): Promise<void> {
 }
 
 describe('a controller', () => {
+  it('PLUS-15 retries the keys of an object that requests it, even if the change does not matter otherwise', async () => {
+    const { client, clock, caches } = await createFixture()
+    await client.create(configMapKind, aConfigMap('a'))
+    const maps = caches.of(configMapKind)
+    const retriedKeys: string[] = []
+    let reconciles = 0
+    const operations = createOperationRegistry({ process: 'test', clock })
+    const controller = createController({
+      name: 'test',
+      clock,
+      random: () => 0.5,
+      metrics: { operations },
+      operation: { component: 'test', name: 'Copy' },
+      sources: [source({ cache: maps, keysOf: (object) => [keyOfObject(object)], matters: () => false })],
+      onRetry: (key) => retriedKeys.push(key),
+      reconcile: async () => (++reconciles > 1 ? done : stuck('waiting for a miracle')),
+    })
+    const abort = new AbortController()
+    const stopped = controller.run(abort.signal)
+    const patch = (annotations: object) =>
+      client.patch(
+        configMapKind,
+        { namespace: 'default', name: 'a' },
+        { type: 'merge', body: { metadata: { annotations } } },
+      )
+    await waitUntil(() => controller.queue.stateOf('default/a')?.is === 'stuck')
+    const { metadata } = maps.get('default/a')!
+    expect(operations.list()).toMatchObject([
+      {
+        object: { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'default', name: 'a', uid: metadata.uid },
+        ...{ component: 'test', operation: 'Copy', phase: 'Waiting', message: 'waiting for a miracle', attempts: 1 },
+      },
+    ])
+    await patch({ other: '1' })
+    await waitUntil(() => maps.get('default/a')?.metadata.annotations?.other === '1')
+    expect(reconciles).toBe(1)
+    await patch({ [RETRY_ANNOTATION]: '2026-01-01T00:00:00Z' })
+    await waitUntil(() => controller.queue.stateOf('default/a') === undefined)
+    expect(retriedKeys).toEqual(['default/a'])
+    expect(operations.list()).toEqual([])
+    await patch({ [RETRY_ANNOTATION]: '2026-01-01T00:00:01Z' })
+    await waitUntil(() => maps.get('default/a')?.metadata.annotations?.[RETRY_ANNOTATION]?.endsWith('01Z') === true)
+    expect(reconciles).toBe(2) // nothing waits
+    abort.abort()
+    await stopped
+  })
+
   it('reconciles existing objects, changed objects, and keys enqueued by another object', async () => {
     const { client, clock, caches } = await createFixture()
     await client.create(configMapKind, aConfigMap('early'))

@@ -4,6 +4,8 @@ import type { KubeObject, Stored } from '../api/kind.ts'
 import type { ObjectKey } from '../client/object-key.ts'
 import type { Cache } from './cache.ts'
 import type { ClientMetrics } from './metrics.ts'
+import { isRetryRequested } from './operations/retry-request.ts'
+import { type ControllerOperation, type ObjectCache, subjectOfKey } from './operations/subject-of-key.ts'
 import { createWorkQueue, type Reconcile, type WorkQueue, type WorkQueueOptions } from './work-queue.ts'
 
 export interface Source<T extends KubeObject = KubeObject> {
@@ -28,8 +30,12 @@ export interface ControllerOptions extends WorkQueueOptions {
   readonly reconcile: Reconcile
   /** Caches that are read but enqueue no keys. They, too, are synced before the first reconcile. */
   readonly reads?: readonly Cache<KubeObject>[]
-  /** Creates the observer of the queue, instead of `observer`. */
-  readonly metrics?: Pick<ClientMetrics, 'queueObserver'>
+  /** Creates the observer of the queue, instead of `observer`, and lists its operations. */
+  readonly metrics?: Partial<Pick<ClientMetrics, 'queueObserver' | 'operations'>>
+  /** How the operations are listed. Default: they are not. */
+  readonly operation?: ControllerOperation
+  /** Called before a key is retried on request. Ends waits that the controller keeps beside the queue. */
+  onRetry?(key: ObjectKey): void
 }
 
 export interface Controller {
@@ -43,13 +49,32 @@ export interface Controller {
 export const source = <T extends KubeObject>(options: Source<T>): Source<T> => options
 
 export function createController(options: ControllerOptions): Controller {
-  const { name, sources, reads = [], reconcile, metrics } = options
-  const queue = createWorkQueue(metrics ? { ...options, observer: metrics.queueObserver(name) } : options)
+  const { name, sources, reads = [], reconcile, metrics, operation } = options
+  const cache = operation?.cache ?? (sources[0]?.cache as ObjectCache | undefined)
+  const operations =
+    operation &&
+    cache &&
+    metrics?.operations?.follow({
+      component: operation.component,
+      queue: name,
+      stateOf: (key) => queue.stateOf(key),
+      subjectOf: (key) => subjectOfKey(key, operation, cache),
+    })
+  const queue: WorkQueue = createWorkQueue({
+    ...options,
+    ...(metrics?.queueObserver ? { observer: metrics.queueObserver(name) } : {}),
+    ...(operations ? { onChange: operations.note } : {}),
+  })
+  const retry = (key: ObjectKey) => {
+    if (!queue.has(key)) return
+    options.onRetry?.(key)
+    queue.retryNow(key)
+  }
   return {
     name,
     queue,
     async run(signal) {
-      const unsubscribes = sources.map((eventSource) => subscribeToSource(eventSource, queue))
+      const unsubscribes = sources.map((eventSource) => subscribeToSource(eventSource, queue, retry))
       try {
         // With incomplete caches, a reconcile could delete objects that are still in use.
         const syncResults = await Promise.all([
@@ -60,13 +85,18 @@ export function createController(options: ControllerOptions): Controller {
         ])
         if (syncResults.every(Boolean)) await queue.run(reconcile, signal)
       } finally {
+        operations?.stop()
         for (const unsubscribe of unsubscribes) unsubscribe()
       }
     },
   }
 }
 
-function subscribeToSource({ cache, keysOf, matters, mayNeedReconcile }: Source, queue: WorkQueue): () => void {
+function subscribeToSource(
+  { cache, keysOf, matters, mayNeedReconcile }: Source,
+  queue: WorkQueue,
+  retry: (key: ObjectKey) => void,
+): () => void {
   const addAll = (object: Parameters<Source['keysOf']>[0]) => {
     for (const key of keysOf(object)) queue.add(key)
   }
@@ -77,6 +107,7 @@ function subscribeToSource({ cache, keysOf, matters, mayNeedReconcile }: Source,
   return cache.subscribe({
     added: (object) => (!mayNeedReconcile || mayNeedReconcile(object) ? addAll : addUnfinished)(object),
     updated: (next, old) => {
+      if (isRetryRequested(next, old)) for (const key of keysOf(next)) retry(key)
       if (matters && !matters(next, old)) return
       const add = !mayNeedReconcile || mayNeedReconcile(next) || mayNeedReconcile(old) ? addAll : addUnfinished
       add(old) // keys that the object no longer concerns

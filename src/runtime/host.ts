@@ -1,9 +1,10 @@
-// The environment of a process that uses an API server: its client, its metrics, and the HTTP endpoint for metrics and
-// health. manager.ts runs its controllers.
+// The environment of a process that uses an API server: its client, its metrics, the reports of its operations, and the HTTP
+// endpoint for metrics, health and operations. manager.ts runs its controllers.
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Clock, Random } from '../base/clock.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
+import { processName } from '../base/process-identity.ts'
 import type { ClientConfig } from '../client/connection/client-config.ts'
 import { type HttpClient, httpClient, type RequestObserver } from '../client/http/http-client.ts'
 import { patchByUpdate } from '../client/patch-by-update.ts'
@@ -11,6 +12,8 @@ import { createEventRecorder } from './events.ts'
 import { createManager, type ManagerOptions } from './manager.ts'
 import { type ClientMetrics, createClientMetrics } from './metrics.ts'
 import { type HealthChecks, serveMonitoring } from './monitoring.ts'
+import { createOperationRegistry } from './operations/registry.ts'
+import { reportOperations } from './operations/report-operations.ts'
 import { createRights, type Rights, type RightsOptions } from './rights.ts'
 
 /** The health checks until the controllers are started: alive, but not ready. */
@@ -33,7 +36,7 @@ export interface HostOptions {
   readonly userAgent: string
   /** Called after every attempt of a request. */
   readonly observer?: RequestObserver
-  /** The address of the endpoint for metrics and health. Default: no endpoint. */
+  /** The address of the endpoint for metrics, health and operations. Default: no endpoint. */
   readonly monitoring?: ListenAddress
   /** Default `/metrics`. */
   readonly metricsPath?: string
@@ -64,9 +67,11 @@ export async function startHost(
   const { connection, namespace } = options.server
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  const metrics = createClientMetrics(registry)
-  let health: HealthChecks = STARTING
   const { userAgent } = options
+  const program = userAgent.split(/[ /]/)[0]!
+  const operations = createOperationRegistry({ process: processName(program), clock })
+  const metrics = createClientMetrics(registry, operations)
+  let health: HealthChecks = STARTING
   const observer: RequestObserver = {
     observeRequest(request) {
       metrics.requests.observeRequest(request)
@@ -85,6 +90,7 @@ export async function startHost(
   const client = rights.track(patchByUpdate(http))
   const recorderAbort = new AbortController()
   void events.run(recorderAbort.signal)
+  const reporter = reportOperations({ client: http, operations, clock, log })
   const monitoring =
     options.monitoring &&
     (await serveMonitoring({
@@ -93,6 +99,7 @@ export async function startHost(
       metricsPath: options.metricsPath ?? '/metrics',
       health: () => health,
       notes: rights.notes,
+      operations: operations.list,
     }))
   return {
     client,
@@ -106,6 +113,7 @@ export async function startHost(
       health = checks
     },
     async close() {
+      await reporter.stop()
       recorderAbort.abort()
       await monitoring?.stop()
       client.close()

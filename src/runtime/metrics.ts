@@ -5,6 +5,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { KubeObject } from '../api/kind.ts'
 import type { RequestObserver } from '../client/http/http-client.ts'
 import type { Cache } from './cache.ts'
+import type { OperationRegistry } from './operations/registry.ts'
 import type { WorkQueue, WorkQueueObserver } from './work-queue.ts'
 
 /** The members of a cache that the gauges read. */
@@ -18,6 +19,8 @@ export interface ClientMetrics {
   /** The queues and caches that the gauges read when they are scraped. */
   readonly queues: Set<Pick<WorkQueue, 'name' | 'stats'>>
   readonly caches: Set<MeasuredCache>
+  /** The operations of this process. Absent if they are not listed. */
+  readonly operations?: OperationRegistry
   setLeadership(name: string, isLeader: boolean): void
   /** Counts a failure of the work of the leader. */
   countLeaderWorkFailure(name: string): void
@@ -28,7 +31,7 @@ export interface ClientMetrics {
 const REQUEST_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 const QUEUE_BUCKETS_SECONDS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1_000]
 
-export function createClientMetrics(registry: Registry): ClientMetrics {
+export function createClientMetrics(registry: Registry, operations?: OperationRegistry): ClientMetrics {
   const registers = [registry]
   const queues = new Set<Pick<WorkQueue, 'name' | 'stats'>>()
   const caches = new Set<MeasuredCache>()
@@ -124,6 +127,7 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
   return {
     queues,
     caches,
+    ...(operations ? { operations } : {}),
     setMissingRight(verb, resource, isMissing) {
       if (isMissing) missingRights.set({ verb, resource }, 1)
       else missingRights.remove({ verb, resource })

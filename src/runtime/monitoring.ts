@@ -1,10 +1,12 @@
-// Serves the metrics and health checks of a process over HTTP.
+// Serves the metrics, health checks and operations of a process over HTTP.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
+import type { Operation } from '../api/kinds/operation/operation-schema.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
+import { operationListOf } from './operations/operation-list.ts'
 
 /** The health checks by path. A check returns the problem, or undefined if there is none. */
 export type HealthChecks = Readonly<Record<string, () => string | undefined>>
@@ -16,7 +18,11 @@ export interface MonitoringOptions extends ListenAddress {
   health(): HealthChecks
   /** Lines about features that are out of service. They follow the result of every check and do not change it. */
   notes?(): readonly string[]
+  /** Returns the operations of the process. Default: none. */
+  operations?(): readonly Operation[]
 }
+
+const OPERATIONS_PATH = '/operations'
 
 export interface Monitoring {
   readonly url: string
@@ -34,9 +40,10 @@ export async function serveMonitoring(options: MonitoringOptions): Promise<Monit
       response.writeHead(code, { 'content-type': type }).end(text)
     if (request.method !== 'GET' && request.method !== 'HEAD') return respond(405, 'only GET and HEAD are supported\n')
     if (path === metricsPath) return respond(200, await registry.metrics(), registry.contentType)
+    if (path === OPERATIONS_PATH) return respond(200, operationListOf(options.operations?.() ?? []), 'application/json')
     const checks = health()
     if (!Object.hasOwn(checks, path)) {
-      return respond(404, `not found; paths: ${[metricsPath, ...Object.keys(checks)].join(', ')}\n`)
+      return respond(404, `not found; paths: ${[metricsPath, OPERATIONS_PATH, ...Object.keys(checks)].join(', ')}\n`)
     }
     const problem = checks[path]!()
     const notes = options.notes?.() ?? []

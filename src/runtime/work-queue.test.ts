@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { ApiError } from '../api/status-error.ts'
 import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from './outcome.ts'
 import { createWorkQueue, type WorkQueueOptions } from './work-queue.ts'
@@ -105,11 +106,53 @@ describe('a work queue', () => {
     const stopped = run()
     for (const key of ['a', 'b', 'c']) queue.add(key)
     await nextTurn()
+    const nowMs = clock.nowMs()
+    const common = { attempts: 1, addedAtMs: nowMs, lastAttemptAtMs: nowMs, isRoutine: false }
     expect(queue.states()).toEqual([
-      { key: 'a', is: 'waiting', message: 'the driver is busy', nextAtMs: clock.nowMs() + 5_000, failures: 0 },
-      { key: 'c', is: 'waiting', message: 'boom', nextAtMs: clock.nowMs() + 50, failures: 1 },
-      { key: 'b', is: 'stuck', message: 'class "fast" is missing', failures: 0 },
+      {
+        ...common,
+        ...{ key: 'a', is: 'waiting', message: 'the driver is busy', nextAtMs: nowMs + 5_000 },
+        ...{ failures: 0, isRetry: false },
+      },
+      { ...common, key: 'c', is: 'waiting', message: 'boom', nextAtMs: nowMs + 50, failures: 1, isRetry: true },
+      { ...common, key: 'b', is: 'stuck', message: 'class "fast" is missing', failures: 0, isRetry: false },
     ])
+    abort.abort()
+    await stopped
+  })
+
+  it('PLUS-15 retries a waiting key at once on request, and resets its backoff', async () => {
+    const { queue, clock, processedKeys, outcomes, run, abort } = createHarness()
+    outcomes.push(backOff('1'), backOff('2'), backOff('3'), backOff('4'))
+    const stopped = run()
+    queue.add('a')
+    await nextTurn()
+    await clock.advance(50)
+    await clock.advance(100)
+    expect(queue.stateOf('a')).toMatchObject({ failures: 3, attempts: 3, nextAtMs: clock.nowMs() + 200 })
+    queue.retryNow('a')
+    await nextTurn()
+    expect(queue.stateOf('a')).toMatchObject({ failures: 1, attempts: 4, nextAtMs: clock.nowMs() + 50 })
+    queue.retryNow('unknown')
+    await nextTurn()
+    expect(processedKeys).toEqual(['a', 'a', 'a', 'a'])
+    abort.abort()
+    await stopped
+  })
+
+  it('PLUS-15 retries a key that waits for a missing right on request', async () => {
+    const { queue, processedKeys, outcomes, run, abort } = createHarness()
+    outcomes.push(new ApiError(403, 'Forbidden', 'User "x" cannot patch resource "pods" in API group ""'))
+    const stopped = run()
+    queue.add('a')
+    await nextTurn()
+    expect(queue.stateOf('a')).toMatchObject({ isRetry: true, details: { reason: 'Forbidden' } })
+    queue.add('a')
+    await nextTurn()
+    expect(processedKeys).toEqual(['a'])
+    queue.retryNow('a')
+    await nextTurn()
+    expect(processedKeys).toEqual(['a', 'a'])
     abort.abort()
     await stopped
   })

@@ -8,10 +8,11 @@
 // A key whose reconcile lacks a right is retried every half minute, even if it is added again, because a change of its object
 // does not grant the right.
 
-import { isMissingRight } from '../api/status-error.ts'
+import { ApiError, isMissingRight } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { Fifo } from '../base/fifo.ts'
 import { type Logger, silentLog } from '../base/log.ts'
+import { type OperationDetails, operationDetailsOf } from '../base/operation-details.ts'
 import type { ObjectKey } from '../client/object-key.ts'
 import { type Backoff, backoffMs } from './backoff.ts'
 import type { Outcome } from './outcome.ts'
@@ -33,6 +34,8 @@ export interface WorkQueueOptions {
   readonly retriesPerSecond?: number
   readonly retryBurst?: number
   readonly observer?: WorkQueueObserver
+  /** Called after each start and end of a reconcile of the key. */
+  onChange?(key: ObjectKey): void
 }
 
 /** Implemented by the metrics in metrics.ts. */
@@ -45,14 +48,26 @@ export interface WorkQueueObserver {
 
 export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<Outcome>
 
-/** The state of a key. `message` is that of the last outcome or error. */
-interface KeyState {
+/** The state of a key. `message` and `details` are those of the last outcome or error. */
+export interface KeyState {
   readonly key: ObjectKey
   readonly is: 'ready' | 'running' | 'waiting' | 'stuck'
   readonly message?: string
+  readonly details?: OperationDetails
   /** Wall-clock time at which a waiting key is retried. */
   readonly nextAtMs?: number
+  /** Consecutive failures. */
   readonly failures: number
+  /** Reconciles since the key was added, after it was done or never added before. */
+  readonly attempts: number
+  /** Wall-clock time at which the key was added, after it was done or never added before. */
+  readonly addedAtMs: number
+  /** Wall-clock time at which the last reconcile started. */
+  readonly lastAttemptAtMs?: number
+  /** Whether the key waits because the last reconcile failed. */
+  readonly isRetry: boolean
+  /** Whether the key has no work and waits only to be checked again. */
+  readonly isRoutine: boolean
 }
 
 export interface WorkQueue {
@@ -61,6 +76,8 @@ export interface WorkQueue {
   add(key: ObjectKey): void
   /** Queues the key after this time, unless it is due earlier. */
   addAfter(key: ObjectKey, ms: number, message?: string): void
+  /** Queues a key that is not done immediately, even if it waits for a missing right, and resets its backoff. */
+  retryNow(key: ObjectKey): void
   /** Whether the key is not done: ready, running, waiting or stuck. */
   has(key: ObjectKey): boolean
   isEmpty(): boolean
@@ -105,6 +122,14 @@ interface Item {
   /** Whether the last reconcile failed because this process lacks a right. */
   lacksRight: boolean
   message: string | undefined
+  details: OperationDetails | undefined
+  /** Whether the last outcome was a routine check. */
+  isRoutine: boolean
+  attempts: number
+  /** Wall-clock time at which the item was created. */
+  readonly addedAtMs: number
+  /** Monotonic time at which the last reconcile started. */
+  startedMs: number
   /** Monotonic time since which the key has been ready or running. */
   sinceMs: number
   dueMs: number
@@ -112,7 +137,7 @@ interface Item {
 }
 
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
-  const { name, clock, random, log = silentLog, workers = WORKERS, backoff = BACKOFF, observer } = options
+  const { name, clock, random, log = silentLog, workers = WORKERS, backoff = BACKOFF, observer, onChange } = options
   const nextRetryDelayMs = createRetryLimiter(options)
   const items = new Map<ObjectKey, Item>()
   const readyItems = new Fifo<Item>()
@@ -133,6 +158,11 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         failures: 0,
         lacksRight: false,
         message: undefined,
+        details: undefined,
+        isRoutine: false,
+        attempts: 0,
+        addedAtMs: clock.nowMs(),
+        startedMs: 0,
         sinceMs: 0,
         dueMs: 0,
         cancelTimer: undefined,
@@ -213,6 +243,14 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     setWaiting(item, ms)
   }
 
+  function retryNow(key: ObjectKey): void {
+    const item = items.get(key)
+    if (!item || isStopped) return
+    item.failures = 0
+    item.lacksRight = false
+    add(key)
+  }
+
   async function work(item: Item, reconcile: Reconcile, signal: AbortSignal): Promise<void> {
     const startedMs = clock.monotonicMs()
     observer?.started((startedMs - item.sinceMs) / 1_000)
@@ -220,7 +258,10 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     item.state = 'running'
     item.isAddedAgain = false
     item.sinceMs = startedMs
+    item.startedMs = startedMs
+    item.attempts++
     runningItems.add(item)
+    onChange?.(item.key)
     let outcome: Outcome
     item.lacksRight = false
     try {
@@ -230,13 +271,15 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       item.lacksRight = isMissingRight(error)
       if (!signal.aborted && (!item.lacksRight || item.message !== message))
         log.warn({ err: error, queue: name, key: item.key }, 'reconcile failed; retrying with backoff')
-      outcome = { is: 'retry', message, ...(item.lacksRight ? { afterMs: MISSING_RIGHT_RETRY_MS } : {}) }
+      const details = operationDetailsOf(error) ?? (error instanceof ApiError ? { reason: error.reason } : undefined)
+      outcome = { is: 'retry', message, details, ...(item.lacksRight ? { afterMs: MISSING_RIGHT_RETRY_MS } : {}) }
     }
     observer?.finished((clock.monotonicMs() - startedMs) / 1_000)
     const { requestedDueMs } = item
     item.requestedDueMs = Number.POSITIVE_INFINITY
     settle(item, outcome)
     if (requestedDueMs < Number.POSITIVE_INFINITY) addAfter(item.key, requestedDueMs - clock.monotonicMs())
+    onChange?.(item.key)
   }
 
   function settle(item: Item, outcome: Outcome): void {
@@ -246,6 +289,8 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       case 'done':
         item.failures = 0
         item.message = undefined
+        item.details = undefined
+        item.isRoutine = false
         if (isAddedAgain) setReady(item)
         else {
           leaveState(item)
@@ -255,11 +300,15 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       case 'stuck':
         item.failures = 0
         item.message = outcome.message.slice(0, REASON_LENGTH_MAX)
+        item.details = outcome.details
+        item.isRoutine = false
         if (isAddedAgain) setReady(item)
         else setStuck(item)
         return
       case 'retry': {
         item.message = outcome.message.slice(0, REASON_LENGTH_MAX)
+        item.details = outcome.details
+        item.isRoutine = outcome.isRoutine ?? false
         observer?.retried()
         const isTimed = outcome.afterMs !== undefined
         const afterMs = outcome.afterMs ?? Math.max(backoffMs(backoff, item.failures, random), nextRetryDelayMs())
@@ -308,13 +357,21 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     }
   }
 
-  function keyStateOf({ key, state, message, failures, dueMs }: Item): KeyState {
+  function keyStateOf(item: Item): KeyState {
+    const { key, state, message, details, failures, attempts, addedAtMs, lacksRight } = item
+    const bootMs = clock.nowMs() - clock.monotonicMs()
     return {
       key,
       is: state,
       failures,
+      attempts,
+      addedAtMs,
+      isRetry: state === 'waiting' && (failures > 0 || lacksRight || isFailure(details)),
+      isRoutine: state === 'waiting' && item.isRoutine,
       ...(message === undefined ? {} : { message }),
-      ...(state === 'waiting' ? { nextAtMs: clock.nowMs() + dueMs - clock.monotonicMs() } : {}),
+      ...(details === undefined ? {} : { details }),
+      ...(attempts > 0 ? { lastAttemptAtMs: bootMs + item.startedMs } : {}),
+      ...(state === 'waiting' ? { nextAtMs: bootMs + item.dueMs } : {}),
     }
   }
 
@@ -322,6 +379,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     name,
     add,
     addAfter,
+    retryNow,
     run,
     has: (key) => items.has(key),
     isEmpty: () => items.size === 0,
@@ -343,6 +401,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     },
   }
 }
+
+const isFailure = (details: OperationDetails | undefined): boolean =>
+  details !== undefined && (details.isFailure === true || details.driverAnswer !== undefined)
 
 /** Creates a token bucket. The returned function takes a token and returns the shortest delay of the next retry. */
 function createRetryLimiter(options: WorkQueueOptions): () => number {

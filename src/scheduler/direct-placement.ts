@@ -73,6 +73,7 @@ export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
   const isUsed = (key: ObjectKey) => pods.byIndex(BY_CLAIM, key).length > 0
   const controller = createController({
     name: NAME,
+    operation: { component: 'scheduler', name: 'PlaceVolume' },
     clock,
     random,
     log,

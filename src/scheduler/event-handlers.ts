@@ -4,6 +4,7 @@
 import type { KubeObject, Stored } from '../api/kind.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
+import { isRetryRequested } from '../runtime/operations/retry-request.ts'
 import type { ClusterState } from './cluster/cluster-state.ts'
 import { isFinished, podInfoOf } from './cluster/pod-info.ts'
 import type { ClusterEvent } from './framework/cluster-events.ts'
@@ -76,6 +77,7 @@ export function addEventHandlers({ caches, cluster, queue, emit, isResponsibleFo
     }
     if (old && queue.has(key) && hasSameSpec(pod, old)) queue.refresh(podInfoOf(pod))
     else queue.add(podInfoOf(pod))
+    if (old && isRetryRequested(pod, old)) queue.retryNow(key)
   }
 
   /** Applies `update`, and emits podRemoved if it returns true: the pod left its node. */

@@ -14,6 +14,7 @@ import { schedulerCaches } from './framework/scheduler-caches.ts'
 import { limitConcurrency } from './limit-concurrency.ts'
 import type { SchedulerMetrics } from './metrics.ts'
 import { REGISTRY } from './plugins/registry.ts'
+import { followPods } from './pod-operations.ts'
 import { type QueuedPodStatus, SchedulingQueue } from './queue/queue.ts'
 import { createQueueingHints } from './queueing-hints.ts'
 import { createRemedyBackoff } from './remedy-backoff.ts'
@@ -57,6 +58,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const caches = schedulerCaches(options.caches, gates)
   const events = options.events ?? createEventRecorder({ client, clock, random, log, component: SCHEDULER_NAMES[0] })
   const queue = new SchedulingQueue({ clock, random })
+  const unfollowPods = followPods(queue, options.metrics?.operations)
   const cluster = new ClusterState()
   const write = limitConcurrency(CONCURRENT_WRITES_MAX)
 
@@ -150,6 +152,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       await schedulePods(signal)
     } finally {
       unsubscribe()
+      unfollowPods()
       queue.stop()
       await reporter.stop()
     }

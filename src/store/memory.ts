@@ -1,5 +1,5 @@
-// The in-memory store, for tests and simulations. A test can open another store on the medium of a closed one.
-import { type Medium, type MediumRecord, NO_FLOORS } from './medium.ts'
+// The in-memory store, for tests, for simulations and for objects that are not durable. A test can open another store on the medium of a closed one.
+import { type Floors, type Medium, type MediumRecord, NO_FLOORS } from './medium.ts'
 import { openRevisionedStore, type RevisionedStoreOptions } from './revisioned-store.ts'
 import type { Revision, Store } from './store.ts'
 
@@ -12,9 +12,10 @@ export function openMemoryStore({ medium = memoryMedium(), ...options }: MemoryS
   return openRevisionedStore({ medium, ...options })
 }
 
-export function memoryMedium(): Medium {
+/** Creates an empty medium. The first write has the revision after `revision`. */
+export function memoryMedium(revision: Revision = 0): Medium {
   const records = new Map<Revision, MediumRecord>()
-  let floors = NO_FLOORS
+  let floors: Floors = { ...NO_FLOORS, ordinary: revision }
   let bytes = 0
 
   return {

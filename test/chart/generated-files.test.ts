@@ -57,9 +57,9 @@ it('SYS-9 the schema of the chart allows the features and controllers of the sid
   const features = featuresOf('sidecar').filter((name) => !(componentsOf('sidecar') as string[]).includes(name))
   expect(rbac.properties.features.items.enum).toEqual(features)
   expect(sidecar.properties.controllers.items.enum).toEqual([...parseControllers('*').enabled])
-  // `release` is for a single command, and `transactions` for a Stowage server.
+  // `release` is for a single command, and `operations` and `transactions` for a Stowage server.
   const defaults: readonly string[] = (await readValues()).rbac.features
-  expect(features.filter((feature) => !defaults.includes(feature))).toEqual(['release', 'transactions'])
+  expect(features.filter((feature) => !defaults.includes(feature))).toEqual(['operations', 'release', 'transactions'])
 })
 
 it('SYS-12 the schema of the chart describes every value, and no other', async () => {

@@ -35,7 +35,7 @@ const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>> = {
 
 export function verbsOf(kind: Kind): readonly Verb[] {
   if (kind.isReview) return ['create']
-  if (kind.isForeign) return ['get', 'list', 'watch']
+  if (kind.isForeign || kind.isVolatile) return ['get', 'list', 'watch']
   return RESTRICTED_VERBS[keyOf(kind)] ?? ALL_VERBS
 }
 

@@ -2,6 +2,8 @@
 // objects, and a commit is one transaction of the store. Requests are sent as `user`. With an
 // authorizer they need the same rights as over HTTP; without one, as the server uses it for itself, all are allowed.
 import type { Kind, KubeObject } from '../../api/kind.ts'
+import { operationReportKind } from '../../api/kinds/operation/operation-report.ts'
+import type { OperationReport } from '../../api/kinds/operation/operation-schema.ts'
 import { noSuchPath } from '../../api/status-error.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import type { Client, CommitWrite, DeleteRequest, ListRequest, WriteOptions } from '../../client/client.ts'
@@ -74,6 +76,11 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
         return deleteVerb(target, deleteOptionsOf(write))
     }
   }
+  const report = (kind: Kind, object: OperationReport): OperationReport => {
+    const resource = resourceOf(kind)
+    authorize(routeOf(resource, 'create', {}))
+    return { ...object, status: deps.operations!.applyReport(user.name, object.spec) }
+  }
   const execute = async (verb: WriteVerb): Promise<AnyObject> =>
     resultObject(deps, verb, await executeWrite(deps, verb))
 
@@ -103,6 +110,8 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
 
     create: (kind, object, options = {}) =>
       withApiErrors(async () => {
+        if (kind.plural === operationReportKind.plural && kind.group === operationReportKind.group)
+          return report(kind, object as unknown as OperationReport) as AnyObject
         const target = targetOf({ do: 'create', kind, object }, options)
         if (isTokenRequest(target)) {
           return deepFreeze((await createToken(deps, target, bodyOfValue(object), 'Strict')).object) as AnyObject

@@ -8,7 +8,7 @@ import { parseListOptions } from '../http/options.ts'
 import { collectionPrefix } from '../keys.ts'
 import { type ObjectDeps, viewOf } from '../objects/object-deps.ts'
 import { selectorOf } from '../objects/selector.ts'
-import { waitForRevision } from '../objects/wait-for-revision.ts'
+import { storeOf, waitForRevision } from '../objects/wait-for-revision.ts'
 import type { Resource } from '../resources.ts'
 import { type ListedObjects, listObjects } from '../verbs/list.ts'
 import { toApiError } from './errors.ts'
@@ -37,7 +37,8 @@ export async function* watchInProcess<T extends KubeObject>(
     const matches = selectorOf(resource, options)
     const frozenView = (stored: Readonly<KubeObject>): Stored<T> => deepFreeze(viewOf(resource, stored))
     const version = Number(request.resourceVersion ?? 0)
-    await waitForRevision(deps, version)
+    const store = storeOf(deps, resource)
+    await waitForRevision({ store, clock: deps.clock }, version)
 
     let startRevision = version
     if (request.sendInitialEvents ?? version === 0) {
@@ -56,7 +57,7 @@ export async function* watchInProcess<T extends KubeObject>(
     }
     if (request.signal.aborted) return
 
-    watch = deps.store.watch({
+    watch = store.watch({
       prefix: collectionPrefix(resource.stored, namespace),
       afterRevision: startRevision,
       onEvents: (events) => {

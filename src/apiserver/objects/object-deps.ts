@@ -4,6 +4,7 @@ import type { ExpansionQuota, KubeObject, RuleContext } from '../../api/kind.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Store, Write } from '../../store/index.ts'
 import type { AdmissionChain } from '../admission/index.ts'
+import type { OperationBoard } from '../operations/operation-board.ts'
 import type { Resource, Resources } from '../resources.ts'
 import type { Authorizer } from '../security/index.ts'
 import type { AccountTokens } from '../service-accounts/index.ts'
@@ -11,6 +12,8 @@ import type { Shared, StoredObjects } from './stored-object.ts'
 
 export interface ObjectDeps {
   readonly store: Store
+  /** The operations, with their store in memory. Absent if the server serves none. */
+  readonly operations?: OperationBoard
   readonly clock: Clock
   readonly random: Random
   readonly gates: FeatureGates

@@ -1,6 +1,7 @@
 // The roles and bindings that the server creates. Names and rules are those of Kubernetes, restricted to what concerns
 // storage. Stowage adds the role `stowage:viewer`, the roles of the components in the server's process (component-roles.ts)
 // and the bindings of joining nodes (certificate-policy.ts).
+import { STOWAGE_GROUP } from '../../api/kinds/operation/operation.ts'
 import type { PolicyRule, Subject } from '../../api/kinds/rbac/rbac-schema.ts'
 import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
 import type { Resource } from '../resources.ts'
@@ -89,6 +90,7 @@ const VIEW_RULES: readonly PolicyRule[] = [
     'services/status',
   ),
   allow(READ, 'discovery.k8s.io', 'endpointslices'),
+  allow(READ, STOWAGE_GROUP, 'operations'),
   allow(READ, 'policy', 'poddisruptionbudgets', 'poddisruptionbudgets/status'),
 ]
 
@@ -125,6 +127,7 @@ export const NODE_RULES: readonly PolicyRule[] = [
   allow(READ, STORAGE, 'csidrivers'),
   allow(['create', 'delete', 'get', ...UPDATE], STORAGE, 'csinodes'),
   allow(READ, 'node.k8s.io', 'runtimeclasses'),
+  allow(['create'], STOWAGE_GROUP, 'operationreports'),
 ]
 
 const SCHEDULER_RULES: readonly PolicyRule[] = [

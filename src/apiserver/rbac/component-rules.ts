@@ -36,6 +36,8 @@ const ELECT_LEADER = rule('get create update patch', 'leases.coordination.k8s.io
 })
 /** Writes of several objects in one transaction. Only Stowage serves it; elsewhere they are single writes. */
 const COMMIT = rule('create', 'commits.stowage.dev', { feature: 'transactions' })
+/** Reports of the operations of a process. Only Stowage serves them. */
+const REPORT_OPERATIONS = rule('create', 'operationreports.stowage.dev', { feature: 'operations' })
 
 /** The controllers of `stowage controllers`, by their names in --controllers. */
 const CONTROLLER_RULES = {
@@ -46,6 +48,7 @@ const CONTROLLER_RULES = {
     rule('patch', 'nodes/status'),
     RECORD_EVENTS,
     COMMIT,
+    REPORT_OPERATIONS,
   ],
   binding: [
     rule('get list watch patch', 'persistentvolumeclaims'),
@@ -54,23 +57,27 @@ const CONTROLLER_RULES = {
     rule('list watch', 'pods storageclasses.storage.k8s.io'),
     RECORD_EVENTS,
     COMMIT,
+    REPORT_OPERATIONS,
   ],
   'capacity-cleanup': [
     rule('get list watch', 'csinodes.storage.k8s.io'),
     rule('list watch delete', 'csistoragecapacities.storage.k8s.io'),
     ELECT_LEADER,
+    REPORT_OPERATIONS,
   ],
   ephemeral: [
     rule('list watch', 'pods'),
     rule('get list watch create', 'persistentvolumeclaims'),
     RECORD_EVENTS,
     COMMIT,
+    REPORT_OPERATIONS,
   ],
-  garbage: [rule('get list watch patch delete', '*')],
+  garbage: [rule('get list watch patch delete', '*'), REPORT_OPERATIONS],
   namespaces: [
     rule('list watch delete', '*'),
     rule('update', 'namespaces/finalize'),
     rule('patch', 'namespaces/status'),
+    REPORT_OPERATIONS,
   ],
   'node-lifecycle': [
     rule('get list watch patch', 'nodes'),
@@ -79,14 +86,16 @@ const CONTROLLER_RULES = {
     rule('get list watch', 'leases.coordination.k8s.io', { namespace: 'kube-node-lease' }),
     RECORD_EVENTS,
     COMMIT,
+    REPORT_OPERATIONS,
   ],
   protection: [
     rule('list watch patch', 'persistentvolumeclaims persistentvolumes volumeattributesclasses.storage.k8s.io'),
     rule('list watch', 'pods'),
+    REPORT_OPERATIONS,
   ],
-  quota: [rule('list', '*'), rule('watch', 'resourcequotas'), rule('update', 'resourcequotas/status')],
-  'root-ca': [rule('list watch', 'namespaces'), rule('list watch create update', 'configmaps')],
-  'service-accounts': [rule('list watch', 'namespaces'), rule('list watch create', 'serviceaccounts')],
+  quota: [rule('list', '*'), rule('watch', 'resourcequotas'), rule('update', 'resourcequotas/status'), REPORT_OPERATIONS],
+  'root-ca': [rule('list watch', 'namespaces'), rule('list watch create update', 'configmaps'), REPORT_OPERATIONS],
+  'service-accounts': [rule('list watch', 'namespaces'), rule('list watch create', 'serviceaccounts'), REPORT_OPERATIONS],
 } satisfies Readonly<Record<string, readonly ComponentRule[]>>
 
 const REQUESTS = 'certificatesigningrequests.certificates.k8s.io'
@@ -124,6 +133,7 @@ const SCHEDULER_RULES = [
   RECORD_EVENTS,
   ELECT_LEADER,
   COMMIT,
+  REPORT_OPERATIONS,
 ]
 
 const PROVISION = [
@@ -133,6 +143,7 @@ const PROVISION = [
   RECORD_EVENTS,
   ELECT_LEADER,
   COMMIT,
+  REPORT_OPERATIONS,
 ]
 
 const SDK_RULES = [
@@ -171,6 +182,7 @@ const RESIZER_RULES = [
   RECORD_EVENTS,
   ELECT_LEADER,
   COMMIT,
+  REPORT_OPERATIONS,
 ]
 
 const ATTACHER_RULES = [
@@ -180,6 +192,7 @@ const ATTACHER_RULES = [
   rule('get', 'secrets', { feature: 'secrets' }),
   ELECT_LEADER,
   COMMIT,
+  REPORT_OPERATIONS,
 ]
 
 const HEALTH_MONITOR_RULES = [
@@ -205,6 +218,7 @@ const NODE_RULES = [
   rule('get create update', 'leases.coordination.k8s.io', { namespace: 'kube-node-lease' }),
   RECORD_EVENTS,
   COMMIT,
+  REPORT_OPERATIONS,
 ]
 
 /** The caches and the leader election that the controllers of an API server's process share. */

@@ -2,7 +2,7 @@
 import { notFound } from '../../api/status-error.ts'
 import type { Entry } from '../../store/index.ts'
 import { objectKey } from '../keys.ts'
-import { type ReadDeps, waitForRevision } from '../objects/wait-for-revision.ts'
+import { type ReadDeps, storeOf, waitForRevision } from '../objects/wait-for-revision.ts'
 import type { Resource } from '../resources.ts'
 
 export async function getObject(
@@ -12,8 +12,9 @@ export async function getObject(
   name: string,
   minimumRevision: number,
 ): Promise<Entry> {
-  await waitForRevision(deps, minimumRevision)
-  const entry = await deps.store.get(objectKey(resource.stored, namespace, name))
+  const store = storeOf(deps, resource)
+  await waitForRevision({ store, clock: deps.clock }, minimumRevision)
+  const entry = await store.get(objectKey(resource.stored, namespace, name))
   if (!entry) throw notFound(resource, name)
   return entry
 }

@@ -5,7 +5,7 @@ import { CompactedError, type Entry, FutureRevisionError, type ListResult, type 
 import type { ListOptions } from '../http/options.ts'
 import { collectionPrefix } from '../keys.ts'
 import { selectorOf } from '../objects/selector.ts'
-import { type ReadDeps, waitForRevision } from '../objects/wait-for-revision.ts'
+import { type ReadDeps, storeOf, waitForRevision } from '../objects/wait-for-revision.ts'
 import type { Resource } from '../resources.ts'
 
 export interface ListedObjects {
@@ -28,9 +28,10 @@ export async function listObjects(
 ): Promise<ListedObjects> {
   const prefix = collectionPrefix(resource.stored, namespace)
   const matches = selectorOf(resource, options)
-  const start = await resolveStart(deps, prefix, options)
+  const store = storeOf(deps, resource)
+  const start = await resolveStart({ store, clock: deps.clock }, prefix, options)
   const readFrom = (afterKey: string | undefined, limit: number | undefined, atRevision: number | undefined) =>
-    readPage(deps.store, { prefix, after: afterKey, limit, atRevision }, options)
+    readPage(store, { prefix, after: afterKey, limit, atRevision }, options)
 
   if (!matches) {
     const page = await readFrom(start.after, options.limit || undefined, start.atRevision)
@@ -73,7 +74,7 @@ export async function listObjects(
 
 /** Returns the key after which the list starts and its revision, from the continue token or the resourceVersion. */
 async function resolveStart(
-  deps: ReadDeps,
+  deps: Pick<ReadDeps, 'store' | 'clock'>,
   prefix: string,
   options: ListOptions,
 ): Promise<{ after?: string; atRevision?: number }> {

@@ -321,13 +321,14 @@ describe('content negotiation of a watch', () => {
     const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
     for (const { kind, apiVersion, plural } of api.server.resources.all) {
       if (kind.isReview) continue
+      const { store } = kind.isVolatile ? api.operations : api
       const path = `${apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`}/${plural}`
       const watch = await api.watch(`${path}?watch=1&${query}`, TABLE)
       await watch.waitUntil((events) => events.some(({ type }) => type === 'BOOKMARK'))
       const { object } = watch.events.find(({ type }) => type === 'BOOKMARK')!
       expect(object, path).toMatchObject({
         kind: 'Table',
-        metadata: { resourceVersion: String(api.store.revision) },
+        metadata: { resourceVersion: String(store.revision) },
         rows: [
           {
             cells: { length: kind.columns.length },

@@ -15,7 +15,7 @@ import { collectionPrefix } from '../keys.ts'
 import { viewOf } from '../objects/object-deps.ts'
 import { selectorOf } from '../objects/selector.ts'
 import { objectBytes, type Shared } from '../objects/stored-object.ts'
-import { type ReadDeps, waitForRevision } from '../objects/wait-for-revision.ts'
+import { type ReadDeps, storeOf, waitForRevision } from '../objects/wait-for-revision.ts'
 import { status as statusType } from '../openapi/envelope-types.ts'
 import type { Resource } from '../resources.ts'
 import { listObjects } from './list.ts'
@@ -52,7 +52,7 @@ type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 export async function openWatch(deps: WatchDeps, request: WatchRequest): Promise<NonNullable<ApiResponse['stream']>> {
   const { resource, options } = request
   const matches = selectorOf(resource, options)
-  await waitForRevision(deps, options.resourceVersion ?? 0)
+  await waitForRevision({ store: storeOf(deps, resource), clock: deps.clock }, options.resourceVersion ?? 0)
   return (sink, turn) => {
     const stream = new WatchStream(deps, request, matches, sink, turn)
     void stream.start().finally(() => turn?.end())
@@ -155,7 +155,7 @@ class WatchStream {
 
   #follow(afterRevision: number): void {
     const { resource, namespace } = this.#request
-    this.#watch = this.#deps.store.watch({
+    this.#watch = storeOf(this.#deps, resource).watch({
       prefix: collectionPrefix(resource.stored, namespace),
       afterRevision,
       onEvents: (events) => this.#onEvents(events),

@@ -54,7 +54,7 @@ export const addControllerProcessOptions = (command: Command): Command =>
   command
     .option('--no-leader-election', 'run without a lease, even if another process runs the same controllers')
     .addOption(leaseDurationOption())
-    .option('--http-endpoint <host:port>', 'address on which to serve /metrics, /healthz and /readyz')
+    .option('--http-endpoint <host:port>', 'address on which to serve /metrics, /healthz, /readyz and /operations')
     .addOption(logLevelOption())
     .addOption(logFormatOption())
 

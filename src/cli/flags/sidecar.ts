@@ -61,7 +61,7 @@ export const MONITORING_FLAGS = {
   httpEndpoint: textFlag(
     '--http-endpoint',
     '',
-    'address (HOST:PORT) on which to serve metrics, /healthz, /healthz/leader-election and /readyz',
+    'address (HOST:PORT) on which to serve metrics, /healthz, /healthz/leader-election, /readyz and /operations',
   ),
   metricsAddress: textFlag('--metrics-address', '', 'deprecated alias of --http-endpoint'),
   metricsPath: textFlag('--metrics-path', '/metrics', 'HTTP path of the metrics'),

@@ -98,6 +98,7 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
   const volumeController = createController({
     ...common,
     name: 'volume-attaching',
+    operation: { component: 'attaching', name: 'Attach' },
     sources: [
       source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isVolumeChanged }),
       source({ cache: attachments, keysOf: (attachment) => affectedVolumes(attachment, context) }),
@@ -116,6 +117,7 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
   const nodeController = createController({
     ...common,
     name: 'node-attached-volumes',
+    operation: { component: 'attaching', name: 'ReportAttached', cache: nodes },
     sources: [
       source({ cache: attachments, keysOf: ({ spec }) => [spec.nodeName], matters: isAttachedChanged }),
       source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isVolumesAttachedChanged }),

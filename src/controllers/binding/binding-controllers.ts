@@ -81,10 +81,12 @@ export function createBindingControllers(options: BindingOptions) {
     gates: options.gates ?? allGatesOn,
   }
   const common = { clock, random, log, metrics, workers: WORKERS }
+  const isReleased = (key: string) => volumes.get(key)?.status?.phase === 'Released'
 
   const claimController = createController({
     ...common,
     name: 'claim-binding',
+    operation: { component: 'binding', name: 'Bind' },
     sources: [
       source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isRelevantChange }),
       source({ cache: volumes, keysOf: (volume) => claimsOfVolume(volume, context) }),
@@ -96,6 +98,7 @@ export function createBindingControllers(options: BindingOptions) {
   const volumeController = createController({
     ...common,
     name: 'volume-binding',
+    operation: { component: 'binding', name: (_volume, key) => (isReleased(key) ? 'Reclaim' : 'Bind') },
     sources: [
       source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)] }),
       source({ cache: claims, keysOf: (claim) => volumesOfClaim(claim, context), matters: isRelevantChange }),

@@ -10,7 +10,7 @@ import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createWorkQueue, type EventRecorder, type LeaderElection, type WorkQueue } from '../../runtime/index.ts'
 import { createClusterSegments } from './cluster-segments.ts'
-import { capacityKind } from './items.ts'
+import { capacityKind, type ItemKey, parseItemKey } from './items.ts'
 import { managedBy, selectorOf } from './managed-by.ts'
 import type { CapacityMetrics } from './metrics.ts'
 import { type CapacityMode, type CapacityOptions, settingsOf } from './options.ts'
@@ -38,6 +38,14 @@ export interface CapacityControllers {
 }
 
 const QUEUE_NAME = 'csistoragecapacity'
+
+/** Returns the class of a key of the queue. */
+const classRefOf = (key: ItemKey) => ({
+  apiVersion: `${storageClassKind.group}/${storageClassKind.versions[0]}`,
+  kind: storageClassKind.kind,
+  name: parseItemKey(key).className,
+})
+
 /** High, because a failing driver fails for every item, and this limit must not extend the backoff of each item. */
 const RETRIES_PER_SECOND = 1_000
 
@@ -48,7 +56,13 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
   const { namespace } = settings
   const driverName = facts.name
   const name = settings.prefixesQueueNames ? `${driverName}-${QUEUE_NAME}` : QUEUE_NAME
-  const queue = createWorkQueue({
+  const operations = metrics?.operations?.follow({
+    component: 'provisioner',
+    queue: name,
+    stateOf: (key) => queue.stateOf(key),
+    subjectOf: (key) => ({ operation: 'ReportCapacity', object: classRefOf(key) }),
+  })
+  const queue: WorkQueue = createWorkQueue({
     name,
     clock,
     random,
@@ -58,6 +72,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
     backoff: settings.backoff,
     retriesPerSecond: RETRIES_PER_SECOND,
     ...(metrics ? { observer: metrics.queueObserver(name) } : {}),
+    ...(operations ? { onChange: operations.note } : {}),
   })
   metrics?.queues.add(queue)
 
@@ -103,6 +118,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
       await produce(producer, signal)
     } finally {
       stop()
+      operations?.stop()
       await Promise.all(leases.map((lease) => lease.release()))
     }
   }

@@ -1,6 +1,7 @@
 // Reconciles one item: calls GetCapacity and creates or updates the object of a desired item, and deletes the objects of
 // other items.
 import type { Logger } from '../../base/log.ts'
+import { operationDetailsOf } from '../../base/operation-details.ts'
 import { type CsiDriver, CsiError, isUncertain } from '../../csi/index.ts'
 import { backOff, done, type Outcome } from '../../runtime/index.ts'
 import type { ClassErrors } from './class-errors.ts'
@@ -73,7 +74,7 @@ async function callGetCapacity(
     if (!signal.aborted) log.warn(fields, 'GetCapacity failed; retrying')
     // An uncertain error, such as that of a driver that is starting or overloaded, is not an error of the class.
     if (error instanceof CsiError && !isUncertain(error)) classErrors.recordFailure(key, message)
-    return backOff(`GetCapacity failed: ${message}`)
+    return backOff(`GetCapacity failed: ${message}`, operationDetailsOf(error))
   }
 }
 

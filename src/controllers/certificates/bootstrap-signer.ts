@@ -12,7 +12,7 @@ import {
 import { secretKind } from '../../api/kinds/secret/secret.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
-import { type Controller, createController, done, type Outcome, retryAfter, source } from '../../runtime/index.ts'
+import { type Controller, checkAfter, createController, done, type Outcome, source } from '../../runtime/index.ts'
 
 const NAME = 'bootstrap-signer'
 const CLUSTER_INFO = { namespace: 'kube-public', name: 'cluster-info' }
@@ -46,7 +46,7 @@ export function createBootstrapSigner(deps: ControllerDeps): Controller {
     }
     const nextExpiryMs = Math.min(...tokens.map(({ expiresAtMs }) => expiresAtMs))
     if (nextExpiryMs === Number.POSITIVE_INFINITY) return done
-    return retryAfter(Math.min(nextExpiryMs - nowMs, RECHECK_MS_MAX), 'the signature of a token ends when it expires')
+    return checkAfter(Math.min(nextExpiryMs - nowMs, RECHECK_MS_MAX), 'the signature of a token ends when it expires')
   }
 
   const controller = createController({

@@ -7,7 +7,7 @@ import type { CertificateSigningRequest } from '../../api/kinds/certificate-sign
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
-import { createController, done, type Outcome, retryAfter, source, type WorkQueue } from '../../runtime/index.ts'
+import { checkAfter, createController, done, type Outcome, source, type WorkQueue } from '../../runtime/index.ts'
 import {
   type CertificateUse,
   type NodeCertificateRight,
@@ -53,6 +53,7 @@ export function createCertificateController(deps: CertificateControllerDeps): Ce
   const requests = caches.of(certificateSigningRequestKind)
   const controller = createController({
     name: NAME,
+    operation: { component: 'certificates', name: 'Sign' },
     clock,
     random,
     log,
@@ -69,7 +70,7 @@ export function createCertificateController(deps: CertificateControllerDeps): Ce
     const requester = requesterOf(csr)
     const action = planRequest(csr, { nowMs: clock.nowMs(), hasRight: (right) => deps.hasRight(requester, right) })
     if (action.do === 'wait') {
-      return retryAfter(action.untilMs - clock.nowMs(), 'the request is deleted when it is old')
+      return checkAfter(action.untilMs - clock.nowMs(), 'the request is deleted when it is old')
     }
     try {
       await apply(csr, action)

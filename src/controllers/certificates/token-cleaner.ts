@@ -5,7 +5,7 @@ import type { Secret } from '../../api/kinds/secret/secret-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { keyOfObject, refOfKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
-import { createController, done, retryAfter, source, type WorkQueue } from '../../runtime/index.ts'
+import { checkAfter, createController, done, source, type WorkQueue } from '../../runtime/index.ts'
 
 const NAME = 'token-cleaner'
 const EXPIRED_MS_MAX = 24 * 60 * 60 * 1_000
@@ -34,7 +34,7 @@ export function createTokenCleaner(deps: ControllerDeps): {
       if (!secret || deleteAtMs === undefined || Number.isNaN(deleteAtMs)) return done
       const remainingMs = deleteAtMs - clock.nowMs()
       if (remainingMs > 0)
-        return retryAfter(Math.min(remainingMs, RECHECK_MS_MAX), 'the token is deleted after it expires')
+        return checkAfter(Math.min(remainingMs, RECHECK_MS_MAX), 'the token is deleted after it expires')
       const { uid, resourceVersion } = secret.metadata
       try {
         await client.delete(secretKind, refOfKey(key), { uid, resourceVersion })

@@ -50,6 +50,7 @@ export function createEphemeralController(options: EphemeralOptions): EphemeralC
   const events = options.events ?? createEventRecorder({ client, clock, random, log, component: NAME })
   const controller = createController({
     name: NAME,
+    operation: { component: 'ephemeral', name: 'CreateClaim' },
     clock,
     random,
     log,

@@ -15,6 +15,7 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
 import { ApiError, isConflict } from '../../api/status-error.ts'
+import { operationDetailsOf } from '../../base/operation-details.ts'
 import { type CommitWrite, keyOfObject, refOfKey } from '../../client/index.ts'
 import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
 import { backOff, NotLeaderError, retryAfter, stuck } from '../../runtime/index.ts'
@@ -135,7 +136,7 @@ export async function findLostExpansion(
     const message = `the expansion is cancelled as soon as the driver reports the volume's size: ${messageOf(error)}`
     const patch = failureReport(claim, message, clock.nowMs())
     if (patch) await saveClaim([unconditionalClaimWrite(claim, patch)], saver)
-    return backOff(message)
+    return backOff(message, operationDetailsOf(error))
   }
 }
 
@@ -224,7 +225,7 @@ async function saveFailure(
     // A single uncertain error is normal when a driver restarts, so only a repeated one is reported.
     const patch = attempt === 'first' ? undefined : failureReport(claim, errorMessage, clock.nowMs())
     if (patch) await saveClaim([unconditionalClaimWrite(claim, patch)], saver)
-    return failedCall(target, `${errorMessage} (the driver may still be expanding the volume)`)
+    return failedCall(target, `${errorMessage} (the driver may still be expanding the volume)`, { error })
   }
 
   const failure = { message: failureMessage(errorMessage) }
@@ -243,7 +244,7 @@ async function saveFailure(
     ],
     saver,
   )
-  return failedCall(target, errorMessage, { isSlow: isInfeasible })
+  return failedCall(target, errorMessage, { isSlow: isInfeasible, error })
 }
 
 /** Writes the volume first. If the write of the claim fails, the controller repeats the call and gets the same result. */

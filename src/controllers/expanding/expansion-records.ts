@@ -4,6 +4,7 @@
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import { RETRY_ANNOTATION } from '../../runtime/operations/retry-request.ts'
 import { resizeStateOf } from '../../volumes/resize-status.ts'
 import { allocatedStorage, larger, requestedStorage } from '../../volumes/sizes.ts'
 
@@ -101,6 +102,6 @@ export class ExpansionRecords {
   }
 }
 
-/** Returns fields that users edit, for comparison. */
-const userRequestOf = ({ metadata, spec }: Claim): string =>
-  JSON.stringify([spec?.resources, spec?.volumeAttributesClassName, metadata.labels])
+/** Returns fields that users edit, for comparison. A request to retry is an edit. */
+const userRequestOf = ({ metadata: { labels, annotations }, spec }: Claim): string =>
+  JSON.stringify([spec?.resources, spec?.volumeAttributesClassName, labels, annotations?.[RETRY_ANNOTATION]])

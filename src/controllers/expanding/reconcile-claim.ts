@@ -39,9 +39,8 @@ export async function reconcileClaim(
   for (let steps = 0; steps < STEPS_MAX; steps++) {
     const plan = planExpansion(situationOf(subject, context))
     if (failedAttempt && plan.do === 'expand' && isEqualSize(plan.target, failedAttempt.target)) {
-      return failedAttempt.isSlow
-        ? retryAfter(context.settings.slowRetryMs, failedAttempt.message)
-        : backOff(failedAttempt.message)
+      const { isSlow, message, details } = failedAttempt
+      return isSlow ? retryAfter(context.settings.slowRetryMs, message, details) : backOff(message, details)
     }
     const step = await applyOrReread(plan, subject, context, signal)
     if (step.is === 'failedCall') failedAttempt = step

@@ -42,7 +42,7 @@ export function createGarbageController(options: GarbageOptions) {
     clock,
     random,
     log,
-    ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
+    metrics,
     sources: graph.caches.map((cache) =>
       source({
         cache,

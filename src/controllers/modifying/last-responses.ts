@@ -63,6 +63,12 @@ export class LastResponses {
     this.#set(claim, { isFinal: true, rejected: { fingerprint, untilMs: this.#clock.monotonicMs() + retryDelayMs } })
   }
 
+  /** Allows the rejected call to be repeated now. */
+  endRejection(claim: Claim): void {
+    const { rejected, ...response } = this.#of(claim)
+    if (rejected) this.#set(claim, response)
+  }
+
   recordInUseRejection(claim: Claim): void {
     this.#set(claim, { isFinal: true, requiresOffline: true })
   }

@@ -1,6 +1,7 @@
 // Calls ControllerModifyVolume: saves the target and the undo record in the claim, calls the driver, and saves the result
 // in volume and claim, in one transaction if the server supports it.
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import { operationDetailsOf } from '../../base/operation-details.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { CsiError, goNameOf, isInfeasibleModify, isUncertain as isUncertainResponse } from '../../csi/index.ts'
 import { backOff, retryAfter, stuck } from '../../runtime/index.ts'
@@ -210,8 +211,11 @@ async function saveFailure(attempt: Attempt, error: CsiError, context: Modifying
   }
   const isOutdated = !equalTargets(call.target, desiredTargetOf(situation))
   if (isOutdated) return { is: 'changed', subject: currentSubject } // the request has changed: plan again
-  if (isBlockedByUse) return stuck(message + suffix)
-  return meaning === 'infeasible' ? retryAfter(settings.slowRetryMs, message) : backOff(message + suffix)
+  const details = operationDetailsOf(error)
+  if (isBlockedByUse) return stuck(message + suffix, details)
+  return meaning === 'infeasible'
+    ? retryAfter(settings.slowRetryMs, message, details)
+    : backOff(message + suffix, details)
 }
 
 function meaningOf(error: CsiError, { call, changedParts }: Attempt): FailureMeaning {

@@ -104,6 +104,7 @@ export function createModifying(deps: ModifyingDeps): VolumeChange {
     matters: (next, old) => requestedAttributes(next) !== requestedAttributes(old),
     sources,
     reconcile: (subject, signal) => reconcileClaim(subject, context, signal),
+    retryNow: (claim) => responses.endRejection(claim),
   }
 }
 

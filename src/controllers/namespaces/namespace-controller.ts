@@ -46,7 +46,8 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
     clock,
     random,
     log,
-    ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
+    metrics,
+    operation: { component: 'namespaces', name: 'Delete' },
     sources: [
       source({ cache: namespaces, keysOf: (namespace) => [namespace.metadata.name] }),
       ...contentCaches.map((cache) =>

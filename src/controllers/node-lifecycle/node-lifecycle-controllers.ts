@@ -102,6 +102,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   const nodeController = createController({
     ...common,
     name: 'node_lifecycle_controller',
+    operation: { component: 'node-lifecycle', name: 'MonitorNode' },
     sources: [
       source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isHealthChanged }),
       source({
@@ -115,6 +116,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   const evictionController = createController({
     ...common,
     name: 'noexec_taint_pod',
+    operation: { component: 'node-lifecycle', name: 'Evict', cache: pods },
     sources: [
       source({ cache: nodes, keysOf: (node) => podsOnTaintedNode(node, context), matters: areTaintsChanged }),
       source({ cache: pods, keysOf: (pod) => keysIfOnTaintedNode(pod, context), matters: isPodChanged }),
@@ -124,6 +126,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   const orphanController = createController({
     ...common,
     name: 'orphaned_pods_nodes',
+    operation: { component: 'node-lifecycle', name: 'RemovePods' },
     sources: [
       source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: () => false }),
       source({ cache: pods, keysOf: (pod) => missingNodesOf(pod, context), matters: isPodChanged }),
@@ -133,6 +136,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   const outOfServiceController = createController({
     ...common,
     name: 'out_of_service_pods',
+    operation: { component: 'node-lifecycle', name: 'RemovePod', cache: pods },
     sources: [
       source({
         cache: nodes,

@@ -16,7 +16,7 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { type Client, keyOfObject, refOfKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
-import { backOff, type Cache, createController, done, type Outcome, source, stuck } from '../../runtime/index.ts'
+import { backOff, type Cache, createController, done, type Outcome, source, stuck, whileDeleted } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { CLAIM_PROTECTION_FINALIZER, VOLUME_PROTECTION_FINALIZER } from '../../volumes/names.ts'
 import { attributesClassesOf, claimsProtectedBy, protectsClaim } from './protected-by.ts'
@@ -44,6 +44,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
     createController({
       ...common,
       name: 'claim-protection',
+      operation: { component: 'protection', name: whileDeleted('Delete', 'Protect') },
       sources: [
         source({
           cache: claims,
@@ -57,6 +58,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
     createController({
       ...common,
       name: 'volume-protection',
+      operation: { component: 'protection', name: whileDeleted('Delete', 'Protect') },
       sources: [
         source({
           cache: volumes,
@@ -69,6 +71,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
     createController({
       ...common,
       name: 'attributes-class-protection',
+      operation: { component: 'protection', name: whileDeleted('Delete', 'Protect') },
       sources: [
         source({ cache: classes, keysOf: ownKey }),
         // A change to a claim or volume matters only while the deletion of its class is blocked, so added and updated

@@ -6,6 +6,7 @@
 //      └─────────┴── unwanted    rejected by the API server, superseded by another volume, or a mismatch
 
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { OperationDetails } from '../../base/operation-details.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { Claim } from '../../volumes/matching.ts'
 import type { ProvisionRequest } from './provisioner.ts'
@@ -43,6 +44,8 @@ export interface Attempt {
   callStartedMs: number
   /** Set if the same request will fail again. It is not retried before `untilMs` unless the class is replaced. */
   infeasible: { readonly untilMs: number; readonly classUid: string; readonly message: string } | undefined
+  /** The details of the last failed call to the storage, for the list of operations. */
+  details?: OperationDetails
 }
 
 /**
@@ -51,6 +54,14 @@ export interface Attempt {
  */
 export class Attempts {
   readonly #byKey = new Map<ObjectKey, Map<string, Attempt>>()
+
+  /** Ends the waits of the attempts for a claim, because a user requests a retry. */
+  endWaits(key: ObjectKey): void {
+    for (const attempt of this.#byKey.get(key)?.values() ?? []) {
+      attempt.infeasible = undefined
+      if ('notBeforeMs' in attempt.stage) attempt.stage = { ...attempt.stage, notBeforeMs: 0 }
+    }
+  }
 
   of(claim: Claim): Attempt | undefined {
     return this.get(keyOfObject(claim), claim.metadata.uid)

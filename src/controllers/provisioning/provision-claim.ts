@@ -155,7 +155,7 @@ async function applyResult(result: ProvisionResult, call: ProvisionCall, context
 }
 
 async function applyFailure(
-  { failure, message, isNotCalled }: Extract<ProvisionResult, { is: 'failed' }>,
+  { failure, message, isNotCalled, details }: Extract<ProvisionResult, { is: 'failed' }>,
   { attempt, request, previousStage }: ProvisionCall,
   context: ProvisioningContext,
 ): Promise<Step> {
@@ -163,6 +163,7 @@ async function applyFailure(
   const mayExist =
     staysUnknown || failure === 'unfinished' || (failure === 'noChange' && previousStage.is === 'unknown')
   countAndRecordFailure(attempt, request, { failure, message, mayExist }, context)
+  attempt.details = details
   switch (failure) {
     case 'unfinished':
       return changed(message)
@@ -186,7 +187,10 @@ async function applyFailure(
         if (!(await clearSelectedNode(attempt.claim, failedNode, context))) break
       }
       if (!staysUnknown) await releaseClaim(attempt, context)
-      return stuck(`node "${request.selectedNode}" is unsuitable; the scheduler must select another node: ${message}`)
+      return stuck(
+        `node "${request.selectedNode}" is unsuitable; the scheduler must select another node: ${message}`,
+        details,
+      )
   }
   attempt.stage = staysUnknown ? previousStage : { is: 'nothing' }
   return changed(message)

@@ -4,6 +4,7 @@
 
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'
+import type { OperationDetails } from '../../base/operation-details.ts'
 import type { Claim } from '../../volumes/matching.ts'
 
 export interface Provisioner {
@@ -50,7 +51,13 @@ export interface ProvisionRequest {
 export type ProvisionResult =
   | { readonly is: 'provisioned'; readonly volume: NewVolume }
   /** `isNotCalled` is set if the storage was not called, so that the result of earlier attempts is unchanged. */
-  | { readonly is: 'failed'; readonly failure: Failure; readonly message: string; readonly isNotCalled?: true }
+  | {
+      readonly is: 'failed'
+      readonly failure: Failure
+      readonly message: string
+      readonly isNotCalled?: true
+      readonly details?: OperationDetails
+    }
   /** The claim does not belong to this provisioner. No failure is recorded. */
   | { readonly is: 'ignored'; readonly message: string }
 
@@ -76,6 +83,6 @@ export interface NewVolume {
 export type DeleteResult =
   | { readonly is: 'deleted' }
   /** `isForeign` is set if the volume does not belong to this provisioner. It was not changed, and a retry is useless. */
-  | { readonly is: 'failed'; readonly message: string; readonly isForeign?: true }
+  | { readonly is: 'failed'; readonly message: string; readonly isForeign?: true; readonly details?: OperationDetails }
   /** The volume belongs to another instance. No event is recorded. */
   | { readonly is: 'ignored'; readonly message: string }

@@ -104,6 +104,15 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   const claimController = createController({
     ...common,
     name: queueName('claims'),
+    operation: {
+      component: 'provisioner',
+      name: 'Provision',
+      objectOf(key) {
+        const [name = '', deletedUid] = key.split('#')
+        const claim = claims.get(name)
+        return deletedUid === undefined || claim?.metadata.uid === deletedUid ? claim : undefined
+      },
+    },
     sources: [
       source({
         cache: claims,
@@ -122,11 +131,13 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
         matters: hasNewOwner,
       }),
     ],
+    onRetry: (key) => context.attempts.endWaits(key.split('#')[0]!),
     reconcile: (key, signal) => reconcileClaim(key, context, (claimKey) => claimController.queue.add(claimKey), signal),
   })
   const volumeController = createController({
     ...common,
     name: queueName('volumes'),
+    operation: { component: 'provisioner', name: 'Delete' },
     sources: [
       source({
         cache: volumes,

@@ -46,7 +46,8 @@ async function advance(claim: Claim, context: ProvisioningContext, signal: Abort
     const situation = situationOf(claim, context)
     const action = planClaim(situation)
     recordNameWait(action, situation, context) // before the first await, so that no deletion is missed
-    if (action.do === 'provision' && lastMessage !== undefined) return backOff(lastMessage)
+    if (action.do === 'provision' && lastMessage !== undefined)
+      return backOff(lastMessage, context.attempts.of(situation.claim)?.details)
     const step = await apply(action, situation, context, signal)
     if (step.is !== 'changed') return step
     lastMessage = step.message
@@ -108,7 +109,9 @@ async function apply(
     case 'wait':
       if (action.recordsEvent)
         context.events.record(persistentVolumeClaimKind, claim, cannotProvisionEvent(action.message))
-      return action.afterMs === undefined ? stuck(action.message) : retryAfter(action.afterMs, action.message)
+      return action.afterMs === undefined
+        ? stuck(action.message)
+        : retryAfter(action.afterMs, action.message, context.attempts.of(claim)?.details)
     case 'releaseIntent':
       await removeIntent(claim, context)
       if (stage.is !== 'saved') forget(claim, context) // the attempt remains until the cache contains the volume

@@ -69,7 +69,9 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
     case 'failed':
       metrics?.recordDeleteFailure(volume)
       context.events.record(persistentVolumeKind, volume, deleteFailedEvent(result.message))
-      return result.isForeign ? releaseForeign(volume, result.message, context) : backOff(result.message)
+      return result.isForeign
+        ? releaseForeign(volume, result.message, context)
+        : backOff(result.message, result.details)
     case 'deleted':
   }
   const outcome = await deleteVolumeObject(volume, context)

@@ -27,6 +27,7 @@ export function createQuotaController(options: QuotaControllerOptions) {
   const quotas = caches.of(resourceQuotaKind)
   const controller = createController({
     name: NAME,
+    operation: { component: 'quota', name: 'CountQuota' },
     clock,
     random,
     log,

@@ -96,6 +96,7 @@ export function createAccountTokenController(deps: AccountTokenControllerDeps): 
 
   const controller = createController({
     name: NAME,
+    operation: { component: 'account-tokens', name: 'IssueToken' },
     clock,
     random,
     log,

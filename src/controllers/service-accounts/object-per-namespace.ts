@@ -52,7 +52,8 @@ export function createObjectPerNamespaceController<T extends KubeObject>(
     clock,
     random,
     log,
-    ...(metrics ? { observer: metrics.queueObserver(name) } : {}),
+    metrics,
+    operation: { component: name, name: 'Publish' },
     sources: [
       source({ cache: namespaces, keysOf: ({ metadata }) => [metadata.name] }),
       source({ cache: objects, keysOf: ({ metadata }) => [metadata.namespace ?? ''] }),

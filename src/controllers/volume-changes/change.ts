@@ -24,6 +24,8 @@ export interface VolumeChange {
   reconcile(subject: Subject, signal: AbortSignal): Promise<Outcome>
   /** Discards the state of a claim that was deleted or no longer uses this driver. */
   forget?(claim: ObjectKey): void
+  /** Ends the wait after a rejected call, because a user requests a retry. Default: there is no such wait. */
+  retryNow?(claim: Subject['claim']): void
   /** Subscribes to caches when the controller starts. The returned function unsubscribes. */
   follow?(subjectOf: (claim: Subject['claim']) => Subject | undefined): () => void
 }

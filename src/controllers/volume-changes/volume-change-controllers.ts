@@ -43,6 +43,11 @@ export interface VolumeChangeControllers {
 /** Returns the work queue's key of a change to a claim's volume. */
 export const changeKey = (claim: ObjectKey, change: VolumeChange['name']): string => `${claim}#${change}`
 
+const OPERATION_NAMES = { expanding: 'ExpandController', modifying: 'Modify' } as const
+
+/** Returns the operation of a key of the work queue. */
+const operationNameOf = (key: string): string => OPERATION_NAMES[key.split('#')[1] as VolumeChange['name']]
+
 export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeChangeControllers {
   const { caches, clock, random, log, metrics, facts, node, changes } = deps
   const settings = volumeChangeSettings(deps.options)
@@ -90,6 +95,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   const name = node ? `${facts.name}-${node.name}-pvc` : `${facts.name}-pvc`
   const controller = createController({
     name,
+    operation: { component: 'resizer', name: (_claim, key) => operationNameOf(key), cache: claims },
     clock,
     random,
     log,
@@ -99,6 +105,11 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
     sources: changes.flatMap(sourcesOf),
     reads: changes.flatMap(({ reads = [] }) => reads),
     reconcile,
+    onRetry(key) {
+      const [claimKey = '', changeName] = key.split('#')
+      const claim = claims.get(claimKey)
+      if (claim) changes.find((change) => change.name === changeName)?.retryNow?.(claim)
+    },
   })
   metrics?.queues.add(controller.queue)
   return {

@@ -330,5 +330,6 @@ function toVolumeError(error: unknown, step: string, { name, mode }: CsiVolume):
   const message = error instanceof CsiError ? error.rpcText : (error as Error).message
   return new VolumeError(`${step} failed for volume "${name}" : ${message}`, {
     reason: mode === 'Block' ? 'FailedMapVolume' : 'FailedMount',
+    cause: error,
   })
 }

@@ -14,6 +14,8 @@ export interface MountBackoff {
   waitedMs(uid: string): number
   /** Restarts the measurement of the waiting time, after a timeout event was recorded. */
   resetWait(uid: string): void
+  /** Ends the backoffs of the volumes of a pod. The next failure starts with the shortest backoff. */
+  end(uid: string): void
   /** Ends all backoffs, for example after a driver was registered. */
   endAll(): void
   removePod(uid: string): void
@@ -56,6 +58,12 @@ export function createMountBackoff({ clock }: { readonly clock: Clock }): MountB
     resetWait(uid) {
       const pod = pods.get(uid)
       if (pod) pod.sinceMs = clock.monotonicMs()
+    },
+    end(uid) {
+      for (const backoff of pods.get(uid)?.volumes.values() ?? []) {
+        backoff.dueMs = 0
+        backoff.failures = 0
+      }
     },
     endAll() {
       for (const { volumes } of pods.values()) for (const backoff of volumes.values()) backoff.dueMs = 0

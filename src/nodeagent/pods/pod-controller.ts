@@ -13,6 +13,7 @@ import {
   createController,
   type Outcome,
   source,
+  whileDeleted,
 } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import type { WatchedObjects } from '../volume-objects.ts'
@@ -32,7 +33,9 @@ export interface PodControllerDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  readonly metrics?: ClientMetrics
+  readonly metrics?: Partial<ClientMetrics>
+  /** Called before a pod is retried on request. */
+  onRetry(uid: string): void
   reconcile(uid: string, signal: AbortSignal): Promise<Outcome>
 }
 
@@ -70,6 +73,12 @@ export function createPodController(deps: PodControllerDeps): Controller {
     workers: WORKERS,
     backoff: { baseMs: RETRY_MS_MIN, maxMs: RETRY_MS_MAX },
     metrics,
+    operation: {
+      component: 'node',
+      name: whileDeleted('Unpublish', 'Publish'),
+      objectOf: (uid) => pods.byIndex(BY_UID, uid)[0],
+    },
+    onRetry: deps.onRetry,
     sources: [
       source({ cache: pods, keysOf: uidOf }),
       ...(watched ? volumeSources(watched) : []),
@@ -78,7 +87,7 @@ export function createPodController(deps: PodControllerDeps): Controller {
     ],
     reconcile,
   })
-  metrics?.queues.add(controller.queue)
+  metrics?.queues?.add(controller.queue)
   return controller
 }
 

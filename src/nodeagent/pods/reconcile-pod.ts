@@ -11,8 +11,9 @@ import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
+import { type OperationDetails, operationDetailsOf } from '../../base/operation-details.ts'
 import type { Client } from '../../client/index.ts'
-import { backOff, done, type EventRecorder, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
+import { backOff, checkAfter, done, type EventRecorder, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Containers, VolumePath } from '../commands/containers.ts'
 import type { CsiVolume } from '../csi/csi-volume.ts'
 import type { ExpandVolume, PublishedVolume } from '../csi/expand-volume.ts'
@@ -86,7 +87,8 @@ function deadlineInMs({ spec, status }: Readonly<Stored<Pod>>, nowMs: number): n
 /** Limits the delay of a timed retry, and retries a pod that is done or stuck after this time. Keeps a backoff. */
 export function retryWithin(outcome: Outcome, ms: number, message: string): Outcome {
   if (ms === Number.POSITIVE_INFINITY) return outcome
-  if (outcome.is !== 'retry') return retryAfter(ms, message)
+  if (outcome.is === 'done') return checkAfter(ms, message)
+  if (outcome.is === 'stuck') return retryAfter(ms, outcome.message, outcome.details)
   const { afterMs } = outcome
   return afterMs === undefined ? outcome : { ...outcome, afterMs: Math.min(afterMs, ms) }
 }
@@ -141,9 +143,10 @@ function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): 
   const expandInMs = Math.min(...[...volumes.values()].map((volume) => volume.expandInMs ?? Number.POSITIVE_INFINITY))
   const republishMs = anyRequiresRepublish(volumes, deps) ? REPUBLISH_MS : Number.POSITIVE_INFINITY
   const isProjected = [...volumes.values()].some(({ files }) => files)
-  if (expandInMs < republishMs) return retryAfter(expandInMs, 'a volume expansion is retried')
-  if (republishMs === REPUBLISH_MS) return retryAfter(REPUBLISH_MS, 'a driver requires republishing')
-  return isProjected ? retryAfter(PROJECTION_REFRESH_MS, 'projected volumes are refreshed') : done
+  if (expandInMs < republishMs)
+    return retryAfter(expandInMs, 'a volume expansion is retried', { operation: 'ExpandNode' })
+  if (republishMs === REPUBLISH_MS) return checkAfter(REPUBLISH_MS, 'a driver requires republishing')
+  return isProjected ? checkAfter(PROJECTION_REFRESH_MS, 'projected volumes are refreshed') : done
 }
 
 /** Returns undefined if the volume is mounted. */
@@ -172,7 +175,7 @@ async function tryMount(
 
 /** Converts an unexpected error, such as a full disk, a missing permission or an unavailable server. */
 const toVolumeError = (error: unknown, { name }: UsedVolume) =>
-  new VolumeError(`MountVolume.SetUp failed for volume "${name}" : ${(error as Error).message}`)
+  new VolumeError(`MountVolume.SetUp failed for volume "${name}" : ${(error as Error).message}`, { cause: error })
 
 async function mount(
   pod: Readonly<Stored<Pod>>,
@@ -283,8 +286,16 @@ async function waitForVolumes(
     await writeStatus(pod, viewOfAll(pod, { is: 'waiting', reason: 'ContainerCreating', message: problems }), deps)
   }
   const untilTimeoutMs = Math.max(0, MOUNT_TIMEOUT_MS - deps.mountBackoff.waitedMs(uid))
-  return retryAfter(Math.min(deps.mountBackoff.retryInMs(uid), untilTimeoutMs), problems)
+  const retryInMs = Math.min(deps.mountBackoff.retryInMs(uid), untilTimeoutMs)
+  return retryAfter(retryInMs, problems, detailsOf(unmounted[0]!.problem))
 }
+
+/** The details of the error of the first volume that is not mounted. */
+const detailsOf = (problem: VolumeError): OperationDetails => ({
+  reason: problem.isWaiting ? 'WaitingForVolume' : problem.reason,
+  isFailure: !problem.isWaiting,
+  ...operationDetailsOf(problem),
+})
 
 async function terminatePod(
   pod: Readonly<Stored<Pod>>,

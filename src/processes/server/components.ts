@@ -1,13 +1,14 @@
 // Runs the components that share the process of an API server: the nodes of this machine and the controllers, each with the
 // rights of its own user.
 import type { FeatureGates } from '../../api/feature-gates.ts'
-import type { ApiServer } from '../../apiserver/index.ts'
+import type { ApiServer, OperationBoard } from '../../apiserver/index.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
+import { processName } from '../../base/process-identity.ts'
 import type { Provisioner } from '../../controllers/provisioning/index.ts'
 import type { ThrottleOptions } from '../../controllers/volume-changes/index.ts'
 import type { PodOptions } from '../../nodeagent/index.ts'
-import { createClientMetrics } from '../../runtime/index.ts'
+import { createClientMetrics, createOperationRegistry } from '../../runtime/index.ts'
 import { CONTROLLERS, type DriverEndpoint, runControllers } from '../controllers.ts'
 import type { AccessControl } from './access-control.ts'
 import { createComponentClients } from './component-clients.ts'
@@ -17,6 +18,8 @@ import { runServerControllers } from './server-controllers.ts'
 
 export interface ComponentsOptions {
   readonly server: ApiServer
+  /** Lists the operations of the components. */
+  readonly operations: OperationBoard
   readonly serverUrl: string
   readonly access: Pick<AccessControl, 'credentials' | 'nodeIdentity' | 'roleAuthorizer' | 'accountTokens'>
   readonly gates: FeatureGates
@@ -58,7 +61,9 @@ export interface RunningComponents {
 export function startComponents(options: ComponentsOptions): RunningComponents {
   const { server, serverUrl, access, gates, isShared, nodes, clock, random, log, signal } = options
   const { registry } = server.metrics
-  const common = { registry, clock, random, log, signal }
+  const operations = createOperationRegistry({ process: processName('stowage'), clock })
+  operations.subscribe(options.operations.applyLocal)
+  const common = { registry, clock, random, log, signal, operations }
   const ends: Promise<unknown>[] = []
   const controllers: Record<string, Promise<unknown>> = {}
   const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
@@ -74,7 +79,7 @@ export function startComponents(options: ComponentsOptions): RunningComponents {
   // On a shared store `stowage server` runs those that need its keys, because `stowage controllers` cannot.
   if (options.hasControllers || isShared) {
     const { pki } = access.credentials
-    const metrics = createClientMetrics(registry)
+    const metrics = createClientMetrics(registry, operations)
     const clientOf = createComponentClients({ ...common, server, authorizer: access.roleAuthorizer, metrics })
     const runClusterControllers = () =>
       runControllers({

@@ -14,6 +14,7 @@ import { UsageError } from '../../base/usage-error.ts'
 import type { Client } from '../../client/index.ts'
 import { type RunningDriver, startDriver, TOPOLOGY_KEY } from '../../driver/index.ts'
 import { createAgentMetrics, type PodOptions, type RunningNodeAgent, startNodeAgent } from '../../nodeagent/index.ts'
+import type { OperationRegistry } from '../../runtime/index.ts'
 import type { DriverEndpoint } from '../controllers.ts'
 import { directoryOf, type NodeNames } from './node-names.ts'
 
@@ -32,6 +33,7 @@ export interface NodesOptions {
   /** Returns a client with the identity of the node. */
   clientOf(node: string): Client
   readonly registry: Registry
+  readonly operations: OperationRegistry
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -108,6 +110,7 @@ export function startNodes(options: NodesOptions): RunningNodes {
       random,
       log,
       metrics,
+      operations: options.operations,
       signal,
     })
   })

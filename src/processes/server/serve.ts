@@ -12,6 +12,7 @@ import {
   inProcessClient,
   limitEvents,
   listenHttps,
+  openOperationBoard,
   type Pki,
   type PublishedService,
   parseRuntimeConfig,
@@ -141,9 +142,11 @@ export async function serve(options: ServeOptions): Promise<void> {
       serverUrl: () => url,
     })
     const { pki } = access.credentials
+    const operations = await openOperationBoard({ clock })
     const server = createApiServer({
       ...access.serverOptions,
       store,
+      operations,
       clock,
       random,
       log,
@@ -199,6 +202,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       components = startComponents({
         ...options,
         server,
+        operations,
         serverUrl: url,
         access,
         gates,
@@ -221,7 +225,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       bootstrap.fail('the server is shutting down')
       stop.abort(signal.reason)
       await stopWithin({ ...components?.stop(), requests: listener.stop(), service: service?.stop() }, { clock, log })
-      await stopWithin({ audit: access.auditing.close() }, { clock, log })
+      await stopWithin({ audit: access.auditing.close(), operations: operations.close() }, { clock, log })
     }
   } finally {
     await stopWithin({ store: store.close(), record: record?.remove() }, { clock, log })

@@ -13,7 +13,13 @@ import {
   type Requester,
 } from '../../controllers/certificates/index.ts'
 import { createAccountTokenController } from '../../controllers/service-accounts/index.ts'
-import { createClientMetrics, createManager, type Runnable, type TermDeps } from '../../runtime/index.ts'
+import {
+  createClientMetrics,
+  createManager,
+  type OperationRegistry,
+  type Runnable,
+  type TermDeps,
+} from '../../runtime/index.ts'
 import type { ClientOf } from './component-clients.ts'
 
 export interface ServerControllersOptions {
@@ -22,6 +28,7 @@ export interface ServerControllersOptions {
   readonly authorizer: Authorizer
   readonly pki: Pick<Pki, 'caCert' | 'signCertificate'>
   readonly accountTokens: Pick<AccountTokens, 'createSecretToken'>
+  readonly operations: OperationRegistry
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -52,7 +59,7 @@ export async function runServerControllers(options: ServerControllersOptions): P
       clock,
       random,
       log,
-      metrics: createClientMetrics(new Registry()), // the metrics of the server already count these requests
+      metrics: createClientMetrics(new Registry(), options.operations), // the metrics of the server already count these requests
       createControllers: (deps) => [create[name](deps)],
     }),
   )

@@ -16,6 +16,8 @@ import { type IndexKeys, type Rejection, UnschedulablePods } from './unschedulab
 export interface QueuedPod {
   readonly key: ObjectKey
   info: PodInfo
+  /** Wall-clock time at which the pod was added. */
+  readonly addedAtMs: number
   state: 'active' | 'in flight' | 'backoff' | 'unschedulable'
   /** Scheduling attempts so far. */
   attempts: number
@@ -39,7 +41,11 @@ export interface QueuedPodStatus {
   /** Message of the last failed attempt. */
   readonly message?: string
   readonly rejectedBy: readonly string[]
+  readonly uid: string
   readonly attempts: number
+  readonly failures: number
+  /** Wall-clock time at which the pod was added. */
+  readonly addedAtMs: number
   /** Wall-clock time of the next attempt of a pod in backoff. */
   readonly nextAtMs?: number
 }
@@ -60,6 +66,8 @@ export class SchedulingQueue {
   readonly #active = new Map<number, Set<QueuedPod>>() // by priority
   #priorities: number[] = [] // highest first
   readonly unschedulable = new UnschedulablePods<QueuedPod>()
+  /** Called when the state of a pod has changed or the pod was removed. */
+  onChange: ((key: ObjectKey) => void) | undefined
   #wake: (() => void) | undefined
   #attempts = 0
   #backoffCount = 0
@@ -103,6 +111,7 @@ export class SchedulingQueue {
     const pod: QueuedPod = {
       key: info.key,
       info,
+      addedAtMs: this.#clock.nowMs(),
       state: 'active',
       attempts: 0,
       failures: 0,
@@ -128,6 +137,7 @@ export class SchedulingQueue {
     const pod = this.#pods.get(key)
     if (!pod) return
     this.#pods.delete(key)
+    this.onChange?.(key)
     this.#removeFromState(pod)
     if (pod.state === 'active' || pod.state === 'backoff') this.#requeueNextOfClass(pod)
   }
@@ -139,6 +149,7 @@ export class SchedulingQueue {
       if (!pod) continue
       this.#removeFromState(pod)
       pod.state = 'in flight'
+      this.onChange?.(pod.key)
       pod.attempts++
       this.#attempts++
       return pod
@@ -160,6 +171,7 @@ export class SchedulingQueue {
     pod.notBeforeMs = pod.failures > IMMEDIATE_RETRIES_MAX ? this.#clock.monotonicMs() + delayMs : 0
     if (pod.signature !== rejection.signature) this.#requeueNextOfClass(pod) // the pod no longer represents that class
     pod.state = 'unschedulable'
+    this.onChange?.(pod.key)
     pod.signature = rejection.signature
     this.unschedulable.add(pod, rejection, keys)
   }
@@ -180,6 +192,19 @@ export class SchedulingQueue {
     this.unschedulable.takeForRetry(pod.key)
     if (waitMs > 0) this.#backOff(pod, waitMs)
     else this.#activate(pod)
+  }
+
+  /** Schedules a waiting pod without further delay, and resets its backoff. A pod in flight is not affected. */
+  retryNow(key: ObjectKey): void {
+    const pod = this.#pods.get(key)
+    if (!pod || pod.state === 'in flight') return
+    pod.failures = 0
+    pod.notBeforeMs = 0
+    if (pod.state === 'unschedulable') this.requeue(pod)
+    else if (pod.state === 'backoff') {
+      this.#removeFromState(pod)
+      this.#activate(pod)
+    }
   }
 
   /** Resolves when there is a pod to pop, or when the signal is aborted. */
@@ -211,14 +236,17 @@ export class SchedulingQueue {
   }
 
   #statusOf(pod: QueuedPod): QueuedPodStatus {
-    const { key, state, message, attempts, dueMs } = pod
+    const { key, state, message, attempts, failures, addedAtMs, dueMs } = pod
     const inMs = dueMs - this.#clock.monotonicMs()
     return {
       key,
       state,
       message,
       rejectedBy: [...(this.unschedulable.rejectionOf(key)?.rejectedBy ?? [])],
+      uid: pod.info.uid,
       attempts,
+      failures,
+      addedAtMs,
       nextAtMs: state === 'backoff' ? this.#clock.nowMs() + inMs : undefined,
     }
   }
@@ -244,6 +272,7 @@ export class SchedulingQueue {
 
   #backOff(pod: QueuedPod, ms: number): void {
     pod.state = 'backoff'
+    this.onChange?.(pod.key)
     pod.dueMs = this.#clock.monotonicMs() + ms
     this.#backoffCount++
     pod.cancelTimer = this.#clock.after(ms, () => {

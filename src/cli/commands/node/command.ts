@@ -28,7 +28,7 @@ export const addNode: AddCommand = (program, deps) => {
     .option('--driver-socket <path>', 'socket of a CSI driver without a registrar; may be repeated', collect)
     .option('--label <key=value>', 'label of the node; may be repeated', collect)
     .option('--max-pods <number>', 'maximum number of pods', '110')
-    .option('--http-endpoint <host:port>', 'address on which to serve /metrics and /healthz')
+    .option('--http-endpoint <host:port>', 'address on which to serve /metrics, /healthz and /operations')
     .addOption(logLevelOption())
     .addOption(logFormatOption())
     .addOption(outputOption())

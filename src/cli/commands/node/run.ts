@@ -57,7 +57,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   }
   const joined = credentials && { connection: credentials.connection, namespace: 'default' }
   const host = await startRemoteHost('stowage-node', flags, deps, { components: ['node'], ownConfig: joined })
-  const { client, url, registry, monitoringUrl } = host
+  const { client, url, registry, monitoringUrl, metrics } = host
   host.setHealth({ '/healthz': () => undefined })
   try {
     const start = async () => {
@@ -79,6 +79,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         random,
         log,
         registry,
+        operations: metrics.operations,
         signal,
       })
     }

@@ -7,7 +7,7 @@ import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volum
 import { keyOfObject } from '../../../client/index.ts'
 import { type CsiDriver, type DriverFacts, serializeCalls } from '../../../csi/index.ts'
 import type { ControllerDeps } from '../../../runtime/controller-deps.ts'
-import { createController, type LeaderElection, source, type WorkQueue } from '../../../runtime/index.ts'
+import { createController, type LeaderElection, source, type WorkQueue, whileDeleted } from '../../../runtime/index.ts'
 import { attacherFinalizerOf } from '../../../volumes/attachment-names.ts'
 import {
   type Attachment,
@@ -73,6 +73,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   const attachmentController = createController({
     ...common,
     name: queueName('csi-attacher-va', 'attachments'),
+    operation: { component: 'attacher', name: whileDeleted('Detach', 'Attach') },
     sources: [
       source({
         cache: attachments,
@@ -94,6 +95,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   const volumeController = createController({
     ...common,
     name: queueName('csi-attacher-pv', 'attached-volumes'),
+    operation: { component: 'attacher', name: 'Release' },
     sources: [
       source({
         cache: volumes,

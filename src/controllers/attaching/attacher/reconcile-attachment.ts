@@ -8,6 +8,7 @@ import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.t
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { ApiError, isConflict, isNotFound } from '../../../api/status-error.ts'
+import { operationDetailsOf } from '../../../base/operation-details.ts'
 import type { CommitWrite } from '../../../client/index.ts'
 import { CsiError, isUncertain } from '../../../csi/index.ts'
 import { backOff, done, NotLeaderError, type Outcome, stuck } from '../../../runtime/index.ts'
@@ -228,5 +229,6 @@ async function saveFailure(
   await saveError(field, attachment, { message, code: error instanceof CsiError ? error.code : undefined }, context)
   if (error instanceof AttachError) return stuck(message)
   const isPending = error instanceof CsiError && isUncertain(error)
-  return backOff(isPending ? `${message} (the driver may still be working on it)` : message)
+  const suffix = isPending ? ' (the driver may still be working on it)' : ''
+  return backOff(message + suffix, operationDetailsOf(error))
 }

@@ -11,6 +11,7 @@ import { storageClassKind } from '../../../api/kinds/storage-class/storage-class
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
+import { type OperationDetails, operationDetailsOf } from '../../../base/operation-details.ts'
 import type { Client } from '../../../client/index.ts'
 import type { Volume } from '../../../csi/gen/csi_pb.js'
 import { type CsiDriver, CsiError, classifyCreateFailure, type DriverFacts } from '../../../csi/index.ts'
@@ -117,6 +118,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         uid,
         classifyCreateFailure(error, { hasSelectedNode, hasTopology: supportsTopology }),
         message,
+        operationDetailsOf(error),
       )
     }
     const problem = findReplyProblem(prepared, volume)
@@ -178,10 +180,10 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     return { is: 'failed', failure: unfinishedUids.has(uid) ? 'noChange' : failure, message, isNotCalled: true }
   }
 
-  function failureResult(uid: string, failure: Failure, message: string): ProvisionResult {
+  function failureResult(uid: string, failure: Failure, message: string, details?: OperationDetails): ProvisionResult {
     if (failure === 'unfinished') unfinishedUids.add(uid)
     else settle(uid)
-    return { is: 'failed', failure, message }
+    return { is: 'failed', failure, message, ...(details ? { details } : {}) }
   }
 
   function settle(uid: string): void {
@@ -239,6 +241,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       return {
         is: 'failed',
         message: messageOf(error) + missingCredentialsHint(error, deletionCredentials),
+        details: operationDetailsOf(error),
       }
     }
   }

@@ -47,6 +47,7 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
   const cloneController = createController({
     ...common,
     name: 'clone-sources',
+    operation: { component: 'provisioner', name: 'ReleaseSource' },
     sources: [
       source({ cache: claims, keysOf: (claim) => (isAwaitingRelease(claim) ? [keyOfObject(claim)] : []) }),
       source({ cache: claims, keysOf: cloneSources }),

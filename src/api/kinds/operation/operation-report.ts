@@ -1,0 +1,23 @@
+// Declares OperationReport, with which a process outside the API server reports its operations. It is not stored.
+import { createdAtColumn, nameColumn } from '../../columns.ts'
+import { defineKind } from '../../kind.ts'
+import { STOWAGE_GROUP } from './operation.ts'
+import { type OperationReport, operationReport } from './operation-schema.ts'
+
+export const operationReportKind = defineKind<OperationReport>({
+  group: STOWAGE_GROUP,
+  versions: ['v1'],
+  kind: 'OperationReport',
+  plural: 'operationreports',
+  singular: 'operationreport',
+  namespaced: false,
+  type: operationReport,
+  isReview: true,
+  nameErrors: () => [],
+  validate() {},
+  columns: [nameColumn, createdAtColumn],
+  deleteReturnsObject: false,
+})
+
+/** Bounds the operations and removals of one report. A report with more is rejected. */
+export const REPORTED_OPERATIONS_MAX = 500

@@ -1,0 +1,145 @@
+// Keeps the operations that processes report, in a store in memory that serves their lists and watches. The operations of a
+// process that reports over the API are removed when it has been silent for too long.
+import { FieldErrors } from '../../api/field-errors.ts'
+import { operationKind } from '../../api/kinds/operation/operation.ts'
+import { operationReportKind, REPORTED_OPERATIONS_MAX } from '../../api/kinds/operation/operation-report.ts'
+import {
+  OPERATION_PHASES,
+  type Operation,
+  type OperationReference,
+  type OperationReportSpec,
+  type OperationReportStatus,
+} from '../../api/kinds/operation/operation-schema.ts'
+import { dns1123LabelProblems } from '../../api/names.ts'
+import { badRequest, invalid } from '../../api/status-error.ts'
+import type { Clock } from '../../base/clock.ts'
+import { memoryMedium, openMemoryStore, type Store, type Write } from '../../store/index.ts'
+import { objectKey } from '../keys.ts'
+import { encodeStored } from '../objects/stored-object.ts'
+
+/** Longer messages are cut. */
+const MESSAGE_LENGTH_MAX = 2_000
+/** Bounds the operations of all processes. Further ones are not listed until others are done. */
+const OPERATIONS_MAX = 50_000
+/** Bounds the processes that report. A report of a further one is rejected. */
+const REPORTERS_MAX = 10_000
+/** The operations of a process that does not report for this time are removed. Processes report every 30 s. */
+export const SILENCE_MS_MAX = 90_000
+const HISTORY = { keepMs: 60_000, entriesMax: 20_000, bytesMax: 16 * 1024 * 1024 }
+
+export interface OperationBoard {
+  /** The operations, with revisions of their own. */
+  readonly store: Store
+  /** Applies changes of the operations of this process. */
+  applyLocal(changes: { readonly changed: readonly Operation[]; readonly removed: readonly OperationReference[] }): void
+  /** Applies the report of another process, which `user` sent. */
+  applyReport(user: string, report: OperationReportSpec): OperationReportStatus
+  close(): Promise<void>
+}
+
+interface Reporter {
+  /** The keys of its operations in the store. */
+  readonly keys: Set<string>
+  cancelExpiry: () => void
+}
+
+/** The reporter of this process. The names of users are not empty. */
+const LOCAL = ''
+
+export async function openOperationBoard({ clock }: { readonly clock: Clock }): Promise<OperationBoard> {
+  const store = await openMemoryStore({ clock, history: HISTORY, medium: memoryMedium(firstRevision(clock)) })
+  const reporters = new Map<string, Reporter>()
+  /** The reporter of each operation: names are unique per process, but another process could claim the same name. */
+  const owners = new Map<string, string>()
+
+  function apply(
+    id: string,
+    { changed, removed }: { readonly changed: readonly Operation[]; readonly removed: readonly OperationReference[] },
+  ): void {
+    const reporter = reporters.get(id) ?? { keys: new Set<string>(), cancelExpiry: () => {} }
+    reporters.set(id, reporter)
+    const writes = new Map<string, Write>()
+    for (const { namespace, name } of removed) {
+      const key = objectKey(operationKind, namespace, name)
+      if (!reporter.keys.delete(key)) continue
+      owners.delete(key)
+      writes.set(key, { delete: key })
+    }
+    for (const operation of changed) {
+      const { namespace = '', name = '' } = operation.metadata
+      const key = objectKey(operationKind, namespace, name)
+      const owner = owners.get(key)
+      if (owner === undefined ? owners.size >= OPERATIONS_MAX : owner !== id) continue
+      owners.set(key, id)
+      reporter.keys.add(key)
+      writes.set(key, { put: key, value: encodeStored(operation) })
+    }
+    if (writes.size > 0) void store.transact(() => [...writes.values()]).catch(() => {}) // fails after close() only
+  }
+
+  function removeReporter(id: string): void {
+    const reporter = reporters.get(id)
+    if (!reporter) return
+    reporter.cancelExpiry()
+    reporters.delete(id)
+    const keys = [...reporter.keys]
+    for (const key of keys) owners.delete(key)
+    if (keys.length > 0) void store.transact(() => keys.map((key) => ({ delete: key }))).catch(() => {})
+  }
+
+  return {
+    store,
+    applyLocal: (changes) => apply(LOCAL, changes),
+    applyReport(user, { process, isComplete = false, operations = [], removed = [] }) {
+      if (operations.length + removed.length > REPORTED_OPERATIONS_MAX)
+        throw badRequest(`a report has at most ${REPORTED_OPERATIONS_MAX} operations; send the others in another one`)
+      checkOperations(process, operations)
+      const id = `${user} ${process}`
+      if (isComplete) removeReporter(id)
+      else if (!reporters.has(id)) return { isKnown: false }
+      if (!reporters.has(id) && reporters.size >= REPORTERS_MAX)
+        throw badRequest(`more than ${REPORTERS_MAX} processes report operations`)
+      apply(id, { changed: operations.map(withoutExcess), removed })
+      const reporter = reporters.get(id)!
+      reporter.cancelExpiry()
+      reporter.cancelExpiry = clock.after(SILENCE_MS_MAX, () => removeReporter(id))
+      return { isKnown: true }
+    },
+    async close() {
+      for (const { cancelExpiry } of reporters.values()) cancelExpiry()
+      await store.close()
+    },
+  }
+}
+
+/**
+ * Revisions start at the time of the start, so that those of an earlier start are older and get 410. Fewer than 1,000
+ * operations change per second, on average.
+ */
+const firstRevision = (clock: Clock): number => clock.nowMs()
+
+function checkOperations(process: string, operations: readonly Operation[]): void {
+  const errors = new FieldErrors()
+  if (process === '') errors.required('spec.process', 'the process that reports')
+  for (const [index, operation] of operations.entries()) {
+    const path = `spec.operations[${index}]`
+    const { name = '', namespace = '' } = operation.metadata
+    errors.invalidAll(`${path}.metadata.name`, name, operationKind.nameErrors(name))
+    errors.invalidAll(`${path}.metadata.namespace`, namespace, dns1123LabelProblems(namespace))
+    if (!OPERATION_PHASES.includes(operation.phase))
+      errors.notSupported(`${path}.phase`, operation.phase, OPERATION_PHASES)
+    if (operation.process !== process)
+      errors.invalid(`${path}.process`, operation.process, 'must be the reporting process')
+  }
+  if (errors.hasErrors) throw invalid(operationReportKind, '', errors.list)
+}
+
+/** Returns the operation without metadata that only the server or its stored objects have. */
+function withoutExcess({ metadata, message, ...fields }: Operation): Operation {
+  const { name, namespace, uid, creationTimestamp, labels } = metadata
+  return {
+    metadata: { name, namespace, uid, creationTimestamp, labels },
+    ...fields,
+    ...(message === undefined ? {} : { message: message.slice(0, MESSAGE_LENGTH_MAX) }),
+  }
+}

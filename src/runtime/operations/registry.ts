@@ -1,0 +1,157 @@
+// The registry of the operations of this process: what its work queues do and wait for. A queue only notes the key of a
+// reconcile that starts or ends; the registry reads the states of noted keys at most once per second, so that work that is
+// done within that time costs two insertions into a set.
+import type { Operation, OperationReference } from '../../api/kinds/operation/operation-schema.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { ObjectKey } from '../../client/object-key.ts'
+import type { KeyState } from '../work-queue.ts'
+import { type OperationSubject, operationNameOf, operationOf } from './operation-of.ts'
+
+/** How a queue describes its keys. */
+export interface OperationSource {
+  /** The component that owns the queue, such as `provisioner`. */
+  readonly component: string
+  /** The name of the queue. */
+  readonly queue: string
+  /** Returns undefined if the key is done. */
+  stateOf(key: ObjectKey): KeyState | undefined
+  /** Returns the operation of a key and its object, always with the same name, or undefined if it is not to be listed. */
+  subjectOf(key: ObjectKey): OperationSubject | undefined
+}
+
+/** The connection of a queue to the registry. */
+export interface OperationFollower {
+  /** Notes that the state of a key has changed. */
+  note(key: ObjectKey): void
+  /** Removes the operations of the queue. */
+  stop(): void
+}
+
+export interface OperationChanges {
+  readonly changed: readonly Operation[]
+  readonly removed: readonly OperationReference[]
+}
+
+export interface OperationRegistry {
+  readonly process: string
+  follow(source: OperationSource): OperationFollower
+  /** Returns the operations of this moment, by namespace and name. */
+  list(): readonly Operation[]
+  /** Calls the listener with changes, at most once per second. Returns a function that unsubscribes. */
+  subscribe(listener: (changes: OperationChanges) => void): () => void
+}
+
+export interface OperationRegistryOptions {
+  /** Identifies this process in its operations. */
+  readonly process: string
+  readonly clock: Clock
+}
+
+const FLUSH_MS = 1_000
+/** Further operations of this process are not listed until others are done and they change again. */
+export const OPERATIONS_MAX = 5_000
+/** Without a listener, noted keys are read when there are more than this, so that keys that are done do not accumulate. */
+const NOTED_KEYS_MAX = 10_000
+
+interface FollowedQueue {
+  readonly source: OperationSource
+  /** Identifies the queue among those of this process, which may have the same name. */
+  readonly id: string
+  readonly noted: Set<ObjectKey>
+  readonly listed: Map<ObjectKey, Operation>
+}
+
+export function createOperationRegistry({ process, clock }: OperationRegistryOptions): OperationRegistry {
+  const queues = new Set<FollowedQueue>()
+  const listeners = new Set<(changes: OperationChanges) => void>()
+  let listedCount = 0
+  let followedCount = 0
+  let cancelFlush: (() => void) | undefined
+
+  function flush(): void {
+    cancelFlush?.()
+    cancelFlush = undefined
+    const changed: Operation[] = []
+    const removed: OperationReference[] = []
+    for (const queue of queues) {
+      for (const key of queue.noted) update(queue, key, changed, removed)
+      queue.noted.clear()
+    }
+    emit({ changed, removed })
+  }
+
+  function update(queue: FollowedQueue, key: ObjectKey, changed: Operation[], removed: OperationReference[]): void {
+    const { source, listed, id } = queue
+    const previous = listed.get(key)
+    const state = source.stateOf(key)
+    const subject = state && !state.isRoutine ? source.subjectOf(key) : undefined
+    if (!state || !subject) {
+      if (previous) removed.push(remove(queue, key, previous))
+      return
+    }
+    if (!previous && listedCount >= OPERATIONS_MAX) return
+    const name = operationNameOf({ process, queue: id }, key, subject.object.name)
+    const operation = operationOf(state, subject, { component: source.component, process, name })
+    if (!previous) listedCount++
+    listed.set(key, operation)
+    changed.push(operation)
+  }
+
+  function remove({ listed }: FollowedQueue, key: ObjectKey, operation: Operation): OperationReference {
+    listed.delete(key)
+    listedCount--
+    return referenceTo(operation)
+  }
+
+  function emit(changes: OperationChanges): void {
+    if (changes.changed.length === 0 && changes.removed.length === 0) return
+    for (const listener of listeners) listener(changes)
+  }
+
+  const scheduleFlush = () => {
+    if (listeners.size > 0) cancelFlush ??= clock.after(FLUSH_MS, flush)
+  }
+
+  return {
+    process,
+    follow(source) {
+      const id = `${source.queue} ${followedCount++}`
+      const queue: FollowedQueue = { source, id, noted: new Set(), listed: new Map() }
+      queues.add(queue)
+      return {
+        note(key) {
+          queue.noted.add(key)
+          if (listeners.size === 0 && queue.noted.size > NOTED_KEYS_MAX) flush()
+          else scheduleFlush()
+        },
+        stop() {
+          if (!queues.delete(queue)) return
+          listedCount -= queue.listed.size
+          emit({ changed: [], removed: [...queue.listed.values()].map(referenceTo) })
+        },
+      }
+    },
+    list() {
+      flush()
+      return [...queues].flatMap(({ listed }) => [...listed.values()]).sort(byNamespaceAndName)
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      scheduleFlush()
+      return () => {
+        listeners.delete(listener)
+        if (listeners.size > 0) return
+        cancelFlush?.()
+        cancelFlush = undefined
+      }
+    },
+  }
+}
+
+export const referenceTo = ({ metadata: { namespace = '', name = '' } }: Operation): OperationReference => ({
+  namespace,
+  name,
+})
+
+const sortKeyOf = ({ metadata: { namespace, name } }: Operation): string => `${namespace}/${name}`
+const byNamespaceAndName = (a: Operation, b: Operation): number => (sortKeyOf(a) < sortKeyOf(b) ? -1 : 1)

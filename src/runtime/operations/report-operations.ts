@@ -1,0 +1,141 @@
+// Reports the operations of this process to its API server: changes in bounded batches, and a heartbeat while there are
+// operations. A server that does not know the process, for example after a restart, gets a complete list. A server that does
+// not serve reports, such as a stock API server, gets none.
+import { operationReportKind, REPORTED_OPERATIONS_MAX } from '../../api/kinds/operation/operation-report.ts'
+import type { Operation, OperationReference } from '../../api/kinds/operation/operation-schema.ts'
+import { isForbidden, isNotServed } from '../../api/status-error.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Client } from '../../client/client.ts'
+import { type OperationChanges, type OperationRegistry, referenceTo } from './registry.ts'
+
+export interface ReportOptions {
+  readonly client: Pick<Client, 'create' | 'serves'>
+  readonly operations: OperationRegistry
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface OperationReporter {
+  /** Stops, and reports for at most two seconds that this process has no more operations. */
+  stop(): Promise<void>
+}
+
+/** The API server removes the operations of a process after three missed heartbeats. */
+export const HEARTBEAT_MS = 30_000
+const RETRY_MS = 10_000
+/** After this time, a server that did not serve reports, or not to this user, is tried again. */
+const NOT_SERVED_RETRY_MS = 600_000
+const STOP_MS_MAX = 2_000
+
+interface Change {
+  readonly reference: OperationReference
+  /** Undefined if the operation was removed. */
+  readonly operation?: Operation
+}
+
+export function reportOperations({ client, operations, clock, log }: ReportOptions): OperationReporter {
+  /** The newest state of each operation that changed since the last report, by namespace and name. */
+  const pending = new Map<string, Change>()
+  /** The operations that the server has. */
+  const reported = new Set<string>()
+  let needsCompleteList = true
+  let isBackingOff = false
+  let isStopped = false
+  let sending: Promise<void> | undefined
+  let cancelTimer = () => {}
+
+  const unsubscribe = operations.subscribe(({ changed, removed }: OperationChanges) => {
+    for (const operation of changed) setPending({ reference: referenceTo(operation), operation })
+    for (const reference of removed) setPending({ reference })
+    if (!isBackingOff) send()
+  })
+
+  function setPending(change: Change): void {
+    pending.set(`${change.reference.namespace}/${change.reference.name}`, change)
+  }
+
+  function send(): void {
+    sending ??= sendPending().then(
+      () => finish(reported.size > 0 ? HEARTBEAT_MS : undefined),
+      (error) => finish(delayAfter(error)),
+    )
+  }
+
+  function finish(nextMs: number | undefined): void {
+    sending = undefined
+    if (isStopped) return
+    if (pending.size > 0 && !isBackingOff) send()
+    else if (nextMs !== undefined) cancelTimer = clock.after(nextMs, send)
+  }
+
+  /** Sends at least one report, so that it is a heartbeat if nothing has changed. */
+  async function sendPending(): Promise<void> {
+    cancelTimer()
+    isBackingOff = false
+    if (!(await client.serves(operationReportKind))) throw new NotServedError()
+    do {
+      const isComplete = needsCompleteList
+      if (isComplete) setAllPending()
+      const batch = [...pending].slice(0, REPORTED_OPERATIONS_MAX)
+      for (const [key] of batch) pending.delete(key)
+      needsCompleteList = true // until the server has confirmed the report
+      const isKnown = await sendReport(batch.map(([, change]) => change), isComplete)
+      if (isComplete && !isKnown) throw new Error('the API server did not accept a complete list of operations')
+      needsCompleteList = !isKnown
+      if (isComplete) reported.clear()
+      for (const [key, { operation }] of batch) {
+        if (operation) reported.add(key)
+        else reported.delete(key)
+      }
+    } while (needsCompleteList || pending.size > 0)
+  }
+
+  function setAllPending(): void {
+    const all = operations.list()
+    pending.clear()
+    for (const operation of all) setPending({ reference: referenceTo(operation), operation })
+  }
+
+  /** Returns whether the server knows this process. */
+  async function sendReport(changes: readonly Change[], isComplete: boolean): Promise<boolean> {
+    const spec = {
+      process: operations.process,
+      isComplete,
+      operations: changes.flatMap(({ operation }) => operation ?? []),
+      removed: changes.flatMap(({ operation, reference }) => (operation ? [] : [reference])),
+    }
+    const { status } = await client.create(operationReportKind, { metadata: {}, spec })
+    return status?.isKnown ?? false
+  }
+
+  /** Returns the time until the next report after an error. */
+  function delayAfter(error: unknown): number {
+    const isDenied = isForbidden(error)
+    const { message } = error as Error
+    if (isDenied) log.info({ reason: message }, 'cannot report operations until a role grants it')
+    else log.debug({ reason: message }, 'operations are reported later')
+    isBackingOff = true
+    return isDenied || isNotServed(error) || error instanceof NotServedError ? NOT_SERVED_RETRY_MS : RETRY_MS
+  }
+
+  return {
+    async stop() {
+      isStopped = true
+      unsubscribe()
+      cancelTimer()
+      await sending
+      if (reported.size === 0) return
+      const timeout = new AbortController()
+      const removeAll = sendReport([], true)
+        .catch(() => {}) // the server removes the operations of a silent process
+        .finally(() => timeout.abort())
+      await Promise.race([removeAll, clock.sleep(STOP_MS_MAX, timeout.signal).catch(() => {})])
+    },
+  }
+}
+
+/** Thrown if the API server does not serve reports of operations. */
+class NotServedError extends Error {
+  override readonly name = 'NotServedError'
+}

@@ -1,0 +1,12 @@
+// The request to retry the waiting operations of an object now: an annotation that anyone who may patch the object can set,
+// on any API server. controller.ts honours it for every queue, scheduler/event-handlers.ts for pods.
+import type { KubeObject } from '../../api/kind.ts'
+
+/** Its value is the time of the request. A change of the value is a new request. */
+export const RETRY_ANNOTATION = 'stowage.dev/retry-requested'
+
+/** Returns whether an update of the object requests a retry. */
+export function isRetryRequested(next: Readonly<KubeObject>, old: Readonly<KubeObject>): boolean {
+  const requested = next.metadata.annotations?.[RETRY_ANNOTATION]
+  return requested !== undefined && requested !== old.metadata.annotations?.[RETRY_ANNOTATION]
+}

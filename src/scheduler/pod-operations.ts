@@ -1,0 +1,42 @@
+// Lists the pods of the scheduling queue as operations of the scheduler.
+import { podKind } from '../api/kinds/pod/pod.ts'
+import type { ObjectKey } from '../client/index.ts'
+import type { OperationRegistry } from '../runtime/index.ts'
+import type { QueuedPodStatus, SchedulingQueue } from './queue/queue.ts'
+
+const STATES = { active: 'ready', 'in flight': 'running', backoff: 'waiting', unschedulable: 'stuck' } as const
+
+/** Follows the queue until the returned function is called. */
+export function followPods(queue: SchedulingQueue, operations: OperationRegistry | undefined): () => void {
+  const follower = operations?.follow({
+    component: 'scheduler',
+    queue: 'scheduling',
+    stateOf: (key) => stateOf(queue.status(key)),
+    subjectOf: (key) => ({ operation: 'Schedule', object: podRefOf(key, queue.status(key)?.uid) }),
+  })
+  if (!follower) return () => {}
+  queue.onChange = follower.note
+  return follower.stop
+}
+
+function stateOf(status: QueuedPodStatus | undefined) {
+  if (!status) return undefined
+  const { key, state, message, attempts, failures, addedAtMs, nextAtMs } = status
+  return {
+    key,
+    is: STATES[state],
+    attempts,
+    failures,
+    addedAtMs,
+    isRetry: state === 'backoff',
+    isRoutine: false,
+    ...(message === undefined ? {} : { message }),
+    ...(state === 'unschedulable' ? { details: { reason: 'Unschedulable' } } : {}),
+    ...(nextAtMs === undefined ? {} : { nextAtMs }),
+  }
+}
+
+function podRefOf(key: ObjectKey, uid: string | undefined) {
+  const [namespace = '', name = ''] = key.split('/')
+  return { apiVersion: 'v1', kind: podKind.kind, namespace, name, ...(uid ? { uid } : {}) }
+}
