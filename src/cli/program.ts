@@ -18,6 +18,7 @@ import { addRbac } from './commands/rbac/command.ts'
 import { addReset } from './commands/reset/command.ts'
 import { addResizer } from './commands/resizer/command.ts'
 import { addRestore } from './commands/restore/command.ts'
+import { addRetry } from './commands/retry/command.ts'
 import { addScheduler } from './commands/scheduler/command.ts'
 import { addServer } from './commands/server/command.ts'
 import { addSidecar } from './commands/sidecar/command.ts'
@@ -44,6 +45,7 @@ const COMMANDS: readonly AddCommand[] = [
   addToken,
   addGrow,
   addMigrate,
+  addRetry,
   addBackup,
   addRestore,
   addStore,

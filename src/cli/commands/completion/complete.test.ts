@@ -19,6 +19,8 @@ async function completed(...words: string[]): Promise<readonly string[] | 'file'
       claims: async (namespace = 'default') => claimsByNamespace[namespace] ?? [],
       attributesClasses: async () => ['gold', 'silver'],
       csiDrivers: async () => ['disks.example.com'],
+      objects: async (kind, namespace = 'default') =>
+        (kind === 'pvc' ? (claimsByNamespace[namespace] ?? []) : []).map((name) => `${kind}/${name}`),
     }),
   })
   return completion.is === 'file' ? 'file' : completion.values
@@ -64,5 +66,12 @@ describe('complete', () => {
     expect(await completed('grow', '')).toEqual(['orders', 'archive'])
     expect(await completed('grow', 'orders', '')).toEqual(['archive'])
     expect(await completed('grow', '--namespace', 'shop', 'c')).toEqual(['cart'])
+  })
+
+  it('SYS-12 completes the kind, then the name of an object', async () => {
+    expect(await completed('retry', 'p')).toEqual(['pvc/', 'pv/', 'pod/'])
+    expect(await completed('retry', 'pvc/')).toEqual(['pvc/orders', 'pvc/archive'])
+    expect(await completed('retry', '--namespace', 'shop', 'pvc/c')).toEqual(['pvc/cart'])
+    expect(await completed('retry', 'pvc/orders', '')).toEqual([])
   })
 })

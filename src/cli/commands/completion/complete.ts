@@ -1,5 +1,6 @@
 // Computes what may follow on a command line: commands, flags, the values of a flag, and names of objects in the cluster.
 import type { Command, Option } from 'commander'
+import { OBJECT_KIND_NAMES } from '../retry/object-kinds.ts'
 import { SHELLS } from './script.ts'
 
 /** Names of objects in the cluster. An unreachable server has none. */
@@ -9,6 +10,8 @@ export interface ObjectNames {
   claims(namespace: string | undefined): Promise<readonly string[]>
   attributesClasses(): Promise<readonly string[]>
   csiDrivers(): Promise<readonly string[]>
+  /** Names of objects as KIND/NAME, of a kind of `stowage retry`. */
+  objects(kind: string, namespace: string | undefined): Promise<readonly string[]>
 }
 
 export type Completion = { readonly is: 'values'; readonly values: readonly string[] } | { readonly is: 'file' }
@@ -46,6 +49,12 @@ export async function complete(program: Command, { words, objectNames }: Command
         claims.filter((claim) => !positionals.includes(claim)),
         prefix,
       )
+    }
+    case 'object': {
+      if (positionals.length > 0) return values([], prefix)
+      const [kind = '', name] = prefix.split('/')
+      if (name === undefined) return values(OBJECT_KIND_NAMES.map((kindName) => `${kindName}/`), prefix)
+      return values(await names.objects(kind, flags.get('--namespace')), prefix)
     }
     case 'shell':
       return values(positionals.length === 0 ? SHELLS : [], prefix)

@@ -8,6 +8,7 @@ import { namespaceKind } from '../../../api/kinds/namespace/namespace.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
 import { type Client, httpClient } from '../../../client/index.ts'
 import type { BulkDeps } from '../../bulk/deps.ts'
+import { OBJECT_KINDS } from '../retry/object-kinds.ts'
 import type { ObjectNames } from './complete.ts'
 
 /** A shell that waits longer than this seems to hang. */
@@ -36,5 +37,11 @@ export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps):
     claims: (namespace) => namesOf(persistentVolumeClaimKind, (configured) => namespace ?? configured),
     attributesClasses: () => namesOf(volumeAttributesClassKind, () => undefined),
     csiDrivers: () => namesOf(csiDriverKind, () => undefined),
+    async objects(kindName, namespace) {
+      const kind = OBJECT_KINDS[kindName]
+      if (!kind) return []
+      const names = await namesOf(kind, (configured) => (kind.namespaced ? (namespace ?? configured) : undefined))
+      return names.map((name) => `${kindName}/${name}`)
+    },
   }
 }

@@ -1,0 +1,117 @@
+// Runs `stowage retry`: sets the annotation that requests a retry on the object, and prints the operations that it concerns,
+// if the API server lists operations and the user may read them.
+import { CLUSTER_OPERATIONS_NAMESPACE, operationKind } from '../../../api/kinds/operation/operation.ts'
+import type { Operation } from '../../../api/kinds/operation/operation-schema.ts'
+import { ApiError, isNotFound } from '../../../api/status-error.ts'
+import { loadClientConfig } from '../../../client/connection/client-config.ts'
+import { type Client, httpClient } from '../../../client/index.ts'
+import { RETRY_ANNOTATION } from '../../../runtime/operations/retry-request.ts'
+import type { BulkDeps } from '../../bulk/index.ts'
+import { type NamedObject, parseObject } from './object-kinds.ts'
+
+export interface RetryFlags {
+  readonly kubeconfig?: string
+  readonly namespace?: string
+  readonly dryRun?: boolean
+  readonly output: 'text' | 'json'
+}
+
+export interface RetryRequest extends NamedObject {
+  readonly kubeconfig?: string
+  /** Default: the namespace of the kubeconfig. */
+  readonly namespace?: string
+  readonly isDryRun: boolean
+  readonly output: 'text' | 'json'
+}
+
+/** Throws UsageError if the object is not KIND/NAME. */
+export const readRetryRequest = (object: string, flags: RetryFlags): RetryRequest => ({
+  ...parseObject(object),
+  kubeconfig: flags.kubeconfig,
+  namespace: flags.namespace,
+  isDryRun: flags.dryRun ?? false,
+  output: flags.output,
+})
+
+export async function runRetry(request: RetryRequest, deps: BulkDeps): Promise<void> {
+  const { connection, namespace } = await loadClientConfig(request.kubeconfig, deps)
+  const client = httpClient({ connection, clock: deps.clock, userAgent: 'stowage-retry' })
+  try {
+    await requestRetry(client, { ...request, namespace: request.namespace ?? namespace }, deps)
+  } finally {
+    client.close()
+  }
+}
+
+/** Throws an Error that names the object if it does not exist or the user may not patch it. */
+export async function requestRetry(
+  client: Client,
+  { kind, name, namespace: givenNamespace, isDryRun, output }: RetryRequest,
+  { clock, signal, write }: Pick<BulkDeps, 'clock' | 'signal' | 'write'>,
+): Promise<void> {
+  const namespace = kind.namespaced ? givenNamespace : undefined
+  const operations = await readOperations(client, { kind: kind.kind, name, namespace }, signal)
+  const requestedAt = new Date(clock.nowMs()).toISOString()
+  const body = { metadata: { annotations: { [RETRY_ANNOTATION]: requestedAt } } }
+  try {
+    await client.patch(kind, { name, namespace }, { type: 'merge', body }, { dryRun: isDryRun, signal })
+  } catch (error) {
+    throw isNotFound(error) ? await notFoundError(client, { kind, name, namespace }, signal) : error
+  }
+  const label = `${kind.singular}/${name}${namespace ? ` in namespace ${namespace}` : ''}`
+  write(
+    output === 'json'
+      ? `${JSON.stringify({ kind: kind.kind, namespace, name, requestedAt, isDryRun, operations }, null, 2)}\n`
+      : formatText(label, { isDryRun, operations }),
+  )
+}
+
+/** Returns undefined if the server does not list operations, or not to this user. */
+async function readOperations(
+  client: Client,
+  { kind, name, namespace }: { readonly kind: string; readonly name: string; readonly namespace: string | undefined },
+  signal: AbortSignal,
+): Promise<readonly Operation[] | undefined> {
+  try {
+    const { items } = await client.list(operationKind, {
+      namespace: namespace ?? CLUSTER_OPERATIONS_NAMESPACE,
+      fieldSelector: `object.kind=${kind},object.name=${name}`,
+      signal,
+    })
+    return items
+  } catch (error) {
+    if (error instanceof ApiError) return undefined
+    throw error
+  }
+}
+
+function formatText(
+  label: string,
+  { isDryRun, operations }: { readonly isDryRun: boolean; readonly operations: readonly Operation[] | undefined },
+): string {
+  const lines = [isDryRun ? `${label}: a retry would be requested (dry run)` : `${label}: retry requested`]
+  if (operations?.length === 0) lines.push('  No operation of this object is in progress or waiting.')
+  for (const { operation, component, phase, reason, message } of operations ?? []) {
+    const state = reason ? `${phase}, ${reason}` : phase
+    lines.push(`  ${operation} by ${component} (${state})${message ? `: ${message}` : ''}`)
+  }
+  return `${lines.join('\n')}\n`
+}
+
+/** Names in the message of an object that does not exist. */
+const SIMILAR_NAMES_MAX = 3
+
+async function notFoundError(
+  client: Client,
+  { kind, name, namespace }: NamedObject & { readonly namespace: string | undefined },
+  signal: AbortSignal,
+): Promise<Error> {
+  const where = namespace ? ` in namespace ${JSON.stringify(namespace)}` : ''
+  const names = await client.list(kind, { namespace, signal }).then(
+    ({ items }) => items.map(({ metadata }) => metadata.name),
+    () => [],
+  )
+  const similar = names.filter((other) => other.includes(name) || name.includes(other)).slice(0, SIMILAR_NAMES_MAX)
+  const hint = similar.length > 0 ? ` Similar names: ${similar.join(', ')}.` : ''
+  return new Error(`There is no ${kind.singular} ${JSON.stringify(name)}${where}.${hint}`)
+}
