@@ -130,8 +130,14 @@ describe('reports of operations', () => {
   const listed = async () => namesIn((await api.get(`${ROOT}/operations`)).json)
 
   it('PLUS-15 add, change and remove the operations of a process', async () => {
-    const complete = { process: 'p', isComplete: true, operations: [anOperation('shop', 'a'), anOperation('shop', 'b')] }
-    expect((await report({ process: 'p', operations: [anOperation('shop', 'a')] })).json.status).toEqual({ isKnown: false })
+    const complete = {
+      process: 'p',
+      isComplete: true,
+      operations: [anOperation('shop', 'a'), anOperation('shop', 'b')],
+    }
+    expect((await report({ process: 'p', operations: [anOperation('shop', 'a')] })).json.status).toEqual({
+      isKnown: false,
+    })
     expect(await listed()).toEqual([])
     expect(await report(complete)).toMatchObject({ status: 201, json: { status: { isKnown: true } } })
     await api.waitUntil(async () => (await listed()).length === 2, 'the operations')

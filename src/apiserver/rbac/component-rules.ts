@@ -93,9 +93,18 @@ const CONTROLLER_RULES = {
     rule('list watch', 'pods'),
     REPORT_OPERATIONS,
   ],
-  quota: [rule('list', '*'), rule('watch', 'resourcequotas'), rule('update', 'resourcequotas/status'), REPORT_OPERATIONS],
+  quota: [
+    rule('list', '*'),
+    rule('watch', 'resourcequotas'),
+    rule('update', 'resourcequotas/status'),
+    REPORT_OPERATIONS,
+  ],
   'root-ca': [rule('list watch', 'namespaces'), rule('list watch create update', 'configmaps'), REPORT_OPERATIONS],
-  'service-accounts': [rule('list watch', 'namespaces'), rule('list watch create', 'serviceaccounts'), REPORT_OPERATIONS],
+  'service-accounts': [
+    rule('list watch', 'namespaces'),
+    rule('list watch create', 'serviceaccounts'),
+    REPORT_OPERATIONS,
+  ],
 } satisfies Readonly<Record<string, readonly ComponentRule[]>>
 
 const REQUESTS = 'certificatesigningrequests.certificates.k8s.io'

@@ -16,7 +16,16 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { type Client, keyOfObject, refOfKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
-import { backOff, type Cache, createController, done, type Outcome, source, stuck, whileDeleted } from '../../runtime/index.ts'
+import {
+  backOff,
+  type Cache,
+  createController,
+  done,
+  type Outcome,
+  source,
+  stuck,
+  whileDeleted,
+} from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { CLAIM_PROTECTION_FINALIZER, VOLUME_PROTECTION_FINALIZER } from '../../volumes/names.ts'
 import { attributesClassesOf, claimsProtectedBy, protectsClaim } from './protected-by.ts'

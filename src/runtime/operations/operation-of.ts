@@ -1,10 +1,6 @@
 // Builds the Operation of a key from the state of its queue.
 import { createHash } from 'node:crypto'
-import {
-  CLUSTER_OPERATIONS_NAMESPACE,
-  COMPONENT_LABEL,
-  OPERATION_LABEL,
-} from '../../api/kinds/operation/operation.ts'
+import { CLUSTER_OPERATIONS_NAMESPACE, COMPONENT_LABEL, OPERATION_LABEL } from '../../api/kinds/operation/operation.ts'
 import type { Operation, OperationPhase } from '../../api/kinds/operation/operation-schema.ts'
 import { timestamp } from '../../base/timestamps.ts'
 import type { ObjectKey } from '../../client/object-key.ts'
@@ -89,7 +85,11 @@ const hashOf = (text: string): string => createHash('sha256').update(text).diges
 
 function uidOf(text: string): string {
   const hash = hashOf(text)
-  return [hash.slice(0, 8), hash.slice(8, 12), `4${hash.slice(13, 16)}`, `8${hash.slice(17, 20)}`, hash.slice(20, 32)].join(
-    '-',
-  )
+  return [
+    hash.slice(0, 8),
+    hash.slice(8, 12),
+    `4${hash.slice(13, 16)}`,
+    `8${hash.slice(17, 20)}`,
+    hash.slice(20, 32),
+  ].join('-')
 }

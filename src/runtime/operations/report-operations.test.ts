@@ -106,7 +106,10 @@ describe('reportOperations', () => {
     await reporter.stop()
     start(other.client())
     setWaiting('claim-0', true)
-    await server.waitUntil(async () => (await other.client().list(operationKind)).items.length === 700, 'all operations')
+    await server.waitUntil(
+      async () => (await other.client().list(operationKind)).items.length === 700,
+      'all operations',
+    )
     expect(reports[0]).toMatchObject({ isComplete: true })
     await other.store.close()
   })

@@ -80,7 +80,10 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
       const batch = [...pending].slice(0, REPORTED_OPERATIONS_MAX)
       for (const [key] of batch) pending.delete(key)
       needsCompleteList = true // until the server has confirmed the report
-      const isKnown = await sendReport(batch.map(([, change]) => change), isComplete)
+      const isKnown = await sendReport(
+        batch.map(([, change]) => change),
+        isComplete,
+      )
       if (isComplete && !isKnown) throw new Error('the API server did not accept a complete list of operations')
       needsCompleteList = !isKnown
       if (isComplete) reported.clear()

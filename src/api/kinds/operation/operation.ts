@@ -56,8 +56,7 @@ export const operationKind = defineKind<Operation>({
       name: 'Next',
       type: 'string',
       doc: 'Time until the next attempt; empty if only a change starts it.',
-      cell: ({ nextAttempt }, { nowMs }) =>
-        nextAttempt && shortDuration(Math.max(0, Date.parse(nextAttempt) - nowMs)),
+      cell: ({ nextAttempt }, { nowMs }) => nextAttempt && shortDuration(Math.max(0, Date.parse(nextAttempt) - nowMs)),
     },
     {
       name: 'Age',

@@ -53,7 +53,11 @@ export async function complete(program: Command, { words, objectNames }: Command
     case 'object': {
       if (positionals.length > 0) return values([], prefix)
       const [kind = '', name] = prefix.split('/')
-      if (name === undefined) return values(OBJECT_KIND_NAMES.map((kindName) => `${kindName}/`), prefix)
+      if (name === undefined)
+        return values(
+          OBJECT_KIND_NAMES.map((kindName) => `${kindName}/`),
+          prefix,
+        )
       return values(await names.objects(kind, flags.get('--namespace')), prefix)
     }
     case 'shell':

@@ -27,9 +27,8 @@ async function retry(object: string, flags: { dryRun?: boolean; output?: 'json' 
 }
 
 const annotation = async () =>
-  (await server.client().get(persistentVolumeClaimKind, { namespace: 'default', name: 'orders' })).metadata.annotations?.[
-    'stowage.dev/retry-requested'
-  ]
+  (await server.client().get(persistentVolumeClaimKind, { namespace: 'default', name: 'orders' })).metadata
+    .annotations?.['stowage.dev/retry-requested']
 
 async function putOperation(): Promise<void> {
   const { revision } = server.operations.store
