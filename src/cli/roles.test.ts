@@ -26,6 +26,8 @@ const PODS = '/api/v1/namespaces/default/pods'
 const STORAGE = '/apis/storage.k8s.io/v1'
 const WAIT = { timeout: 20_000, interval: 20 }
 const GI = 1024 ** 3
+/** Longer than the default, so that no process loses its lease on a busy machine. */
+const LEASE_DURATION = '60s'
 
 /** The roles of each controller of `stowage controllers`. capacity-cleanup has no counterpart: its rights are in EXTRA. */
 const CONTROLLER_ROLES: Readonly<Partial<Record<ControllerName, readonly string[]>>> = {
@@ -141,6 +143,8 @@ async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = f
     retryIntervalStart: '10ms',
     leaderElection: 'true',
     leaderElectionNamespace: 'default',
+    leaderElectionLeaseDuration: LEASE_DURATION,
+    leaderElectionRenewDeadline: '40s',
   }
   const [provisioner, resizer, attacher, sidecar, scheduler] = await Promise.all(
     ['provisioner', 'resizer', 'attacher', 'sidecar', 'scheduler'].map(program.kubeconfigOf),
@@ -158,10 +162,11 @@ async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = f
     const attacherSettings = readSidecarSettings({ ...sidecarFlags, kubeconfig: attacher, controllers: 'attacher' })
     program.track(runAllControllers({ ...deps('attacher'), settings: attacherSettings }))
   }
-  program.track(runScheduler({ kubeconfig: scheduler, leaderElection: true }, deps('scheduler')))
+  const election = { leaderElection: true, leaderElectionLeaseDuration: LEASE_DURATION }
+  program.track(runScheduler({ kubeconfig: scheduler, ...election }, deps('scheduler')))
   for (const name of CONTROLLER_NAMES) {
     const kubeconfig = await program.kubeconfigOf(name)
-    const flags = { kubeconfig, controllers: name, leaderElection: true, leaderElectionName: `stowage-${name}` }
+    const flags = { kubeconfig, controllers: name, ...election, leaderElectionName: `stowage-${name}` }
     program.track(runRemoteControllers(flags, deps(name)))
   }
 
