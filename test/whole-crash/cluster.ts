@@ -1,6 +1,6 @@
 // Runs the whole system, each component in its own process: the server on its store, two replicas of the controllers and
 // of the scheduler with leader election, and on each of two nodes a driver with loop devices, an agent, a provisioner and
-// two resizers. Every component can be killed and restarted at any time.
+// two resizers. Every component can be killed and restarted at any time. replicated-cluster.ts runs three servers instead.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createDaemon, type Daemon } from '../helpers/daemon.ts'
@@ -15,11 +15,26 @@ export interface Component {
   readonly node?: string
   start(): Promise<void>
   kill(): Promise<void>
+  /** Stops and continues the process with SIGSTOP and SIGCONT. Absent if it cannot be frozen. */
+  readonly freeze?: Freeze
+  /** Closes the network connections of the component. Absent if it has none that can be cut. */
+  readonly network?: NetworkCut
   log(): string
+}
+
+export interface Freeze {
+  stop(): void
+  continue(): void
+}
+
+export interface NetworkCut {
+  cut(): void
+  restore(): void
 }
 
 export interface Cluster {
   readonly dir: string
+  readonly nodes: readonly string[]
   readonly components: readonly Component[]
   /** Returns the current server process, or the last one. */
   server(): RunningServer
@@ -29,7 +44,7 @@ export interface Cluster {
   unexpectedExits(): string[]
 }
 
-export const NODES = ['left', 'right']
+const NODES = ['left', 'right']
 export const DRIVER = 'local.csi.stowage.dev'
 
 export const socketOf = (dir: string, node: string): string => join(dir, node, 'csi.sock')
@@ -37,7 +52,7 @@ export const poolOf = (dir: string, node: string): string => join(dir, node, 'po
 export const agentDirOf = (dir: string, node: string): string => join(dir, node, 'agent')
 
 /** Keeps the history long enough to resume watches from the first revision of a run. */
-const HISTORY = ['--history-minutes', '60']
+export const HISTORY = ['--history-minutes', '60']
 const ELECTION = ['--leader-election-lease-duration', '4s']
 const SIDECAR_ELECTION = [
   ...['--leader-election', '--leader-election-namespace', 'kube-system', '--leader-election-lease-duration', '4s'],
@@ -69,7 +84,35 @@ export async function createCluster(dir: string): Promise<Cluster> {
     },
   }
 
-  const kubeconfig = ['--kubeconfig', server!.kubeconfig]
+  const daemons = await createDaemons(dir, NODES, server!.kubeconfig)
+  return {
+    dir,
+    nodes: NODES,
+    server: () => server,
+    components: [serverComponent, ...daemons.components.map(({ freeze: _, ...component }) => component)],
+    start: daemons.start,
+    async stop() {
+      await daemons.stop()
+      if (isServerRunning) await server.stop()
+    },
+    unexpectedExits: () => [...serverFailures, ...daemons.unexpectedExits()],
+  }
+}
+
+export interface DaemonComponents {
+  readonly components: readonly Component[]
+  start(): Promise<void>
+  stop(): Promise<void>
+  unexpectedExits(): string[]
+}
+
+/** Creates the components beside the servers: replicas of the controllers and the scheduler, and those of the nodes. */
+export async function createDaemons(
+  dir: string,
+  nodes: readonly string[],
+  kubeconfigFile: string,
+): Promise<DaemonComponents> {
+  const kubeconfig = ['--kubeconfig', kubeconfigFile]
   const common = ['--log-level', 'debug'] // includes every driver call
   const isStarted = ({ stderr }: { stderr: string }) => stderr.includes('"started"')
   const daemons: { readonly daemon: Daemon; readonly node?: string }[] = []
@@ -79,7 +122,7 @@ export async function createCluster(dir: string): Promise<Cluster> {
       daemons.push({ daemon: await createDaemon({ name: `${command} ${replica}`, args, isReady: isStarted }) })
     }
   }
-  for (const node of NODES) {
+  for (const node of nodes) {
     await mkdir(join(dir, node))
     for (const daemon of await createNodeDaemons(node)) daemons.push({ daemon, node })
   }
@@ -128,27 +171,22 @@ export async function createCluster(dir: string): Promise<Cluster> {
   }
 
   return {
-    dir,
-    server: () => server,
-    components: [
-      serverComponent,
-      ...daemons.map(({ daemon, node }): Component => {
-        const { name, start, kill, log } = daemon
-        return { name, kind: name.split(' ')[0]!, ...(node ? { node } : {}), start, kill, log }
-      }),
-    ],
+    components: daemons.map(({ daemon, node }): Component => {
+      const { name, start, kill, log, signal } = daemon
+      const freeze = { stop: () => signal('SIGSTOP'), continue: () => signal('SIGCONT') }
+      return { name, kind: name.split(' ')[0]!, ...(node ? { node } : {}), start, kill, freeze, log }
+    }),
     async start() {
       await Promise.all(daemons.map(({ daemon }) => daemon.start()))
     },
     async stop() {
       await Promise.all(daemons.map(({ daemon }) => daemon.stop()))
-      if (isServerRunning) await server.stop()
     },
-    unexpectedExits: () => [...serverFailures, ...daemons.flatMap(({ daemon }) => daemon.unexpectedExits)],
+    unexpectedExits: () => daemons.flatMap(({ daemon }) => daemon.unexpectedExits),
   }
 }
 
-function isAlive(pid: number): boolean {
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true

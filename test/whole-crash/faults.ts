@@ -1,83 +1,110 @@
-// Kills random components and restarts them after a short pause. Several components may be down at once. A failed node has
-// all its components down together, for longer. `stop` waits until every component runs again.
+// Makes random components fail and recover after a short pause: kills and restarts them, and where a component allows it,
+// freezes it or cuts its network. Several components may be down at once. A failed node has all its components down together, for
+// longer. `stop` waits until every component runs again.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Cluster, Component } from './cluster.ts'
 
 export interface Faults {
-  /** Kills random components until `stop` is called. */
+  /** Makes random components fail until `stop` is called. */
   run(): Promise<void>
   /** Kills all components of the node and restarts them after this time. Resolves when they are ready. */
   failNode(node: string, ms: number): Promise<void>
-  /** Stops killing. Resolves when all components are ready. */
+  /** Makes no more components fail. Resolves when all components are ready. */
   stop(): Promise<void>
-  /** Number of kills by kind of component. */
-  readonly kills: ReadonlyMap<string, number>
+  /** Number of kills by kind of component, and of other faults by their description, such as `server frozen`. */
+  readonly counts: ReadonlyMap<string, number>
 }
 
-/** Longest pause between two kills. */
-const KILL_INTERVAL_MS_MAX = 1_400
+/** Longest pause between two faults. */
+const INTERVAL_MS_MAX = 1_400
 /** Longest time a killed component stays down. */
 const DOWNTIME_MS_MAX = 700
-/** Probability that the server is killed. It is low, because no component makes progress without the server. */
-const SERVER_KILL_SHARE = 0.06
-/** The server is killed next if it was not among this many first kills, so that short runs include a server crash. */
-const FIRST_SERVER_KILL_AFTER = 10
-/** Probability that a restarting component can be killed again before it is ready. */
-const REPEATED_KILL_SHARE = 0.3
+/** Longest time a component is frozen or cut off, which is more than the lease of a leader. */
+const FREEZE_MS_MAX = 9_000
+/** Probability that the only server is chosen. It is low, because no component makes progress without it. */
+const SERVER_SHARE = 0.06
+/** A server fails next if none was among this many first faults, so that short runs include a server crash. */
+const FIRST_SERVER_FAULT_AFTER = 10
+/** Probability that a restarting component can fail again before it is ready. */
+const REPEATED_FAULT_SHARE = 0.3
+/** Probability of each other fault that a component allows, instead of a kill. */
+const OTHER_FAULT_SHARE = 0.3
 
 export function createFaults(cluster: Cluster, random: () => number): Faults {
-  const kills = new Map<string, number>()
-  /** Components that must not be killed now, each with the token of the restart or node failure that locked it. */
+  const counts = new Map<string, number>()
+  /** Components that must not fail now, each with the token of the fault that locked it. */
   const locks = new Map<Component, symbol>()
-  const pendingRestarts = new Set<Promise<void>>()
+  const pendingFaults = new Set<Promise<void>>()
   const stopController = new AbortController()
-  const nonServerComponents = cluster.components.filter(({ kind }) => kind !== 'server')
-  const server = cluster.components.find(({ kind }) => kind === 'server')!
-  const totalKills = () => [...kills.values()].reduce((sum, count) => sum + count, 0)
-  const isServerDue = () => totalKills() >= FIRST_SERVER_KILL_AFTER && !kills.has('server')
+  const servers = cluster.components.filter(({ kind }) => kind === 'server')
+  const otherComponents = cluster.components.filter(({ kind }) => kind !== 'server')
+  const pickOf = (components: readonly Component[]) => components[Math.floor(random() * components.length)]!
+  const totalCount = () => [...counts.values()].reduce((sum, count) => sum + count, 0)
+  const isServerDue = () => totalCount() >= FIRST_SERVER_FAULT_AFTER && !counts.has('server')
+  const serverShare = servers.length > 1 ? servers.length / cluster.components.length : SERVER_SHARE
   const pickComponent = (): Component =>
-    isServerDue() || random() < SERVER_KILL_SHARE
-      ? server
-      : nonServerComponents[Math.floor(random() * nonServerComponents.length)]!
+    isServerDue() || random() < serverShare ? pickOf(servers) : pickOf(otherComponents)
+  const count = (fault: string) => void counts.set(fault, (counts.get(fault) ?? 0) + 1)
 
   async function kill(component: Component): Promise<void> {
     await component.kill()
-    kills.set(component.kind, (kills.get(component.kind) ?? 0) + 1)
+    count(component.kind)
   }
 
-  async function killAndRestart(component: Component): Promise<void> {
-    const token = Symbol(component.name)
-    const unlock = () => void (locks.get(component) === token && locks.delete(component))
-    locks.set(component, token)
+  async function killAndRestart(component: Component, unlock: () => void): Promise<void> {
     await kill(component)
     await pause(random() * DOWNTIME_MS_MAX)
     const ready = component.start()
-    if (component !== server && random() < REPEATED_KILL_SHARE) unlock()
+    if (component.kind !== 'server' && random() < REPEATED_FAULT_SHARE) unlock()
     await ready
+  }
+
+  /** `stop` ends the fault early. */
+  const pauseWhileFailed = () =>
+    pause(random() * FREEZE_MS_MAX, undefined, { signal: stopController.signal }).catch(() => {})
+
+  async function fail(component: Component): Promise<void> {
+    const token = Symbol(component.name)
+    const unlock = () => void (locks.get(component) === token && locks.delete(component))
+    locks.set(component, token)
+    const { kind, freeze, network } = component
+    if (freeze && random() < OTHER_FAULT_SHARE) {
+      count(`${kind} frozen`)
+      freeze.stop()
+      await pauseWhileFailed()
+      freeze.continue()
+    } else if (network && random() < OTHER_FAULT_SHARE) {
+      count(`${kind} cut off`)
+      network.cut()
+      await pauseWhileFailed()
+      network.restore()
+    } else {
+      await killAndRestart(component, unlock)
+    }
     unlock()
   }
 
   function trackPending(work: Promise<void>): Promise<void> {
-    const tracked = work.finally(() => void pendingRestarts.delete(tracked))
-    pendingRestarts.add(tracked)
+    const tracked = work.finally(() => void pendingFaults.delete(tracked))
+    pendingFaults.add(tracked)
     return tracked
   }
 
   return {
-    kills,
+    counts,
     async run() {
       while (!stopController.signal.aborted) {
-        await pause(random() * KILL_INTERVAL_MS_MAX)
+        await pause(random() * INTERVAL_MS_MAX)
         const component = pickComponent()
         if (stopController.signal.aborted || locks.has(component)) continue
-        void trackPending(killAndRestart(component))
+        void trackPending(fail(component))
       }
     },
     failNode: (node, ms) =>
       trackPending(
         (async () => {
           const nodeComponents = cluster.components.filter((component) => component.node === node)
-          // Wait for restarts in progress: they would start components of the failed node.
+          // Wait for faults in progress: they would start components of the failed node.
           while (nodeComponents.some((component) => locks.has(component))) await pause(50)
           for (const component of nodeComponents) locks.set(component, Symbol(component.name))
           await Promise.all(nodeComponents.map(kill))
@@ -88,7 +115,7 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
       ),
     async stop() {
       stopController.abort()
-      while (pendingRestarts.size > 0) await Promise.all(pendingRestarts)
+      while (pendingFaults.size > 0) await Promise.all(pendingFaults)
     },
   }
 }

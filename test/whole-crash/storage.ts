@@ -7,7 +7,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { type CsiConnection, connectDriver } from '../../src/csi/index.ts'
 import { openHost } from '../../src/host/index.ts'
-import { agentDirOf, type Cluster, NODES, poolOf, socketOf } from './cluster.ts'
+import { agentDirOf, type Cluster, poolOf, socketOf } from './cluster.ts'
 
 export interface DriverVolume {
   readonly id: string
@@ -43,7 +43,7 @@ const IMAGE = '.img'
 export function openStorage(cluster: Cluster): RealStorage {
   const clock = systemClock()
   const connections = new Map(
-    NODES.map((node) => [node, connectDriver({ address: socketOf(cluster.dir, node), clock, log: silentLog })]),
+    cluster.nodes.map((node) => [node, connectDriver({ address: socketOf(cluster.dir, node), clock, log: silentLog })]),
   )
   const host = openHost({ clock })
   const largestSizes = new Map<string, { capacityBytes: number; fileBytes: number }>()
@@ -53,7 +53,7 @@ export function openStorage(cluster: Cluster): RealStorage {
 
   async function readVolumes(): Promise<Map<string, DriverVolume>> {
     const volumes = new Map<string, DriverVolume>()
-    for (const node of NODES) {
+    for (const node of cluster.nodes) {
       const records = join(poolOf(cluster.dir, node), '.stowage', 'volumes')
       for (const file of await readdir(records).catch(() => [])) {
         if (!file.endsWith('.json')) continue // a record that is being written
@@ -91,11 +91,11 @@ export function openStorage(cluster: Cluster): RealStorage {
       return checks
     },
     async podDirs() {
-      const dirs = NODES.map((node) => readdir(join(agentDirOf(cluster.dir, node), 'pods')).catch(() => []))
+      const dirs = cluster.nodes.map((node) => readdir(join(agentDirOf(cluster.dir, node), 'pods')).catch(() => []))
       return (await Promise.all(dirs)).flat()
     },
     async attachedVolumeIds() {
-      const pools = NODES.map((node) => join(poolOf(cluster.dir, node), 'volumes'))
+      const pools = cluster.nodes.map((node) => join(poolOf(cluster.dir, node), 'volumes'))
       const files = (await (await host).loops.list()).map(({ file }) => file)
       return files.filter((file) => pools.includes(dirname(file))).map((file) => basename(file, IMAGE))
     },
@@ -105,7 +105,7 @@ export function openStorage(cluster: Cluster): RealStorage {
         ...(state === 'ready' ? [] : [`${id} is still ${state}`]),
         ...(fileBytes >= capacityBytes ? [] : [`${id} has the capacity ${capacityBytes}, its file has ${fileBytes}`]),
       ])
-      for (const node of NODES) {
+      for (const node of cluster.nodes) {
         const { entries } = await connections.get(node)!.controller.listVolumes({})
         const listedVolumes = entries.map(({ volume }) => volume!)
         const nodeVolumes = [...recordedVolumes.values()].filter((volume) => volume.node === node)

@@ -3,7 +3,7 @@
 import { open, readFile, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PROVISIONED_BY } from '../../src/volumes/names.ts'
-import { agentDirOf, type Cluster, DRIVER, NODES } from './cluster.ts'
+import { agentDirOf, type Cluster, DRIVER } from './cluster.ts'
 import type { Faults } from './faults.ts'
 import type { Journal } from './journal.ts'
 import type { RealStorage } from './storage.ts'
@@ -219,7 +219,7 @@ export function createWorkload({
     const staticVolumes = withoutTerminating(current.volumes).filter(({ spec }) => spec.storageClassName === 'static')
     if (staticVolumes.length >= STATIC_MAX) return deleteVolume()
     const name = `static-${sequence++}`
-    const node = pick(NODES)!
+    const node = pick(cluster.nodes)!
     const bytes = 320 * 1024 ** 2
     importedNames.add(name)
     const request = {
@@ -297,7 +297,7 @@ export function createWorkload({
   }
 
   async function cordon(): Promise<void> {
-    const node = current.nodes.get(pick(NODES)!)
+    const node = current.nodes.get(pick(cluster.nodes)!)
     if (!node) return
     const unschedulable = node.spec?.unschedulable !== true
     await journal.request('cordon', 'PATCH', `${COLLECTIONS.nodes}/${node.metadata.name}`, { spec: { unschedulable } })
@@ -306,7 +306,7 @@ export function createWorkload({
   async function failRandomNode(): Promise<void> {
     if (isNodeLost) return
     isNodeLost = true
-    const node = pick(NODES)!
+    const node = pick(cluster.nodes)!
     const path = `${COLLECTIONS.nodes}/${node}`
     const nodeFailure = faults.failNode(node, nodeDowntimeMs * (0.5 + random() / 2))
     if (chance(0.5)) {
@@ -448,7 +448,7 @@ export function createWorkload({
       }
     },
     async settle() {
-      for (const node of NODES) {
+      for (const node of cluster.nodes) {
         const body = { spec: { unschedulable: null, taints: null } }
         const isDone = await journal.request('settle', 'PATCH', `${COLLECTIONS.nodes}/${node}`, body)
         if (!isDone) throw new Error(`node ${node} cannot be made schedulable again`)

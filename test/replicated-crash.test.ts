@@ -1,0 +1,23 @@
+// Tests the replicated control plane on loop devices: three etcd members, three servers behind a load balancer, replicas of
+// controllers and schedulers, and three nodes, each in its own processes. Random ones are killed with SIGKILL, frozen with SIGSTOP,
+// or cut off from etcd while users change objects.
+//   REPLICATED_CRASH_SECONDS=600 npx vitest run test/replicated-crash.test.ts
+import { describe } from 'vitest'
+import { probeThisMachine, skipReason } from './allowed-skips.ts'
+import { etcdSkipReason } from './helpers/etcd.ts'
+import { seededRandom } from './helpers/random.ts'
+import { seedFrom } from './helpers/seed.ts'
+import { proveNothingIsLost } from './whole-crash/prove.ts'
+import { createReplicatedCluster } from './whole-crash/replicated-cluster.ts'
+
+const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs']) ?? etcdSkipReason()
+const seconds = Number(process.env.REPLICATED_CRASH_SECONDS ?? 25)
+
+describe.skipIf(skipped)(`the replicated control plane under faults${skipped ? ` (${skipped})` : ''}`, () => {
+  proveNothingIsLost({
+    name: 'the replicated control plane under faults',
+    title: `SYS-8 SYS-14 loses nothing, repeats nothing and leaks nothing in ${seconds} s of kills, freezes and network cuts`,
+    seconds,
+    createCluster: (dir) => createReplicatedCluster(dir, seededRandom(seedFrom('CRASH_SEED') + 2)),
+  })
+})

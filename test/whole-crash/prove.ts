@@ -1,0 +1,205 @@
+// The test of a whole system: a random workload on loop devices while random components fail. After the faults, no acknowledged
+// write may be lost, no watch may have a gap, and no storage may be leaked.
+// The seed does not repeat the interleaving of the processes.
+import { mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { findLeftoversBelow, type HostLeftovers } from '../helpers/host-leftovers.ts'
+import { seededRandom } from '../helpers/random.ts'
+import { seedFrom } from '../helpers/seed.ts'
+import { agentDirOf, type Cluster, DRIVER, poolOf } from './cluster.ts'
+import { createFaults } from './faults.ts'
+import { createJournal } from './journal.ts'
+import { abandonedStorage, problemsAtRest } from './problems-at-rest.ts'
+import { replay } from './replay.ts'
+import { openStorage } from './storage.ts'
+import { COLLECTIONS, createWatchRecorder } from './watch-recorder.ts'
+import { createWorkload, NAMESPACES } from './workload.ts'
+
+const USERS = 6
+/** Time after which an unsettled object counts as stuck. */
+const STUCK_MS = 120_000
+
+export interface ProofOptions {
+  /** Name of the run in the output. */
+  readonly name: string
+  readonly title: string
+  readonly seconds: number
+  createCluster(dir: string): Promise<Cluster>
+}
+
+/** Adds the test to the suite that calls it. */
+export function proveNothingIsLost({ name, title, seconds, createCluster }: ProofOptions): void {
+  /** Longest time that a failed node is down. In a long run it exceeds the lease of the node. */
+  const nodeDowntimeMs = Math.min(60_000, (seconds * 1_000) / 5)
+  let dir: string
+  let leftovers: HostLeftovers
+  let cluster: Cluster
+
+  beforeAll(async () => {
+    dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-whole-')))
+    leftovers = await findLeftoversBelow(dir)
+    cluster = await createCluster(dir)
+  })
+  afterAll(async () => {
+    await cluster?.stop()
+    await leftovers?.remove()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  it(
+    title,
+    async () => {
+      const seed = seedFrom('CRASH_SEED')
+      console.log(`${name}: seed ${seed}`)
+      const random = seededRandom(seed)
+      const recorder = await createWatchRecorder(cluster)
+      const journal = createJournal(cluster)
+      const storage = openStorage(cluster)
+      const faults = createFaults(cluster, seededRandom(seed + 1))
+      const workload = createWorkload({
+        cluster,
+        recorder,
+        journal,
+        storage,
+        faults,
+        random,
+        nodeDowntimeMs,
+      })
+      const settleTimes: string[] = []
+      const deps = { cluster, recorder, storage, workload }
+      await workload.setUp()
+      await cluster.start()
+
+      const workloadEnd = new AbortController()
+      const sizeChecks = storage.watchSizes()
+      const kills = faults.run()
+      const users = Promise.all(Array.from({ length: USERS }, () => workload.act(workloadEnd.signal)))
+      try {
+        await Promise.race([users, kills, pause(seconds * 1_000)])
+      } finally {
+        workloadEnd.abort()
+        await faults.stop()
+        await users
+        await kills
+      }
+      await workload.settle()
+
+      await waitUntilAtRest('with all objects', () => problemsAtRest(deps))
+      const dataProblems = await workload.checkData()
+      await recorder.waitUntilCaughtUp()
+      const atRest = countObjects()
+      await deleteEverything()
+      await waitUntilAtRest('after all objects were deleted', () => listLeftovers())
+      await recorder.waitUntilCaughtUp()
+      const differences = await recorder.compareWithOneWatch()
+      const history = recorder.history()
+      await recorder.stop()
+      storage.stop()
+      await sizeChecks
+
+      const lostWrites = journal.findLostWrites(history)
+      const violations = [
+        ...recorder.violations,
+        ...differences,
+        ...replay(history, workload.userDeletedUids).violations,
+        ...storage.violations,
+        ...dataProblems,
+        ...cluster.unexpectedExits(),
+      ]
+      console.log(
+        [
+          `${name}: seed ${seed}, ${seconds} s`,
+          `  faults: ${[...faults.counts].map(([kind, count]) => `${count} ${kind}`).join(', ')}`,
+          journal.summary(),
+          `  at rest: ${atRest.claims} claims, ${atRest.pods} pods (${atRest.running} running), ${atRest.volumes} volumes; data verified ${workload.verifiedData} times`,
+          `  settled ${settleTimes.join('; ')}`,
+          `  watches: ${history.length} events over ${recorder.resumptions} reconnections; sizes checked ${storage.checks} times`,
+          `  ${journal.acknowledgedCount} acknowledged writes, ${lostWrites.length} lost; ${violations.length} violations; 0 leaks`,
+        ].join('\n'),
+      )
+      const evidence = lostWrites.length + violations.length > 0 ? `, see ${await writeEvidence()}` : ''
+      expect([...lostWrites, ...violations], `seed ${seed}${evidence}`).toEqual([])
+      expect(journal.acknowledgedCount).toBeGreaterThan(seconds * 3)
+      expect([...faults.counts.values()].reduce((sum, count) => sum + count)).toBeGreaterThan(seconds / 4)
+      expect(faults.counts.get('server')).toBeGreaterThan(0)
+
+      function countObjects() {
+        const { claims, pods, volumes } = recorder.current
+        const running = [...pods.values()].filter(({ status }) => status.phase === 'Running')
+        return { claims: claims.size, pods: pods.size, running: running.length, volumes: volumes.size }
+      }
+
+      /** Deletes pods, claims, volumes, and storage that administrators created by calling the driver. */
+      async function deleteEverything(): Promise<void> {
+        const requestDeletion = async (path: string) => void (await cluster.server().call('DELETE', path))
+        for (const namespace of NAMESPACES) await requestDeletion(`/api/v1/namespaces/${namespace}/pods`)
+        for (const namespace of NAMESPACES)
+          await requestDeletion(`/api/v1/namespaces/${namespace}/persistentvolumeclaims`)
+        await waitUntilAtRest('after pods and claims were deleted', async () =>
+          [...recorder.current.pods.keys(), ...recorder.current.claims.keys()].map((key) => `${key} still exists`),
+        )
+        for (const { metadata } of recorder.current.volumes.values()) {
+          workload.recordDeletion(metadata.uid)
+          await requestDeletion(`${COLLECTIONS.volumes}/${metadata.name}`)
+        }
+        await waitUntilAtRest('after volumes were deleted', async () =>
+          [...recorder.current.volumes.keys()].map((key) => `${key} still exists`),
+        )
+        for (const { id, node } of await abandonedStorage(deps)) {
+          await storage.driver(node).controller.deleteVolume({ volumeId: id })
+        }
+      }
+
+      /** Writes the history, the volumes of the drivers and all logs to a directory, for debugging. */
+      async function writeEvidence(): Promise<string> {
+        const path = await mkdtemp(join(tmpdir(), `whole-crash-evidence-${seed}-`))
+        const driverVolumes = [...(await storage.volumes()).values()]
+        const lines = [...recorder.history(), ...driverVolumes].map((entry) => JSON.stringify(entry))
+        await writeFile(join(path, 'history.jsonl'), lines.join('\n'))
+        for (const { name, log } of cluster.components) await writeFile(join(path, `${name}.log`), log())
+        return path
+      }
+
+      async function waitUntilAtRest(condition: string, findProblems: () => Promise<string[]>): Promise<void> {
+        const startMs = performance.now()
+        let lastProblems: string[] = []
+        for (;;) {
+          const problems = await findProblems()
+          const elapsedMs = performance.now() - startMs
+          if (problems.length === 0) {
+            settleTimes.push(
+              `${condition} after ${(elapsedMs / 1_000).toFixed(1)} s${lastProblems.length > 0 ? `, last: ${lastProblems[0]}` : ''}`,
+            )
+            return
+          }
+          lastProblems = problems
+          if (elapsedMs > STUCK_MS) {
+            const evidence = await writeEvidence()
+            throw new Error(
+              [`seed ${seed}: not at rest ${condition} within ${STUCK_MS} ms:`, ...problems, `see ${evidence}`].join(
+                '\n',
+              ),
+            )
+          }
+          await pause(500)
+        }
+      }
+    },
+    (seconds + 900) * 1_000,
+  )
+
+  async function listLeftovers(): Promise<string[]> {
+    const paths = cluster.nodes.flatMap((node) => [
+      join(agentDirOf(dir, node), 'pods'),
+      join(agentDirOf(dir, node), 'plugins', 'kubernetes.io', 'csi', DRIVER),
+      ...['volumes', '.stowage/volumes', '.stowage/presences'].map((kind) => join(poolOf(dir, node), kind)),
+    ])
+    const leftoverPaths = await Promise.all(
+      paths.map(async (path) => (await readdir(path).catch(() => [])).map((name) => join(path, name))),
+    )
+    return [...(await leftovers.list()), ...leftoverPaths.flat()]
+  }
+}
