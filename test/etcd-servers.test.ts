@@ -1,10 +1,11 @@
 // Tests two servers on one etcd, and the responses of a server while etcd is unavailable.
 import { X509Certificate } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { etcdSkipReason, type RunningEtcd, startEtcd } from './helpers/etcd.ts'
+import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { type Reply, type RunningServer, type ServerOptions, startServer } from './helpers/server.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
@@ -20,14 +21,17 @@ const missing = etcdSkipReason()
 describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
   let dir: string
   let etcd: RunningEtcd
+  let leftovers: HostLeftovers
   const servers: RunningServer[] = []
   beforeEach(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'stowage-etcd-servers-'))
+    dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-etcd-servers-')))
+    leftovers = await findLeftoversBelow(dir)
     etcd = await startEtcd()
   })
   afterEach(async () => {
     await Promise.all(servers.splice(0).map((server) => server.kill()))
     await etcd.remove()
+    await leftovers.remove()
     await rm(dir, { recursive: true, force: true })
   })
 

@@ -161,7 +161,8 @@ async function readReadyLines(
       if (messages.push(JSON.parse(text)) === count) resolve(messages)
     }),
   )
-  const exitedEarly = exited.then(() => {
+  const exitedEarly = exited.then(async () => {
+    if (!child.stderr!.closed) await once(child.stderr!, 'close') // its last output may arrive after the exit
     throw new Error(`the server exited before it was ready:\n${log()}`)
   })
   return Promise.race([allMessages, exitedEarly])
