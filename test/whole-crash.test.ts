@@ -14,6 +14,7 @@ describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped
     name: 'the whole system under SIGKILL',
     title: `SYS-14 SYS-16 loses nothing and leaks nothing in ${seconds} s of kills`,
     seconds,
+    writesPerSecondMin: 3,
     createCluster,
   })
 })

@@ -6,6 +6,8 @@ import { connect, createServer, type Socket } from 'node:net'
 export interface LoadBalancer {
   /** HOST:PORT to connect to. */
   readonly endpoint: string
+  /** HOST:PORT of the healthy targets. */
+  readonly targets: readonly string[]
   /** Adds a target, or marks it as healthy again. */
   add(target: string): void
   /** Marks a target as unhealthy. */
@@ -46,6 +48,7 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
   }
   return {
     endpoint: `127.0.0.1:${(server.address() as { port: number }).port}`,
+    targets,
     add(target) {
       if (!targets.includes(target)) targets.push(target)
     },

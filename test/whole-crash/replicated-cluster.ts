@@ -8,7 +8,7 @@ import { type RunningEtcd, startEtcd } from '../helpers/etcd.ts'
 import { type LoadBalancer, startLoadBalancer } from '../helpers/load-balancer.ts'
 import { type RunningServer, startServer } from '../helpers/server.ts'
 import { startTcpProxy, type TcpProxy } from '../helpers/tcp-proxy.ts'
-import { type Cluster, type Component, createDaemons, HISTORY, isAlive } from './cluster.ts'
+import { type Cluster, type Component, createDaemons, DRIVER, HISTORY, isAlive } from './cluster.ts'
 
 const MEMBERS = 3
 const SERVERS = ['1', '2', '3']
@@ -23,15 +23,22 @@ export async function createReplicatedCluster(dir: string, random: () => number)
   const servers: ReplicaServer[] = []
   // The first server creates the credentials that all share.
   for (const name of SERVERS) servers.push(await createServerReplica({ name, dir, etcd, loadBalancer, failures }))
-  const kubeconfig = join(dir, 'load-balanced.kubeconfig')
   const first = servers[0]!.running()
+  // The workload creates its own classes and CSIDriver.
+  for (const path of ['storageclasses/local', `csidrivers/${DRIVER}`])
+    await first.call('DELETE', `/apis/storage.k8s.io/v1/${path}`)
+  const kubeconfig = join(dir, 'load-balanced.kubeconfig')
   const text = await readFile(first.kubeconfig, 'utf8')
   await writeFile(kubeconfig, text.replaceAll(first.url, `https://${loadBalancer.endpoint}`), { mode: 0o600 })
   const daemons = await createDaemons(dir, NODES, kubeconfig)
   return {
     dir,
     nodes: NODES,
-    server: () => servers[Math.floor(random() * servers.length)]!.running(),
+    server() {
+      const healthyServers = servers.filter(({ isHealthy }) => isHealthy())
+      const candidates = healthyServers.length > 0 ? healthyServers : servers
+      return candidates[Math.floor(random() * candidates.length)]!.running()
+    },
     components: [...etcdComponents(etcd), ...servers.map(({ component }) => component), ...daemons.components],
     start: daemons.start,
     async stop() {
@@ -48,7 +55,7 @@ const etcdComponents = ({ members }: RunningEtcd): Component[] =>
   members.map((member, index) => ({
     name: `etcd ${index + 1}`,
     kind: 'etcd',
-    start: () => member.start(),
+    start: () => member.start().catch(() => {}), // killed again before it was ready
     kill: () => member.kill(),
     freeze: { stop: () => member.signal('SIGSTOP'), continue: () => member.signal('SIGCONT') },
     log: () => '',
@@ -58,6 +65,8 @@ interface ReplicaServer {
   readonly component: Component
   /** Returns the current process, or the last one. */
   running(): RunningServer
+  /** Whether the load balancer uses it. */
+  isHealthy(): boolean
   stop(): Promise<void>
 }
 
@@ -116,12 +125,15 @@ async function createServerReplica({
     kill,
     freeze: {
       stop() {
+        if (!isAlive(server.pid))
+          return void failures.push(`server ${name} exited unexpectedly: ${server.log().slice(-1_000)}`)
         process.kill(server.pid, 'SIGSTOP')
         const timer = setTimeout(() => loadBalancer.remove(address), HEALTH_CHECK_MS)
         cancelHealthCheck = () => clearTimeout(timer)
       },
       continue() {
         cancelHealthCheck()
+        if (!isAlive(server.pid)) return
         process.kill(server.pid, 'SIGCONT')
         loadBalancer.add(address)
       },
@@ -139,6 +151,7 @@ async function createServerReplica({
   return {
     component,
     running: () => server,
+    isHealthy: () => loadBalancer.targets.includes(address),
     async stop() {
       if (isRunning) await server.stop()
       await Promise.all(proxies.map((proxy) => proxy.close()))
