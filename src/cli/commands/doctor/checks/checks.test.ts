@@ -336,6 +336,16 @@ describe('the check of leases', () => {
     ])
   })
 
+  it.each([
+    ['external-provisioner', 'disks-example-com'],
+    ['external-attacher', 'external-attacher-leader-disks-example-com'],
+    ['external-health-monitor-controller', 'external-health-monitor-leader-disks-example-com'],
+  ])('PLUS-9 recognizes the lease of %s', async (program, name) => {
+    expect(await runWith(lease(`csi/${name}`, 'old-0'))).toEqual([
+      expect.stringContaining(`held by old-0, which runs ${program} or`),
+    ])
+  })
+
   it('PLUS-9 reports an upstream sidecar beside a leading sidecar, unless the sidecar holds both leases', async () => {
     const sidecar = lease('csi/stowage-sidecar-disks-example-com', 'sidecar-0')
     expect(await runWith(sidecar, lease('csi/disks-example-com', 'csi-provisioner-0'))).toEqual([

@@ -5,7 +5,13 @@ import { csiDriverKind } from '../../../../api/kinds/csi-driver/csi-driver.ts'
 import { leaseKind } from '../../../../api/kinds/lease/lease.ts'
 import type { Lease } from '../../../../api/kinds/lease/lease-schema.ts'
 import { CONTROLLERS_LEASE } from '../../../../processes/controllers.ts'
-import { attacherLease, provisionerLease, resizerLease, sidecarLease } from '../../../../processes/lease-names.ts'
+import {
+  attacherLease,
+  healthMonitorLease,
+  provisionerLease,
+  resizerLease,
+  sidecarLease,
+} from '../../../../processes/lease-names.ts'
 import { formatAge } from '../../status/format-status.ts'
 import type { Check, Finding } from '../check.ts'
 import { serverTimeMs } from '../probe-server.ts'
@@ -15,6 +21,7 @@ const UPSTREAM_SIDECARS = [
   { program: 'external-provisioner', leaseOf: provisionerLease },
   { program: 'external-resizer', leaseOf: (driver: string) => resizerLease(driver) },
   { program: 'external-attacher', leaseOf: attacherLease },
+  { program: 'external-health-monitor-controller', leaseOf: healthMonitorLease },
 ]
 const UPSTREAM_CONTROLLERS_LEASE = 'kube-controller-manager'
 
