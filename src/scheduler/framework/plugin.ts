@@ -15,7 +15,7 @@ import type { PodInfo } from '../cluster/pod-info.ts'
 import type { SchedulerMetrics } from '../metrics.ts'
 import type { ClusterEvent, QueueingHint } from './cluster-events.ts'
 import type { SchedulerCaches } from './scheduler-caches.ts'
-import type { PreFilterResult, Status } from './status.ts'
+import type { PreFilterResult, RejectionDetail, Status } from './status.ts'
 
 export interface Plugin<S = unknown> {
   readonly name: string
@@ -30,6 +30,8 @@ export interface Plugin<S = unknown> {
 
   preFilter(pod: PodInfo): PreFilterResult<S>
   filter?(state: S, node: NodeInfo): Status | undefined
+  /** Returns the causes of a rejection by filter with their amounts. For diagnosis; the scheduler does not call it. */
+  detailRejection?(state: S, node: NodeInfo): readonly RejectionDetail[]
   /** Whether to use the node only if no other node passes the filters. Not part of the Kubernetes framework. */
   avoid?(state: S, node: NodeInfo): boolean
   /** Returns 0 to SCORE_MAX per node, higher is better, or undefined if all nodes are equal. */

@@ -10,6 +10,17 @@ export interface Reason {
   readonly isTransient?: boolean
 }
 
+/** The object and the amounts behind a rejection of a node, for diagnosis. */
+export interface RejectionDetail {
+  /** In CamelCase; may be more specific than the type of the reason: `MaximumVolumeSizeExceeded` for `NotEnoughSpace`. */
+  readonly type: string
+  readonly message: string
+  /** The claim that the detail is about, as NAMESPACE/NAME. */
+  readonly claimKey?: string
+  /** Amounts by name. Sizes are quantities: `{ requested: '5Gi', free: '1Gi' }`. */
+  readonly numbers?: Readonly<Record<string, string | number>>
+}
+
 /** A rejection. Filters return undefined for success. */
 export interface Status {
   readonly code: 'Unschedulable'

@@ -1,9 +1,10 @@
 // Rejects nodes without the resources that the pod requests, and scores nodes by their free cpu and memory, so that pods
 // spread.
+import { canonicalQuantity, formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
 import { type NodeInfo, nonZeroCpu, nonZeroMemory } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import { type Plugin, SCORE_MAX } from '../../framework/plugin.ts'
-import { type Reason, type Status, unschedulable } from '../../framework/status.ts'
+import { type Reason, type RejectionDetail, type Status, unschedulable } from '../../framework/status.ts'
 import { nodeChanged, podRemovedFromNode } from '../shared-hints.ts'
 
 export const TOO_MANY_PODS: Reason = { type: 'TooManyPods', message: 'Too many pods' }
@@ -27,6 +28,7 @@ export const nodeResources: Plugin<State> = {
     state: { pod, requests: [...pod.requests].filter(([, amount]) => amount > 0) },
   }),
   filter: ({ requests }, node) => checkResources(requests, node),
+  detailRejection: ({ requests }, node) => detailResources(requests, node),
   score: ({ pod }, nodes) => nodes.map((node) => leastAllocatedScore(pod, node)),
   signPod: ({ requests }) => [...requests],
 }
@@ -44,6 +46,33 @@ function checkResources(requests: State['requests'], node: NodeInfo): Status | u
   }
   return reasons && unschedulable(...reasons)
 }
+
+function detailResources(requests: State['requests'], { allocatable, requested, pods }: NodeInfo): RejectionDetail[] {
+  const details: RejectionDetail[] = []
+  const podsMax = allocatable?.get('pods')
+  if (podsMax !== undefined && pods.size + 1 > podsMax) {
+    const numbers = { limit: podsMax, used: pods.size }
+    details.push({ type: 'TooManyPods', message: `the node has ${pods.size} of at most ${podsMax} pods`, numbers })
+  }
+  for (const [resource, amount] of requests) {
+    const total = allocatable?.get(resource) ?? 0
+    const free = total - (requested.get(resource) ?? 0)
+    if (amount <= free) continue
+    const [requestedText, freeText, totalText] = [amount, Math.max(free, 0), total].map((n) =>
+      formatAmount(resource, n),
+    )
+    details.push({
+      type: 'InsufficientResource',
+      message: `the pod requests ${requestedText} ${resource}, and ${freeText} of ${totalText} is free`,
+      numbers: { resource, requested: requestedText!, free: freeText!, total: totalText! },
+    })
+  }
+  return details
+}
+
+/** Amounts of cpu are in thousandths, others in their unit: see resource-amounts.ts. */
+const formatAmount = (resource: string, amount: number): string =>
+  resource === 'cpu' ? canonicalQuantity(`${amount}m`) : formatQuantity(quantityFromBytes(amount))
 
 /** Returns the mean of the shares of cpu and memory that would remain free with the pod on the node. */
 function leastAllocatedScore({ requests }: PodInfo, node: NodeInfo): number {

@@ -11,7 +11,7 @@ import type { NodeInfo } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { QueueingHint } from '../../framework/cluster-events.ts'
 import type { Plugin, PluginHandle } from '../../framework/plugin.ts'
-import { type Reason, SKIP, unschedulable } from '../../framework/status.ts'
+import { type Reason, type RejectionDetail, SKIP, unschedulable } from '../../framework/status.ts'
 import { getOrCreate } from '../../get-or-create.ts'
 import { ANY_NODE, claimChanged, hintForNode, nodeChanged, podRemovedFromNode } from '../shared-hints.ts'
 
@@ -108,6 +108,20 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
         if (newCount > 0 && (volumes?.size ?? 0) + newCount > max) return TOO_MANY_VOLUMES
       }
       return undefined
+    },
+    detailRejection(state, node) {
+      const installed = csiNodes.get(node.name)?.spec.drivers
+      return [...state.claimsByDriver].flatMap(([driver, claims]): RejectionDetail[] => {
+        const csiNodeDriver = installed?.find(({ name }) => name === driver)
+        if (!csiNodeDriver && state.requiredDrivers.has(driver))
+          return [{ type: 'DriverMissing', message: `the CSI driver ${driver} is not registered on the node` }]
+        const limit = csiNodeDriver?.allocatable?.count
+        const volumes = volumesOnNode(node).get(driver)
+        const [usedCount, newCount] = [volumes?.size ?? 0, claims.filter((key) => !volumes?.has(key)).length]
+        if (limit === undefined || newCount === 0 || usedCount + newCount <= limit) return []
+        const message = `the pod needs ${newCount} more volumes of ${driver}, and ${usedCount} of at most ${limit} are in use`
+        return [{ type: 'TooManyVolumes', message, numbers: { requested: newCount, used: usedCount, limit } }]
+      })
     },
     signPod: (pod) =>
       pod.claims.length > 0 ? [...claimsByDriver(pod)].map(([driver, { length }]) => [driver, length]) : undefined,

@@ -20,6 +20,13 @@ export const taintToleration: Plugin<readonly Toleration[]> = {
   preFilter: ({ pod }) => ({ code: 'Success', state: pod.spec?.tolerations ?? [] }),
   filter: (tolerations, { taints }) =>
     taints.length > 0 && hasUntolerated(taints, tolerations) ? REJECTED : undefined,
+  detailRejection: (tolerations, { taints }) =>
+    taints
+      .filter((taint) => isUntolerated(taint, tolerations))
+      .map((taint) => ({
+        type: 'UntoleratedTaint',
+        message: `the pod does not tolerate the taint ${taintText(taint)}`,
+      })),
   score: (tolerations, nodes) => scorePreferNoSchedule(nodes, tolerations),
   signPod: ({ pod }) => pod.spec?.tolerations,
 }
@@ -27,8 +34,14 @@ export const taintToleration: Plugin<readonly Toleration[]> = {
 const isTolerated = (taint: Taint, tolerations: readonly Toleration[]): boolean =>
   tolerations.some((toleration) => tolerates(toleration, taint))
 
+const isUntolerated = (taint: Taint, tolerations: readonly Toleration[]): boolean =>
+  taint.effect !== 'PreferNoSchedule' && !isTolerated(taint, tolerations)
+
 const hasUntolerated = (taints: readonly Taint[], tolerations: readonly Toleration[]): boolean =>
-  taints.some((taint) => taint.effect !== 'PreferNoSchedule' && !isTolerated(taint, tolerations))
+  taints.some((taint) => isUntolerated(taint, tolerations))
+
+/** Returns the taint as `kubectl taint` writes it. */
+const taintText = ({ key, value, effect }: Taint): string => `${key}${value ? `=${value}` : ''}:${effect}`
 
 function scorePreferNoSchedule(nodes: readonly NodeInfo[], tolerations: readonly Toleration[]): number[] | undefined {
   const counts = nodes.map(

@@ -7,7 +7,7 @@ import { chooseVolume } from '../../../volumes/choose-volume.ts'
 import { type ClaimRequirements, requirementsOf, type Volume } from '../../../volumes/matching.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
-import { type Reason, type Status, unschedulable } from '../../framework/status.ts'
+import { type Reason, type RejectionDetail, type Status, unschedulable } from '../../framework/status.ts'
 import { getOrCreate } from '../../get-or-create.ts'
 import type { AssumedVolumes } from './assumed-volumes.ts'
 import type { AvailableVolumes } from './available-volumes.ts'
@@ -15,6 +15,7 @@ import type { CapacityReport } from './capacity/capacity-report.ts'
 import { type CapacityDeps, type Fit, VolumeFitter, type VolumeRequest } from './capacity/fit-volumes.ts'
 import type { BoundClaim, DelayedClaim } from './pod-volumes.ts'
 import { BIND_CONFLICT, NODE_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_NOT_FOUND } from './reasons.ts'
+import { detailBoundClaim, detailOtherNode, detailShortage, detailUnprovisionable } from './rejection-details.ts'
 
 export interface NodePlan {
   readonly bind: readonly { readonly claim: DelayedClaim; readonly volume: Volume }[]
@@ -40,6 +41,11 @@ interface PlannedClaim {
   readonly canBeProvisioned: boolean
   readonly isAllowed: (labels: Readonly<Record<string, string>>) => boolean
 }
+
+type Assignment =
+  | ({ readonly is: 'assigned'; readonly toProvision: readonly PlannedClaim[] } & Pick<NodePlan, 'bind' | 'shared'>)
+  /** The volume of the claim has to be on another node. */
+  | { readonly is: 'conflict'; readonly claim: DelayedClaim; readonly nodeName: string }
 
 const EMPTY_PLAN: NodePlan = { bind: [], provision: [], shared: [] }
 const STATUS_BY_REASON = new Map([BIND_CONFLICT, NOT_ENOUGH_SPACE].map((reason) => [reason, unschedulable(reason)]))
@@ -97,6 +103,25 @@ export class NodePlanner {
     return unschedulable(...reasons)
   }
 
+  /** Returns the claims for which `filter` rejects the node, with the volume or the capacity report of each. */
+  detailRejection(node: NodeInfo): RejectionDetail[] {
+    const details = this.#bound.flatMap((bound) => detailBoundClaim(bound, node))
+    const assignment = this.#assignVolumes(node)
+    if (assignment.is === 'conflict') return [...details, detailOtherNode(assignment.claim, assignment.nodeName)]
+    const { toProvision } = assignment
+    const notProvisionable = toProvision.filter(
+      (planned) => !planned.canBeProvisioned || !planned.isAllowed(node.labels),
+    )
+    if (notProvisionable.length > 0)
+      return [
+        ...details,
+        ...notProvisionable.map(({ claim, canBeProvisioned }) => detailUnprovisionable(claim, canBeProvisioned)),
+      ]
+    const tracked = toProvision.filter(({ claim }) => this.#tracked.has(claim))
+    const shortage = this.#fitterFor(tracked).findShortage(node.labels)
+    return shortage ? [...details, detailShortage(shortage)] : details
+  }
+
   #checkBound(node: NodeInfo): { hasNodeConflict: boolean; isVolumeMissing: boolean } | undefined {
     let hasNodeConflict = false
     let isVolumeMissing = false
@@ -118,6 +143,20 @@ export class NodePlanner {
   }
 
   #planDelayed(node: NodeInfo): Reason | undefined {
+    const assignment = this.#assignVolumes(node)
+    if (assignment.is === 'conflict') return BIND_CONFLICT
+    const { bind, shared, toProvision } = assignment
+    for (const { canBeProvisioned, isAllowed } of toProvision) {
+      if (!canBeProvisioned || !isAllowed(node.labels)) return BIND_CONFLICT
+    }
+    const provision = this.#planProvisioning(toProvision, node)
+    if (!provision) return NOT_ENOUGH_SPACE
+    this.#plans.set(node, { bind, provision, shared })
+    return undefined
+  }
+
+  /** Assigns an existing volume of the node to each claim that has one. The others have to be provisioned. */
+  #assignVolumes(node: NodeInfo): Assignment {
     const bind: { claim: DelayedClaim; volume: Volume }[] = []
     const toProvision: PlannedClaim[] = []
     const shared: DelayedClaim[] = []
@@ -126,10 +165,10 @@ export class NodePlanner {
       const { claim } = planned
       const assumed = this.#deps.assumed.bindingOf(claim.key)
       if (assumed) {
-        if (assumed.nodeName !== node.name) return BIND_CONFLICT
+        if (assumed.nodeName !== node.name) return { is: 'conflict', claim, nodeName: assumed.nodeName }
         shared.push(claim)
       } else if (claim.selectedNode !== undefined) {
-        if (claim.selectedNode !== node.name) return BIND_CONFLICT
+        if (claim.selectedNode !== node.name) return { is: 'conflict', claim, nodeName: claim.selectedNode }
         toProvision.push(planned)
       } else {
         const volume = planned.mayMatchVolume ? this.#chooseVolume(planned, node, excluded) : undefined
@@ -140,13 +179,7 @@ export class NodePlanner {
         } else toProvision.push(planned)
       }
     }
-    for (const { canBeProvisioned, isAllowed } of toProvision) {
-      if (!canBeProvisioned || !isAllowed(node.labels)) return BIND_CONFLICT
-    }
-    const provision = this.#planProvisioning(toProvision, node)
-    if (!provision) return NOT_ENOUGH_SPACE
-    this.#plans.set(node, { bind, provision, shared })
-    return undefined
+    return { is: 'assigned', bind, shared, toProvision }
   }
 
   #chooseVolume(

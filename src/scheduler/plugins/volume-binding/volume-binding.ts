@@ -200,6 +200,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     },
     preFilter: (pod) => preFilter(pod),
     filter: ({ planner }, node) => planner.filter(node),
+    detailRejection: ({ planner }, node) => planner.detailRejection(node),
     avoid: (state, { name }) => state.failedNodes?.has(name) ?? false,
     score: ({ planner, delayed }, nodes) =>
       delayed.length === 0 ? undefined : nodes.map((node) => scorePlan(planner.planFor(node), reservations)),

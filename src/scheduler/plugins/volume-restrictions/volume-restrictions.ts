@@ -1,4 +1,5 @@
 // Rejects all nodes while another pod uses a claim of this pod that has the access mode ReadWriteOncePod.
+import type { ObjectKey } from '../../../client/index.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { QueueingHint } from '../../framework/cluster-events.ts'
 import { type Plugin, type PluginHandle, UNSIGNABLE } from '../../framework/plugin.ts'
@@ -19,19 +20,27 @@ const claimReleased: QueueingHint<'podRemoved'> = {
   keysOfEvent: ({ claims }) => claims.map(claimKey),
 }
 
-export function createVolumeRestrictions({ caches, cluster }: PluginHandle): Plugin<undefined> {
+export function createVolumeRestrictions({ caches, cluster }: PluginHandle): Plugin<PodInfo> {
   const exclusiveClaims = ({ claims }: PodInfo) =>
     claims.filter(({ key }) => caches.claims.get(key)?.spec?.accessModes?.includes('ReadWriteOncePod'))
+  const otherUsers = (claim: ObjectKey, { key }: PodInfo) =>
+    [...cluster.podsUsing(claim)].filter((podKey) => podKey !== key)
   return {
     name: 'VolumeRestrictions',
     events: [claimReleased, claimChanged],
     preFilter(pod) {
-      const isInUse = exclusiveClaims(pod).some(({ key }) =>
-        [...cluster.podsUsing(key)].some((podKey) => podKey !== pod.key),
-      )
-      return isInUse ? { code: 'Success', state: undefined } : SKIP
+      const isInUse = exclusiveClaims(pod).some(({ key }) => otherUsers(key, pod).length > 0)
+      return isInUse ? { code: 'Success', state: pod } : SKIP
     },
     filter: () => REJECTED,
+    detailRejection: (pod) =>
+      exclusiveClaims(pod).flatMap(({ key }) =>
+        otherUsers(key, pod).map((podKey) => ({
+          type: 'ReadWriteOncePodInUse',
+          claimKey: key,
+          message: `the claim ${key} has the access mode ReadWriteOncePod, and the pod ${podKey} uses it`,
+        })),
+      ),
     signPod: (pod) => (exclusiveClaims(pod).length > 0 ? UNSIGNABLE : undefined),
   }
 }

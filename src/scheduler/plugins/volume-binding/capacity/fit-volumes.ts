@@ -26,6 +26,19 @@ type Labels = Readonly<Record<string, string>>
 /** One report per request, in the same order. */
 export type Fit = readonly CapacityReport[]
 
+/** A volume that does not fit on a node. */
+export interface Shortage {
+  readonly request: VolumeRequest
+  /** The number of reports of the class about the node. */
+  readonly reportCount: number
+  /** The report with the most free capacity, or undefined if no report has a known capacity. */
+  readonly best:
+    | { readonly report: CapacityReport; readonly freeBytes: bigint; readonly reservedBytes: bigint }
+    | undefined
+  /** The number of volumes of the same pod that were fitted before. */
+  readonly otherVolumeCount: number
+}
+
 /** Fits the volumes of one pod on each node. For a single volume, the result is cached for nodes with the same reports. */
 export class VolumeFitter {
   readonly #deps: CapacityDeps
@@ -65,6 +78,33 @@ export class VolumeFitter {
     }
     if (!this.#withoutReport) return undefined
     return `No capacity is reported for class "${this.#withoutReport.className}" on any node.`
+  }
+
+  /** Returns the first volume that does not fit on a node with these labels, or undefined if all fit. */
+  findShortage(labels: Labels): Shortage | undefined {
+    const selectedReports: CapacityReport[] = []
+    for (const request of this.#requests) {
+      const reports = this.#deps.index.find(request.className, labels)
+      const selected = this.#selectReport(request, reports, selectedReports)
+      if (!selected) return this.#shortageOf(request, reports, selectedReports)
+      selectedReports.push(selected)
+    }
+    return undefined
+  }
+
+  #shortageOf(
+    request: VolumeRequest,
+    reports: readonly CapacityReport[],
+    selectedReports: readonly CapacityReport[],
+  ): Shortage {
+    let best: Shortage['best']
+    for (const report of reports) {
+      const freeBytes = this.#freeBytes(report, request, selectedReports)
+      if (freeBytes === undefined || (best && freeBytes <= best.freeBytes)) continue
+      const reservedBytes = this.#deps.reservations?.reservedForOthers(report, this.#claimKeys) ?? 0n
+      best = { report, freeBytes, reservedBytes }
+    }
+    return { request, reportCount: reports.length, best, otherVolumeCount: selectedReports.length }
   }
 
   #compute(labels: Labels, firstReports: readonly CapacityReport[]): Fit | undefined {
