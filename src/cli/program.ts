@@ -28,12 +28,14 @@ import { addStore } from './commands/store/command.ts'
 import { addToken } from './commands/token/command.ts'
 import { addUp } from './commands/up/command.ts'
 import { addVersion } from './commands/version/command.ts'
+import { addWhy } from './commands/why/command.ts'
 
 /** The commands in the order of `stowage --help`. */
 const COMMANDS: readonly AddCommand[] = [
   addUp,
   addServer,
   addStatus,
+  addWhy,
   addDoctor,
   addStop,
   addReset,

@@ -2,3 +2,5 @@
 export { planBindingOfNewVolume } from './bind-new-volume.ts'
 export { createBindingControllers } from './binding-controllers.ts'
 export { createBindingMetrics } from './metrics.ts'
+export { type ClaimAction, planClaim } from './plan-claim.ts'
+export { createVolumeIndex } from './volume-index.ts'

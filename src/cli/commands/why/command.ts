@@ -1,0 +1,37 @@
+// `stowage why`: flags and help. run.ts runs the command.
+import { Option } from 'commander'
+import type { AddCommand } from '../../command.ts'
+import { kubeconfigOption } from '../../flags/common.ts'
+
+export const addWhy: AddCommand = (program, deps) => {
+  program
+    .command('why')
+    .summary('explain why a claim, pod, volume or node is not ready, and what helps')
+    .description(
+      'Prints the causes that keep a claim, pod, volume or node of any Kubernetes cluster from being ready, as a tree down to ' +
+        'each node and its amounts, with the commands that help. It reads only, and evaluates the objects with the rules of ' +
+        'the Stowage scheduler and controllers. What you may not read is reported as unknown, with the missing right.',
+    )
+    .argument('<object>', 'kind and name: pvc/NAME, pod/NAME, pv/NAME or node/NAME')
+    .option('-n, --namespace <name>', 'namespace of the claim or pod (default: the namespace of the kubeconfig)')
+    .option('--watch', 'print the tree again after each change, until the object is ready')
+    .addOption(kubeconfigOption())
+    .addOption(
+      new Option('-o, --output <format>', 'format of the output').choices(['text', 'json', 'yaml']).default('text'),
+    )
+    .option('--no-color', 'print no colors; the default if $NO_COLOR is set or the output is no terminal')
+    .addHelpText(
+      'after',
+      '\nExit code 0: the object is ready; 1: it is not; 2: it could not be read.\n' +
+        '\nExamples:\n' +
+        '  stowage why pvc/data -n shop\n' +
+        '  stowage why pod/web-0 --watch\n' +
+        '  stowage why node/node-1 -o json\n',
+    )
+    .action(async (object: string, { color, ...flags }) => {
+      const { runWhy } = await import('./run.ts')
+      const { env } = process
+      const hasColors = color && !env.NO_COLOR && Boolean(process.stdout.isTTY)
+      await runWhy(object, flags, { ...deps, env, hasColors })
+    })
+}

@@ -1,0 +1,111 @@
+// Looks up the objects of a snapshot for the diagnoses, and evaluates pods with the scheduler's plugins.
+import type { Stored } from '../api/kind.ts'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import type { Event } from '../api/kinds/event/event-schema.ts'
+import type { Pod } from '../api/kinds/pod/pod-schema.ts'
+import type { Clock } from '../base/clock.ts'
+import { keyOfObject, type ObjectKey } from '../client/index.ts'
+import { createVolumeIndex } from '../controllers/binding/index.ts'
+import type { Cache } from '../runtime/index.ts'
+import { createPodEvaluator, type PodEvaluation, type SchedulerCaches } from '../scheduler/index.ts'
+import type { VolumeCandidates } from '../volumes/choose-volume.ts'
+import { claimsOfPod } from '../volumes/claims-of-pod.ts'
+import type { Subject } from './diagnosis.ts'
+import { SNAPSHOT_KINDS, type Snapshot, type SnapshotList } from './snapshot.ts'
+import { createStaticCache } from './static-cache.ts'
+
+export type Claim = Readonly<Stored<PersistentVolumeClaim>>
+export type StoredPod = Readonly<Stored<Pod>>
+
+export interface Cluster {
+  readonly snapshot: Snapshot
+  readonly caches: SchedulerCaches
+  /** The volumes without a claim, as the binding controller indexes them. */
+  readonly volumeIndex: VolumeCandidates
+  /** Returns the pods that use the claim and have not ended. */
+  podsUsing(claimKey: ObjectKey): readonly StoredPod[]
+  /** Returns the events about the object, the newest first. */
+  eventsOf(subject: Subject): readonly Readonly<Event>[]
+  evaluate(pod: StoredPod): PodEvaluation
+  /** Returns the rules that are missing to read the lists. */
+  missingRules(...lists: readonly SnapshotList[]): readonly string[]
+}
+
+const BY_CLAIM = 'diagnosis/claim'
+
+export function createCluster(snapshot: Snapshot): Cluster {
+  const isReadable = (list: SnapshotList) => !snapshot.missingRights.some((right) => right.list === list)
+  const caches: SchedulerCaches = {
+    pods: createStaticCache(SNAPSHOT_KINDS.pods, snapshot.pods),
+    nodes: createStaticCache(SNAPSHOT_KINDS.nodes, snapshot.nodes),
+    drivers: createStaticCache(SNAPSHOT_KINDS.drivers, snapshot.drivers),
+    csiNodes: createStaticCache(SNAPSHOT_KINDS.csiNodes, snapshot.csiNodes),
+    attachments: createStaticCache(SNAPSHOT_KINDS.attachments, snapshot.attachments),
+    claims: createStaticCache(SNAPSHOT_KINDS.claims, snapshot.claims),
+    volumes: createStaticCache(SNAPSHOT_KINDS.volumes, snapshot.volumes),
+    classes: createStaticCache(SNAPSHOT_KINDS.classes, snapshot.classes),
+    // Without the right to read it, capacity is not checked, as in the scheduler.
+    capacities: snapshot.notServed.has('capacities')
+      ? undefined
+      : createStaticCache(SNAPSHOT_KINDS.capacities, snapshot.capacities, isReadable('capacities')),
+  }
+  caches.pods.addIndex(BY_CLAIM, claimsOfPod)
+  let evaluate: ((pod: StoredPod) => PodEvaluation) | undefined
+  const volumeIndex = createVolumeIndex(caches.volumes as Cache<(typeof snapshot.volumes)[number]>)
+  volumeIndex.follow(() => {})
+  return {
+    snapshot,
+    caches,
+    volumeIndex,
+    podsUsing: (claimKey) => caches.pods.byIndex(BY_CLAIM, claimKey).filter((pod) => !hasEnded(pod)),
+    eventsOf: (subject) => newestFirst(snapshot.events.filter((event) => isAbout(event, subject))),
+    evaluate(pod) {
+      evaluate ??= createPodEvaluator({ caches, clock: fixedClock(snapshot.nowMs), random: () => 0 })
+      return evaluate(pod)
+    },
+    missingRules: (...lists) =>
+      snapshot.missingRights.filter(({ list }) => lists.includes(list)).map(({ rule }) => rule),
+  }
+}
+
+const hasEnded = ({ status }: StoredPod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
+
+const isAbout = ({ involvedObject }: Readonly<Event>, { kind, namespace, name }: Subject): boolean =>
+  involvedObject.kind === kind &&
+  involvedObject.name === name &&
+  (namespace === undefined || involvedObject.namespace === namespace)
+
+export const timeOfEvent = ({ series, lastTimestamp, eventTime, metadata }: Readonly<Event>): string =>
+  series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? ''
+
+const newestFirst = (events: readonly Readonly<Event>[]): readonly Readonly<Event>[] =>
+  [...events].sort((a, b) => Date.parse(timeOfEvent(b)) - Date.parse(timeOfEvent(a)))
+
+/** A clock that stands still: a snapshot has one time, and no timer may keep the process alive. */
+const fixedClock = (nowMs: number): Clock => ({
+  nowMs: () => nowMs,
+  monotonicMs: () => nowMs,
+  sleep: () => new Promise(() => {}),
+  after: () => () => {},
+  nextTurn: () => Promise.resolve(),
+})
+
+export const claimSubject = (claim: Claim): Subject => ({
+  kind: 'PersistentVolumeClaim',
+  namespace: claim.metadata.namespace ?? '',
+  name: claim.metadata.name,
+})
+
+export const podSubject = (pod: StoredPod): Subject => ({
+  kind: 'Pod',
+  namespace: pod.metadata.namespace ?? '',
+  name: pod.metadata.name,
+})
+
+export const keyOf = (object: Claim | StoredPod): ObjectKey => keyOfObject(object)
+
+/** Returns the seconds since the time, or undefined if there is none. */
+export function ageSeconds(time: string | undefined, nowMs: number): number | undefined {
+  const ms = Date.parse(time ?? '')
+  return Number.isNaN(ms) ? undefined : Math.max(0, Math.round((nowMs - ms) / 1000))
+}

@@ -1,0 +1,114 @@
+// Diagnoses a claim that does not exist although a pod uses it: a quota or limit range that rejects it, or a misspelt name.
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import { findClaimViolations } from '../api/limits/index.ts'
+import { formatQuantity } from '../api/quantity.ts'
+import { chargeQuota, createChangeCalculator, type ListObjects, QuotaAccount } from '../api/quota/index.ts'
+import { claimFromTemplate } from '../controllers/ephemeral/index.ts'
+import type { Cluster, StoredPod } from './cluster.ts'
+import { type Diagnosis, fix, type Subject } from './diagnosis.ts'
+import { findSimilarNames } from './similar-names.ts'
+import { SNAPSHOT_KINDS } from './snapshot.ts'
+
+export function diagnoseMissingClaim(
+  { namespace = '', name }: Subject,
+  pods: readonly StoredPod[],
+  cluster: Cluster,
+): Diagnosis {
+  const subject: Subject = { kind: 'PersistentVolumeClaim', namespace, name }
+  const template = findTemplate(name, pods)
+  if (template) return diagnoseTemplate(subject, template, cluster)
+  const names = cluster.caches.claims.list(namespace).map(({ metadata }) => metadata.name)
+  const similar = findSimilarNames(name, names)
+  const hint = similar.length > 0 ? `; similar names: ${similar.join(', ')}` : ''
+  return {
+    subject,
+    state: 'failed',
+    reason: 'ClaimNotFound',
+    message: `the claim does not exist in the namespace ${namespace}${hint}`,
+    fixes: [fix('create the claim, or correct the name in the pod', `kubectl -n ${namespace} get pvc`)],
+    ...withChildren(diagnoseRejections(subject, cluster)),
+  }
+}
+
+const withChildren = (children: readonly Diagnosis[]) => (children.length > 0 ? { children } : {})
+
+/** Returns the claim that the ephemeral volume controller would create. */
+function findTemplate(name: string, pods: readonly StoredPod[]): PersistentVolumeClaim | undefined {
+  for (const pod of pods) {
+    for (const volume of pod.spec?.volumes ?? []) {
+      const claim = claimFromTemplate(pod, volume)
+      if (claim?.metadata.name === name) return claim
+    }
+  }
+  return undefined
+}
+
+function diagnoseTemplate(subject: Subject, claim: PersistentVolumeClaim, cluster: Cluster): Diagnosis {
+  const children = [...diagnoseLimits(claim, cluster), ...diagnoseQuotas(claim, cluster)]
+  const causes = children.length > 0 ? children : diagnoseRejections(subject, cluster)
+  return {
+    subject,
+    state: causes.length > 0 ? 'failed' : 'waiting',
+    reason: 'ClaimNotCreated',
+    message: 'the ephemeral volume controller has not created the claim of the pod yet',
+    ...withChildren(causes),
+  }
+}
+
+function diagnoseLimits(claim: PersistentVolumeClaim, { snapshot }: Cluster): Diagnosis[] {
+  return snapshot.limitRanges.flatMap((range) =>
+    findClaimViolations(claim, range).map((violation): Diagnosis => {
+      const { namespace = '', name } = range.metadata
+      return {
+        subject: { kind: 'LimitRange', namespace, name },
+        state: 'failed',
+        reason: 'LimitRangeViolated',
+        message: violation,
+        fixes: [fix('change the request, or the limit range', `kubectl -n ${namespace} edit limitrange ${name}`)],
+      }
+    }),
+  )
+}
+
+function diagnoseQuotas(claim: PersistentVolumeClaim, { snapshot }: Cluster): Diagnosis[] {
+  const changesOf = createChangeCalculator({ kind: SNAPSHOT_KINDS.claims, before: undefined, after: claim })
+  const listObjects: ListObjects = ({ plural }) =>
+    plural === 'pods' ? snapshot.pods : plural === 'persistentvolumeclaims' ? snapshot.claims : []
+  return snapshot.quotas.flatMap((quota): Diagnosis[] => {
+    const account = QuotaAccount.of(quota)
+    const changes = changesOf(account)
+    const result = chargeQuota({ account, changes, uid: '', mayReject: true, listObjects })
+    if (result.is !== 'exceeded') return []
+    const { namespace = '', name } = quota.metadata
+    const amounts = changes.flatMap(({ key, after }) => [
+      [`${key} requested`, formatQuantity(after)],
+      [`${key} used`, quota.status?.used?.[key] ?? '0'],
+      [`${key} limit`, quota.spec?.hard?.[key] ?? '0'],
+    ])
+    return [
+      {
+        subject: { kind: 'ResourceQuota', namespace, name },
+        state: 'failed',
+        reason: 'QuotaExceeded',
+        message: result.message,
+        numbers: Object.fromEntries(amounts) as Record<string, string>,
+        fixes: [
+          fix('delete claims that are not needed, or lower the request'),
+          fix('raise the quota', `kubectl -n ${namespace} edit resourcequota ${name}`),
+        ],
+      },
+    ]
+  })
+}
+
+/** Returns the newest event of the namespace about a rejected creation of the claim, such as that of a StatefulSet. */
+function diagnoseRejections({ name }: Subject, { snapshot }: Cluster): Diagnosis[] {
+  const isRejection = /exceeded quota|failed quota|forbidden|(maximum|minimum) .* usage/
+  const rejection = snapshot.events.find(
+    ({ type, message = '' }) => type === 'Warning' && message.includes(name) && isRejection.test(message),
+  )
+  if (!rejection) return []
+  const { kind = '', namespace = '', name: object = '' } = rejection.involvedObject
+  const subject: Subject = { kind, ...(namespace ? { namespace } : {}), name: object }
+  return [{ subject, state: 'failed', reason: rejection.reason ?? 'Rejected', message: rejection.message ?? '' }]
+}

@@ -1,0 +1,61 @@
+// Diagnoses whether a node runs pods: its Ready condition, cordon and taints.
+import type { Cluster } from './cluster.ts'
+import { ageSeconds } from './cluster.ts'
+import { type Diagnosis, type Fix, fix, type Subject } from './diagnosis.ts'
+
+const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
+
+export function diagnoseNodeHealth(name: string, cluster: Cluster): Diagnosis {
+  const subject: Subject = { kind: 'Node', name }
+  const node = cluster.caches.nodes.get(name)
+  const [missingRule] = cluster.missingRules('nodes')
+  if (!node && missingRule) {
+    const message = `the state of the node cannot be read without the right to ${missingRule}`
+    return { subject, state: 'unknown', reason: 'MissingRights', message }
+  }
+  if (!node) {
+    const message = 'the node does not exist'
+    return {
+      subject,
+      state: 'failed',
+      reason: 'NodeNotFound',
+      message,
+      fixes: [fix('see the nodes', 'kubectl get nodes')],
+    }
+  }
+  const condition = node.status?.conditions?.find(({ type }) => type === 'Ready')
+  if (condition?.status !== 'True') {
+    const age = ageSeconds(condition?.lastHeartbeatTime, cluster.snapshot.nowMs)
+    return {
+      subject,
+      state: 'failed',
+      reason: condition?.reason || 'NodeNotReady',
+      message: condition?.message || 'the node agent has not reported that the node is ready',
+      ...(age === undefined ? {} : { numbers: { heartbeatAgeSeconds: age } }),
+      fixes: [
+        fix('start the node agent (kubelet, or stowage node) and check its log'),
+        fix('if the machine is off and stays off, let its volumes move', outOfService(name)),
+      ],
+    }
+  }
+  const taints = (node.spec?.taints ?? []).filter(({ effect }) => effect !== 'PreferNoSchedule')
+  if (node.spec?.unschedulable)
+    return noNewPods(subject, 'Cordoned', 'the node is cordoned: it gets no new pods', [uncordon(name)])
+  if (taints.length > 0) {
+    const texts = taints.map(({ key, value, effect }) => `${key}${value ? `=${value}` : ''}:${effect}`)
+    return noNewPods(subject, 'Tainted', `only pods that tolerate ${texts.join(', ')} are put on the node`, [])
+  }
+  return { subject, state: 'ready', reason: 'Ready', message: 'the node is ready' }
+}
+
+const uncordon = (name: string): Fix => fix('allow pods on the node', `kubectl uncordon ${name}`)
+const outOfService = (name: string): string => `kubectl taint node ${name} ${OUT_OF_SERVICE}=nodeshutdown:NoExecute`
+
+/** The node runs its pods, so it is ready; the reason matters for pods without a node. */
+const noNewPods = (subject: Subject, reason: string, message: string, fixes: readonly Fix[]): Diagnosis => ({
+  subject,
+  state: 'ready',
+  reason,
+  message,
+  ...(fixes.length > 0 ? { fixes } : {}),
+})

@@ -1,0 +1,87 @@
+// Diagnoses a node: its health, the CSI drivers on it with their volume limits, and the capacity that they report.
+import type { Stored } from '../api/kind.ts'
+import type { Node } from '../api/kinds/node/node-schema.ts'
+import { labelSelectorFromObject, matchesLabels } from '../api/selectors.ts'
+import { ageSeconds, type Cluster } from './cluster.ts'
+import { type Diagnosis, fix, worstState } from './diagnosis.ts'
+import { diagnoseNodeHealth } from './node-health.ts'
+
+export function diagnoseNode(node: Readonly<Stored<Node>>, cluster: Cluster): Diagnosis {
+  const health = diagnoseNodeHealth(node.metadata.name, cluster)
+  const children = [...diagnoseDrivers(node, cluster), ...describeCapacity(node, cluster)]
+  const state = health.state === 'ready' ? worstState(children.map((child) => child.state)) : health.state
+  const cause =
+    health.state === 'ready' ? children.find((child) => child.state === state && state !== 'ready') : undefined
+  return {
+    ...health,
+    state,
+    ...(cause ? { reason: cause.reason, message: cause.message } : {}),
+    ...(children.length > 0 ? { children } : {}),
+  }
+}
+
+function diagnoseDrivers({ metadata }: Readonly<Stored<Node>>, cluster: Cluster): Diagnosis[] {
+  const registered = cluster.caches.csiNodes.get(metadata.name)?.spec.drivers ?? []
+  const attached = cluster.snapshot.attachments.filter(({ spec }) => spec.nodeName === metadata.name)
+  const drivers = registered.map(({ name, allocatable }): Diagnosis => {
+    const used = attached.filter(({ spec }) => spec.attacher === name).length
+    const limit = allocatable?.count
+    const isFull = limit !== undefined && used >= limit
+    return {
+      subject: { kind: 'CSIDriver', name },
+      state: 'ready',
+      reason: isFull ? 'VolumeLimitReached' : 'Registered',
+      message:
+        limit === undefined
+          ? 'registered, without a volume limit'
+          : `registered; ${used} of at most ${limit} volumes are attached`,
+      numbers: { attached: used, ...(limit === undefined ? {} : { limit }) },
+    }
+  })
+  const missing = attached.filter(({ spec }) => !registered.some(({ name }) => name === spec.attacher))
+  const missingNames = [...new Set(missing.map(({ spec }) => spec.attacher))]
+  return [
+    ...drivers,
+    ...missingNames.map(
+      (name): Diagnosis => ({
+        subject: { kind: 'CSIDriver', name },
+        state: 'failed',
+        reason: 'DriverNotRegistered',
+        message: `the driver ${name} is not registered on the node, and volumes of it are attached`,
+        numbers: { attached: missing.filter(({ spec }) => spec.attacher === name).length },
+        fixes: [fix(`run the driver ${name} on the node`, `kubectl get csinode ${metadata.name} -o yaml`)],
+      }),
+    ),
+  ]
+}
+
+function describeCapacity({ metadata }: Readonly<Stored<Node>>, { snapshot }: Cluster): Diagnosis[] {
+  return snapshot.capacities
+    .filter(({ nodeTopology }) => nodeTopology && selects(nodeTopology, metadata.labels ?? {}))
+    .map((report): Diagnosis => {
+      const { storageClassName, capacity, maximumVolumeSize } = report
+      const times = (report.metadata.managedFields ?? []).map(({ time }) => time ?? '').sort()
+      const age = ageSeconds(times.at(-1) || report.metadata.creationTimestamp, snapshot.nowMs)
+      const { namespace = '', name } = report.metadata
+      return {
+        subject: { kind: 'CSIStorageCapacity', namespace, name },
+        state: 'ready',
+        reason: 'CapacityReported',
+        message: `${capacity ?? 'an unknown amount'} is free for the class ${storageClassName}`,
+        numbers: {
+          class: storageClassName,
+          ...(capacity === undefined ? {} : { capacity }),
+          ...(maximumVolumeSize === undefined ? {} : { maximumVolumeSize }),
+          ...(age === undefined ? {} : { reportAgeSeconds: age }),
+        },
+      }
+    })
+}
+
+function selects(nodeTopology: object, labels: Readonly<Record<string, string>>): boolean {
+  try {
+    return matchesLabels(labelSelectorFromObject(nodeTopology), labels)
+  } catch {
+    return false // the selector is invalid
+  }
+}

@@ -1,0 +1,67 @@
+// Reads the objects of a diagnosis through the client. A list that the user may not read is recorded as a missing right, and
+// read in the namespace of the diagnosed object if that is allowed.
+import type { Kind, Stored } from '../api/kind.ts'
+import { isForbidden, isNotServed } from '../api/status-error.ts'
+import type { Client } from '../client/index.ts'
+import {
+  type MissingRight,
+  SNAPSHOT_KINDS,
+  type Snapshot,
+  type SnapshotList,
+  type SnapshotObjects,
+} from './snapshot.ts'
+
+const LIST_PAGE_SIZE = 500
+/** Events of cluster-scoped objects are in this namespace. */
+const CLUSTER_EVENTS_NAMESPACE = 'default'
+/** Only objects in the namespace of the diagnosed object matter. */
+const NAMESPACE_LISTS: ReadonlySet<SnapshotList> = new Set(['quotas', 'limitRanges', 'events'])
+
+export interface ReadOptions {
+  readonly client: Pick<Client, 'list'>
+  /** The namespace of the diagnosed object. Absent for a volume or node. */
+  readonly namespace?: string
+  readonly nowMs: number
+  readonly signal: AbortSignal
+}
+
+export async function readSnapshot({ client, namespace, nowMs, signal }: ReadOptions): Promise<Snapshot> {
+  const missingRights: MissingRight[] = []
+  const notServed = new Set<SnapshotList>()
+  const listAll = async (kind: Kind, inNamespace?: string): Promise<readonly Readonly<Stored>[]> => {
+    const objects: Readonly<Stored>[] = []
+    let continueToken: string | undefined
+    do {
+      const page = await client.list(kind, { namespace: inNamespace, limit: LIST_PAGE_SIZE, continueToken, signal })
+      objects.push(...page.items)
+      continueToken = page.continueToken
+    } while (continueToken)
+    return objects
+  }
+  const readList = async (list: SnapshotList): Promise<readonly Readonly<Stored>[]> => {
+    const kind = SNAPSHOT_KINDS[list] as unknown as Kind
+    const onlyNamespace = NAMESPACE_LISTS.has(list) ? (namespace ?? CLUSTER_EVENTS_NAMESPACE) : undefined
+    try {
+      return await listAll(kind, onlyNamespace)
+    } catch (error) {
+      if (isNotServed(error)) notServed.add(list)
+      else if (isForbidden(error)) missingRights.push({ list, rule: ruleOf(kind, onlyNamespace) })
+      else throw error
+    }
+    if (notServed.has(list) || !kind.namespaced || onlyNamespace || !namespace) return []
+    return listAll(kind, namespace).catch((error: unknown) => {
+      if (isForbidden(error)) return []
+      throw error
+    })
+  }
+  const lists = Object.keys(SNAPSHOT_KINDS) as SnapshotList[]
+  const entries = await Promise.all(lists.map(async (list) => [list, await readList(list)] as const))
+  missingRights.sort((a, b) => lists.indexOf(a.list) - lists.indexOf(b.list))
+  return { ...(Object.fromEntries(entries) as unknown as SnapshotObjects), nowMs, missingRights, notServed }
+}
+
+const ruleOf = ({ group, plural, namespaced }: Kind, namespace: string | undefined): string => {
+  const resource = group ? `${plural}.${group}` : plural
+  if (!namespaced) return `list ${resource}`
+  return `list ${resource} in ${namespace === undefined ? 'all namespaces' : `the namespace ${namespace}`}`
+}

@@ -1,0 +1,53 @@
+// The objects that a diagnosis reads, as they were at one time, and the rights that were missing to read the others.
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
+import { volumeAttributesClassKind } from '../api/kinds/attributes-class/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'
+import { csiNodeKind } from '../api/kinds/csi-node/csi-node.ts'
+import { csiStorageCapacityKind } from '../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
+import { eventKind } from '../api/kinds/event/event.ts'
+import { limitRangeKind } from '../api/kinds/limit-range/limit-range.ts'
+import { nodeKind } from '../api/kinds/node/node.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
+import { resourceQuotaKind } from '../api/kinds/resource-quota/resource-quota.ts'
+import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
+import { volumeAttachmentKind } from '../api/kinds/volume-attachment/volume-attachment.ts'
+
+export const SNAPSHOT_KINDS = {
+  pods: podKind,
+  nodes: nodeKind,
+  claims: persistentVolumeClaimKind,
+  volumes: persistentVolumeKind,
+  classes: storageClassKind,
+  attributesClasses: volumeAttributesClassKind,
+  drivers: csiDriverKind,
+  csiNodes: csiNodeKind,
+  attachments: volumeAttachmentKind,
+  capacities: csiStorageCapacityKind,
+  quotas: resourceQuotaKind,
+  limitRanges: limitRangeKind,
+  events: eventKind,
+} as const
+
+export type SnapshotList = keyof typeof SNAPSHOT_KINDS
+
+type ObjectOf<K> = K extends Kind<infer T> ? T : KubeObject
+
+export type SnapshotObjects = {
+  readonly [L in SnapshotList]: readonly Readonly<Stored<ObjectOf<(typeof SNAPSHOT_KINDS)[L]>>>[]
+}
+
+/** A list that could not be read, or only in the namespace of the diagnosed object. */
+export interface MissingRight {
+  readonly list: SnapshotList
+  /** The rule that is missing: `list pods in all namespaces`. */
+  readonly rule: string
+}
+
+export interface Snapshot extends SnapshotObjects {
+  readonly nowMs: number
+  readonly missingRights: readonly MissingRight[]
+  /** The lists that the server does not serve. */
+  readonly notServed: ReadonlySet<SnapshotList>
+}
