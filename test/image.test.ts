@@ -16,6 +16,8 @@ import { startServer } from './helpers/server.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const USER_ID = 65532
+/** The build installs packages, and compresses 150 MB. */
+const BUILD_TIMEOUT_MS = 300_000
 const run = promisify(execFile)
 const mountSkipReason = skipReason(await probeThisMachine(), ['mount'])
 
@@ -52,7 +54,7 @@ beforeAll(async () => {
   const index = JSON.parse(await readFile(join(layout, 'index.json'), 'utf8'))
   manifest = await readJsonBlob(index.manifests[0])
   image = await readJsonBlob(manifest.config)
-})
+}, BUILD_TIMEOUT_MS)
 afterAll(() => rm(dir, { recursive: true, force: true }))
 
 describe('image', () => {
