@@ -1,5 +1,5 @@
 // Public exports of the backup archives of the embedded store.
-export type { ArchiveEnd, Manifest } from './archive.ts'
+export type { Manifest } from './archive.ts'
 
 export { dumpStore } from './dump-store.ts'
 export { ArchiveInspector, type InspectedArchive } from './inspect-archives.ts'
