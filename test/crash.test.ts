@@ -12,7 +12,8 @@ import { type ReceivedEvent, watchFrom } from './helpers/watch.ts'
 
 const KILLS = Number(process.env.CRASH_KILLS ?? 50)
 const WRITERS = 16
-const LOAD_MS = { min: 20, max: 400 }
+/** Writes that are acknowledged before a kill. */
+const LOAD_WRITES = { min: 1, max: 100 }
 const PATH = '/api/v1/namespaces/default/configmaps'
 /** Leaves out the object that the server writes. */
 const WRITTEN_BY_TEST = '&fieldSelector=metadata.name!=kube-root-ca.crt'
@@ -37,6 +38,7 @@ describe('SIGKILL under write load', () => {
     let writes = 0
     let names = 0
     let lastWatchedRevision = 0
+    let onWrite = () => {}
 
     for (let kill = 0; kill < KILLS; kill++) {
       const server = await startServer({ dataDir, flags: ['--log-level', 'warn'] })
@@ -45,8 +47,14 @@ describe('SIGKILL under write load', () => {
       await adoptListedState(server, acknowledged)
 
       const watch = watchFrom(server, PATH, lastWatchedRevision || 1, WRITTEN_BY_TEST)
+      const killAtWrite = writes + LOAD_WRITES.min + Math.floor(random() * (LOAD_WRITES.max - LOAD_WRITES.min))
+      const isLoaded = new Promise<void>((resolve) => {
+        onWrite = () => {
+          if (writes >= killAtWrite) resolve()
+        }
+      })
       const writers = Array.from({ length: WRITERS }, () => runWriter(server))
-      await new Promise((resolve) => setTimeout(resolve, LOAD_MS.min + random() * (LOAD_MS.max - LOAD_MS.min)))
+      await Promise.race([isLoaded, Promise.all(writers)]) // a writer fails on an unexpected response
       await server.kill()
       await Promise.all(writers)
       events.push(...(await watch.whenEnded()))
@@ -95,6 +103,7 @@ describe('SIGKILL under write load', () => {
           if (isDelete) acknowledged.delete(name)
           else acknowledged.set(name, { revision: Number(reply.json.metadata.resourceVersion), value })
           writes++
+          onWrite()
         } catch (error) {
           if (error instanceof Error && error.message.startsWith('unexpected')) throw error
           return // the server was killed, and the outcome of this write is unknown
