@@ -101,7 +101,7 @@ describe('reportOperations', () => {
       [false, 200],
     ])
     server.operations.applyReport('tester', { process: 'p', isComplete: true }) // as an empty list
-    const other = await createServerFixture()
+    const other = await createServerFixture({ answers: 'stowage' })
     reports.length = 0
     await reporter.stop()
     start(other.client())
