@@ -1,7 +1,7 @@
 // The part of a CSI driver that modification calls. A plugin (../plugin-changes) has only this part.
 import type { CallOptions } from '../../csi/index.ts'
 
-export interface ModifyVolumeRequest {
+interface ModifyVolumeRequest {
   readonly volumeId: string
   readonly secrets: Record<string, string>
   readonly mutableParameters: Record<string, string>

@@ -1,2 +1,2 @@
 // Public exports of the changes to volumes of a plugin.
-export { createPluginChanges, type PluginChangeDeps } from './plugin-changes.ts'
+export { createPluginChanges } from './plugin-changes.ts'

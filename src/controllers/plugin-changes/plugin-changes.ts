@@ -20,7 +20,7 @@ import {
 } from '../volume-changes/index.ts'
 import { createPluginDriver } from './plugin-driver.ts'
 
-export interface PluginChangeDeps extends ControllerDeps {
+interface PluginChangeDeps extends ControllerDeps {
   readonly plugin: AnyProvisionerPlugin
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>

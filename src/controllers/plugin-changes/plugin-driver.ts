@@ -13,7 +13,7 @@ import { errorMessageOf, quoteNames, truncate } from '../provisioning/plugin/mes
 import type { ParameterDeclarations } from '../provisioning/plugin/parameter.ts'
 import { CallError, createTimedCaller } from '../provisioning/plugin/timed-call.ts'
 
-export interface PluginDriverDeps {
+interface PluginDriverDeps {
   readonly clock: Clock
   readonly log: Logger
   /** Time after which the signal of a call is aborted. The call is still awaited. */
