@@ -48,13 +48,13 @@ describe('SIGKILL under write load', () => {
 
       const watch = watchFrom(server, PATH, lastWatchedRevision || 1, WRITTEN_BY_TEST)
       const killAtWrite = writes + LOAD_WRITES.min + Math.floor(random() * (LOAD_WRITES.max - LOAD_WRITES.min))
-      const isLoaded = new Promise<void>((resolve) => {
+      const load = new Promise<void>((resolve) => {
         onWrite = () => {
           if (writes >= killAtWrite) resolve()
         }
       })
       const writers = Array.from({ length: WRITERS }, () => runWriter(server))
-      await Promise.race([isLoaded, Promise.all(writers)]) // a writer fails on an unexpected response
+      await Promise.race([load, Promise.all(writers)]) // a writer fails on an unexpected response
       await server.kill()
       await Promise.all(writers)
       events.push(...(await watch.whenEnded()))
