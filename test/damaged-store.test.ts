@@ -56,9 +56,7 @@ describe('a damaged store', () => {
     expect(readiness.status).toBe(503)
     expect(readiness.text).toContain('[-]store-records failed: 1 record is damaged: configmaps "damaged" in namespace')
     const publicReadiness = await readAnonymously(second, '/readyz?verbose')
-    expect(publicReadiness).toContain(
-      '[-]store-records failed: 1 record is damaged; clients with credentials see which',
-    )
+    expect(publicReadiness).toContain('[-]store-records failed: 1 record is damaged; authenticate to see which')
     expect(publicReadiness).not.toContain('configmaps')
     expect((await second.call('GET', '/metrics')).text).toMatch(/^stowage_store_damaged_records 1$/m)
     expect(second.log()).toContain('a stored record is damaged')

@@ -141,7 +141,10 @@ export interface Store {
   watch(options: WatchOptions): Watch
   /** Values for /metrics. */
   stats(): StoreStats
-  /** Resolves within seconds with the reason why the store cannot write, if any. The text is public: no paths or addresses. */
+  /**
+   * Resolves within seconds with the reason why the store cannot write or etcd does not respond, if any. The text is public: no
+   * paths or addresses.
+   */
   problem?(): Promise<string | undefined>
   /** Returns the damaged records that are known. */
   damagedRecords?(): readonly DamagedRecordError[]

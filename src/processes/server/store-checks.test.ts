@@ -8,14 +8,14 @@ const damageOf = (name: string, revision: number) =>
 
 async function readyzOf(
   damaged: readonly DamagedRecordError[],
-  { isAuthenticated } = { isAuthenticated: true },
+  { isAuthenticated = true, isShared = false }: { isAuthenticated?: boolean; isShared?: boolean } = {},
 ): Promise<{ status: number; text: string }> {
   const health = createHealth()
   const store: Pick<Store, 'problem' | 'damagedRecords'> = {
     problem: async () => undefined,
     damagedRecords: () => damaged,
   }
-  addStoreChecks(health, store as Store, { isShared: false })
+  addStoreChecks(health, store as Store, { isShared })
   const response = await health.handle('/readyz', new URLSearchParams('verbose'), { isAuthenticated })
   return { status: response!.status, text: String(response!.body) }
 }
@@ -35,5 +35,11 @@ it('SYS-20 readiness fails if records are damaged, and names the first three', a
 it('SYS-20 readiness gives the number of damaged records, but no names, without credentials', async () => {
   const { status, text } = await readyzOf([damageOf('a', 7)], { isAuthenticated: false })
   expect(status).toBe(503)
-  expect(text).toContain('[-]store-records failed: 1 record is damaged; clients with credentials see which\n')
+  expect(text).toContain('[-]store-records failed: 1 record is damaged; authenticate to see which\n')
+})
+
+it('SYS-20 readiness points to a snapshot of etcd, not to `stowage store check`, if the store is etcd', async () => {
+  const { text } = await readyzOf([damageOf('a', 7)], { isShared: true })
+  expect(text).toContain('[+]etcd ok')
+  expect(text).toContain('"a" in namespace "default" at revision 7; restore etcd from a snapshot\n')
 })

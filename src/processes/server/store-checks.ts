@@ -1,22 +1,30 @@
-// Adds the state of the store to the health of the server: whether it can write, and whether records are damaged.
+// Adds the checks of the store to the health of the server: whether the embedded store can write or etcd responds, and whether
+// records are damaged.
 import { describeKey, type Health, type HealthReader } from '../../apiserver/index.ts'
 import type { DamagedRecordError, Store } from '../../store/index.ts'
 
-/** Damaged records that the check names to clients with credentials. It counts all of them for everybody. */
-const NAMED_MAX = 3
+/** The number of damaged records that the check names to authenticated clients. Others see only how many are damaged. */
+const NAMED_RECORDS_MAX = 3
 
 /** Registers the checks that the store supports: `store` (or `etcd`) and `store-records`. */
 export function addStoreChecks(health: Health, store: Store, { isShared }: { readonly isShared: boolean }): void {
   if (store.problem) health.addCheck(isShared ? 'etcd' : 'store', () => store.problem!())
   if (!store.damagedRecords) return
-  health.addCheck('store-records', async (reader) => describeDamage(store.damagedRecords!(), reader))
+  const remedy = isShared ? 'restore etcd from a snapshot' : 'run "stowage store check"'
+  health.addCheck('store-records', async (reader) => describeDamage(store.damagedRecords!(), reader, remedy))
 }
 
-function describeDamage(damaged: readonly DamagedRecordError[], { isAuthenticated }: HealthReader): string | undefined {
+function describeDamage(
+  damaged: readonly DamagedRecordError[],
+  { isAuthenticated }: HealthReader,
+  remedy: string,
+): string | undefined {
   if (damaged.length === 0) return undefined
   const records = damaged.length === 1 ? '1 record is damaged' : `${damaged.length} records are damaged`
-  if (!isAuthenticated) return `${records}; clients with credentials see which`
-  const names = damaged.slice(0, NAMED_MAX).map(({ key, revision }) => `${describeKey(key)} at revision ${revision}`)
-  const rest = damaged.length > NAMED_MAX ? `, and ${damaged.length - NAMED_MAX} more` : ''
-  return `${records}: ${names.join(', ')}${rest}; run "stowage store check"`
+  if (!isAuthenticated) return `${records}; authenticate to see which`
+  const names = damaged
+    .slice(0, NAMED_RECORDS_MAX)
+    .map(({ key, revision }) => `${describeKey(key)} at revision ${revision}`)
+  const rest = damaged.length > NAMED_RECORDS_MAX ? `, and ${damaged.length - NAMED_RECORDS_MAX} more` : ''
+  return `${records}: ${names.join(', ')}${rest}; ${remedy}`
 }
