@@ -23,18 +23,19 @@ describe('--controllers', () => {
     expect(enabled('*,-attacher,-provisioner')).toEqual(['resizer', 'modifier', 'health-monitor'])
   })
 
-  it('PLUS-5 selects modification with resizer, as external-resizer does both', () => {
+  it('PLUS-5 selects the modifier with the resizer, because external-resizer does the work of both', () => {
     expect(enabled('resizer')).toEqual(['resizer', 'modifier'])
     expect(enabled('-resizer')).toEqual(['provisioner', 'attacher', 'health-monitor'])
     expect(enabled('resizer,-modifier')).toEqual(['resizer'])
     expect(enabled('modifier')).toEqual(['modifier'])
   })
 
-  it('SYS-10 rejects unknown names, and a list that leaves nothing', () => {
+  it('SYS-10 rejects unknown names, and a list that excludes all controllers', () => {
     expect(() => parseControllers('snapshotter')).toThrow(/unknown controller "snapshotter".*provisioner, resizer/)
     expect(() => parseControllers('-*')).toThrow(/unknown controller "-\*"/)
     expect(() => parseControllers('')).toThrow(/unknown controller ""/)
-    expect(() => parseControllers('attacher,-attacher')).toThrow(/leaves out all controllers/)
+    expect(() => parseControllers('constructor')).toThrow(/unknown controller "constructor"/)
+    expect(() => parseControllers('attacher,-attacher')).toThrow(/excludes all controllers/)
   })
 })
 
@@ -53,6 +54,7 @@ describe('the controllers of a driver', () => {
     )
     expect(() => selected('health-monitor', aDriver(['GET_VOLUME']))).toThrow(/needs VOLUME_CONDITION/)
     expect(() => selected('resizer', aDriver([]))).toThrow(/neither EXPAND_VOLUME nor MODIFY_VOLUME/)
+    expect(() => selected('modifier', aDriver(['MODIFY_VOLUME'], []))).toThrow(/does not report .* CONTROLLER_SERVICE/)
     expect(() => selected('-attacher', aDriver([]))).toThrow(/has no capability/)
   })
 })

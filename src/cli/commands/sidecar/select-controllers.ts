@@ -13,7 +13,7 @@ export interface ControllerSelection {
   readonly named: ReadonlySet<SidecarController>
 }
 
-/** external-resizer does both, so its name stands for both. */
+/** The controllers of each name. `resizer` includes `modifier`, because external-resizer does the work of both. */
 const CONTROLLERS_OF_NAME: Readonly<Record<string, readonly SidecarController[]>> = {
   '*': CONTROLLERS,
   provisioner: ['provisioner'],
@@ -23,26 +23,29 @@ const CONTROLLERS_OF_NAME: Readonly<Record<string, readonly SidecarController[]>
   'health-monitor': ['health-monitor'],
 }
 
-/** Parses `provisioner,attacher` (these), and `*,-attacher` or, shorter than in kube-controller-manager, `-attacher` (all but this). */
+/**
+ * Parses the value of --controllers. `provisioner,attacher` enables these controllers, `*,-attacher` all except the attacher, as
+ * in kube-controller-manager. `-attacher` is short for `*,-attacher`.
+ */
 export function parseControllers(text: string): ControllerSelection {
   const entries = text.split(',').map((entry) => entry.trim())
   const controllersOf = (entry: string): readonly SidecarController[] => {
-    const controllers = CONTROLLERS_OF_NAME[entry.replace(/^-/, '')]
-    if (controllers && entry !== '-*') return controllers
+    const name = entry.replace(/^-/, '')
+    if (Object.hasOwn(CONTROLLERS_OF_NAME, name) && entry !== '-*') return CONTROLLERS_OF_NAME[name]!
     throw new UsageError(
-      `--controllers: unknown controller ${JSON.stringify(entry)}. Write names of ${CONTROLLERS.join(', ')}, or * for all; ` +
-        'a minus before a name leaves the controller out.',
+      `--controllers: unknown controller ${JSON.stringify(entry)}. Expected ${CONTROLLERS.join(', ')}, or * for all; ` +
+        'a minus before a name excludes the controller.',
     )
   }
   const isExcluded = (entry: string) => entry.startsWith('-')
   const excluded = new Set(entries.filter(isExcluded).flatMap(controllersOf))
   const included = entries.every(isExcluded) ? ['*'] : entries.filter((entry) => !isExcluded(entry))
   const enabled = new Set(included.flatMap(controllersOf).filter((name) => !excluded.has(name)))
-  if (enabled.size === 0) throw new UsageError(`--controllers ${JSON.stringify(text)} leaves out all controllers.`)
+  if (enabled.size === 0) throw new UsageError(`--controllers ${JSON.stringify(text)} excludes all controllers.`)
   return { enabled, named: new Set(included.filter((entry) => entry !== '*').flatMap(controllersOf)) }
 }
 
-/** Returns the enabled controllers that the driver supports. Throws if it lacks the capabilities of a named one. */
+/** Returns the enabled controllers that the driver supports. Throws if it does not support a named one, or supports none. */
 export function selectControllers(
   { enabled, named }: ControllerSelection,
   facts: DriverFacts,
@@ -57,17 +60,21 @@ export function selectControllers(
   throw new Error(`The CSI driver ${facts.name} has no capability that a controller of this sidecar needs.`)
 }
 
-/** Returns the reason why the driver does not support the controller. */
+/** Returns the reason why the driver does not support the controller, or undefined if it does. */
 function findProblem(name: SidecarController, facts: DriverFacts): string | undefined {
   switch (name) {
     case 'provisioner':
       return facts.controller.has('CREATE_DELETE_VOLUME')
         ? undefined
         : 'cannot create volumes: it does not report the controller capability CREATE_DELETE_VOLUME'
-    // Each records an event on claims that request a change which the driver does not support but the other might.
+    // A driver with one of the two capabilities has both controllers: the one whose capability is missing records an event on
+    // claims that request its change.
     case 'resizer':
     case 'modifier':
-      return facts.plugin.has('CONTROLLER_SERVICE') && (canExpand(facts) || facts.controller.has('MODIFY_VOLUME'))
+      if (!facts.plugin.has('CONTROLLER_SERVICE')) {
+        return 'cannot change volumes: it does not report the plugin capability CONTROLLER_SERVICE'
+      }
+      return canExpand(facts) || facts.controller.has('MODIFY_VOLUME')
         ? undefined
         : 'cannot change volumes: it reports neither EXPAND_VOLUME nor MODIFY_VOLUME'
     case 'attacher':
