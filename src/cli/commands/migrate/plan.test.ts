@@ -17,6 +17,10 @@ describe('planMove', () => {
       do: 'leave',
       message: 'its class is now bronze; left unchanged',
     })
+    expect(planMove(aClaim({ className: '', record: RECORD }), FORWARD)).toEqual({
+      do: 'leave',
+      message: 'it no longer has a class; left unchanged',
+    })
   })
 
   it('PLUS-4 moves back exactly the claims of the operation on undo', () => {
@@ -32,6 +36,7 @@ describe('planMove', () => {
     for (const record of [undefined, { ...RECORD, id: 'm-2' }, 'other content']) {
       expect(planMove(aClaim({ className: 'gold', ...(record ? { record } : {}) }), UNDO)).toMatchObject({
         do: 'leave',
+        message: 'it no longer has the record of this operation; left unchanged',
       })
     }
     expect(planMove(aClaim({ className: 'bronze', record: RECORD }), UNDO)).toMatchObject({ do: 'leave' })
@@ -121,5 +126,6 @@ describe('checkMove', () => {
       is: 'failed',
       message: expect.stringContaining('another client changed its class to bronze'),
     })
+    expect(statusOf({}, '')).toEqual({ is: 'failed', message: 'another client removed its class; left unchanged' })
   })
 })

@@ -1,6 +1,8 @@
 // Computes the plan and the status of one claim of `stowage migrate`. Pure. select.ts selects claims, migrate-claim.ts writes.
-//   forward   class FROM: write TO      class TO, by this operation: follow      another class: leave
-//   undo      class TO: write FROM      class FROM: follow                       another class: leave
+//   forward   class FROM: write TO     class TO with the record of the operation: follow     otherwise: leave
+//   undo      class TO: write FROM     class FROM: follow                                    otherwise: leave
+// Undo also leaves claims without the record of the operation. Claims that are being deleted, or whose class cannot be written
+// because they are not bound, are refused.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { ClaimStatus } from '../../bulk/index.ts'
 import { type MigrateRecord, recordOf } from './record.ts'
@@ -24,8 +26,9 @@ export type MovePlan =
   | { readonly do: 'move'; readonly to: string; readonly record: MigrateRecord }
   /** The class is already written: wait for it. */
   | { readonly do: 'follow'; readonly to: string }
-  /** Another client changed the class: do not change it. */
+  /** The class or the record is no longer that of the operation: do not change the claim. */
   | { readonly do: 'leave'; readonly message: string }
+  /** The claim cannot change its class. */
   | { readonly do: 'refuse'; readonly message: string }
 
 export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): MovePlan {
@@ -35,7 +38,7 @@ export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): Mov
   const isRecordOfOperation = record?.id === id
   const className = attributesClassNameOf(claim)
   if (isUndo && !isRecordOfOperation)
-    return { do: 'leave', message: 'another operation has moved it since; left unchanged' }
+    return { do: 'leave', message: 'it no longer has the record of this operation; left unchanged' }
   if (className === start) {
     const phase = claim.status?.phase ?? 'Pending'
     if (phase !== 'Bound') {
@@ -44,7 +47,10 @@ export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): Mov
     return { do: 'move', to: end, record: { id, from, to, ...(isUndo ? { undo: true } : {}) } }
   }
   if (className === end && isRecordOfOperation) return { do: 'follow', to: end }
-  return { do: 'leave', message: `its class is now ${classLabel(className)}; left unchanged` }
+  return {
+    do: 'leave',
+    message: `${className ? `its class is now ${className}` : 'it no longer has a class'}; left unchanged`,
+  }
 }
 
 /** Returns the status of a claim that moves to a class. */
@@ -53,7 +59,8 @@ export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
   if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
   const className = attributesClassNameOf(claim)
   if (className !== to) {
-    return { is: 'failed', message: `another client changed its class to ${classLabel(className)}; left unchanged` }
+    const change = className ? `changed its class to ${className}` : 'removed its class'
+    return { is: 'failed', message: `another client ${change}; left unchanged` }
   }
   const { currentVolumeAttributesClassName: current = '', modifyVolumeStatus, conditions = [] } = claim.status ?? {}
   const error = conditions.find(({ type }) => type === 'ModifyVolumeError')?.message
