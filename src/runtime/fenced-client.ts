@@ -23,7 +23,7 @@ export function fencedClient(client: Client, election: Pick<LeaderElection, 'lea
       return await send({ ...(options as Options), fences })
     } catch (error) {
       if (!isLeaseLost(error)) throw error
-      throw new NotLeaderError('another process is the leader now: it acquired the lease before this write', {
+      throw new NotLeaderError('this process is no longer the leader: it lost the lease before this write', {
         cause: error,
       })
     }

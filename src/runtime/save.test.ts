@@ -97,7 +97,7 @@ describe('a saver', () => {
         throw commitWriteFailed(new ApiError(422, 'Invalid', 'test failed'), 0)
       },
     })
-    await expect(trySave([aDelete('x')])).rejects.toThrow('another process is the leader now')
+    await expect(trySave([aDelete('x')])).rejects.toThrow('this process is no longer the leader')
     expect(cachedNames).toEqual([])
   })
 
@@ -110,7 +110,7 @@ describe('a saver', () => {
         throw error
       },
     })
-    expect(await fixture.trySave([aDelete('x'), aDelete('y')])).toEqual({ is: 'failed', write: 1, error })
+    expect(await fixture.trySave([aDelete('x'), aDelete('y')])).toEqual({ is: 'failed', writeIndex: 1, error })
     await expect(fixture.save([aDelete('x'), aDelete('y')])).rejects.toBe(error)
   })
 
@@ -121,6 +121,6 @@ describe('a saver', () => {
         throw error
       },
     })
-    expect(await trySave([aDelete('x')])).toEqual({ is: 'failed', write: undefined, error })
+    expect(await trySave([aDelete('x')])).toEqual({ is: 'failed', writeIndex: undefined, error })
   })
 })

@@ -24,8 +24,8 @@ export type SavedObjects = readonly (Readonly<Stored> | undefined)[]
 
 type SaveResult =
   | { readonly is: 'saved'; readonly objects: SavedObjects }
-  /** `write` is the index of the write that failed, or undefined if the error concerns the whole commit. */
-  | { readonly is: 'failed'; readonly write: number | undefined; readonly error: unknown }
+  /** `writeIndex` is the index of the write that failed, or undefined if the error concerns the whole commit. */
+  | { readonly is: 'failed'; readonly writeIndex: number | undefined; readonly error: unknown }
 
 export interface Saver {
   /** Throws the error of the commit, or NotLeaderError. */
@@ -51,9 +51,9 @@ export function createSaver({ client, election, caches }: SaverOptions): Saver {
       if (error instanceof NotLeaderError) throw error
       const index = failedWriteIndex(error)
       if (index !== undefined && index < fenceCount) {
-        throw new NotLeaderError('another process is the leader now: it acquired the lease before this commit')
+        throw new NotLeaderError('this process is no longer the leader: it lost the lease before this commit')
       }
-      return onFailed({ is: 'failed', write: index === undefined ? undefined : index - fenceCount, error })
+      return onFailed({ is: 'failed', writeIndex: index === undefined ? undefined : index - fenceCount, error })
     }
     updateCaches(writes, objects)
     return onSaved(objects)

@@ -41,7 +41,7 @@ export async function writeVolumeAndStatus(
   if (result.is === 'failed') {
     const failureResult = resultOfFailure(result.error)
     // Save the volume even if the write of the claim failed, because the driver has changed the volume.
-    if (result.write === 1) await saver.trySave([volumeUpdate])
+    if (result.writeIndex === 1) await saver.trySave([volumeUpdate])
     return failureResult
   }
   const [volume, claim] = result.objects as [Volume | undefined, Claim | undefined]

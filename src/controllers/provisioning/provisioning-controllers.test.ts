@@ -123,7 +123,7 @@ describe('createProvisioningControllers with leader election', () => {
     await setLeader('second')
     resume()
     await fixture.waitUntil(() => first.queueState('default/data')?.is === 'waiting', 'the claim to wait')
-    expect(first.queueState('default/data')?.message).toContain('another process is the leader now')
+    expect(first.queueState('default/data')?.message).toContain('this process is no longer the leader')
     expect(await fixture.volumes()).toEqual([])
     expect(fixture.storage.deletes).toEqual([])
     fixture.start({ election: createElection('second', () => true) })

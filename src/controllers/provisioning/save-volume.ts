@@ -33,12 +33,12 @@ export async function saveVolume(
     const bindResult = await context.trySave([createWrite, ...binding])
     if (bindResult.is === 'saved') return savedResult(bindResult.objects)
     // If a write to the claim failed, because it changed or the write is forbidden, the binder binds the claim.
-    if (!bindResult.write) return classifyFailure(bindResult.error, volume, context)
+    if (!bindResult.writeIndex) return classifyFailure(bindResult.error, volume, context)
   }
   const intentWrites = hasIntent(claim, context.intent) ? [removeIntentWrite(claim, context.intent)] : []
   let result = await context.trySave([createWrite, ...intentWrites])
   // The write to the claim failed. Create the PV alone; the claim is reconciled again anyway.
-  if (result.is === 'failed' && result.write === 1) result = await context.trySave([createWrite])
+  if (result.is === 'failed' && result.writeIndex === 1) result = await context.trySave([createWrite])
   if (result.is === 'failed') return classifyFailure(result.error, volume, context)
   return savedResult(result.objects)
 }
