@@ -89,7 +89,7 @@ export const EXCEPTIONS: readonly Exception[] = [
     ],
   },
   {
-    file: 'src/controllers/provisioning/csi/csi-provisioner.test.ts',
+    file: 'src/controllers/provisioning/csi/csi-provisioner-attributes.test.ts',
     message: AMOUNTS,
     tests: [
       'attributes of created volumes > PIO-1 passes iops and throughput of the claim and records them in the capacity of the volume',

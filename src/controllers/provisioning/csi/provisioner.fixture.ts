@@ -3,14 +3,14 @@ import { onTestFinished } from 'vitest'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { authorizeUnservedKinds } from '../../../apiserver/rbac/component-access.fixture.ts'
-import { createServerFixture } from '../../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
-import type { DriverFacts } from '../../../csi/index.ts'
+import { CsiError, type CsiFailureCode, type DriverFacts } from '../../../csi/index.ts'
 import { GUARDED_CACHES } from '../../../processes/pruned-fields.fixture.ts'
 import { createCacheSet, type EventDetails } from '../../../runtime/index.ts'
 import type { Claim } from '../../../volumes/matching.ts'
-import type { ProvisionRequest } from '../provisioner.ts'
+import type { ProvisionRequest, ProvisionResult } from '../provisioner.ts'
 import { createCsiProvisioner } from './csi-provisioner.ts'
 import type { CsiProvisionerOptions } from './options.ts'
 import { CREATES_VOLUMES, createStubDriver, factsOf } from './stub-driver.fixture.ts'
@@ -108,3 +108,25 @@ const aRequest = (request: Partial<ProvisionRequest> = {}): ProvisionRequest => 
   selectedNode: undefined,
   ...request,
 })
+
+/** Returns the volume of a result. Throws if none was provisioned. */
+export function volumeOf(result: ProvisionResult) {
+  if (result.is !== 'provisioned') throw new Error(`not provisioned: ${JSON.stringify(result)}`)
+  return result.volume
+}
+
+/** Replies of a driver whose CreateVolume fails. */
+export const failCreateVolume = (code: CsiFailureCode, message = 'injected') => ({
+  createVolume: async () => {
+    throw new CsiError(code, message)
+  },
+})
+
+/** Creates a Node with these labels, and a CSINode with their keys as topology keys of the driver. */
+export async function createNode(apiServer: ServerFixture, name: string, labels: object): Promise<void> {
+  await apiServer.post('/api/v1/nodes', { metadata: { name, labels } })
+  await apiServer.post('/apis/storage.k8s.io/v1/csinodes', {
+    metadata: { name },
+    spec: { drivers: [{ name: 'disk.example.com', nodeID: name, topologyKeys: Object.keys(labels) }] },
+  })
+}

@@ -79,3 +79,8 @@ export const factsOf = (
   expansion: new Set(),
   node: new Set(),
 })
+
+export const TOPOLOGY_FACTS = factsOf(
+  ['CREATE_DELETE_VOLUME'],
+  ['CONTROLLER_SERVICE', 'VOLUME_ACCESSIBILITY_CONSTRAINTS'],
+)
