@@ -1,4 +1,4 @@
-// Tests the official JavaScript client. Its connections go through a proxy that can close them.
+// Tests the server with the official JavaScript client, which connects through a proxy that can cut its connections.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,15 +31,15 @@ interface Environment {
 
 let dir: string
 let environment: Environment
-/** A server that compacts its history as soon as possible. */
-let compacting: Environment
+/** Its server compacts its history as soon as possible. */
+let compactingEnvironment: Environment
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'stowage-javascript-'))
   environment = await startEnvironment(join(dir, 'data'))
-  compacting = await startEnvironment(join(dir, 'compacting'), ['--history-minutes', '0.0001'])
+  compactingEnvironment = await startEnvironment(join(dir, 'compacting'), ['--history-minutes', '0.0001'])
 })
 afterAll(async () => {
-  for (const env of [environment, compacting]) {
+  for (const env of [environment, compactingEnvironment]) {
     await env?.proxy.close()
     await env?.server.stop()
   }
@@ -124,8 +124,8 @@ describe('typed client', () => {
   })
 })
 
-describe('patches', () => {
-  it('SYS-4 apply JSON operations', async () => {
+describe('patch methods', () => {
+  it('SYS-4 applies a JSON patch', async () => {
     await addMap('operated', { a: '1' })
     const patch = (body: unknown) =>
       environment.core.patchNamespacedConfigMap(
@@ -137,7 +137,7 @@ describe('patches', () => {
     expect(await expectError(failing)).toMatchObject({ code: 422, status: { reason: 'Invalid' } })
   })
 
-  it('SYS-4 merge JSON', async () => {
+  it('SYS-4 applies a JSON merge patch', async () => {
     await addMap('merged', { a: '1', b: '2' })
     const body = { data: { a: null, c: '3' } }
     const patch = environment.core.patchNamespacedConfigMap(
@@ -147,19 +147,19 @@ describe('patches', () => {
     expect((await patch).data).toEqual({ b: '2', c: '3' })
   })
 
-  it('SYS-4 merge strategically, lists by key', async () => {
+  it('SYS-4 applies a strategic merge patch, and merges lists by key', async () => {
     await environment.core.createNode({ body: { metadata: { name: 'n1' } } })
-    const condition = (type: string) =>
+    const addCondition = (type: string) =>
       environment.core.patchNodeStatus(
         { name: 'n1', body: { status: { conditions: [{ type, status: 'True' }] } } },
         withStrategy(PatchStrategy.StrategicMergePatch),
       )
-    await condition('Ready')
-    const { status } = await condition('DiskPressure')
+    await addCondition('Ready')
+    const { status } = await addCondition('DiskPressure')
     expect(status?.conditions?.map(({ type }) => type).sort()).toEqual(['DiskPressure', 'Ready'])
   })
 
-  it('SYS-2 apply server-side', async () => {
+  it('SYS-2 applies an apply patch, and rejects a conflict unless it is forced', async () => {
     const apply = (data: Record<string, string>, fieldManager: string, force?: boolean) =>
       environment.core.patchNamespacedConfigMap(
         {
@@ -198,14 +198,18 @@ describe('KubernetesObjectApi', () => {
   })
 })
 
-describe('watches', () => {
+describe('Watch', () => {
   interface WatchEvent {
     readonly type: string
     readonly object: any
   }
 
   /** Collects events until there are `count` of them or the stream ends. */
-  async function collect({ config }: Environment, query: Record<string, string>, count: number): Promise<WatchEvent[]> {
+  async function collectEvents(
+    { config }: Environment,
+    query: Record<string, string>,
+    count: number,
+  ): Promise<WatchEvent[]> {
     const events: WatchEvent[] = []
     let abort: AbortController | undefined
     await new Promise<void>((resolve) => {
@@ -223,14 +227,14 @@ describe('watches', () => {
     return events.slice(0, count)
   }
 
-  it('SYS-3 that resume from the last version receive every change once, in order', async () => {
+  it('SYS-3 receives every change once, in order, if it resumes from the last version', async () => {
     const { metadata } = await addMap('watched', { n: '0' })
     let resourceVersion = metadata!.resourceVersion!
     const received: string[] = []
     for (let n = 1; n <= 6; n++) await setData(environment, 'watched', { n: String(n) })
     while (received.length < 6) {
-      const query = { resourceVersion: resourceVersion, fieldSelector: 'metadata.name=watched' }
-      for (const { type, object } of await collect(environment, query, 2)) {
+      const query = { resourceVersion, fieldSelector: 'metadata.name=watched' }
+      for (const { type, object } of await collectEvents(environment, query, 2)) {
         received.push(`${type} ${object.data.n}`)
         resourceVersion = object.metadata.resourceVersion
       }
@@ -238,16 +242,16 @@ describe('watches', () => {
     expect(received).toEqual([1, 2, 3, 4, 5, 6].map((n) => `MODIFIED ${n}`))
   })
 
-  it('SYS-3 that start from a compacted version receive 410 Expired and end', async () => {
+  it('SYS-3 receives 410 Expired and ends if it starts from a compacted version', async () => {
     const resourceVersion = await createCompactedVersion()
-    const events = await collect(compacting, { resourceVersion: resourceVersion }, Number.POSITIVE_INFINITY)
+    const events = await collectEvents(compactingEnvironment, { resourceVersion }, Number.POSITIVE_INFINITY)
     expect(events).toMatchObject([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }])
   })
 })
 
 /** Returns a resourceVersion that the server has compacted. */
 async function createCompactedVersion(): Promise<string> {
-  const { core } = compacting
+  const { core } = compactingEnvironment
   const body = { metadata: { generateName: 'old-' } }
   const { metadata } = await core.createNamespacedConfigMap({ namespace, body })
   await compactVersion(metadata!.name!, metadata!.resourceVersion!)
@@ -259,14 +263,14 @@ const COMPACTION_WRITES_MAX = 5_000
 /** Writes to the config map until the version is compacted. */
 async function compactVersion(name: string, version: string): Promise<void> {
   for (let n = 0; n < COMPACTION_WRITES_MAX; n++) {
-    await setData(compacting, name, { n: String(n) })
+    await setData(compactingEnvironment, name, { n: String(n) })
     const exactListPath = `${MAPS}?resourceVersion=${version}&resourceVersionMatch=Exact`
-    if ((await compacting.server.call('GET', exactListPath)).status === 410) return
+    if ((await compactingEnvironment.server.call('GET', exactListPath)).status === 410) return
   }
   expect.fail(`version ${version} was not compacted after ${COMPACTION_WRITES_MAX} writes`)
 }
 
-describe('informers', () => {
+describe('makeInformer', () => {
   /** Creates an informer that restarts on errors, as its documentation requires. */
   function createInformer({ config, core }: Environment, labelSelector: string) {
     const received: string[] = []
@@ -301,7 +305,7 @@ describe('informers', () => {
     }
   }
 
-  it('SYS-3 receive additions, updates and deletions', async () => {
+  it('SYS-3 receives additions, updates and deletions', async () => {
     await addMap('first', { n: '0' }, { wave: 'a' })
     const { informer, received, waitFor } = createInformer(environment, 'wave=a')
     await informer.start()
@@ -315,7 +319,7 @@ describe('informers', () => {
     await informer.stop()
   })
 
-  it('SYS-3 resume after a lost connection without listing again', async () => {
+  it('SYS-3 resumes after a lost connection without listing again', async () => {
     await addMap('steady', { n: '0' }, { wave: 'b' })
     const { informer, received, lists, waitFor } = createInformer(environment, 'wave=b')
     await informer.start()
@@ -332,15 +336,15 @@ describe('informers', () => {
     await informer.stop()
   })
 
-  it('SYS-3 list again when the missed events are compacted', async () => {
+  it('SYS-3 lists again when the missed events are compacted', async () => {
     const body = { metadata: { name: 'busy', labels: { wave: 'c' } }, data: { n: 'first' } }
-    const { metadata } = await compacting.core.createNamespacedConfigMap({ namespace, body })
-    const { informer, received, lists, waitFor } = createInformer(compacting, 'wave=c')
+    const { metadata } = await compactingEnvironment.core.createNamespacedConfigMap({ namespace, body })
+    const { informer, received, lists, waitFor } = createInformer(compactingEnvironment, 'wave=c')
     await informer.start()
-    compacting.proxy.cut()
+    compactingEnvironment.proxy.cut()
     await compactVersion('busy', metadata!.resourceVersion!)
-    await setData(compacting, 'busy', { n: 'last' })
-    compacting.proxy.restore()
+    await setData(compactingEnvironment, 'busy', { n: 'last' })
+    compactingEnvironment.proxy.restore()
     await waitFor(() => received.includes('update busy last'))
     expect(received[0]).toBe('add busy first')
     expect(lists()).toBe(2)
