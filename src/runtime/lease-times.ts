@@ -11,8 +11,9 @@ export interface LeaseTimes {
 }
 
 /**
- * The default of each time. A standby process acquires a released lease within a second, and that of a killed leader within
- * eight: up to a retry until it observes the last renewal, the lease, and up to a retry.
+ * The default times. A standby process acquires a released lease within one second, and the lease of a killed leader within
+ * eight seconds: it observes the last renewal at most one retry delay late, waits for `leaseMs`, and then acquires the lease at
+ * its next attempt.
  */
 export const LEASE_TIMES: LeaseTimes = { leaseMs: 6_000, renewDeadlineMs: 4_000, retryMs: 800 }
 

@@ -11,12 +11,12 @@ import { componentsOf, ROOT, suitesWithRules } from './suites.ts'
 
 const HEADER = `# Rules of the components
 
-Every component with the rules that it uses, and the feature that needs each. \`stowage rbac print\` prints them
+This page lists the rules that every component uses, and the feature that needs each rule. \`stowage rbac print\` prints them
 [as roles](../how-to/access.md#roles-for-separate-processes); the components of \`stowage up\` and \`stowage server\` have them as
-[roles of their own](../how-to/access.md#components-of-the-server). A rule of the namespace \`own\` holds in the namespace of the component only. The
-feature \`transactions\` needs a Stowage server.
+[roles of their own](../how-to/access.md#components-of-the-server). A rule with the namespace \`own\`
+applies only in the namespace of the component. The feature \`transactions\` needs a Stowage server.
 
-The test suites of a component run with these rules alone: a request that they do not grant fails the test.
+Test suites in the folders named under a component run it with these rules alone: a request that they do not grant fails the test.
 `
 
 const describeVerbs = ({ verbs }: ComponentRule) => verbs.join(', ')
@@ -34,7 +34,7 @@ function describeComponent(component: Component, suites: readonly string[]): str
   return `## ${component}\n\n| resources | verbs | namespace | feature |\n|---|---|---|---|\n${rows.join('\n')}\n${tests}`
 }
 
-it('SYS-9 docs/reference/roles.md lists the rules of every component, and the suites that run with them', async () => {
+it('SYS-9 docs/reference/roles.md lists the rules of every component, and the folders of the suites that run with them', async () => {
   const suites = suitesWithRules().map((path) => ({ path, components: componentsOf(path) }))
   const components = (Object.keys(COMPONENT_RULES) as Component[]).sort()
   const sections = components.map((component) =>

@@ -17,7 +17,7 @@ describe('API under generated requests', () => {
     const seed = SEED + run
     const requests = Math.ceil(REQUESTS / RUNS)
     it(
-      `SYS-10 validates ${requests} generated requests, and changes nothing but quota events if it rejects one (FUZZ_SEED=${seed})`,
+      `SYS-10 validates ${requests} generated requests, and stores nothing for a rejected one except an ExceededQuota event (FUZZ_SEED=${seed})`,
       async () => {
         const result = await fuzz({ seed, requests })
         console.log(`seed ${seed}\n${formatTable(result)}`)

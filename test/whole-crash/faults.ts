@@ -1,13 +1,13 @@
 // Makes random components fail and recover after a short pause: kills and restarts them, and where a component allows it,
-// freezes it or cuts its network. Several components may be down at once. A failed node has all its components down together, for
-// longer. `stop` waits until every component runs again.
+// freezes it or cuts its network. Several components may be down at once. `failNode` kills all components of a node together,
+// for a longer time. `stop` waits until every component is ready again.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Cluster, Component } from './cluster.ts'
 
 export interface Faults {
   /** Makes random components fail until `stop` is called. */
   run(): Promise<void>
-  /** Kills all components of the node and restarts them after this time. Resolves when they are ready. */
+  /** Kills all components of the node and restarts them after this time, or at `stop`. Resolves when they are ready. */
   failNode(node: string, ms: number): Promise<void>
   /** Makes no more components fail. Resolves when all components are ready. */
   stop(): Promise<void>
@@ -19,13 +19,13 @@ export interface Faults {
 const INTERVAL_MS_MAX = 1_400
 /** Longest time a killed component stays down. */
 const DOWNTIME_MS_MAX = 700
-/** Longest time a component is frozen or cut off, which is more than the lease of a leader. */
+/** Longest time that a component is frozen or cut off. It exceeds the lease duration of a leader. */
 const FREEZE_MS_MAX = 9_000
 /** Probability that the only server is chosen. It is low, because no component makes progress without it. */
 const SERVER_SHARE = 0.06
-/** A server fails next if none was among this many first faults, so that short runs include a server crash. */
+/** If no server was killed in this many faults, only servers fail until one is killed, so that short runs include a server crash. */
 const FIRST_SERVER_FAULT_AFTER = 10
-/** Probability that a restarting component can fail again before it is ready. */
+/** Probability that a restarting component other than a server can fail again before it is ready. */
 const REPEATED_FAULT_SHARE = 0.3
 /** Probability of each other fault that a component allows, instead of a kill. */
 const OTHER_FAULT_SHARE = 0.3

@@ -1,4 +1,4 @@
-// The flags of `up` and `node` about the pods of a node. Those of container logs have the names of the kubelet's.
+// The flags of `stowage up` and `stowage node` for pods. The flags for container logs have the same names as those of the kubelet.
 import { isAbsolute, normalize } from 'node:path'
 import type { Command } from 'commander'
 import { isQuantity, quantityToBytes } from '../../api/quantity.ts'

@@ -15,7 +15,7 @@ export interface AttachingMetrics {
 export function createAttachingMetrics(registry: Registry): AttachingMetrics {
   const registers = [registry]
   let context: AttachingContext | undefined
-  const forced = new Counter({
+  const forcedDetaches = new Counter({
     name: 'attachdetach_controller_forced_detaches',
     help: 'Volumes detached from a node that had not reported them as unmounted.',
     labelNames: ['reason'],
@@ -57,7 +57,7 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
     },
   })
   return {
-    countForcedDetach: (reason) => forced.inc({ reason }),
+    countForcedDetach: (reason) => forcedDetaches.inc({ reason }),
     collectFrom(newContext) {
       context = newContext
       return () => {

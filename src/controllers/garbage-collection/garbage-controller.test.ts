@@ -54,6 +54,7 @@ describe('createGarbageController', () => {
   it('SYS-4 deletes the dependents after the owner in background deletion', async () => {
     await aDependent('child', await anOwner())
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Background' })
+    expect((await server.get(`${CONFIG_MAPS}/owner`)).status).toBe(404)
     await waitUntil(isDeleted(`${SECRETS}/child`), 'the child to be deleted')
   })
 

@@ -1,6 +1,6 @@
 // Applies fsGroup to a volume: sets the group, the permissions of owner and group, and setgid on directories. Every file is
-// changed through its open descriptor, because a pod that uses the volume could replace a name by a link to a file of the
-// machine.
+// changed through an open descriptor, because a pod that uses the volume could replace a file with a link to a file of the
+// host.
 import { constants, type Stats } from 'node:fs'
 import { chmod, chown, type FileHandle, open } from 'node:fs/promises'
 import { descriptorPath, openEntry } from '../../base/trees/open-entry.ts'
@@ -10,7 +10,7 @@ import type { GroupOptions } from './disk.ts'
 const READ_WRITE = 0o660
 const READ_ONLY = 0o440
 const EXECUTE = 0o110
-const SET_GROUP = 0o2000
+const SETGID = 0o2000
 const MODE_BITS = 0o7777
 
 export async function applyFsGroup(root: string, options: GroupOptions): Promise<void> {
@@ -45,13 +45,13 @@ async function applyToPath(path: Buffer, options: GroupOptions): Promise<void> {
 
 async function applyToFile(file: FileHandle, { group, readOnly }: GroupOptions): Promise<void> {
   const stats = await file.stat()
-  const isOfGroup = stats.gid === group
-  if (!isOfGroup) await chown(descriptorPath(file), -1, group)
+  const hasGroup = stats.gid === group
+  if (!hasGroup) await chown(descriptorPath(file), -1, group)
   if (stats.isSymbolicLink()) return
   const mode = stats.mode & MODE_BITS
   const nextMode = mode | permissionsOf(stats.isDirectory(), readOnly)
-  if (nextMode !== mode || !isOfGroup) await chmod(descriptorPath(file), nextMode) // chown removes setuid and setgid
+  if (nextMode !== mode || !hasGroup) await chmod(descriptorPath(file), nextMode) // chown removes setuid and setgid
 }
 
 const permissionsOf = (isDirectory: boolean, readOnly: boolean): number =>
-  (readOnly ? READ_ONLY : READ_WRITE) | (isDirectory ? EXECUTE | SET_GROUP : 0)
+  (readOnly ? READ_ONLY : READ_WRITE) | (isDirectory ? EXECUTE | SETGID : 0)

@@ -10,7 +10,7 @@ import type { Clock } from '../../base/clock.ts'
 import { keyedLock } from '../../base/keyed-lock.ts'
 import { type Client, find } from '../../client/index.ts'
 
-/** The response of a driver to NodeGetInfo. */
+/** The name of a driver and its response to NodeGetInfo. */
 export interface DriverNodeInfo {
   readonly name: string
   readonly nodeId: string
@@ -23,7 +23,7 @@ export interface CsiNodeWriter {
   addDriver(driver: DriverNodeInfo): Promise<void>
   /** Removes the driver, but keeps the labels, because other drivers and volumes may rely on them. */
   removeDriver(driverName: string): Promise<void>
-  /** Creates the CSINode, owned by the Node, if it does not exist or an earlier Node of the same name owns it. */
+  /** Creates the CSINode, owned by the Node. Replaces one that the Node does not own, e.g. of an earlier Node with this name. */
   ensureCsiNode(): Promise<void>
 }
 
@@ -56,7 +56,7 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
 
   const readCsiNode = () => find(client, csiNodeKind, ref)
 
-  /** Returns the CSINode owned by this Node. Replaces the CSINode of an earlier Node with the same name. */
+  /** Returns the CSINode that this Node owns. Creates it if it does not exist, and replaces one that this Node does not own. */
   async function getOrCreateCsiNode(): Promise<Readonly<Stored<CSINode>>> {
     const { metadata } = await client.get(nodeKind, ref)
     const csiNode = await readCsiNode()

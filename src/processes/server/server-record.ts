@@ -1,4 +1,5 @@
-// Records in the data directory which process serves it, so that `stowage status`, `stop` and `reset` find that process. The record of a process that was killed stays, and is recognised as stale.
+// Records in the data directory which process serves it, so that `stowage status`, `stop` and `reset` find that process. The
+// record of a process that was killed stays, and is recognised as stale.
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stowageVersion } from '../../apiserver/version.ts'
