@@ -270,7 +270,7 @@ function diagnoseWithoutClass(claim: Claim, className: string | undefined, clust
     fixes: [
       fix(
         'make a class the default: the claim then gets it',
-        `kubectl annotate storageclass ${target} storageclass.kubernetes.io/is-default-class=true`,
+        `kubectl annotate storageclass ${target} storageclass.kubernetes.io/is-default-class=true --overwrite`,
       ),
     ],
   }

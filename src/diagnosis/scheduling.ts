@@ -85,7 +85,7 @@ function diagnoseRejectedNode({ nodeName, rejection }: NodeEvaluation, cluster: 
   const [detail] = details
   const messages = details.map(({ message }) => message)
   const fixes = [
-    ...fixesOf(detail?.type ?? reason!.type, nodeName, detail),
+    ...fixesOf(detail?.type ?? reason!.type, nodeName, detail, cluster),
     ...taintFixes(nodeName, cluster, rejection),
   ]
   return {
@@ -111,13 +111,17 @@ function withReportAge(detail: RejectionDetail, nodeName: string, cluster: Clust
     numbers,
     message: `${detail.message}${age === undefined ? '' : ` (reported ${age} s ago)`}`,
   }
-  const isRegistered = cluster.caches.csiNodes.get(nodeName)?.spec.drivers.some(({ name }) => name === driver)
-  if (isRegistered) return aged
+  if (isRegistered(String(driver), nodeName, cluster)) return aged
   const message = `${aged.message}; the report is stale, because the driver ${driver} is not registered on the node`
   return { ...aged, type: 'StaleCapacityReport', message }
 }
 
-function fixesOf(type: string, nodeName: string, detail: RejectionDetail | undefined): readonly Fix[] {
+function fixesOf(
+  type: string,
+  nodeName: string,
+  detail: RejectionDetail | undefined,
+  cluster: Cluster,
+): readonly Fix[] {
   const driver = String(detail?.numbers?.driver ?? '')
   const [namespace = '', claim = ''] = detail?.claimKey?.split('/') ?? []
   switch (type) {
@@ -139,14 +143,19 @@ function fixesOf(type: string, nodeName: string, detail: RejectionDetail | undef
         ),
       ]
     case 'NoCapacityReport':
+      if (isRegistered(driver, nodeName, cluster)) {
+        const className = detail?.numbers?.class
+        return [
+          fix(
+            `the driver is registered: check the parameters of the class, and the log of the provisioner`,
+            `kubectl describe storageclass ${className}`,
+          ),
+        ]
+      }
+      return [runDriver(driver, nodeName)]
     case 'StaleCapacityReport':
     case 'DriverMissing':
-      return [
-        fix(
-          `run the driver ${driver} on the node, and a provisioner that reports its capacity`,
-          `kubectl get csinode ${nodeName} -o jsonpath='{.spec.drivers[*].name}'`,
-        ),
-      ]
+      return [runDriver(driver, nodeName)]
     case 'NoVolumeAvailable':
       return [fix('create a volume of the class that the node can use, or use a class with a provisioner')]
     case 'TooManyVolumes':
@@ -160,6 +169,15 @@ function fixesOf(type: string, nodeName: string, detail: RejectionDetail | undef
       return []
   }
 }
+
+const isRegistered = (driver: string, nodeName: string, { caches }: Cluster): boolean =>
+  caches.csiNodes.get(nodeName)?.spec.drivers.some(({ name }) => name === driver) ?? false
+
+const runDriver = (driver: string, nodeName: string): Fix =>
+  fix(
+    `run the driver ${driver} on the node, and a provisioner that reports its capacity`,
+    `kubectl get csinode ${nodeName} -o jsonpath='{.spec.drivers[*].name}'`,
+  )
 
 const recreate = (namespace: string, claim: string): string => `kubectl -n ${namespace} delete pvc ${claim}`
 

@@ -1,6 +1,7 @@
 // Runs `stowage why`: reads a snapshot, diagnoses the object, prints the tree. Throws ExitError with code 1 if the object is not
 // ready, and UsageError, which exits with code 2, if it cannot be read.
 
+import { setMaxListeners } from 'node:events'
 import { printYaml } from '../../../api/print-yaml.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { UsageError } from '../../../base/usage-error.ts'
@@ -32,6 +33,7 @@ const USER_AGENT = 'stowage-why'
 
 export async function runWhy(object: string, flags: WhyFlags, deps: WhyDeps): Promise<void> {
   const { clock, signal } = deps
+  setMaxListeners(0, signal) // every list of a snapshot adds a listener
   const config = await loadClientConfig(flags.kubeconfig, deps)
   const target = parseTarget(object, flags.namespace ?? config.namespace)
   const client = httpClient({ connection: config.connection, clock, timeoutMs: TIMEOUT_MS, userAgent: USER_AGENT })

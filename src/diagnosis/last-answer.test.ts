@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest'
+import { diagnoseAnswer } from './last-answer.ts'
+
+const subject = { kind: 'Component', name: 'provisioner' }
+
+describe('the last answer of a driver', () => {
+  it.each([
+    ['DeadlineExceeded', 'create', 'false'],
+    ['ResourceExhausted', 'create', 'true'],
+    ['InvalidArgument', 'create', 'true'],
+    ['OutOfRange', 'expand', 'true'],
+    ['Unavailable', 'expand', 'false'],
+  ] as const)('PLUS-1 has the code %s and, for %s, isFinal %s', (code, operation, isFinal) => {
+    const message = `failed to provision volume: rpc error: code = ${code} desc = no`
+    const diagnosis = diagnoseAnswer(message, operation, { subject })
+    expect(diagnosis).toMatchObject({ state: 'failed', reason: 'LastAnswer', numbers: { code, isFinal } })
+  })
+
+  it('PLUS-1 has no code if the message has none', () => {
+    expect(diagnoseAnswer('the disk is gone', 'create', { subject })).toMatchObject({
+      reason: 'LastFailure',
+      numbers: {},
+    })
+  })
+})

@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest'
+import { seededRandom } from '../../test/helpers/random.ts'
+import { forbidden, unavailable } from '../api/status-error.ts'
+import type { Client } from '../client/index.ts'
+import { diagnose } from './diagnose.ts'
+import { generateCluster } from './random-cluster.fixture.ts'
+import { readSnapshot } from './read-snapshot.ts'
+import { SNAPSHOT_KINDS, type SnapshotList } from './snapshot.ts'
+
+const target = { kind: 'pod', namespace: 'shop', name: 'new' } as const
+const complete = generateCluster(seededRandom(1))
+
+/** Reads the snapshot through a client that rejects the lists, except pods of the namespace. */
+const readWithout = (...lists: readonly SnapshotList[]) => {
+  const client = {
+    async list(kind: { readonly plural: string }, request: { readonly namespace?: string }) {
+      const list = Object.entries(SNAPSHOT_KINDS).find(([, { plural }]) => plural === kind.plural)![0] as SnapshotList
+      if (lists.includes(list) && !(list === 'pods' && request.namespace))
+        throw forbidden(SNAPSHOT_KINDS[list], '', 'no')
+      return { items: complete[list], resourceVersion: '1' }
+    },
+  } as unknown as Pick<Client, 'list'>
+  return readSnapshot({ client, namespace: 'shop', nowMs: 0, signal: new AbortController().signal })
+}
+
+it('PLUS-1 names the missing rules, and still finds the pod in its namespace', async () => {
+  const result = diagnose(await readWithout('pods', 'nodes'), target)
+  const message = expect.stringContaining('the right to list pods in all namespaces, list nodes')
+  expect(result).toMatchObject({ is: 'diagnosed', diagnosis: { state: 'unknown', reason: 'MissingRights', message } })
+})
+
+it('PLUS-1 names the rule if the object itself cannot be read', async () => {
+  const snapshot = await readWithout('nodes')
+  expect(diagnose(snapshot, { kind: 'node', name: 'node-0' })).toEqual({ is: 'forbidden', rules: ['list nodes'] })
+})
+
+it('PLUS-1 rejects with the error of a server that does not respond', async () => {
+  const client = { list: () => Promise.reject(unavailable('the server stops')) }
+  const reading = readSnapshot({ client, nowMs: 0, signal: new AbortController().signal })
+  await expect(reading).rejects.toMatchObject({ code: 503 })
+})

@@ -1,0 +1,285 @@
+// Stages common causes of objects that are not ready on `stowage up`, and checks what `stowage why` reports about each: the
+// JSON here, and the text in docs/how-to/why.md. WHY_PAGE=print prints the text for the page.
+import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../src/base/clock.ts'
+import { runCommandLine } from '../src/cli/run.ts'
+import type { Diagnosis } from '../src/diagnosis/index.ts'
+import { probeThisMachine, skipReason } from './allowed-skips.ts'
+import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+
+const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
+const PAGE = new URL('../docs/how-to/why.md', import.meta.url)
+const CORE = '/api/v1/namespaces/default'
+const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
+const DRIVER = 'local.csi.stowage.dev'
+
+let dir: string
+let leftovers: HostLeftovers
+let server: RunningServer
+
+const post = async (path: string, body: object) => {
+  const { status, text } = await server.call('POST', path, body)
+  expect(status, text).toBe(201)
+}
+const patch = async (path: string, body: object) => {
+  const { status, text } = await server.call('PATCH', path, body, { 'content-type': 'application/merge-patch+json' })
+  expect(status, text).toBe(200)
+}
+const createClaim = (name: string, storage: string, spec: object = {}) =>
+  post(`${CORE}/persistentvolumeclaims`, {
+    metadata: { name },
+    spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', resources: { requests: { storage } }, ...spec },
+  })
+const createPod = (name: string, volumes: readonly object[], spec: object = {}) =>
+  post(`${CORE}/pods`, {
+    metadata: { name },
+    spec: {
+      containers: [{ name: 'app', image: 'busybox', command: ['sleep', '3600'] }],
+      volumes: volumes.map((volume, index) => ({ name: `data-${index}`, ...volume })),
+      terminationGracePeriodSeconds: 1,
+      ...spec,
+    },
+  })
+const ofClaim = (claimName: string) => ({ persistentVolumeClaim: { claimName } })
+const createClass = (name: string, provisioner: string, fields: object = {}) =>
+  post(CLASSES, { metadata: { name }, provisioner, ...fields })
+
+/** Creates all causes. The server works on them while the tests read. */
+async function stage(): Promise<void> {
+  await createClaim('growing', '300Mi')
+  await createPod('uses-growing', [ofClaim('growing')])
+  await createClaim('unused', '300Mi')
+  await createClaim('misspelt', '300Mi', { storageClassName: 'locl' })
+  await createClaim('large', '20Gi')
+  await createPod('analytics', [ofClaim('large')])
+  await createPod('typo', [ofClaim('larg')])
+  await createPod('picky', [ofClaim('unused')], { nodeSelector: { disk: 'fast' } })
+  await createClass('silent', 'silent.example.com')
+  await createClaim('orders', '300Mi', { storageClassName: 'silent' })
+  await createClass('wrong', DRIVER, {
+    parameters: { 'no-such-parameter': '1' },
+    volumeBindingMode: 'WaitForFirstConsumer',
+  })
+  await createClaim('invalid', '300Mi', { storageClassName: 'wrong' })
+  await createPod('uses-invalid', [ofClaim('invalid')])
+  await createClass('static', 'kubernetes.io/no-provisioner')
+  await createClaim('manual', '300Mi', { storageClassName: 'static' })
+  const annotations = { 'storageclass.kubernetes.io/is-default-class': 'false' }
+  await patch(`${CLASSES}/local`, { metadata: { annotations } })
+  await createClaim('plain', '300Mi', { storageClassName: undefined })
+  await post('/api/v1/persistentvolumes', {
+    metadata: { name: 'archive' },
+    spec: {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteOnce'],
+      persistentVolumeReclaimPolicy: 'Retain',
+      hostPath: { path: '/srv/archive' },
+      claimRef: { namespace: 'default', name: 'deleted', uid: '00000000-0000-4000-8000-000000000000' },
+    },
+  })
+  await post(`${CORE}/resourcequotas`, { metadata: { name: 'team' }, spec: { hard: { 'requests.storage': '28Gi' } } })
+  const template = {
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: 'local',
+    resources: { requests: { storage: '6Gi' } },
+  }
+  await createPod('batch', [{ ephemeral: { volumeClaimTemplate: { spec: template } } }])
+  await waitFor('pod/uses-growing', { state: 'ready' })
+  const requests = { requests: { storage: '4Gi' } }
+  await patch(`${CORE}/persistentvolumeclaims/growing`, { spec: { resources: requests } })
+}
+
+/** Runs the command in this process, which is faster than a process per command. */
+async function why(object: string, ...flags: string[]) {
+  let stdout = ''
+  let stderr = ''
+  const code = await runCommandLine(['node', 'stowage', 'why', object, '--kubeconfig', server.kubeconfig, ...flags], {
+    clock: systemClock(),
+    random: () => 0.5,
+    signal: new AbortController().signal,
+    write(text) {
+      stdout += text
+    },
+    writeError(text) {
+      stderr += text
+    },
+  })
+  return { code, stdout, stderr }
+}
+
+const readJson = async (object: string): Promise<Diagnosis> => JSON.parse((await why(object, '-o', 'json')).stdout)
+
+/** Repeats the command until the server has reached the state. */
+const waitFor = (object: string, expected: object): Promise<void> =>
+  vi.waitFor(async () => expect(await readJson(object)).toMatchObject(expected), { timeout: 30_000, interval: 300 })
+
+beforeAll(async () => {
+  if (skipped) return
+  dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-why-')))
+  leftovers = await findLeftoversBelow(dir)
+  server = await startServer({ dataDir: join(dir, 'data'), nodes: 2, flags: ['--pool-size', '1Gi'] })
+  await stage()
+}, 90_000)
+
+afterAll(async () => {
+  if (skipped) return
+  const { json } = await server.call('GET', `${CORE}/pods`)
+  for (const { metadata } of json.items)
+    await server.call('DELETE', `${CORE}/pods/${metadata.name}?gracePeriodSeconds=0`)
+  await server.stop().catch(() => server.kill())
+  await leftovers.remove()
+  await rm(dir, { recursive: true, force: true })
+})
+
+/** The object, and the part of the JSON that names the cause. */
+const CAUSES: readonly (readonly [cause: string, object: string, expected: object])[] = [
+  [
+    'no pod fits the node selector',
+    'pod/picky',
+    {
+      state: 'failed',
+      reason: 'NoNodeFits',
+      numbers: { nodes: 2, fitting: 0 },
+      children: [
+        { reason: 'NodeAffinityMismatch', numbers: { filter: 'NodeAffinity' } },
+        { reason: 'NodeAffinityMismatch' },
+      ],
+    },
+  ],
+  ['the class does not exist', 'pvc/misspelt', { state: 'failed', reason: 'StorageClassNotFound' }],
+  ['there is no default class', 'pvc/plain', { state: 'failed', reason: 'NoDefaultClass' }],
+  [
+    'the volume is larger than any node allows',
+    'pvc/large',
+    {
+      state: 'failed',
+      reason: 'WaitForPodScheduled',
+      children: [
+        {
+          subject: { kind: 'Pod', name: 'analytics' },
+          reason: 'NoNodeFits',
+          children: [
+            {
+              reason: 'MaximumVolumeSizeExceeded',
+              numbers: { filter: 'VolumeBinding', requested: '20Gi', class: 'local' },
+            },
+            { reason: 'MaximumVolumeSizeExceeded' },
+          ],
+        },
+      ],
+    },
+  ],
+  [
+    'the claim of the pod does not exist',
+    'pod/typo',
+    {
+      state: 'failed',
+      reason: 'ClaimNotFound',
+      children: [{ message: expect.stringContaining('similar names: large') }],
+    },
+  ],
+  [
+    'a quota rejects the claim of an ephemeral volume',
+    'pod/batch',
+    {
+      state: 'failed',
+      reason: 'ClaimNotYetCreated',
+      children: [
+        {
+          reason: 'ClaimNotCreated',
+          children: [
+            {
+              reason: 'QuotaExceeded',
+              numbers: { 'requests.storage requested': '6Gi', 'requests.storage limit': '28Gi' },
+            },
+          ],
+        },
+      ],
+    },
+  ],
+  ['the provisioner does not run', 'pvc/orders', { state: 'waiting', reason: 'ProvisionerSilent' }],
+  [
+    'the driver reports no capacity of the class',
+    'pvc/invalid',
+    {
+      state: 'failed',
+      reason: 'WaitForPodScheduled',
+      children: [
+        {
+          reason: 'NoNodeFits',
+          children: [
+            { reason: 'NoCapacityReport', numbers: { filter: 'VolumeBinding', class: 'wrong', requested: '300Mi' } },
+            { reason: 'NoCapacityReport' },
+          ],
+        },
+      ],
+    },
+  ],
+  [
+    'no volume exists for a class without a provisioner',
+    'pvc/manual',
+    { state: 'failed', reason: 'NoVolumeAvailable' },
+  ],
+  ['the volume was released and is retained', 'pv/archive', { state: 'failed', reason: 'Released' }],
+  [
+    'the expansion exceeds the free capacity',
+    'pvc/growing',
+    {
+      state: 'failed',
+      reason: 'ControllerResizeInfeasible',
+      children: [{ numbers: { requested: '4Gi', capacity: '300Mi' } }, {}],
+    },
+  ],
+]
+
+describe.skipIf(skipped)(`stowage why on a real system${skipped ? ` (${skipped})` : ''}`, () => {
+  for (const [cause, object, expected] of CAUSES) {
+    it(`PLUS-1 names the cause if ${cause}`, { timeout: 40_000 }, async () => {
+      await waitFor(object, expected)
+      expect((await why(object)).code).toBe(1)
+      await expectOnPage(object)
+    })
+  }
+
+  it('PLUS-1 names the pod that keeps a deleted claim', { timeout: 40_000 }, async () => {
+    await patch(`${CORE}/persistentvolumeclaims/growing`, { spec: { resources: { requests: { storage: '300Mi' } } } })
+    await waitFor('pvc/growing', { state: 'ready' })
+    expect((await why('pvc/growing')).code).toBe(0)
+    await server.call('DELETE', `${CORE}/persistentvolumeclaims/growing`)
+    await waitFor('pvc/growing', {
+      state: 'waiting',
+      reason: 'BeingDeleted',
+      children: [{ reason: 'ClaimInUse', children: [{ subject: { kind: 'Pod', name: 'uses-growing' } }] }],
+    })
+    await expectOnPage('pvc/growing')
+  })
+
+  it('PLUS-1 exits with 2 and similar names if the object does not exist', async () => {
+    const { code, stderr } = await why('pvc/unusd')
+    expect(stderr).toBe('stowage: pvc/unusd does not exist in the namespace default. Similar names: unused.\n')
+    expect(code).toBe(2)
+  })
+})
+
+/** Repeats the command until the page shows its output, because capacity is reported with a delay. */
+async function expectOnPage(object: string): Promise<void> {
+  const readBlock = async () => `$ stowage why ${object}\n${(await why(object)).stdout}`
+  if (process.env.WHY_PAGE === 'print') return console.log(await readBlock())
+  const page = maskVaryingText(await readFile(PAGE, 'utf8'))
+  await vi.waitFor(async () => expect(page).toContain(maskVaryingText(await readBlock())), {
+    timeout: 20_000,
+    interval: 500,
+  })
+}
+
+/** Ages, uids and nodes vary between runs, and so does the free capacity of each node. */
+const maskVaryingText = (text: string): string =>
+  text
+    .replace(/\b\d+ s\b/g, 'AGE')
+    .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
+    .replace(/\bnode-\d\b/g, 'node-N')
+    .replace(/\b\d+(Mi|Gi)(?= \(reported)|(?<=request at most )\w+/g, 'SIZE')
