@@ -1,14 +1,13 @@
 // The result of `stowage why`: a tree from an object down to the causes that keep it from being ready. Plain data, so that it
 // can be printed, sent and compared.
 
-export const DIAGNOSIS_STATES = ['ready', 'waiting', 'failed', 'unknown'] as const
 /**
  *   ready     there is nothing to do
  *   waiting   another component continues without help
  *   failed    nothing continues until a user changes something, or a component retries what has failed
  *   unknown   the objects that tell could not be read
  */
-export type DiagnosisState = (typeof DIAGNOSIS_STATES)[number]
+export type DiagnosisState = 'ready' | 'waiting' | 'failed' | 'unknown'
 
 export interface Subject {
   readonly kind: string
@@ -55,6 +54,3 @@ export const destructiveFix = (message: string, command?: string): Fix => ({
   ...fix(message, command),
   losesData: true,
 })
-
-/** Returns `shop/data` or `pv-1`. */
-export const subjectKey = ({ namespace, name }: Subject): string => (namespace ? `${namespace}/${name}` : name)

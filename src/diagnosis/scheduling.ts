@@ -51,7 +51,7 @@ function diagnoseFromCondition(pod: StoredPod, missingRules: readonly string[]):
   }
 }
 
-export const scheduledCondition = ({ status }: StoredPod) =>
+const scheduledCondition = ({ status }: StoredPod) =>
   status?.conditions?.find(({ type, status: value }) => type === 'PodScheduled' && value !== 'True')
 
 function diagnoseFitting(pod: StoredPod, { nodes }: PodEvaluation, cluster: Cluster): Diagnosis {

@@ -33,7 +33,7 @@ export interface PodEvaluation {
   readonly message: string | undefined
 }
 
-export interface EvaluatorOptions {
+interface EvaluatorOptions {
   readonly caches: SchedulerCaches
   readonly clock: Clock
   readonly random: Random

@@ -1,4 +1,4 @@
-// Parses the argument of `stowage why`: `pvc/data` or `pod web-0` as kubectl accepts them.
+// Parses the argument of `stowage why`, such as `pvc/data`, with the names of kinds that kubectl accepts.
 import { UsageError } from '../../../base/usage-error.ts'
 import { TARGET_KINDS, type Target, type TargetKind } from '../../../diagnosis/index.ts'
 
