@@ -11,13 +11,14 @@ import { podKind } from '../api/kinds/pod/pod.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../api/kinds/volume-attachment/volume-attachment.ts'
 import type { CacheReductions } from '../runtime/index.ts'
+import { RETRY_ANNOTATION } from '../runtime/operations/retry-request.ts'
 
 /** The fields of an object, or of each item of a list, that are kept: `true` keeps the value, a function reduces it. */
 export interface FieldTree {
   readonly [field: string]: true | FieldTree | ((value: unknown) => unknown)
 }
 
-const IDENTITY = { name: true, namespace: true, uid: true, resourceVersion: true } as const
+const IDENTITY = { name: true, namespace: true, uid: true, resourceVersion: true, annotations: retryRequest } as const
 const METADATA = {
   ...IDENTITY,
   deletionTimestamp: true,
@@ -110,6 +111,12 @@ function keepFields(value: unknown, fields: FieldTree): unknown {
 }
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+
+/** Keeps the request to retry, which controller.ts reads of every object. */
+function retryRequest(annotations: unknown): unknown {
+  const requested = isRecord(annotations) ? annotations[RETRY_ANNOTATION] : undefined
+  return requested === undefined ? undefined : Object.freeze({ [RETRY_ANNOTATION]: requested })
+}
 
 /** Any other annotation can be in use: a class can name annotations of claims in the name of a secret. */
 function withoutLastApplied(annotations: unknown): unknown {
