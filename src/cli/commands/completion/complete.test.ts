@@ -73,5 +73,6 @@ describe('complete', () => {
     expect(await completed('retry', 'pvc/')).toEqual(['pvc/orders', 'pvc/archive'])
     expect(await completed('retry', '--namespace', 'shop', 'pvc/c')).toEqual(['pvc/cart'])
     expect(await completed('retry', 'pvc/orders', '')).toEqual([])
+    expect(await completed('why', '')).toEqual(['pvc/', 'pod/', 'pv/', 'node/'])
   })
 })

@@ -1,6 +1,7 @@
 // Computes what may follow on a command line: commands, flags, the values of a flag, and names of objects in the cluster.
 import type { Command, Option } from 'commander'
 import { OBJECT_KIND_NAMES } from '../retry/object-kinds.ts'
+import { TARGET_KIND_NAMES } from '../why/parse-target.ts'
 import { SHELLS } from './script.ts'
 
 /** Names of objects in the cluster. An unreachable server has none. */
@@ -53,11 +54,13 @@ export async function complete(program: Command, { words, objectNames }: Command
     case 'object': {
       if (positionals.length > 0) return values([], prefix)
       const [kind = '', name] = prefix.split('/')
-      if (name === undefined)
+      if (name === undefined) {
+        const kindNames = command.name() === 'why' ? TARGET_KIND_NAMES : OBJECT_KIND_NAMES
         return values(
-          OBJECT_KIND_NAMES.map((kindName) => `${kindName}/`),
+          kindNames.map((kindName) => `${kindName}/`),
           prefix,
         )
+      }
       return values(await names.objects(kind, flags.get('--namespace')), prefix)
     }
     case 'shell':

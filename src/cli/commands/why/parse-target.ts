@@ -2,14 +2,14 @@
 import { UsageError } from '../../../base/usage-error.ts'
 import { TARGET_KINDS, type Target, type TargetKind } from '../../../diagnosis/index.ts'
 
-const KINDS = Object.keys(TARGET_KINDS) as TargetKind[]
+export const TARGET_KIND_NAMES = Object.keys(TARGET_KINDS) as TargetKind[]
 const EXPECTED = 'expected pvc/NAME, pod/NAME, pv/NAME or node/NAME'
 
 /** `namespace` is that of the flag or the kubeconfig. It applies to claims and pods only. */
 export function parseTarget(text: string, namespace: string): Target {
   const [, kindText, name] = /^([^/]+)\/([^/]+)$/.exec(text) ?? []
   if (!kindText || !name) throw new UsageError(`${JSON.stringify(text)}: ${EXPECTED}`)
-  const kind = KINDS.find((candidate) =>
+  const kind = TARGET_KIND_NAMES.find((candidate) =>
     TARGET_KINDS[candidate].names.some((known) => known === kindText.toLowerCase()),
   )
   if (!kind) throw new UsageError(`The kind ${JSON.stringify(kindText)} has no explanation: ${EXPECTED}`)

@@ -304,6 +304,9 @@ describe('the check of finalizers', () => {
     expect(await run(finalizers, { objects: { volumeattachments, csinodes } })).toEqual([
       'ok No deleted object waits for a finalizer.',
     ])
+    expect(await run(finalizers, { objects: { volumeattachments }, driver: 'other.example' })).toEqual([
+      'ok No deleted object waits for a finalizer. Objects of drivers other than other.example are not checked.',
+    ])
   })
 
   it('PLUS-9 reports deleted objects that have waited for more than five minutes, and what they wait for', async () => {

@@ -42,7 +42,10 @@ export const finalizers: Check = {
       listDeleted(cluster, volumeAttributesClassKind, () => undefined),
     ]
     const findings = (await Promise.all(lists.map((list) => describeList(list, context, installedDrivers)))).flat()
-    return findings.length > 0 ? findings : [{ status: 'ok', message: 'No deleted object waits for a finalizer.' }]
+    if (findings.length > 0) return findings
+    const restriction =
+      context.driver === undefined ? '' : ` Objects of drivers other than ${context.driver} are not checked.`
+    return [{ status: 'ok', message: `No deleted object waits for a finalizer.${restriction}` }]
   },
 }
 
