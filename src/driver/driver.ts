@@ -136,7 +136,7 @@ async function openDriver(
     parse: parseSnapshotRecord,
     isDurable: true,
   })
-  const targetRoots = await createTargetRoots(options.targetRoots ?? [])
+  const targetRoots = await createTargetRoots(options.targetRoots ?? [], directory)
   const mountRecords = await openRecordFiles({
     ...sharedOptions,
     directory: join(stateDirectory, 'presences'),

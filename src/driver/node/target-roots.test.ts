@@ -29,7 +29,9 @@ const mountRecordAt = (path: string): MountRecord => ({
 
 describe('unstage and unpublish', () => {
   it('SYS-10 reject paths outside of the target roots', async () => {
-    const driver = { targetRoots: await createTargetRoots([join(top, 'targets')]) } as unknown as DriverContext
+    const driver = {
+      targetRoots: await createTargetRoots([join(top, 'targets')], join(top, 'pool')),
+    } as unknown as DriverContext
     const volumeId = volumeIdOf('v')
     for (const path of [join(top, 'outside/a'), join(top, 'targets/link/a')]) {
       const unpublish = create(NodeUnpublishVolumeRequestSchema, { volumeId, targetPath: path })
@@ -42,15 +44,27 @@ describe('unstage and unpublish', () => {
 
 describe('createTargetRoots', () => {
   it('SYS-10 accepts paths in its directories and rejects others, also behind links', async () => {
-    const roots = await createTargetRoots([join(top, 'root-link')])
+    const roots = await createTargetRoots([join(top, 'root-link')], join(top, 'pool'))
     for (const path of ['targets/a', 'targets/a/b', 'root-link/a']) await roots.check(join(top, path), 'target_path')
     for (const path of ['targets', 'targets2/a', 'outside/a', 'targets/link/a', 'root-link/link/a']) {
       await expect(roots.check(join(top, path), 'target_path')).rejects.toThrow(/--target-root/)
     }
   })
 
+  it('SYS-10 accepts a link into the pool, and rejects other links and paths behind one', async () => {
+    const roots = await createTargetRoots([join(top, 'targets')], join(top, 'pool'))
+    await mkdir(join(top, 'pool/volume/a'), { recursive: true })
+    await symlink(join(top, 'pool/volume'), join(top, 'targets/published'))
+    await symlink(join(top, 'outside'), join(top, 'targets/elsewhere'))
+    await roots.check(join(top, 'targets/published'), 'target_path')
+    expect(await roots.findProblem(mountRecordAt(join(top, 'targets/published')))).toBeUndefined()
+    for (const path of ['targets/published/a', 'targets/elsewhere', 'pool/volume']) {
+      await expect(roots.check(join(top, path), 'target_path')).rejects.toThrow(/--target-root/)
+    }
+  })
+
   it('SYS-10 finds records of mounts outside its directories and of paths that are not normal', async () => {
-    const roots = await createTargetRoots([join(top, 'targets')])
+    const roots = await createTargetRoots([join(top, 'targets')], join(top, 'pool'))
     expect(await roots.findProblem(mountRecordAt(join(top, 'targets', 'a')))).toBeUndefined()
     for (const path of [
       `${top}/outside`,
@@ -65,7 +79,7 @@ describe('createTargetRoots', () => {
   })
 
   it('SYS-6 accepts an absolute path without directories', async () => {
-    const roots = await createTargetRoots([])
+    const roots = await createTargetRoots([], join(top, 'pool'))
     await roots.check('/any/path', 'target_path')
     expect(await roots.findProblem(mountRecordAt('/any/path'))).toBeUndefined()
   })

@@ -1,24 +1,34 @@
 // Restricts the paths at which volumes are staged, published and removed again to directories that the operator names
 // (--target-root).
-import { isAbsolute, normalize } from 'node:path'
+import { basename, dirname, isAbsolute, join, normalize } from 'node:path'
 import { isWithin, resolvePath } from '../../base/trees/resolve-path.ts'
 import { invalid, quote } from '../errors.ts'
 import type { MountRecord } from '../pool/records.ts'
 
 export interface TargetRoots {
-  /** Throws INVALID_ARGUMENT if the path, with its links resolved, is not in one of the directories. */
+  /** Throws INVALID_ARGUMENT if the path is not in one of the directories, also with its links resolved. */
   check(path: string, field: string): Promise<void>
   /** Returns a problem of a mount record with a path that is not normal or not in one of the directories. */
   findProblem(record: MountRecord): Promise<string | undefined>
 }
 
-/** `directories` are absolute. If there are none, all paths are allowed. */
-export async function createTargetRoots(directories: readonly string[]): Promise<TargetRoots> {
+/**
+ * `directories` are absolute. If there are none, all paths are allowed. A path may itself be a link into `pool`, which is
+ * how volumes are published that are directories.
+ */
+export async function createTargetRoots(directories: readonly string[], pool: string): Promise<TargetRoots> {
   const roots = await Promise.all(directories.map(resolvePath))
+  const resolvedPool = await resolvePath(pool)
   const isAllowed = (path: string) =>
     roots.length === 0 || [...roots, ...directories].some((root) => path !== root && isWithin(path, root))
   /** A path that cannot be resolved, for example because it is too long, is in no directory. */
-  const isInRoots = async (path: string) => isAllowed(path) && isAllowed(await resolvePath(path).catch(() => '/'))
+  const isInRoots = async (path: string) => isAllowed(path) && isResolvedInRoots(path).catch(() => false)
+  const isResolvedInRoots = async (path: string) => {
+    const resolved = await resolvePath(path)
+    if (isAllowed(resolved)) return true
+    const withoutLink = join(await resolvePath(dirname(path)), basename(path))
+    return isAllowed(withoutLink) && isWithin(resolved, resolvedPool)
+  }
   return {
     async check(path, field) {
       if (await isInRoots(path)) return
