@@ -15,7 +15,7 @@ const majorOf = (version: string) => Number(version.split('.')[0])
 it('SYS-30 the smoke suite starts at the oldest version that package.json and the README support', () => {
   expect(smokeLines[0]).toBe(oldestVersion)
   expect(readProjectFile('README.md')).toContain(`Node.js: ${oldestVersion} or newer`)
-  expect(readProjectFile('scripts/build.mjs')).toContain(`target: 'node${majorOf(oldestVersion)}'`)
+  expect(readProjectFile('scripts/bundle-options.mjs')).toContain(`target: 'node${majorOf(oldestVersion)}'`)
 })
 
 it('SYS-30 the smoke suite covers every LTS release line up to the newest', () => {

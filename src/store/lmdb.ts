@@ -105,7 +105,7 @@ export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions
   let fd: number | undefined
   try {
     const collector = new HeaderCollector()
-    const entries = await checkLmdbFile(path, { onNode: (node) => collector.add(node) })
+    const checkedTransaction = await checkLmdbFile(path, { onNode: (node) => collector.add(node) })
     await requireWritableSpace(dir, OPEN_BYTES_MIN)
     await ensureLockFile(path)
     db = openLmdb({
@@ -122,9 +122,10 @@ export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions
     await chmod(path, 0o600) // the store contains Secrets
     const files = [identifyFile(path), identifyFile(lockFileOf(path))]
     fd = openSync(path, 'r')
-    // If LMDB uses another meta page than the check, it usually has another number of entries, and is scanned itself.
-    const { entryCount } = db.getStats() as { entryCount: number }
-    const headers = entryCount === entries ? collector.headers : undefined
+    // If LMDB has another transaction than the one that was checked, the headers are read through LMDB.
+    const { lastTxnId } = db.getStats() as { lastTxnId: number }
+    const collectedHeaders = collector.releaseHeaders() // in any case: the closures here keep the collector
+    const headers = lastTxnId === checkedTransaction ? collectedHeaders : undefined
     const medium = new LmdbMedium({ db, path, fd, files, lock, headers })
     await medium.loadOrCreateDescription()
     await medium.migrate(onMigration)

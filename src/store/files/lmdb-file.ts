@@ -17,7 +17,7 @@ export interface CheckLmdbOptions {
 
 /**
  * Throws unless the file does not exist, is empty, or is an LMDB file whose used pages are all there, readable and intact.
- * Does not check records. Returns the number of entries.
+ * Does not check records. Returns the last transaction of the file, or 0.
  */
 export async function checkLmdbFile(path: string, { onNode }: CheckLmdbOptions = {}): Promise<number> {
   const file = await open(path, 'r').catch((error) => {
@@ -29,7 +29,7 @@ export async function checkLmdbFile(path: string, { onNode }: CheckLmdbOptions =
     const { size } = await file.stat()
     if (size === 0) return 0
     await checkIsLmdb(path, file)
-    const { pageBytes, problems, problemsTotal, entries } = checkPages({
+    const { pageBytes, transaction, problems, problemsTotal, entries } = checkPages({
       fd: file.fd,
       keyBytes: NAME_BYTES,
       readKey: readSortedName,
@@ -44,7 +44,7 @@ export async function checkLmdbFile(path: string, { onNode }: CheckLmdbOptions =
     const unreadable = problems.find(({ problem }) => problem.startsWith(UNREADABLE))
     if (unreadable) throw unreadableError(path, unreadable.page * pageBytes, unreadable)
     if (problems.length > 0) throw damagedError(path, problems, problemsTotal)
-    return entries
+    return transaction
   } finally {
     await file.close()
   }

@@ -27,6 +27,8 @@ export interface PagesCheck {
 export interface PagesReport {
   readonly pageBytes: number
   readonly pagesTotal: number
+  /** The last transaction of the file. */
+  readonly transaction: number
   /** The number of entries of the main tree on intact pages. */
   readonly entries: number
   /** The number of entries that the main tree has according to the meta page. */
@@ -45,7 +47,7 @@ export function checkPages({ fd, keyBytes, readKey, onNode, onProgress = () => {
   }
   const meta = newestMeta(reader, onProblem)
   const { pageBytes } = reader
-  if (!meta) return { pageBytes, pagesTotal: 0, entries: 0, entriesTotal: 0, problems, problemsTotal }
+  if (!meta) return { pageBytes, pagesTotal: 0, transaction: 0, entries: 0, entriesTotal: 0, problems, problemsTotal }
 
   const pagesTotal = meta.lastPage + 1
   const pages = new PageMap(pagesTotal)
@@ -58,7 +60,8 @@ export function checkPages({ fd, keyBytes, readKey, onNode, onProgress = () => {
   const entries = checkTree({ ...check, tree: meta.mainTree, keyBytes, readKey, onNode })
   checkFreePages({ ...check, tree: meta.freeTree })
   onProgress({ pagesDone: pagesTotal, pagesTotal })
-  return { pageBytes, pagesTotal, entries, entriesTotal: meta.mainTree.entries, problems, problemsTotal }
+  const { transaction } = meta
+  return { pageBytes, pagesTotal, transaction, entries, entriesTotal: meta.mainTree.entries, problems, problemsTotal }
 }
 
 /** Returns the meta page that LMDB would use, or undefined if it cannot be determined. Sets the page size of the reader. */

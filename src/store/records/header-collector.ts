@@ -12,9 +12,14 @@ export interface NamedHeader {
 export class HeaderCollector {
   #headers: NamedHeader[] | undefined = []
 
-  /** The headers in revision order. Undefined if one of them has a format that this version does not know. */
-  get headers(): readonly NamedHeader[] | undefined {
-    return this.#headers
+  /**
+   * Returns the headers in revision order, and does not keep them. Undefined if one of them has a format that this version
+   * does not know.
+   */
+  releaseHeaders(): readonly NamedHeader[] | undefined {
+    const headers = this.#headers
+    this.#headers = undefined
+    return headers
   }
 
   add({ key: name, readData }: LeafNode): void {
