@@ -10,7 +10,7 @@ import type { Resource } from '../resources.ts'
 import type { Decision, UserInfo } from '../security/index.ts'
 import { BODIES_WAITING_MAX, BODY_BYTES_MAX, bodyJson, createdNameOf } from './bodies.ts'
 import { formatEvent } from './event.ts'
-import { matchingRule } from './match-rule.ts'
+import { createRuleFinder, type FindRule } from './match-rule.ts'
 import { type AuditPolicy, type AuditRule, LEVELS, type Level, type Stage } from './policy.ts'
 import { isSensitive } from './sensitive.ts'
 
@@ -48,8 +48,12 @@ export interface AuditOutcome {
 }
 
 export function createAudit(options: AuditOptions): Audit {
-  const turns = createBodyTurns(options.clock)
-  return { start: (request, route) => new RequestRecord(options, turns, request, route) }
+  const deps: RecordDeps = {
+    ...options,
+    turns: createBodyTurns(options.clock),
+    findRule: createRuleFinder(options.policy),
+  }
+  return { start: (request, route) => new RequestRecord(deps, request, route) }
 }
 
 const DECISION = 'authorization.k8s.io/decision'
@@ -61,9 +65,13 @@ const LISTED_WRITES_MAX = 100
 /** A client can choose the ID of its request to find it in the log; other values are replaced. */
 const CLIENT_AUDIT_ID = /^[\x21-\x7e]{1,128}$/
 
+interface RecordDeps extends AuditOptions {
+  readonly turns: BodyTurns
+  readonly findRule: FindRule
+}
+
 class RequestRecord implements AuditedRequest {
-  readonly #options: AuditOptions
-  readonly #turns: BodyTurns
+  readonly #deps: RecordDeps
   readonly #request: ApiRequest
   readonly #route: Route
   readonly #auditId: string
@@ -79,14 +87,13 @@ class RequestRecord implements AuditedRequest {
   #writeCount = 0
   #requestBody: Uint8Array | undefined
 
-  constructor(options: AuditOptions, turns: BodyTurns, request: ApiRequest, route: Route) {
-    this.#options = options
-    this.#turns = turns
+  constructor(deps: RecordDeps, request: ApiRequest, route: Route) {
+    this.#deps = deps
     this.#request = request
     this.#route = route
     const clientId = request.headers['audit-id']
     this.#auditId = clientId && CLIENT_AUDIT_ID.test(clientId) ? clientId : randomUUID()
-    this.#receivedAtMs = options.clock.nowMs()
+    this.#receivedAtMs = deps.clock.nowMs()
     this.#isSensitive = isSensitive(route)
   }
 
@@ -114,7 +121,7 @@ class RequestRecord implements AuditedRequest {
   }
 
   addWrite(write: ResourceRequest): void {
-    const rule = matchingRule(this.#options.policy, { user: this.#user, route: write })
+    const rule = this.#deps.findRule({ user: this.#user, route: write })
     if (rule && LEVELS.indexOf(rule.level) > LEVELS.indexOf(this.#level)) this.#setRule(rule)
     this.#writes ??= []
     this.#writeCount++
@@ -162,9 +169,9 @@ class RequestRecord implements AuditedRequest {
     const responseBody = this.#level === 'RequestResponse' ? response.body : undefined
     const isTruncated =
       (this.#level === 'RequestResponse' && response.longBody !== undefined) ||
-      this.#turns.waiting > BODIES_WAITING_MAX ||
+      this.#deps.turns.waiting > BODIES_WAITING_MAX ||
       [this.#requestBody, responseBody].some((body) => body && body.length > BODY_BYTES_MAX)
-    const sender = { user: this.#user?.name ?? '', turns: this.#turns }
+    const sender = { user: this.#user?.name ?? '', turns: this.#deps.turns }
     const jsonOf = async (body: Uint8Array | undefined, contentType: string | undefined) =>
       body && !isTruncated ? bodyJson(body, { contentType, resource, omitManagedFields, sender }) : undefined
     const requestObject = await jsonOf(this.#requestBody, this.#request.headers['content-type'])
@@ -174,7 +181,7 @@ class RequestRecord implements AuditedRequest {
 
   #findRule(): void {
     this.#hasRule = true
-    this.#setRule(matchingRule(this.#options.policy, { user: this.#user, route: this.#route }))
+    this.#setRule(this.#deps.findRule({ user: this.#user, route: this.#route }))
   }
 
   /** The level is that of the rule, but at most Metadata if bodies may contain credentials. */
@@ -194,7 +201,7 @@ class RequestRecord implements AuditedRequest {
     details: { createdName?: string; requestObject?: string; responseObject?: string; isTruncated?: boolean } = {},
   ): void {
     const { createdName = '', requestObject, responseObject, isTruncated = false } = details
-    this.#options.write(
+    this.#deps.write(
       formatEvent({
         level: this.#level,
         auditId: this.#auditId,
@@ -208,7 +215,7 @@ class RequestRecord implements AuditedRequest {
         requestObject,
         responseObject,
         receivedAtMs: this.#receivedAtMs,
-        atMs: this.#options.clock.nowMs(),
+        atMs: this.#deps.clock.nowMs(),
         annotations: this.#annotations(isTruncated),
       }),
     )

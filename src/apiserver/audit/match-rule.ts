@@ -9,9 +9,35 @@ export interface AuditAttributes {
   readonly route: ResourceRequest | PathRequest | undefined
 }
 
-/** Returns the first rule that matches. */
-export const matchingRule = (policy: AuditPolicy, attributes: AuditAttributes): AuditRule | undefined =>
-  policy.find((rule) => matches(rule, attributes))
+export type FindRule = (attributes: AuditAttributes) => AuditRule | undefined
+
+/** When a user has sent this many different requests, their rules are found again. */
+const CACHED_RULES_MAX = 500
+
+/** Returns a function that finds the first rule that matches. It remembers the rules of a user's requests for resources. */
+export function createRuleFinder(policy: AuditPolicy): FindRule {
+  const rulesByUser = new WeakMap<UserInfo, Map<string, AuditRule | undefined>>()
+  const find: FindRule = (attributes) => policy.find((rule) => matches(rule, attributes))
+  const hasNames = policy.some(({ resources }) => resources?.some(({ resourceNames }) => resourceNames))
+  if (hasNames) return find
+  return (attributes) => {
+    const { user, route } = attributes
+    if (!user || route?.is !== 'resource') return find(attributes)
+    const rules = rulesByUser.get(user) ?? new Map<string, AuditRule | undefined>()
+    rulesByUser.set(user, rules)
+    const key = keyOf(route)
+    const known = rules.get(key)
+    if (known || rules.has(key)) return known
+    const rule = find(attributes)
+    if (rules.size >= CACHED_RULES_MAX) rules.clear()
+    rules.set(key, rule)
+    return rule
+  }
+}
+
+/** Begins with lengths, because a client chooses the parts and could otherwise make the keys of two requests equal. */
+const keyOf = ({ verb, group, plural, subresource, namespace }: ResourceRequest): string =>
+  `${group.length} ${plural.length} ${subresource.length} ${verb} ${group}${plural}${subresource}${namespace}`
 
 /** Empty lists are absent from a decoded rule. */
 function matches(rule: AuditRule, { user, route }: AuditAttributes): boolean {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseRoute } from '../http/route.ts'
 import { defaultAuditPolicy } from './default-policy.ts'
-import { matchingRule } from './match-rule.ts'
+import { createRuleFinder } from './match-rule.ts'
 import { parseAuditPolicy } from './policy.ts'
 
 const HEAD = 'apiVersion: audit.k8s.io/v1\nkind: Policy\n'
@@ -15,7 +15,8 @@ async function levelOf(
   const [method = '', url = ''] = request.split(' ')
   const [path = '', query] = url.split('?')
   const rules = typeof policy === 'string' ? await parseAuditPolicy(`${HEAD}${policy}`) : policy
-  return matchingRule(rules, { user, route: parseRoute(method, path, new URLSearchParams(query)) })?.level ?? 'None'
+  const route = parseRoute(method, path, new URLSearchParams(query))
+  return createRuleFinder(rules)({ user, route })?.level ?? 'None'
 }
 
 const PODS = '/api/v1/namespaces/shop/pods'
@@ -35,6 +36,32 @@ describe('an audit policy', () => {
     ['rules: [{level: None, level: Metadata}]', 'duplicate field "rules[0].level"'],
   ])('SYS-21 with %s is rejected with an error that names the problem', async (rules, message) => {
     await expect(parseAuditPolicy(`${HEAD}${rules}`)).rejects.toThrow(message)
+  })
+
+  it('SYS-21 gives each request of a user the rule that it would get as the first one', async () => {
+    const rules = await parseAuditPolicy(
+      `${HEAD}rules: [{level: None, namespaces: [ab]}, {level: Request, resources: [{group: "", resources: [ab, b/c]}]}, {level: Metadata}]`,
+    )
+    const findRule = createRuleFinder(rules)
+    const user = { name: 'ann', groups: [] }
+    const parts = ['a', 'b', 'ab', 'bc', 'a b']
+    const paths = parts.flatMap((namespace) =>
+      parts.flatMap((plural) =>
+        ['', '/x/c', '/x/bc'].map((rest) => `/api/v1/namespaces/${namespace}/${plural}${rest}`),
+      ),
+    )
+    for (const path of [...paths, ...paths]) {
+      const route = parseRoute('GET', path, new URLSearchParams())
+      expect(findRule({ user, route }), path).toBe(createRuleFinder(rules)({ user, route }))
+    }
+    const names = await parseAuditPolicy(
+      `${HEAD}rules: [{level: Request, resources: [{group: "", resources: [pods], resourceNames: [a]}]}, {level: Metadata}]`,
+    )
+    const findNamed = createRuleFinder(names)
+    const levels = ['b', 'a'].map(
+      (name) => findNamed({ user, route: parseRoute('GET', `${PODS}/${name}`, new URLSearchParams()) })?.level,
+    )
+    expect(levels).toEqual(['Metadata', 'Request'])
   })
 
   it('SYS-21 of another version or kind is rejected with the expected one', async () => {
