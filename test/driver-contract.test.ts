@@ -128,7 +128,8 @@ function testDriverContract(backend: BackendName): void {
         node.nodeGetVolumeStats({ volumeId, ...paths }),
         node.nodeExpandVolume({ volumeId, ...paths }),
       ]
-      for (const call of calls) expect(await outcomeOf(call)).toMatch(/^NOT_FOUND: Volume .* does not exist/)
+      for (const outcome of await Promise.all(calls.map(outcomeOf)))
+        expect(outcome).toMatch(/^NOT_FOUND: Volume .* does not exist/)
       expect(await outcomeOf(controller.deleteVolume({ volumeId }))).toBe('OK')
       expect(await outcomeOf(node.nodeUnpublishVolume({ volumeId, ...paths }))).toBe('OK')
       expect(await listFiles()).toEqual([])
